@@ -1,0 +1,45 @@
+"""feasid: physically feasible identification of robot dynamics, with proofs.
+
+>>> import feasid
+>>> robot = feasid.Robot.from_dh([(0, 1.0, 0, 0), (0, 1.0, 0, 0)], gravity=(0, -9.81, 0))
+>>> robot.dof, robot.size
+(2, 20)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from feasid.errors import FeasidError as FeasidError
+    from feasid.robot.description import Robot as Robot
+    from feasid.robot.parts import Body as Body
+    from feasid.robot.parts import Drive as Drive
+    from feasid.robot.parts import Rotor as Rotor
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it, imported when first used (PEP 562): solvers, pandas and
+# plots stay unloaded until something needs them.
+_HOME = {
+    "Body": "robot.parts",
+    "Drive": "robot.parts",
+    "FeasidError": "errors",
+    "Robot": "robot.description",
+    "Rotor": "robot.parts",
+}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'feasid' has no attribute {name!r}")
+    value = getattr(import_module(f"feasid.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,66 @@
+"""The command line: thin commands over the library, each in a module of its own.
+
+A command's module has ``add_arguments(parser)`` and ``run(arguments)``,
+which returns the exit status. Only the chosen command's module is imported, so that
+``feasid check`` starts without solvers or pandas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from feasid.errors import FeasidError, did_you_mean
+
+COMMANDS = {
+    "base": "which parameter combinations of a robot can be identified",
+}
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status, 2 for any error that has a message."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(argv)
+    except FeasidError as error:
+        print(f"feasid: error: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("feasid: interrupted; nothing was written", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(_usage())
+        return 0 if argv else EXIT_ERROR
+    if argv[0] in ("-V", "--version"):
+        from feasid import __version__
+
+        print(f"feasid {__version__}")
+        return 0
+    name = argv[0]
+    if name not in COMMANDS:
+        hint = did_you_mean(name, COMMANDS)
+        print(f"feasid: error: no command {name!r}{hint}\n\n{_usage()}", file=sys.stderr)
+        return EXIT_ERROR
+    module = import_module(f"feasid.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"feasid {name}", description=module.__doc__)
+    module.add_arguments(parser)
+    return int(module.run(parser.parse_args(argv[1:])))
+
+
+def _usage() -> str:
+    lines = [f"  {name:10} {text}" for name, text in COMMANDS.items()]
+    return "\n".join(
+        ["usage: feasid COMMAND ...", "", *lines, "", "feasid COMMAND --help tells more."]
+    )

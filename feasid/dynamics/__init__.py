@@ -1,0 +1,1 @@
+"""How the robot moves: kinematics and the regressor of its inverse dynamics."""

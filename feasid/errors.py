@@ -1,0 +1,88 @@
+"""Every error that feasid raises on purpose, each carrying the offending data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+
+class FeasidError(Exception):
+    """Base of every error raised on purpose.
+
+    Keyword arguments become attributes, so that a program can act on what the message says:
+    ``error.joint``, ``error.column``, ``error.row``, ``error.path``, ``error.line``.
+    """
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.data: dict[str, Any] = data
+        for key, value in data.items():
+            setattr(self, key, value)
+
+
+class InputError(FeasidError, ValueError):
+    """What the caller gave cannot be used: a file, an argument, a value."""
+
+
+class DescriptionError(InputError):
+    """A robot description is wrong: names file, line, column, link or joint, and attribute."""
+
+
+class UnsupportedJointError(DescriptionError):
+    """A joint of a kind that is not handled (mimic, closed loops); names the joint."""
+
+
+class LogError(InputError):
+    """A log is wrong: names the joint, column, row or time."""
+
+
+class NotEnoughDataError(LogError):
+    """Fewer usable rows than the problem has unknowns."""
+
+
+class SecurityError(InputError):
+    """An untrusted file tried something that is never allowed (entities, pickles, paths)."""
+
+
+class LimitError(InputError):
+    """A file is larger or deeper than a stated limit, which can be raised by an option."""
+
+
+class OutputError(FeasidError, OSError):
+    """A result cannot be written; what was there before is intact."""
+
+
+class SolverError(FeasidError):
+    """No solver answer passed verification; ``attempts`` lists what was tried."""
+
+
+class CertificateError(FeasidError):
+    """A certificate is malformed or does not prove what it claims."""
+
+
+class MissingExtraError(FeasidError, ImportError):
+    """An optional dependency is absent; the message is the command that installs it."""
+
+
+def missing_extra(need: str, package: str, extra: str) -> MissingExtraError:
+    """Build the error for an absent optional package.
+
+    Parameters
+    ----------
+    need : str
+        What the user wanted, as the start of a sentence: ``"reading Parquet"``.
+    package : str
+        The package that is absent.
+    extra : str
+        The extra of feasid that installs it.
+    """
+    return MissingExtraError(
+        f'{need} needs {package}: pip install "feasid[{extra}]"', package=package, extra=extra
+    )
+
+
+def did_you_mean(name: str, known: Iterable[object]) -> str:
+    """Return ``" (did you mean 'x'?)"`` for the closest known name, else an empty string."""
+    close = get_close_matches(name, [str(k) for k in known], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

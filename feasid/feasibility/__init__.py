@@ -1,0 +1,1 @@
+"""What can exist: feasible sets, the convex problems over them, and certificates."""

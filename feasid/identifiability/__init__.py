@@ -1,0 +1,1 @@
+"""What can be known: the parameter nullspace and the base parameters."""

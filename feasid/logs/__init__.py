@@ -1,0 +1,1 @@
+"""What was measured: the log contract, signals and reduced data."""

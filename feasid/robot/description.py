@@ -1,0 +1,331 @@
+"""The robot: a tree of bodies with named parameters, in the order in which they are stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.robot import inertia
+from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Member, Source, constant
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = npt.NDArray[np.float64]
+
+GRAVITY = (0.0, 0.0, -9.81)
+
+FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo"}
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A kinematic tree with named parameters.
+
+    Parameters
+    ----------
+    bodies : sequence of Body
+        In any order; they are sorted so that parents come first and the order is otherwise kept.
+    gravity : array_like, shape (3,)
+        Acceleration of free fall in the base frame [m/s^2].
+    name : str
+    drives : sequence of Drive
+        Joint terms; see `with_joint_terms`.
+    source : Source or None
+    fixed : sequence of Member
+        Links that do not move (fixed to the world), remembered for writing back.
+
+    Raises
+    ------
+    DescriptionError
+        Names the body or joint that is doubled, unknown or part of a cycle.
+    """
+
+    bodies: tuple[Body, ...]
+    gravity: Array = field(default_factory=lambda: np.array(GRAVITY))
+    name: str = "robot"
+    drives: tuple[Drive, ...] = ()
+    source: Source | None = None
+    fixed: tuple[Member, ...] = ()
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "bodies", _sorted(tuple(self.bodies)))
+        set_(self, "gravity", constant(self.gravity, (3,), "gravity"))
+        set_(self, "drives", tuple(self.drives))
+        for drive in self.drives:
+            for joint in drive.coupling:
+                if self.bodies[self.joint_index(joint)].dof != 1:
+                    raise DescriptionError(f"drive {drive.name!r}: joint {joint!r} has several dof")
+        names = self.parameter_names
+        doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
+        if doubled:
+            raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
+
+    @classmethod
+    def from_dh(cls, rows: Sequence[Sequence[Any] | Mapping[str, Any]], **options: Any) -> Robot:
+        """Build a serial arm from a Denavit-Hartenberg table; see `feasid.robot.dh.from_dh`."""
+        from feasid.robot.dh import from_dh
+
+        return from_dh(rows, **options)
+
+    # -- structure ---------------------------------------------------------------------------
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Index of each body's parent, -1 for the base."""
+        index = {body.name: i for i, body in enumerate(self.bodies)}
+        return tuple(-1 if b.parent is None else index[b.parent] for b in self.bodies)
+
+    @cached_property
+    def ancestors(self) -> tuple[tuple[int, ...], ...]:
+        """For each body the bodies on the way from the base to it, itself last."""
+        ways: list[tuple[int, ...]] = []
+        for i, p in enumerate(self.parents):
+            ways.append((*(ways[p] if p >= 0 else ()), i))
+        return tuple(ways)
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Joint names, one per body."""
+        return tuple(b.joint for b in self.bodies)
+
+    @cached_property
+    def rows(self) -> tuple[slice, ...]:
+        """For each body the rows of q, dq, ddq and tau that belong to its joint."""
+        ends = np.cumsum([0, *(b.dof for b in self.bodies)])
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
+
+    @property
+    def dof(self) -> int:
+        """Number of generalised coordinates."""
+        return sum(b.dof for b in self.bodies)
+
+    def joint_index(self, joint: str) -> int:
+        """Index of the body on this joint; `InputError` with the closest name otherwise."""
+        try:
+            return self.joints.index(joint)
+        except ValueError:
+            hint = did_you_mean(joint, self.joints)
+            raise InputError(
+                f"robot {self.name!r} has no joint {joint!r}{hint}; its joints: "
+                f"{', '.join(self.joints)}",
+                joint=joint,
+            ) from None
+
+    # -- parameters --------------------------------------------------------------------------
+
+    @cached_property
+    def _layout(self) -> tuple[list[tuple[str, str]], list[int], list[int], list[int]]:
+        """Names, and the first column of each body, rotor (-1: none) and drive."""
+        names: list[tuple[str, str]] = []
+        first_body, first_rotor = [], []
+        first_drive = [-1] * len(self.drives)
+
+        def add(owner: str, symbols: Iterable[str]) -> int:
+            first = len(names)
+            names.extend((owner, symbol) for symbol in symbols)
+            return first
+
+        own = {
+            self.joint_index(next(iter(d.coupling))): k
+            for k, d in enumerate(self.drives)
+            if len(d.coupling) == 1 and d.name == self.bodies[self._first_joint(d)].name
+        }
+        for i, body in enumerate(self.bodies):
+            first_body.append(add(body.name, inertia.SYMBOLS))
+            first_rotor.append(add(body.name, body.rotor.symbols) if body.rotor else -1)
+            if i in own:
+                first_drive[own[i]] = add(body.name, self.drives[own[i]].symbols)
+        for k, drive in enumerate(self.drives):
+            if first_drive[k] < 0:
+                first_drive[k] = add(drive.name, drive.symbols)
+        return names, first_body, first_rotor, first_drive
+
+    def _first_joint(self, drive: Drive) -> int:
+        return self.joint_index(next(iter(drive.coupling)))
+
+    @cached_property
+    def parameter_names(self) -> tuple[tuple[str, str], ...]:
+        """(body, symbol) of each body's ten, its rotor's, its drive's; shared drives last."""
+        return tuple(self._layout[0])
+
+    @cached_property
+    def parameters(self) -> pd.MultiIndex:
+        """`parameter_names` as a pandas MultiIndex with levels body and symbol."""
+        import pandas as pd
+
+        return pd.MultiIndex.from_tuples(self.parameter_names, names=["body", "symbol"])
+
+    @property
+    def size(self) -> int:
+        """Number of standard parameters, n."""
+        return len(self.parameter_names)
+
+    @cached_property
+    def inertial_columns(self) -> npt.NDArray[np.intp]:
+        """Columns of each body's ten parameters; int array, shape (n_bodies, 10)."""
+        return np.array(self._layout[1])[:, None] + np.arange(10)
+
+    def rotor_columns(self, body: int) -> slice:
+        """Columns of a body's rotor parameters; empty when it has no rotor."""
+        rotor, first = self.bodies[body].rotor, self._layout[2][body]
+        return slice(first, first + len(rotor.symbols)) if rotor else slice(0, 0)
+
+    def drive_columns(self, drive: int) -> dict[str, int]:
+        """Column per symbol of a drive."""
+        first = self._layout[3][drive]
+        return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
+
+    def coupling(self, drive: int) -> Array:
+        """The drive's vector c over the generalised velocities, shape (dof,)."""
+        c = np.zeros(self.dof)
+        for joint, factor in self.drives[drive].coupling.items():
+            c[self.rows[self.joint_index(joint)].start] = factor
+        return c
+
+    @cached_property
+    def values(self) -> Array:
+        """The description's own parameters, shape (n,); NaN where it does not say."""
+        out = np.full(self.size, np.nan)
+        for i, body in enumerate(self.bodies):
+            if body.parameters is not None:
+                out[self.inertial_columns[i]] = body.parameters
+            if body.rotor is not None and body.rotor.values is not None:
+                out[self.rotor_columns(i)] = body.rotor.values
+        for k, drive in enumerate(self.drives):
+            if drive.values is not None:
+                out[list(self.drive_columns(k).values())] = drive.values
+        out.setflags(write=False)
+        return out
+
+    # -- variations --------------------------------------------------------------------------
+
+    def with_values(self, parameters: npt.ArrayLike) -> Robot:
+        """The same robot with these n standard parameters as its own."""
+        delta = self.check_parameters(parameters)
+        bodies = [
+            replace(
+                body,
+                parameters=delta[columns],
+                rotor=body.rotor and replace(body.rotor, values=delta[self.rotor_columns(i)]),
+            )
+            for i, (columns, body) in enumerate(
+                zip(self.inertial_columns, self.bodies, strict=True)
+            )
+        ]
+        drives = [
+            replace(drive, values=delta[list(self.drive_columns(k).values())])
+            for k, drive in enumerate(self.drives)
+        ]
+        return replace(self, bodies=tuple(bodies), drives=tuple(drives))
+
+    def check_parameters(self, parameters: npt.ArrayLike) -> Array:
+        """Return `parameters` as a finite vector of length n, or say which entry is wrong."""
+        try:
+            delta = np.asarray(parameters, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"parameters must be numbers: {error}") from error
+        if delta.shape != (self.size,):
+            raise InputError(
+                f"parameters have shape {delta.shape}, but robot {self.name!r} has {self.size} "
+                f"({len(self.bodies)} bodies, {len(self.drives)} drives): see robot.parameters"
+            )
+        bad = np.flatnonzero(~np.isfinite(delta))
+        if bad.size:
+            body, symbol = self.parameter_names[int(bad[0])]
+            raise InputError(
+                f"parameter {body}.{symbol} is {delta[bad[0]]}", body=body, symbol=symbol
+            )
+        return delta
+
+    def with_gravity(self, gravity: npt.ArrayLike) -> Robot:
+        """The same robot in another gravity field [m/s^2], in base coordinates."""
+        return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
+
+    def with_joint_terms(
+        self,
+        friction: Sequence[str] = ("viscous", "coulomb", "offset"),
+        drive_inertia: bool = False,
+        couplings: Sequence[Drive] = (),
+        joints: Sequence[str] | None = None,
+    ) -> Robot:
+        """The same robot with these terms on its one-degree-of-freedom joints.
+
+        Parameters
+        ----------
+        friction : sequence of {"viscous", "coulomb", "offset"}
+            Terms of the friction fv dq + fc sign(dq) + fo; empty for none.
+        drive_inertia : bool
+            Add the drive inertia Ia seen by each joint.
+        couplings : sequence of Drive
+            Further drives, for motors that move several joints.
+        joints : sequence of str, optional
+            Only these joints; default all with one degree of freedom.
+        """
+        if isinstance(friction, str):
+            friction = (friction,)
+        unknown = [f for f in friction if f not in FRICTION]
+        if unknown:
+            hint = did_you_mean(str(unknown[0]), FRICTION)
+            raise InputError(f"unknown friction term {unknown[0]!r}{hint}: choose of {[*FRICTION]}")
+        wanted = {FRICTION[f] for f in friction} | ({"Ia"} if drive_inertia else set())
+        symbols = tuple(s for s in DRIVE_SYMBOLS if s in wanted)
+        chosen = self.joints if joints is None else joints
+        known = {d.name: d for d in self.drives}
+        drives = []
+        for i in sorted(self.joint_index(j) for j in chosen):
+            body = self.bodies[i]
+            if body.dof == 1 and symbols:
+                drives.append(_drive_like(known.get(body.name), body, symbols))
+        return replace(self, drives=(*drives, *couplings))
+
+    def __repr__(self) -> str:
+        terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)
+        return (
+            f"<Robot {self.name!r}: {len(self.bodies)} bodies, {self.dof} dof, {self.size} "
+            f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}>"
+        )
+
+
+def _drive_like(known: Drive | None, body: Body, symbols: tuple[str, ...]) -> Drive:
+    """A joint's drive with `symbols`, keeping the values of those it already had."""
+    values = None
+    if known is not None and known.values is not None:
+        had = dict(zip(known.symbols, known.values, strict=True))
+        if all(s in had for s in symbols):
+            values = np.array([had[s] for s in symbols])
+    return Drive(body.name, {body.joint: 1.0}, symbols, values)
+
+
+def _sorted(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+    """Bodies with parents first, otherwise in the given order."""
+    if not bodies:
+        raise DescriptionError("a robot needs at least one body that moves")
+    for kind in ("name", "joint"):
+        names = [getattr(b, kind) for b in bodies]
+        if len(set(names)) < len(names):
+            doubled = sorted({n for n in names if names.count(n) > 1})
+            raise DescriptionError(f"two bodies have the same {kind}: {doubled}")
+    known = {b.name for b in bodies}
+    for body in bodies:
+        if body.parent is not None and body.parent not in known:
+            hint = did_you_mean(body.parent, known)
+            raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
+    done: dict[str, Body] = {}
+    waiting = list(bodies)
+    while waiting:
+        ready = [b for b in waiting if b.parent is None or b.parent in done]
+        if not ready:
+            raise DescriptionError(f"bodies form a cycle: {sorted(b.name for b in waiting)}")
+        first = ready[0]
+        done[first.name] = first
+        waiting.remove(first)
+    return tuple(done.values())
