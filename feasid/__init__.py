@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
+    from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
     from feasid.robot.description import Robot as Robot
     from feasid.robot.parts import Body as Body
@@ -26,6 +28,8 @@ _HOME = {
     "Body": "robot.parts",
     "Drive": "robot.parts",
     "FeasidError": "errors",
+    "inverse_dynamics": "dynamics.regressor",
+    "regressor": "dynamics.regressor",
     "Robot": "robot.description",
     "Rotor": "robot.parts",
 }

@@ -1,0 +1,187 @@
+"""Rotations, displacements and cross products of many samples at once, samples last.
+
+Vectors are arrays of shape (3, ..., N), contiguous in time. A pose that depends on a joint
+position is affine in (1, cos, sin, q) with constant matrices, so most of its entries are plain
+numbers, often zeros: they are kept as floats and skipped, which for usual robots halves the
+arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.robot.inertia import skew
+from feasid.robot.parts import Array
+
+Entry = float | Array
+"""A number for all samples, or one per sample (shape (N,))."""
+
+NEGLIGIBLE = 4e-16
+"""Entries of a constant matrix below this, relative to its largest, are rounding of zero."""
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Pose of a body in its parent for N samples.
+
+    ``rotation[r][c]`` are the entries of E = R', the rotation from parent to body coordinates;
+    ``position`` is the body's origin in the parent's coordinates, ``position_in_body`` the same
+    vector in the body's. One of the two is usually constant.
+    """
+
+    rotation: tuple[tuple[Entry, ...], ...]
+    position: tuple[Entry, ...]
+    position_in_body: tuple[Entry, ...] | None
+
+    def to_body(self, vector: Array) -> Array:
+        """E x: a vector's coordinates in the body; shape (3, ..., N)."""
+        return _multiply(self.rotation, vector)
+
+    def to_parent(self, vector: Array) -> Array:
+        """E' x: a vector's coordinates in the parent."""
+        return _multiply(tuple(zip(*self.rotation, strict=True)), vector)
+
+
+@dataclass(frozen=True)
+class ScrewPose:
+    """Constants of ``T(q) = T(0) exp(Phi q)`` for one screw Phi of one degree of freedom.
+
+    E(q) and p(q) are affine in (1, cos theta, sin theta, q), theta = rate * q: Rodrigues' formula
+    with u the unit axis gives exp(-S(u) theta) = u u' + cos (1 - u u') - sin S(u), and the
+    displacement is (1 - exp(S(u) theta)) (u x v) / rate + u u'v q.
+    """
+
+    rate: float
+    rotation: tuple[Array, Array, Array]
+    position: tuple[Array, Array, Array, Array]
+    in_body: tuple[Array, Array, Array, Array]
+
+    @classmethod
+    def of(cls, home_rotation: Array, home_position: Array, screw: Array) -> ScrewPose:
+        """Constants for a home pose (parent from body) and a screw in the body's frame."""
+        angular, linear = screw[:3], screw[3:]
+        rate = float(np.linalg.norm(angular))
+        zero = np.zeros(3)
+        to_body = home_rotation.T
+        if rate == 0.0:
+            nothing = np.zeros((3, 3))
+            in_body = (to_body @ home_position, zero, zero, linear)
+            position = (home_position, zero, zero, home_rotation @ linear)
+            return cls(rate, (to_body, nothing, nothing), position, in_body)
+        u = angular / rate
+        along, lever = np.outer(u, u), np.cross(u, linear / rate)
+        turns = along, np.eye(3) - along, skew(u)
+        # exp(S theta) lever = along lever + cos (1 - along) lever + sin S lever; u . lever = 0
+        shift = lever, -lever, -np.cross(u, lever), u * (u @ linear)
+        back = -lever, lever, -np.cross(u, lever), u * (u @ linear)
+        rotation = (turns[0] @ to_body, turns[1] @ to_body, -turns[2] @ to_body)
+        p = [home_rotation @ s for s in shift]
+        b = [r @ home_position + s for r, s in zip(rotation, back, strict=False)]
+        return cls(
+            rate, rotation, (home_position + p[0], p[1], p[2], p[3]), (b[0], b[1], b[2], back[3])
+        )
+
+    def at(self, q: Array) -> Pose:
+        """The pose at joint positions q, shape (N,)."""
+        theta = self.rate * q
+        c, s = np.cos(theta), np.sin(theta)
+        one, cos, sin = self.rotation
+        rotation = tuple(
+            tuple(_combine((one[r, k], cos[r, k], sin[r, k]), (c, s)) for k in range(3))
+            for r in range(3)
+        )
+        position = _vector(self.position, (c, s, q))
+        constant = all(isinstance(x, float) for x in position)
+        return Pose(rotation, position, None if constant else _vector(self.in_body, (c, s, q)))
+
+
+def group_pose(home_rotation: Array, home_position: Array, motion: Array, q: Array) -> Pose:
+    """Pose of a joint with several degrees of freedom: T(0) exp(Phi q), q of shape (n_d, N)."""
+    xi = motion @ q
+    turn, shift = exponential(xi)
+    rotation = np.einsum("ij,jkn->ikn", home_rotation, turn)
+    position = home_position[:, None] + home_rotation @ shift
+    return Pose(
+        tuple(tuple(rotation[k, r] for k in range(3)) for r in range(3)), tuple(position), None
+    )
+
+
+def exponential(xi: Array) -> tuple[Array, Array]:
+    """Rotation (3, 3, N) and displacement (3, N) of the twists xi (6, N), angular part first.
+
+    Near zero angle the coefficients are their Taylor series, exact to rounding.
+    """
+    w, v = xi[:3], xi[3:]
+    square = np.einsum("in,in->n", w, w)
+    angle = np.sqrt(square)
+    small = angle < 1e-4
+    safe = np.where(small, 1.0, angle)
+    a = np.where(small, 1 - square / 6, np.sin(safe) / safe)
+    b = np.where(small, 0.5 - square / 24, (1 - np.cos(safe)) / safe**2)
+    c = np.where(small, 1 / 6 - square / 120, (safe - np.sin(safe)) / safe**3)
+    cross = np.moveaxis(skew(w.T), 0, -1)
+    cross2 = np.einsum("ijn,jkn->ikn", cross, cross)
+    eye = np.eye(3)[:, :, None]
+    rotation = eye + a * cross + b * cross2
+    return rotation, np.einsum("ijn,jn->in", eye + b * cross + c * cross2, v)
+
+
+def cross(a: Sequence[Entry], b: Array) -> Array:
+    """``a x b`` with entries of `a` that may be numbers; zeros are skipped. Shape of b."""
+    return np.stack(
+        [
+            _difference(a[1], b[2], a[2], b[1]),
+            _difference(a[2], b[0], a[0], b[2]),
+            _difference(a[0], b[1], a[1], b[0]),
+        ]
+    )
+
+
+def is_zero(vector: Sequence[Entry]) -> bool:
+    """Whether a vector is the number zero for all samples."""
+    return all(isinstance(x, float) and x == 0.0 for x in vector)
+
+
+def _difference(a: Entry, x: Array, b: Entry, y: Array) -> Array:
+    if isinstance(a, float) and a == 0.0:
+        return np.zeros_like(y) if isinstance(b, float) and b == 0.0 else -b * y
+    return a * x if isinstance(b, float) and b == 0.0 else a * x - b * y
+
+
+def _multiply(matrix: Sequence[Sequence[Entry]], vector: Array) -> Array:
+    out = np.empty_like(vector)
+    for r, row in enumerate(matrix):
+        started = False
+        for entry, x in zip(row, vector, strict=True):
+            if isinstance(entry, float) and entry == 0.0:
+                continue
+            if not started:
+                np.multiply(x, entry, out=out[r])
+                started = True
+            else:
+                out[r] += entry * x
+    return out
+
+
+def _vector(parts: Sequence[Array], factors: Sequence[Array]) -> tuple[Entry, ...]:
+    return tuple(_combine([p[r] for p in parts], factors) for r in range(3))
+
+
+def _combine(coefficients: Sequence[float], factors: Sequence[Array]) -> Entry:
+    """coefficients[0] + sum coefficients[k] factors[k-1], as a number when it is one."""
+    tolerance = NEGLIGIBLE * max(1.0, max(abs(c) for c in coefficients))
+    total: Entry = float(coefficients[0]) if abs(coefficients[0]) > tolerance else 0.0
+    for c, factor in zip(coefficients[1:], factors, strict=True):
+        if abs(c) > tolerance:
+            term = factor if c == 1.0 else c * factor
+            total = term if isinstance(total, float) and total == 0.0 else total + term
+    return total
+
+
+def as_samples_last(values: npt.ArrayLike) -> Array:
+    """(N, k) to contiguous (k, N)."""
+    return np.ascontiguousarray(np.asarray(values, dtype=np.float64).T)
