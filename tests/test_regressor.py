@@ -185,7 +185,7 @@ def test_wrong_input_is_named():
     bad[1, 0] = np.nan
     with pytest.raises(InputError, match=r"ddq\[1, 0\] is nan"):
         feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 2)), bad)
-    with pytest.raises(InputError, match="gives no value for 1.Lxx"):
+    with pytest.raises(InputError, match=r"gives no value for 1\.Lxx"):
         feasid.inverse_dynamics(robot, *np.zeros((3, 1, 2)))
-    with pytest.raises(InputError, match="does not|columns must"):
+    with pytest.raises(InputError, match="columns must"):
         feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=[0, 99])
