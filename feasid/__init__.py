@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
     from feasid.robot.description import Robot as Robot
+    from feasid.robot.load import load_robot as load_robot
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
@@ -32,6 +33,7 @@ _HOME = {
     "regressor": "dynamics.regressor",
     "Robot": "robot.description",
     "Rotor": "robot.parts",
+    "load_robot": "robot.load",
 }
 
 __all__ = sorted([*_HOME, "__version__"])

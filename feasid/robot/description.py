@@ -250,6 +250,12 @@ class Robot:
         """The same robot in another gravity field [m/s^2], in base coordinates."""
         return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
 
+    def locked(self, joints: Mapping[str, npt.ArrayLike]) -> Robot:
+        """The robot with these joints held at these positions; see `feasid.robot.lock.locked`."""
+        from feasid.robot.lock import locked
+
+        return locked(self, joints)
+
     def with_joint_terms(
         self,
         friction: Sequence[str] = ("viscous", "coulomb", "offset"),

@@ -232,3 +232,5 @@ class Source:
     path: str
     format: str
     text: bytes = field(repr=False)
+    notes: tuple[str, ...] = ()
+    """What was repaired while reading, each naming file, line and joint."""

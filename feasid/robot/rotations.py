@@ -1,0 +1,52 @@
+"""Rotation matrices from the angles that description files use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+QUARTER_TOLERANCE = 1e-12
+"""An angle this close to a multiple of 90 degrees [rad] is that multiple: rounding of pi/2."""
+
+_QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
+
+
+def quarter_turns(angle: float) -> int | None:
+    """Which multiple of 90 degrees (mod 4) the angle [rad] is, None when it is none."""
+    turns = round(angle / (math.pi / 2))
+    if abs(angle - turns * (math.pi / 2)) <= QUARTER_TOLERANCE * max(1, abs(turns)):
+        return turns % 4
+    return None
+
+
+def cos_sin(angle: float) -> tuple[float, float]:
+    """Cosine and sine, exactly 0 and +-1 for multiples of 90 degrees."""
+    quarter = quarter_turns(angle)
+    return (math.cos(angle), math.sin(angle)) if quarter is None else _QUARTERS[quarter]
+
+
+def about(axis: int, angle: float) -> Array:
+    """Rotation about a coordinate axis (0, 1, 2) by an angle [rad]; shape (3, 3)."""
+    c, s = cos_sin(angle)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    out = np.eye(3)
+    out[i, i] = out[j, j] = c
+    out[j, i], out[i, j] = s, -s
+    return out
+
+
+def from_rpy(rpy: Sequence[float]) -> Array:
+    """URDF's fixed-axis roll, pitch, yaw: Rz(yaw) Ry(pitch) Rx(roll); shape (3, 3)."""
+    roll, pitch, yaw = rpy
+    out: Array = about(2, yaw) @ about(1, pitch) @ about(0, roll)
+    return out + 0.0  # no negative zeros
+
+
+def is_signed_permutation(rotation: Array) -> bool:
+    """Whether every entry is exactly 0 or +-1, so that turning by it does not round."""
+    return bool(np.isin(rotation, (-1.0, 0.0, 1.0)).all())
