@@ -1,0 +1,193 @@
+"""Time: from a column or an index to seconds, and where a log falls apart into stretches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import LogError
+from feasid.logs.columns import numbers, unit_factor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+GAP = 1.5
+"""A step longer than this many median steps is a gap: at least one sample is missing."""
+
+JITTER = 0.2
+"""Steps that differ by more than this share from the median are reported."""
+
+SLOWEST_STEP = 0.5
+"""A median step beyond this cannot be seconds of a robot's log [s]."""
+
+TICKS = (("ms", 1e-3, 0.5), ("us", 1e-6, 50.0), ("ns", 1e-9, 50_000.0))
+"""Unit, its length [s] and the smallest median step that is taken for it."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows without a gap: one run, or a part of one."""
+
+    label: str
+    rows: Rows
+    rate: float
+
+
+def read_time(
+    df: pd.DataFrame, column: Any | None, rate: float | None, units: Any
+) -> tuple[Array, list[str]]:
+    """Time of every row in seconds from the first row, and notes on how it was read.
+
+    Seconds are counted from the first row *before* conversion to float: epoch nanoseconds in
+    float64 would lose 100 ns.
+
+    Raises
+    ------
+    LogError
+        Without a time column, a usable index or `rate`; for cells that are not finite.
+    """
+    import pandas as pd
+
+    if rate is not None:
+        if not (np.isfinite(rate) and rate > 0):
+            raise LogError(f"rate must be a positive number of samples per second, not {rate!r}")
+        return np.arange(len(df)) / rate, [f"time: row number at the given {rate:g} Hz"]
+    if column is None and isinstance(df.index, pd.RangeIndex):
+        raise LogError(
+            "the log has no time: give a column t or an index in seconds, name the column with "
+            'columns={"t": ...}, or give the sampling rate with rate=...'
+        )
+    series = df[column] if column is not None else df.index.to_series()
+    where = f"column {column!r}" if column is not None else "the index"
+    if pd.api.types.is_datetime64_any_dtype(series.dtype) or pd.api.types.is_timedelta64_dtype(
+        series.dtype
+    ):
+        if series.isna().any():
+            _refuse_holes(np.asarray(series.isna()), where, column)
+        elapsed = series - series.iloc[0]
+        return np.asarray(elapsed / pd.Timedelta(1, "s"), dtype=np.float64), []
+    if pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any():
+        ticks = series.to_numpy(dtype=np.int64)
+        t = np.asarray(ticks - ticks[0] if len(ticks) else ticks, dtype=np.float64)
+    else:
+        t = numbers(series.to_frame("t"), "t") if column is None else numbers(df, column)
+        if not np.isfinite(t).all():
+            _refuse_holes(~np.isfinite(t), where, column)
+        t = t - t[0] if len(t) else t
+    if units is not None and "t" in units:
+        return t * unit_factor(units, "t"), []
+    return _in_seconds(t, where)
+
+
+def _refuse_holes(bad: npt.NDArray[np.bool_], where: str, column: Any) -> None:
+    row = int(np.flatnonzero(bad)[0])
+    raise LogError(
+        f"time ({where}) is missing or not finite in {int(bad.sum())} row(s), first row {row}",
+        column=column,
+        row=row,
+    )
+
+
+def _in_seconds(t: Array, where: str) -> tuple[Array, list[str]]:
+    """Recognise milli-, micro- and nanoseconds by the size of the step."""
+    steps = np.diff(t)
+    steps = steps[steps > 0]
+    if not steps.size or float(np.median(steps)) < SLOWEST_STEP:
+        return t, []
+    step = float(np.median(steps))
+    unit, length = next((u, x) for u, x, least in reversed(TICKS) if step >= least)
+    note = (
+        f"time ({where}) steps by {step:g}, taken as {unit}: {1 / (step * length):.4g} Hz "
+        f'(say units={{"t": "s"}} if these are seconds)'
+    )
+    return t * length, [note]
+
+
+def run_labels(df: pd.DataFrame, column: Any | None) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Code of every row's run, in order of appearance, and the runs' labels."""
+    if column is None:
+        return np.zeros(len(df), dtype=np.intp), ["log"]
+    import pandas as pd
+
+    codes, labels = pd.factorize(df[column])
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise LogError(f"column {column!r} has no run in row {row}", column=column, row=row)
+    return codes, [str(label) for label in labels]
+
+
+def check_order(t: Array, rows: Rows, label: str) -> None:
+    """Refuse time stamps of one run that do not increase, naming the row and both times."""
+    back = np.flatnonzero(np.diff(t) <= 0)
+    if not back.size:
+        return
+    k = int(back[0])
+    row, before, after = int(rows[k + 1]), float(t[k]), float(t[k + 1])
+    run = "" if label == "log" else f" of run {label!r}"
+    if before == after:
+        raise LogError(
+            f"time stamps are doubled: rows {rows[k]} and {row}{run} both have t = {after:.9g} s "
+            f"({back.size} such row(s)); drop one of each with "
+            "df.drop_duplicates(subset='t'), or separate runs with a column 'run'",
+            row=row,
+            time=after,
+        )
+    restart = after <= float(t[0]) + 2 * float(np.median(np.abs(np.diff(t))))
+    advice = (
+        "the clock restarts there: separate the runs with a column 'run'"
+        if restart
+        else "sort the log with sort=True if its rows were only shuffled"
+    )
+    raise LogError(
+        f"time stamps are not sorted: row {row}{run} has t = {after:.9g} s after {before:.9g} s "
+        f"({back.size} such row(s)); {advice}",
+        row=row,
+        time=after,
+    )
+
+
+def split_at_gaps(t: Array, rows: Rows, label: str) -> tuple[list[Stretch], list[str]]:
+    """Split one run where samples are missing; report jitter.
+
+    Parameters
+    ----------
+    t : ndarray, shape (N,)
+        Increasing times of the run's rows [s].
+    rows : ndarray, shape (N,)
+        Row numbers in the log.
+    """
+    if len(t) < 2:
+        return [Stretch(label, rows, np.nan)], []
+    steps = np.diff(t)
+    median = float(np.median(steps))
+    gaps = np.flatnonzero(steps > GAP * median)
+    run = "" if label == "log" else f"run {label!r}: "
+    notes = []
+    if gaps.size:
+        first, longest = int(gaps[0]), int(gaps[np.argmax(steps[gaps])])
+        notes.append(
+            f"{run}{gaps.size} gap(s) in time, the first after row {rows[first]} (t = "
+            f"{t[first]:.6g} s), the longest {steps[longest]:.4g} s after row {rows[longest]}: "
+            "split there, nothing is differentiated across"
+        )
+    inside = steps[steps <= GAP * median]
+    uneven = np.abs(inside - median) > JITTER * median
+    if uneven.any():
+        notes.append(
+            f"{run}{int(uneven.sum())} of {inside.size} time steps differ by more than "
+            f"{JITTER:.0%} from the median {median:.4g} s: samples are taken as evenly spaced"
+        )
+    edges = [0, *(gaps + 1).tolist(), len(t)]
+    parts = []
+    for a, b in pairwise(edges):
+        span = t[b - 1] - t[a]
+        rate = (b - a - 1) / span if b - a > 1 else 1.0 / median
+        parts.append(Stretch(label, rows[a:b], float(rate)))
+    return parts, notes

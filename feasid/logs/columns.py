@@ -1,0 +1,328 @@
+"""Which columns of a log belong to which joint, and their cells as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import LogError, did_you_mean
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = npt.NDArray[np.float64]
+
+KINDS = ("q", "dq", "ddq", "tau")
+"""Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""
+
+WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
+
+UNITS: dict[str, dict[str, float]] = {
+    "q": {"rad": 1.0, "deg": np.pi / 180, "m": 1.0, "mm": 1e-3, "rev": 2 * np.pi},
+    "dq": {"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},
+    "ddq": {"rad/s^2": 1.0, "deg/s^2": np.pi / 180, "m/s^2": 1.0, "mm/s^2": 1e-3},
+    "tau": {"N*m": 1.0, "Nm": 1.0, "N*mm": 1e-3, "mNm": 1e-3, "N": 1.0, "kN": 1e3},
+    "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+}
+"""Factor to SI per unit; a number instead of a name is taken as the factor itself."""
+
+SHOWN = 3
+"""Rows that a message quotes before it says how many more there are."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The log's column for everything that a robot needs.
+
+    ``columns[kind]`` has one column per coordinate, or None when the log has none of that kind;
+    a coordinate without its own column within a kind that others have is an error.
+    """
+
+    coordinates: tuple[str, ...]
+    columns: dict[str, tuple[Any, ...] | None]
+    time: Any | None
+    run: Any | None
+    numbered: bool
+
+
+def coordinate_names(robot: Robot) -> tuple[str, ...]:
+    """One name per coordinate: the joint's, with ``_1``, ``_2`` ... if it has several."""
+    names: list[str] = []
+    for body in robot.bodies:
+        names += (
+            [body.joint] if body.dof == 1 else [f"{body.joint}_{k + 1}" for k in range(body.dof)]
+        )
+    return tuple(names)
+
+
+def find_columns(
+    df: pd.DataFrame,
+    robot: Robot,
+    columns: Mapping[str, Any] | None = None,
+    torque: bool = True,
+) -> Layout:
+    """Find the columns of every joint.
+
+    Parameters
+    ----------
+    df : DataFrame
+    robot : Robot
+    columns : dict, optional
+        Other names: ``{"t": "stamp", "q_elbow": "pos3"}`` for single columns, or a pattern for
+        all joints, ``{"q": "position_{}"}``, where ``{}`` stands for the joint.
+    torque : bool
+        Whether torque columns are required.
+
+    Raises
+    ------
+    LogError
+        Names the joint whose column is missing, with the closest column; a column that occurs
+        twice, with both positions; a mapping to a column that the log does not have.
+    """
+    names = coordinate_names(robot)
+    mapping = _checked_mapping(df, names, dict(columns or {}))
+    found: dict[str, list[Any | None]] = {}
+    numbered = False
+    for kind in KINDS:
+        found[kind] = []
+        for k, name in enumerate(names):
+            column, by_number = _find(df, kind, name, k, mapping)
+            numbered |= by_number
+            found[kind].append(column)
+    _refuse_absent_joints(df, names, found, torque)
+    chosen: dict[str, tuple[Any, ...] | None] = {}
+    for kind in KINDS:
+        required = kind == "q" or (kind == "tau" and torque)
+        chosen[kind] = _complete(df, kind, names, found[kind], required)
+    time = mapping.get("t", "t" if "t" in df.columns else None)
+    run = mapping.get("run", "run" if "run" in df.columns else None)
+    used = [c for kind in KINDS for c in chosen[kind] or ()]
+    used += [c for c in (time, run) if c is not None]
+    _refuse_doubled(df, used)
+    return Layout(names, chosen, time, run, numbered)
+
+
+def _checked_mapping(
+    df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
+) -> dict[str, Any]:
+    """Expand patterns and refuse keys that name nothing or columns that do not exist."""
+    known = ["t", "run", *KINDS, *(f"{kind}_{name}" for kind in KINDS for name in names)]
+    numbers = [f"{kind}_{k + 1}" for kind in KINDS for k in range(len(names))]
+    mapping: dict[str, Any] = {}
+    for key, column in columns.items():
+        if key in KINDS:
+            if not isinstance(column, str) or "{}" not in column:
+                raise LogError(
+                    f"columns[{key!r}] must be a pattern with {{}} for the joint, "
+                    f"for example 'position_{{}}', not {column!r}"
+                )
+            for k, name in enumerate(names):
+                options = [
+                    c for c in (column.format(name), column.format(k + 1)) if c in df.columns
+                ]
+                if options:
+                    mapping.setdefault(f"{key}_{name}", options[0])
+            continue
+        if key not in known and key not in numbers:
+            hint = did_you_mean(str(key), known)
+            raise LogError(
+                f"columns has the key {key!r}, which is no column that is looked for{hint}: use "
+                f"'t', 'run', or one of {', '.join(KINDS)} followed by _<joint>",
+                column=key,
+            )
+        if column not in df.columns:
+            hint = did_you_mean(str(column), df.columns)
+            raise LogError(
+                f"columns maps {key!r} to {column!r}, which the log does not have{hint}; "
+                f"it has {_listed(df.columns)}",
+                column=column,
+            )
+        mapping[key] = column
+    return mapping
+
+
+def _find(
+    df: pd.DataFrame, kind: str, name: str, k: int, mapping: Mapping[str, Any]
+) -> tuple[Any | None, bool]:
+    """The column of one coordinate and whether it was found by number."""
+    by_name, by_number = f"{kind}_{name}", f"{kind}_{k + 1}"
+    for key, numbered in ((by_name, False), (by_number, True)):
+        if key in mapping:
+            return mapping[key], numbered
+    for key, numbered in ((by_name, False), (by_number, True)):
+        if key in df.columns:
+            return key, numbered and key != by_name
+    return None, False
+
+
+def _refuse_absent_joints(
+    df: pd.DataFrame,
+    names: Sequence[str],
+    found: Mapping[str, Sequence[Any | None]],
+    torque: bool,
+) -> None:
+    """A joint without any column, while others have theirs, probably did not move."""
+    absent = [n for k, n in enumerate(names) if all(found[kind][k] is None for kind in KINDS)]
+    if not absent:
+        return
+    wanted = [f"q_{absent[0]}", *([f"tau_{absent[0]}"] if torque else [])]
+    if len(absent) == len(names):
+        hint = did_you_mean(wanted[0], df.columns)
+        raise LogError(
+            f"the log has no column of any joint: expected {' and '.join(wanted)} and so on "
+            f"by joint name or number{hint}; it has {_listed(df.columns)}. Map other names with "
+            f'columns={{"q": "position_{{}}", "tau": "effort_{{}}"}}',
+            joint=absent[0],
+            column=wanted[0],
+        )
+    hint = did_you_mean(wanted[0], _unused(df, found))
+    lock = ", ".join(f"{n!r}: 0.0" for n in absent)
+    raise LogError(
+        f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(wanted)}{hint}; "
+        f"unused columns: {_listed(_unused(df, found))}. A joint that did not move can be locked: "
+        f"load_robot(..., lock={{{lock}}})",
+        joint=absent[0],
+        column=wanted[0],
+        joints=tuple(absent),
+    )
+
+
+def _complete(
+    df: pd.DataFrame,
+    kind: str,
+    names: Sequence[str],
+    columns: Sequence[Any | None],
+    required: bool,
+) -> tuple[Any, ...] | None:
+    """All columns of a kind, or None if it may be absent and is so for every joint."""
+    missing = [k for k, c in enumerate(columns) if c is None]
+    if not missing:
+        return tuple(columns)
+    if len(missing) == len(columns) and not required:
+        return None
+    if kind == "tau" and not required:
+        return None
+    wanted = f"{kind}_{names[missing[0]]}"
+    rest = [c for c in df.columns if c not in set(columns)]
+    hint = did_you_mean(wanted, rest)
+    why = (
+        "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
+    )
+    raise LogError(
+        f"joint {names[missing[0]]!r} has no {WORDS[kind]} column {wanted!r}{hint}{why}; "
+        f"unused columns: {_listed(rest)}. Map other names with columns={{{wanted!r}: ...}}",
+        joint=names[missing[0]],
+        column=wanted,
+    )
+
+
+def _refuse_doubled(df: pd.DataFrame, used: Sequence[Any]) -> None:
+    if df.columns.is_unique:
+        doubled = [c for c in used if used.count(c) > 1]
+        if doubled:
+            raise LogError(
+                f"column {doubled[0]!r} is used for two quantities: check columns=",
+                column=doubled[0],
+            )
+        return
+    for column in used:
+        places = [k + 1 for k, c in enumerate(df.columns) if c == column]
+        if len(places) > 1:
+            raise LogError(
+                f"column {column!r} occurs twice, as columns {places[0]} and {places[1]}: "
+                "drop or rename one",
+                column=column,
+                positions=tuple(places),
+            )
+
+
+def _unused(df: pd.DataFrame, found: Mapping[str, Sequence[Any | None]]) -> list[Any]:
+    used = {c for columns in found.values() for c in columns if c is not None} | {"t", "run"}
+    return [c for c in df.columns if c not in used]
+
+
+def _listed(columns: Any, most: int = 12) -> str:
+    names = [str(c) for c in columns]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) + more) or "none"
+
+
+def unit_factor(units: Mapping[str, Any] | None, key: str, default: float = 1.0) -> float:
+    """Factor to SI of one kind of column, from ``units={"q": "deg", "tau": 0.5}``."""
+    if units is None or key not in units:
+        return default
+    unit = units[key]
+    if isinstance(unit, str):
+        if unit not in UNITS[key]:
+            hint = did_you_mean(unit, UNITS[key])
+            raise LogError(f"unknown unit {unit!r} for {key!r}{hint}: one of {[*UNITS[key]]}")
+        return UNITS[key][unit]
+    factor = float(unit)
+    if not np.isfinite(factor) or factor == 0:
+        raise LogError(f"the factor of {key!r} in units must be finite and not zero: {unit!r}")
+    return factor
+
+
+def check_units(units: Mapping[str, Any] | None) -> None:
+    """Refuse units of things that have none."""
+    for key in units or {}:
+        if key not in UNITS:
+            raise LogError(f"units has the key {key!r}{did_you_mean(key, UNITS)}: {[*UNITS]}")
+
+
+def numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
+    """One column as float64, NaN where cells are missing; objects and text are refused.
+
+    Raises
+    ------
+    LogError
+        Names the column, the first row whose cell is not a number, and the cell's text.
+    """
+    import pandas as pd
+
+    series = df[column]
+    dtype = series.dtype
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+        raise LogError(f"column {column!r} has dtype {dtype}, expected numbers", column=column)
+    if not pd.api.types.is_numeric_dtype(dtype):
+        _refuse_text(series, column, joint)
+    if isinstance(dtype, np.dtype):
+        return np.asarray(series.to_numpy(), dtype=np.float64)
+    return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
+
+
+def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:
+    import pandas as pd
+
+    whose = f" of joint {joint!r}" if joint else ""
+    values = pd.to_numeric(series.astype(object), errors="coerce").isna() & series.notna()
+    bad = np.flatnonzero(values.to_numpy())
+    if not bad.size:
+        raise LogError(
+            f"column {column!r}{whose} holds {series.dtype} instead of numbers: convert it with "
+            "pandas.to_numeric",
+            column=column,
+            joint=joint,
+        )
+    text = str(series.iloc[int(bad[0])])
+    comma = " (a decimal comma? read with decimal=',')" if "," in text else ""
+    raise LogError(
+        f"column {column!r}{whose} has {bad.size} cell(s) that are not numbers, the first in row "
+        f"{bad[0]}: {text[:40]!r}{comma}",
+        column=column,
+        joint=joint,
+        row=int(bad[0]),
+        text=text,
+    )
+
+
+def rows_listed(rows: npt.NDArray[np.int64]) -> str:
+    """``"rows 3, 4, 5 and 12 more"``."""
+    shown = ", ".join(str(r) for r in rows[:SHOWN].tolist())
+    more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"

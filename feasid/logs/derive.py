@@ -1,0 +1,118 @@
+"""From one stretch of a log to runs: filter, differentiate, cut the ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import LogError
+from feasid.logs import signals
+from feasid.logs.clock import Stretch
+from feasid.logs.motion import Array, Excluded, Run, blocks
+
+FEWEST = 8
+"""Samples that a stretch must keep after its ends are trimmed."""
+
+
+def find_cutoff(
+    values: Mapping[str, Array], stretches: Sequence[Stretch], cutoff: float | bool | None
+) -> tuple[float | None, list[str]]:
+    """The cut-off [Hz], None for no filter, and how it was chosen.
+
+    A log that has velocities and accelerations needs no derivative and is used as it is.
+    """
+    longest = max(stretches, key=lambda s: len(s.rows), default=None)
+    if cutoff is False or longest is None or len(longest.rows) < 2:
+        return None, []
+    if cutoff is None:
+        if "dq" in values and "ddq" in values:
+            return None, []
+        chosen = signals.choose_cutoff(values["q"][longest.rows], longest.rate)
+        return chosen.frequency, [f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"]
+    if cutoff is True:
+        raise LogError("cutoff must be a frequency [Hz], None (automatic) or False (no filter)")
+    frequency = float(cutoff)
+    signals.check_cutoff(frequency, longest.rate)
+    return frequency, []
+
+
+def process(
+    t: Array,
+    values: Mapping[str, Array],
+    stretch: Stretch,
+    cutoff: float | None,
+    filter_torque: bool,
+    trim: float | None,
+    decimate: int | None,
+    mask: npt.NDArray[np.bool_],
+) -> tuple[list[Run], list[Excluded]]:
+    """Filter and derive one stretch, then cut its ends and the excluded rows."""
+    rows, rate = stretch.rows, stretch.rate
+    ends = _trimmed(cutoff, rate, trim, derived="ddq" not in values)
+    if len(rows) < 2 * ends + FEWEST:
+        return [], blocks(rows, "stretch too short for the filter and its trimmed ends")
+    part = {kind: signal[rows] for kind, signal in values.items()}
+    if cutoff is not None:
+        for kind in part:
+            if kind != "tau" or filter_torque:
+                part[kind] = signals.low_pass(part[kind], cutoff, rate)
+    if "ddq" not in part:
+        part["ddq"] = (
+            signals.first_difference(part["dq"], rate)
+            if "dq" in part
+            else signals.second_difference(part["q"], rate)
+        )
+    if "dq" not in part:
+        part["dq"] = signals.first_difference(part["q"], rate)
+    if "tau" not in part:
+        part["tau"] = np.full_like(part["q"], np.nan)
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[ends : len(rows) - ends] = True
+    left_out = blocks(rows[~keep], "end of a stretch, trimmed") if ends else []
+    smear = 0 if cutoff is None else signals.settling(cutoff, rate)
+    unwanted = keep & _widened(mask[rows], smear)
+    left_out += blocks(rows[unwanted], "excluded by hand")
+    keep &= ~unwanted
+    return _cut(part, stretch, t, keep, decimate or 1), left_out
+
+
+def _trimmed(cutoff: float | None, rate: float, trim: float | None, derived: bool) -> int:
+    """Samples to cut from each end of a stretch."""
+    least = 1 if derived else 0
+    if trim is not None:
+        if not (np.isfinite(trim) and trim >= 0):
+            raise LogError(f"trim must be a time of at least 0 s, not {trim!r}")
+        return max(least, int(np.ceil(trim * rate))) if np.isfinite(rate) else least
+    return least if cutoff is None else max(least, signals.settling(cutoff, rate))
+
+
+def _widened(mask: npt.NDArray[np.bool_], by: int) -> npt.NDArray[np.bool_]:
+    if not by or not mask.any():
+        return mask
+    return np.asarray(np.convolve(mask, np.ones(2 * by + 1), "same") > 0.5)
+
+
+def _cut(
+    part: dict[str, Array], stretch: Stretch, t: Array, keep: npt.NDArray[np.bool_], decimate: int
+) -> list[Run]:
+    """The kept rows as runs, one per consecutive block."""
+    if decimate < 1 or decimate != int(decimate):
+        raise LogError(f"decimate must be a whole number of at least 1, not {decimate!r}")
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], keep, [False]]).astype(np.int8)))
+    runs = []
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        take = slice(int(a), int(b), int(decimate))
+        rows = stretch.rows[take]
+        signal = {k: np.ascontiguousarray(x[take]) for k, x in part.items()}
+        runs.append(
+            Run(
+                stretch.label,
+                stretch.rate / decimate,
+                rows,
+                np.ascontiguousarray(t[rows]),
+                **signal,
+            )
+        )
+    return runs

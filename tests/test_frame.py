@@ -1,0 +1,352 @@
+"""The log contract: what is accepted, what is derived, and what each fault is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feasid import Robot
+from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.logs.frame import prepare
+
+RATE = 200.0
+FILTER_TOLERANCE = 2e-3
+"""Relative error of derivatives well below the cut-off, away from the trimmed ends."""
+
+
+def arm(names=("shoulder", "elbow")):
+    from feasid import Body
+
+    parents = [None, *names[:-1]]
+    return Robot(
+        [
+            Body(f"{n}_link", None if p is None else f"{p}_link", position=(0.3, 0, 0), joint=n)
+            for n, p in zip(names, parents, strict=True)
+        ]
+    )
+
+
+def log(samples=1000, names=("shoulder", "elbow"), rate=RATE):
+    t = np.arange(samples) / rate
+    data = {"t": t}
+    for k, name in enumerate(names):
+        data[f"q_{name}"] = np.sin((2 + k) * t)
+        data[f"tau_{name}"] = np.cos((2 + k) * t)
+    return pd.DataFrame(data)
+
+
+def test_derives_velocity_and_acceleration_of_a_sine():
+    run = prepare(log(2000), arm()).runs[0]
+    middle = slice(100, -100)
+    for k, w in enumerate((2.0, 3.0)):
+        t = run.t[middle]
+        np.testing.assert_allclose(run.dq[middle, k], w * np.cos(w * t), atol=FILTER_TOLERANCE * w)
+        np.testing.assert_allclose(
+            run.ddq[middle, k], -w * w * np.sin(w * t), atol=FILTER_TOLERANCE * w * w
+        )
+
+
+def test_arrays_are_contiguous_doubles_of_one_length():
+    motion = prepare(log(), arm())
+    run = motion.runs[0]
+    for x in (run.q, run.dq, run.ddq, run.tau):
+        assert x.shape == (motion.samples, 2)
+        assert x.dtype == np.float64
+        assert x.flags.c_contiguous
+
+
+def test_notes_say_cutoff_and_derivation():
+    motion = prepare(log(), arm())
+    text = "\n".join(motion.notes)
+    assert motion.cutoff is not None
+    assert f"{motion.cutoff:g} Hz chosen" in text
+    assert "accelerations: central differences of the positions" in text
+    assert "trimmed" in text
+
+
+def test_every_row_is_used_or_listed():
+    df = log()
+    motion = prepare(df, arm(), exclude=[(1.0, 1.5)])
+    used = sum(len(run) for run in motion.runs)
+    assert used + sum(block.count for block in motion.excluded) == len(df)
+    rows = np.concatenate([run.rows for run in motion.runs])
+    for block in motion.excluded:
+        assert not np.isin(np.arange(block.first, block.last + 1), rows).any()
+
+
+def test_measured_velocity_is_used():
+    df = log()
+    for name in ("shoulder", "elbow"):
+        df[f"dq_{name}"] = 7.0
+    run = prepare(df, arm(), cutoff=8.0).runs[0]
+    np.testing.assert_allclose(run.dq, 7.0, rtol=1e-9)
+    np.testing.assert_allclose(run.ddq, 0.0, atol=1e-6)
+
+
+def test_a_complete_log_is_used_as_it_is():
+    df = log()
+    rng = np.random.default_rng(1)
+    for kind in ("dq", "ddq"):
+        for name in ("shoulder", "elbow"):
+            df[f"{kind}_{name}"] = rng.normal(size=len(df))
+    motion = prepare(df, arm())
+    assert motion.cutoff is None
+    assert motion.samples == len(df)
+    np.testing.assert_array_equal(motion.runs[0].ddq[:, 1], df["ddq_elbow"])
+    assert "nothing was filtered" in motion.notes
+
+
+def test_columns_by_number_and_by_pattern_agree_with_names():
+    df = log()
+    want = prepare(df, arm()).runs[0]
+    numbered = df.rename(
+        columns={
+            "q_shoulder": "q_1",
+            "q_elbow": "q_2",
+            "tau_shoulder": "tau_1",
+            "tau_elbow": "tau_2",
+        }
+    )
+    motion = prepare(numbered, arm())
+    np.testing.assert_array_equal(motion.runs[0].tau, want.tau)
+    assert any("1 = shoulder, 2 = elbow" in note for note in motion.notes)
+    ros = df.rename(columns=lambda c: c.replace("q_", "position/").replace("tau_", "effort/"))
+    mapped = prepare(ros, arm(), columns={"q": "position/{}", "tau": "effort/{}"})
+    np.testing.assert_array_equal(mapped.runs[0].q, want.q)
+    single = prepare(
+        df.rename(columns={"tau_elbow": "current"}), arm(), columns={"tau_elbow": "current"}
+    )
+    np.testing.assert_array_equal(single.runs[0].tau, want.tau)
+
+
+def test_order_of_columns_and_extra_columns_do_not_matter():
+    df = log()
+    want = prepare(df, arm()).runs[0]
+    other = df[["tau_elbow", "q_elbow", "q_shoulder", "tau_shoulder", "t"]].assign(note="text")
+    np.testing.assert_array_equal(prepare(other, arm()).runs[0].q, want.q)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float64", "float64[pyarrow]"])
+def test_other_float_dtypes_are_cast(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    df = log()
+    cast = df.astype({c: dtype for c in df.columns if c != "t"})
+    np.testing.assert_allclose(
+        prepare(cast, arm()).runs[0].q, prepare(df, arm()).runs[0].q, atol=1e-6
+    )
+
+
+def test_units_are_declared_once():
+    df = log()
+    want = prepare(df, arm()).runs[0]
+    degrees = df.assign(
+        q_shoulder=np.rad2deg(df.q_shoulder), q_elbow=np.rad2deg(df.q_elbow), t=df.t * 1e3
+    )
+    got = prepare(degrees, arm(), units={"q": "deg", "t": "ms"}).runs[0]
+    np.testing.assert_allclose(got.q, want.q, atol=1e-12)
+    np.testing.assert_allclose(got.ddq, want.ddq, atol=1e-9)
+    with pytest.raises(LogError, match=r"unknown unit 'degree'.*did you mean 'deg'"):
+        prepare(df, arm(), units={"q": "degree"})
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(1e3, "ms"), (1e6, "us"), (1e9, "ns")])
+def test_time_in_ticks_is_recognised_and_said(scale, unit):
+    df = log()
+    ticks = df.assign(t=np.round(df.t * scale).astype(np.int64) + 1_700_000_000_000_000_000)
+    motion = prepare(ticks, arm())
+    assert any(f"taken as {unit}" in note for note in motion.notes)
+    assert motion.runs[0].rate == pytest.approx(RATE)
+    np.testing.assert_allclose(motion.runs[0].t, prepare(df, arm()).runs[0].t, atol=1e-9)
+
+
+def test_time_from_a_datetime_index():
+    df = log()
+    stamped = df.drop(columns="t").set_index(pd.to_datetime(df.t + 1.7e9, unit="s"))
+    assert prepare(stamped, arm()).runs[0].rate == pytest.approx(RATE, rel=1e-6)
+
+
+def test_time_may_be_the_index_or_the_rate():
+    df = log()
+    want = prepare(df, arm()).runs[0]
+    np.testing.assert_array_equal(prepare(df.set_index("t"), arm()).runs[0].q, want.q)
+    bare = df.drop(columns="t")
+    np.testing.assert_allclose(prepare(bare, arm(), rate=RATE).runs[0].ddq, want.ddq, atol=1e-9)
+    with pytest.raises(LogError, match=r"no time.*rate="):
+        prepare(bare, arm())
+
+
+def test_runs_are_never_filtered_together():
+    a, b = log(), log()
+    b[["q_shoulder", "q_elbow"]] += 5.0
+    both = pd.concat([a.assign(run="a"), b.assign(run="b")], ignore_index=True)
+    motion = prepare(both, arm(), cutoff=6.0)
+    alone = prepare(b, arm(), cutoff=6.0).runs[0]
+    assert [run.label for run in motion.runs] == ["a", "b"]
+    np.testing.assert_array_equal(motion.runs[1].ddq, alone.ddq)
+
+
+def test_nothing_is_differentiated_across_a_gap():
+    df = log(1200)
+    cut = pd.concat([df.iloc[:500], df.iloc[560:]])
+    motion = prepare(cut, arm(), cutoff=6.0)
+    assert len(motion.runs) == 2
+    alone = prepare(df.iloc[560:], arm(), cutoff=6.0).runs[0]
+    np.testing.assert_allclose(motion.runs[1].ddq, alone.ddq, atol=1e-9)
+    assert any("1 gap" in note and "row 499" in note for note in motion.notes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2), st.integers(300, 700), st.integers(1, 40))
+def test_dropping_nan_rows_equals_cutting_them_out(column, first, count):
+    df = log()
+    holes = df.copy()
+    name = ["q_elbow", "tau_shoulder", "q_shoulder"][column]
+    holes.loc[first : first + count - 1, name] = np.nan
+    got = prepare(holes, arm(), cutoff=6.0, nan="drop-segments")
+    want = prepare(df.drop(index=range(first, first + count)), arm(), cutoff=6.0)
+    assert got.samples == want.samples
+    for a, b in zip(got.runs, want.runs, strict=True):
+        np.testing.assert_array_equal(a.q, b.q)
+        np.testing.assert_array_equal(a.t, b.t)
+    assert sum(e.count for e in got.excluded if "finite" in e.reason) == count
+
+
+def test_whole_turns_are_unwrapped_and_said():
+    df = log(2000)
+    turning = df.assign(q_elbow=0.8 * df.t + 2.0)
+    want = prepare(turning, arm(), cutoff=8.0).runs[0]
+    wrapped = turning.assign(q_elbow=(turning.q_elbow + np.pi) % (2 * np.pi) - np.pi)
+    motion = prepare(wrapped, arm(), cutoff=8.0)
+    np.testing.assert_allclose(motion.runs[0].dq, want.dq, atol=1e-9)
+    assert any("'elbow'" in n and "unwrapped" in n for n in motion.notes)
+
+
+def test_decimation_keeps_filtered_samples():
+    full = prepare(log(), arm(), cutoff=6.0).runs[0]
+    few = prepare(log(), arm(), cutoff=6.0, decimate=4).runs[0]
+    np.testing.assert_array_equal(few.ddq, full.ddq[::4])
+    assert few.rate == full.rate / 4
+
+
+def test_prediction_needs_no_torque():
+    df = log().drop(columns=["tau_elbow", "tau_shoulder"])
+    assert np.isnan(prepare(df, arm(), torque=False).runs[0].tau).all()
+    with pytest.raises(LogError, match="'shoulder' has no torque column 'tau_shoulder'"):
+        prepare(df, arm())
+
+
+def test_motor_side_comes_to_joint_side():
+    ratio = np.array([[30.0, 0.0], [10.0, -20.0]])
+    df = log()
+    q = df[["q_shoulder", "q_elbow"]].to_numpy() - [0.0, 0.5]
+    tau = df[["tau_shoulder", "tau_elbow"]].to_numpy()
+    motor = pd.DataFrame({"t": df.t})
+    motor[["q_1", "q_2"]] = q @ ratio.T
+    motor[["tau_1", "tau_2"]] = tau @ np.linalg.inv(ratio)
+    got = prepare(motor, arm(), transmission=ratio, offsets={"elbow": 0.5}, cutoff=6.0).runs[0]
+    want = prepare(df, arm(), cutoff=6.0).runs[0]
+    np.testing.assert_allclose(got.q, want.q, atol=1e-12)
+    np.testing.assert_allclose(got.tau, want.tau, atol=1e-12)
+
+
+def test_excluded_flag_column():
+    df = log()
+    df["contact"] = (df.t > 2) & (df.t < 2.2)
+    motion = prepare(df, arm(), exclude="contact", cutoff=8.0)
+    t = np.concatenate([run.t for run in motion.runs])
+    assert not ((t > 2) & (t < 2.2)).any()
+    assert any("excluded by hand" in note for note in motion.notes)
+
+
+def broken(change):
+    df = log()
+    return change(df)
+
+
+def doubled_column(df):
+    df.insert(1, "q_elbow2", df.q_elbow)
+    return df.rename(columns={"q_elbow2": "q_elbow"})
+
+
+def with_cell(column, row, value):
+    def change(df):
+        df[column] = df[column].astype(object) if isinstance(value, str) else df[column]
+        df.loc[row, column] = value
+        return df
+
+    return change
+
+
+FAULTS = {
+    "misspelt": (
+        lambda d: d.rename(columns={"q_elbow": "q_elbwo"}),
+        ["elbow", "q_elbow", "q_elbwo"],
+    ),
+    "no torque": (lambda d: d.drop(columns="tau_elbow"), ["'elbow'", "tau_elbow"]),
+    "no joint": (lambda d: d.drop(columns=["q_elbow", "tau_elbow"]), ["'elbow'", "lock="]),
+    "no columns": (lambda d: d[["t"]], ["q_shoulder", "tau_shoulder", "columns="]),
+    "nan": (with_cell("tau_elbow", 7, np.nan), ["tau_elbow", "'elbow'", "row 7", "1 cell"]),
+    "inf": (with_cell("q_shoulder", 9, np.inf), ["q_shoulder", "row 9", "infinite"]),
+    "unsorted": (
+        lambda d: d.iloc[[0, 1, 2, 4, 3, *range(5, 900)]],
+        ["row 4", "0.015", "sort=True"],
+    ),
+    "restart": (lambda d: pd.concat([d, d]), ["row 1000", "restarts", "run"]),
+    "doubled time": (with_cell("t", 6, 5 / RATE), ["doubled", "row", "6", "0.025"]),
+    "doubled column": (doubled_column, ["q_elbow", "columns 2 and 5"]),
+    "text": (with_cell("q_elbow", 12, "#REF!"), ["q_elbow", "row 12", "#REF!", "'elbow'"]),
+    "comma": (with_cell("q_elbow", 12, "1,5"), ["row 12", "1,5", "decimal"]),
+    "objects": (lambda d: d.astype({"q_elbow": object}), ["q_elbow", "object", "to_numeric"]),
+    "bool": (lambda d: d.assign(tau_elbow=True), ["tau_elbow", "bool"]),
+    "empty": (lambda d: d.iloc[:0], ["no rows"]),
+    "few": (lambda d: d.iloc[:20], ["too few samples", "20"]),
+    "time nan": (with_cell("t", 5, np.nan), ["time", "row 5"]),
+    "partial dq": (lambda d: d.assign(dq_elbow=0.0), ["'shoulder'", "dq_shoulder", "velocity"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_name_what_is_wrong(fault):
+    change, names = FAULTS[fault]
+    with pytest.raises(LogError) as caught:
+        prepare(broken(change), arm())
+    for name in names:
+        assert name in str(caught.value)
+
+
+def test_too_few_samples_is_its_own_class():
+    with pytest.raises(NotEnoughDataError):
+        prepare(log(20), arm())
+
+
+def test_error_carries_joint_column_and_row():
+    with pytest.raises(LogError) as caught:
+        prepare(with_cell("tau_elbow", 7, np.nan)(log()), arm())
+    assert caught.value.data["joint"] == "elbow"
+    assert caught.value.data["column"] == "tau_elbow"
+    assert caught.value.data["row"] == 7
+
+
+@pytest.mark.parametrize("cutoff", [0.0, -1.0, RATE / 2, np.nan, True])
+def test_impossible_cutoffs_are_refused(cutoff):
+    with pytest.raises(InputError, match=r"cut-?off"):
+        prepare(log(), arm(), cutoff=cutoff)
+
+
+def test_shuffled_rows_can_be_sorted():
+    df = log()
+    shuffled = df.sample(frac=1.0, random_state=3)
+    motion = prepare(shuffled.reset_index(drop=True), arm(), sort=True)
+    np.testing.assert_allclose(motion.runs[0].q, prepare(df, arm()).runs[0].q, atol=1e-9)
+    assert any("order of time" in note for note in motion.notes)
+
+
+def test_the_frame_is_not_changed():
+    df = log()
+    before = df.copy(deep=True)
+    prepare(df, arm(), units={"q": "deg"}, offsets={"elbow": 1.0})
+    pd.testing.assert_frame_equal(df, before)
