@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
+    from feasid.robot.urdf_write import write_urdf as write_urdf
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,7 @@ _HOME = {
     "Robot": "robot.description",
     "Rotor": "robot.parts",
     "load_robot": "robot.load",
+    "write_urdf": "robot.urdf_write",
 }
 
 __all__ = sorted([*_HOME, "__version__"])

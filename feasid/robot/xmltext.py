@@ -61,7 +61,7 @@ class Element:
     start : int
         Offset of its ``<`` in `XmlText.utf8`.
     close : int
-        Offset of the ``<`` of its end tag; equal to `start` when the tag closes itself.
+        Offset of the ``<`` of its end tag; of no use when the tag closes itself.
     """
 
     tag: str
@@ -125,7 +125,8 @@ class XmlText:
 
     def closes_itself(self, element: Element) -> bool:
         """Whether the element is written ``<tag/>``."""
-        return self.utf8[: self.spans(element)[1]].endswith(b"/>")
+        end = self.spans(element)[1]
+        return self.utf8[end - 2 : end] == b"/>"
 
     def place(self, element: Element, attribute: str | None = None) -> tuple[int, int]:
         """Line and column, both from 1, of an element or of one of its attribute values."""
