@@ -1,0 +1,322 @@
+"""A strict look at a CSV file before pandas reads it.
+
+pandas shifts columns silently when rows are longer than the header, and fills short rows. Here
+every row's fields are counted first; what does not fit is an error with line and count.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.errors import LogError
+
+DELIMITERS = (",", ";", "\t", "|")
+COMMENT = ("#", "%")
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I)
+COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+
+LONGEST_LINE = 1_000_000
+"""Bytes that the header may have."""
+
+MOST_COLUMNS = 100_000
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a CSV file looks like.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Column names.
+    units : tuple of str or None
+        The row of units below the header.
+    delimiter : str
+    start, end : int
+        Byte range of the data rows.
+    first_line : int
+        Line number of the first data row, from 1.
+    trailing : bool
+        Every row ends with a delimiter, the header too.
+    notes : tuple of str
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...] | None
+    delimiter: str
+    start: int
+    end: int
+    first_line: int
+    trailing: bool
+    notes: tuple[str, ...]
+
+
+def scan(
+    data: bytes,
+    path: str,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    names: Sequence[str] | None = None,
+    allow_truncated: bool = False,
+) -> Scan:
+    """Find header, units and data rows, and count every row's fields.
+
+    Parameters
+    ----------
+    data : bytes
+        The file, UTF-8.
+    path : str
+        For messages.
+    delimiter : str, optional
+        Default: the most frequent of comma, semicolon, tab and bar in the header.
+    decimal : {".", ","}
+        Decimal mark.
+    names : sequence of str, optional
+        Column names of a file without a header.
+    allow_truncated : bool
+        Drop a last line that was cut off, instead of refusing it.
+
+    Raises
+    ------
+    LogError
+        Names file, line, expected and found count, or the text at fault.
+    """
+    if b"\0" in data:
+        at = data.index(b"\0")
+        raise LogError(f"{path}: not a text file (NUL byte at offset {at})", path=path, offset=at)
+    lines = _Lines(data, path)
+    header, units, found_names, notes = _header(lines, path, delimiter, names, decimal)
+    found = tuple(found_names)
+    trailing = names is None and len(found) > 1 and found[-1] == ""
+    count = len(found)
+    if trailing:
+        found = found[:-1]
+        notes.append("the header ends with a delimiter: the empty last column is dropped")
+    _check_names(found, path, header.line)
+    end = _count_fields(
+        data[: lines.end],
+        lines.at,
+        lines.line,
+        count,
+        header.delimiter,
+        path,
+        allow_truncated,
+        notes,
+    )
+    return Scan(found, units, header.delimiter, lines.at, end, lines.line, trailing, tuple(notes))
+
+
+@dataclass(frozen=True)
+class _Header:
+    line: int
+    delimiter: str
+
+
+class _Lines:
+    """The lines at the head of a file, one at a time, with their number."""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self.data, self.path = data, path
+        self.at, self.line, self.end = 0, 1, len(data)
+
+    def peek(self) -> str | None:
+        """The current line without its end, None at the end of the file."""
+        if self.at >= self.end:
+            return None
+        stop = self._stop()
+        if stop - self.at > LONGEST_LINE:
+            raise LogError(
+                f"{self.path}, line {self.line}: longer than {LONGEST_LINE} bytes", line=self.line
+            )
+        try:
+            return self.data[self.at : stop].decode().rstrip("\r")
+        except UnicodeDecodeError as error:
+            raise LogError(
+                f"{self.path}, line {self.line}: not UTF-8 at byte offset {self.at + error.start}",
+                path=self.path,
+                line=self.line,
+            ) from None
+
+    def step(self) -> None:
+        """Go to the next line."""
+        self.at, self.line = min(self._stop() + 1, self.end), self.line + 1
+
+    def _stop(self) -> int:
+        stop = self.data.find(b"\n", self.at)
+        return self.end if stop < 0 else stop
+
+
+def _header(
+    lines: _Lines,
+    path: str,
+    delimiter: str | None,
+    names: Sequence[str] | None,
+    decimal: str,
+) -> tuple[_Header, tuple[str, ...] | None, list[str], list[str]]:
+    """Read comments, header and units; leaves `lines` at the first data row."""
+    notes: list[str] = []
+    comment: tuple[int, str] | None = None
+    while (text := lines.peek()) is not None and (
+        not text.strip() or text.lstrip().startswith(COMMENT)
+    ):
+        if text.strip():
+            comment = (lines.line, text.lstrip().lstrip("".join(COMMENT)).strip())
+        lines.step()
+    if text is None:
+        raise LogError(f"{path}: the file is empty", path=path)
+    _refuse_markup(text, path)
+    first = lines.line
+    delimiter = delimiter or _guess_delimiter(text)
+    fields = _split(text, delimiter)
+    if names is not None:
+        return _Header(first, delimiter), None, [str(n) for n in names], notes
+    if all(_is_number(f, decimal) for f in fields):
+        wanted = _split(comment[1], delimiter) if comment else []
+        if not comment or len(wanted) != len(fields):
+            raise LogError(
+                f"{path}, line {first}: no header, the first line holds numbers "
+                f"({len(fields)} fields); name the columns with names=[...]",
+                path=path,
+                line=first,
+            )
+        notes.append(f"column names are taken from the comment in line {comment[0]}")
+        return _Header(comment[0], delimiter), None, wanted, notes
+    lines.step()
+    units = _units_row(lines, delimiter, len(fields), decimal)
+    if units is not None:
+        notes.append(f"line {lines.line} holds units: {', '.join(units)}")
+        lines.step()
+    return _Header(first, delimiter), units, fields, notes
+
+
+def _refuse_markup(text: str, path: str) -> None:
+    start = text.lstrip()[:20]
+    if start.startswith(("<", "{", "[{")):
+        raise LogError(f"{path}: not a CSV file, it starts with {start!r}", path=path, line=1)
+
+
+def _guess_delimiter(text: str) -> str:
+    count = {d: text.count(d) for d in DELIMITERS}
+    best = max(DELIMITERS, key=lambda d: count[d])
+    return best if count[best] else ","
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    return [f.strip() for f in next(csv.reader([text], delimiter=delimiter), [])]
+
+
+def _is_number(field: str, decimal: str) -> bool:
+    if decimal == ",":
+        field = field.replace(",", ".")
+    return not field or NUMBER.fullmatch(field) is not None
+
+
+def _units_row(lines: _Lines, delimiter: str, count: int, decimal: str) -> tuple[str, ...] | None:
+    """The row below the header, if none of its fields is a number and one is not empty."""
+    text = lines.peek()
+    if text is None or not text.strip():
+        return None
+    fields = _split(text, delimiter)
+    texts = [f for f in fields if f]
+    if len(fields) != count or not texts:
+        return None
+    if any(_is_number(f, decimal) or COMMA_NUMBER.fullmatch(f) for f in texts):
+        return None
+    return tuple(f.strip("[]() ") for f in fields)
+
+
+def _check_names(names: Sequence[str], path: str, line: int) -> None:
+    if len(names) > MOST_COLUMNS:
+        raise LogError(f"{path}, line {line}: {len(names)} columns, at most {MOST_COLUMNS}")
+    first: dict[str, int] = {}
+    for k, name in enumerate(names):
+        if not name:
+            raise LogError(f"{path}, line {line}: column {k + 1} has no name", line=line)
+        if name in first:
+            raise LogError(
+                f"{path}, line {line}: column {name!r} occurs twice, as columns {first[name]} and "
+                f"{k + 1}",
+                path=path,
+                line=line,
+                column=name,
+                positions=(first[name], k + 1),
+            )
+        first[name] = k + 1
+
+
+def _count_fields(
+    data: bytes,
+    start: int,
+    first_line: int,
+    count: int,
+    delimiter: str,
+    path: str,
+    allow_truncated: bool,
+    notes: list[str],
+) -> int:
+    """Check that every row has `count` fields; returns where the data end."""
+    body = np.frombuffer(data, dtype=np.uint8)[start:]
+    if b'"' in memoryview(data)[start:].tobytes():
+        return _count_quoted(data, start, first_line, count, delimiter, path)
+    ends = np.flatnonzero(body == ord("\n"))
+    if not body.size or (len(ends) == 0 or ends[-1] != body.size - 1):
+        ends = np.append(ends, body.size)
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    places = np.flatnonzero(body == ord(delimiter))
+    found = np.searchsorted(places, ends) - np.searchsorted(places, begins) + 1
+    blank = ends - begins <= 1
+    wrong = np.flatnonzero((found != count) & ~blank)
+    if not wrong.size:
+        if int((~blank).sum()) == 0:
+            raise LogError(f"{path}: a header but no data rows", path=path)
+        return start + int(body.size)
+    k = int(wrong[0])
+    line = first_line + k
+    text = bytes(body[begins[k] : ends[k]]).decode(errors="replace").rstrip("\r")
+    is_last = k == len(ends) - 1 and data[-1:] != b"\n" and found[k] < count
+    if is_last and allow_truncated:
+        notes.append(f"line {line}, the last, is cut off and was dropped (1 row)")
+        return start + int(begins[k])
+    _refuse_row(path, line, count, int(found[k]), text, delimiter, is_last)
+    raise AssertionError("unreachable")
+
+
+def _count_quoted(
+    data: bytes, start: int, first_line: int, count: int, delimiter: str, path: str
+) -> int:
+    """The same, for files with quoted cells."""
+    text = data[start:].decode(errors="replace")
+    for k, row in enumerate(csv.reader(text.splitlines(), delimiter=delimiter)):
+        if row and len(row) != count:
+            _refuse_row(
+                path, first_line + k, count, len(row), delimiter.join(row), delimiter, False
+            )
+    return len(data)
+
+
+def _refuse_row(
+    path: str, line: int, count: int, found: int, text: str, delimiter: str, is_last: bool
+) -> None:
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    advice = ""
+    if is_last:
+        advice = "; the file is cut off, allow_truncated=True drops this line"
+    elif text.lstrip().startswith(COMMENT):
+        advice = "; comments may only stand before the header"
+    elif delimiter == "," and found == 2 * count:
+        advice = "; decimal commas need another delimiter between the columns"
+    elif found == count + 1 and text.endswith(delimiter):
+        advice = f"; the row ends with {delimiter!r}, the header does not"
+    raise LogError(
+        f"{path}, line {line}: {found} fields, expected {count}: {shown!r}{advice}",
+        path=path,
+        line=line,
+        expected=count,
+        found=found,
+    )
