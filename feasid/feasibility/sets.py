@@ -1,0 +1,278 @@
+"""The feasible set of a robot: every constraint, once, as affine data over its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import InputError, did_you_mean
+from feasid.feasibility import constraints
+from feasid.feasibility.certificate import definiteness
+from feasid.feasibility.constraints import CONSISTENCY, Block, Linear
+from feasid.robot.description import Robot
+
+Array = npt.NDArray[np.float64]
+
+SIGNED = ("Ia", "fv", "fc")
+"""Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Blocks of one shape, stacked: columns (g, c), basis (g, c, s, s), constant (g, s, s)."""
+
+    members: tuple[int, ...]
+    columns: npt.NDArray[np.intp]
+    basis: Array
+    constant: Array
+
+    def matrices(self, delta: Array) -> Array:
+        """Values at `delta`, shape (g, s, s)."""
+        return np.asarray(
+            self.constant + np.einsum("gc,gcij->gij", delta[self.columns], self.basis)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleSet:
+    """Standard parameters that can exist: affine matrices and numbers that must be positive.
+
+    Attributes
+    ----------
+    names : tuple of (str, str)
+        The robot's parameter names.
+    bodies : tuple of str
+    consistency : {"full", "semi"}
+    blocks : tuple of Block
+        The inertia blocks come first, one per body and one per general rotor.
+    linear : tuple of Linear
+    """
+
+    names: tuple[tuple[str, str], ...]
+    bodies: tuple[str, ...]
+    consistency: str
+    blocks: tuple[Block, ...]
+    linear: tuple[Linear, ...] = field(default=())
+
+    @property
+    def size(self) -> int:
+        """Number of standard parameters, n."""
+        return len(self.names)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The blocks, stacked by shape."""
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for k, block in enumerate(self.blocks):
+            shapes.setdefault(block.basis.shape, []).append(k)
+        return tuple(
+            Group(
+                tuple(members),
+                np.stack([self.blocks[k].columns for k in members]),
+                np.stack([self.blocks[k].basis for k in members]),
+                np.stack([self.blocks[k].constant for k in members]),
+            )
+            for members in shapes.values()
+        )
+
+    @cached_property
+    def linear_matrix(self) -> Array:
+        """Coefficients of the linear constraints, shape (m, n)."""
+        out = np.zeros((len(self.linear), self.size))
+        for row, constraint in zip(out, self.linear, strict=True):
+            np.add.at(row, constraint.columns, constraint.coefficients)
+        return out
+
+    @cached_property
+    def linear_constant(self) -> Array:
+        """Constants of the linear constraints, shape (m,)."""
+        return np.array([c.constant for c in self.linear], dtype=np.float64)
+
+    def linear_values(self, delta: Array) -> Array:
+        """Values that must not be negative, shape (m,)."""
+        return np.asarray(self.linear_matrix @ delta + self.linear_constant)
+
+    def smallest_eigenvalues(self, delta: Array) -> Array:
+        """Smallest eigenvalue of each block, in SI numbers, shape (len(blocks),)."""
+        out = np.empty(len(self.blocks))
+        for group in self.groups:
+            out[list(group.members)] = np.linalg.eigvalsh(group.matrices(delta))[:, 0]
+        return out
+
+    def strictly_inside(self, delta: Array) -> bool:
+        """True when every block is positive definite and every number positive, in floats."""
+        if not np.isfinite(delta).all() or (self.linear_values(delta) <= 0).any():
+            return False
+        try:
+            for group in self.groups:
+                np.linalg.cholesky(group.matrices(delta))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def violations(self, delta: Array) -> tuple[str, ...]:
+        """Names of the constraints that these doubles break, decided in exact rationals."""
+        exact = [Fraction(x) for x in delta.tolist()]
+        broken = []
+        for block in self.blocks:
+            outcome = definiteness(block_value(block, exact))
+            if outcome == "indefinite" or (block.strict and outcome == "singular"):
+                broken.append(block.name)
+        for constraint in self.linear:
+            value = Fraction(constraint.constant) + sum(
+                Fraction(c) * exact[j]
+                for c, j in zip(
+                    constraint.coefficients.tolist(), constraint.columns.tolist(), strict=True
+                )
+            )
+            if value < 0:
+                broken.append(constraint.name)
+        return tuple(broken)
+
+    def body_columns(self, body: str) -> npt.NDArray[np.intp]:
+        """Columns of a body's ten parameters."""
+        return self.blocks[self.body_index(body)].columns
+
+    def body_index(self, body: str) -> int:
+        """Index of a body; `InputError` with the closest name otherwise."""
+        return _body_index(self.bodies, body)
+
+
+def block_value(block: Block, exact: Sequence[Fraction]) -> list[list[Fraction]]:
+    """Exact value of a block at rational parameters."""
+    value = [[Fraction(x) for x in row] for row in block.constant.tolist()]
+    for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
+        for r, c in zip(*np.nonzero(basis), strict=True):
+            value[r][c] += Fraction(float(basis[r, c])) * exact[j]
+    return value
+
+
+def feasible_set(
+    robot: Robot,
+    consistency: str = "full",
+    *,
+    mass: Mapping[str, tuple[float | None, float | None]] | None = None,
+    total_mass: float | tuple[float | None, float | None] | None = None,
+    mass_sums: Mapping[str, tuple[Sequence[str], float | None, float | None]] | None = None,
+    com_box: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    linear: Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]]
+    | None = None,
+) -> FeasibleSet:
+    """Everything that a robot's standard parameters must satisfy to exist.
+
+    Parameters
+    ----------
+    robot : Robot
+    consistency : {"full", "semi"}
+        "full": each body's pseudo-inertia is positive definite, the inertia of some positive
+        mass distribution. "semi": the weaker 6x6 condition of Sousa and Cortesao (2014)
+        eq. (17), which lets impossible inertias such as diag(1, 1, 5) pass.
+    mass : mapping of body to (lower, upper), optional
+        [kg]; None for no bound, eq. (25).
+    total_mass : float or (lower, upper), optional
+        Of all moving bodies [kg]; a number is an upper bound.
+    mass_sums : mapping of name to (bodies, lower, upper), optional
+        Bounds on sums of masses [kg].
+    com_box : mapping of body to (lower corner, upper corner), optional
+        Centre of mass in a box in the body's frame [m], eq. (26).
+    linear : mapping of name to (coefficients, lower, upper), optional
+        Any linear inequality; coefficients by (body, symbol).
+
+    Returns
+    -------
+    FeasibleSet
+        With friction fv, fc and drive inertia Ia not negative, eq. (28); rotors consistent too.
+
+    Raises
+    ------
+    InputError
+        Names the unknown body or parameter, or the bound that is empty.
+    """
+    if consistency not in CONSISTENCY:
+        hint = did_you_mean(str(consistency), CONSISTENCY)
+        raise InputError(f"consistency {consistency!r} is not one of {CONSISTENCY}{hint}")
+    bodies = tuple(b.name for b in robot.bodies)
+    columns = robot.inertial_columns
+    blocks = [
+        constraints.inertia_block(name, i, columns[i], consistency) for i, name in enumerate(bodies)
+    ]
+    extra, rows = _rotors(robot, consistency)
+    blocks += extra
+    rows += _signs(robot)
+
+    def masses(names: Iterable[str]) -> list[int]:
+        return [int(columns[_body_index(bodies, name), 9]) for name in names]
+
+    for name, (lower, upper) in (mass or {}).items():
+        rows += constraints.bounds(f"mass of {name}", masses([name]), [1.0], lower, upper)
+    if total_mass is not None:
+        low, high = total_mass if isinstance(total_mass, tuple) else (None, total_mass)
+        ones = np.ones(len(bodies))
+        rows += constraints.bounds("total mass", masses(bodies), ones, low, high)
+    for label, (names, lower, upper) in (mass_sums or {}).items():
+        rows += constraints.bounds(label, masses(names), np.ones(len(names)), lower, upper)
+    for name, (corner, opposite) in (com_box or {}).items():
+        rows += constraints.com_box(name, columns[_body_index(bodies, name)], corner, opposite)
+    for label, (coefficients, lower, upper) in (linear or {}).items():
+        index = [_parameter_index(robot, key) for key in coefficients]
+        rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
+    return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows))
+
+
+def _signs(robot: Robot) -> list[Linear]:
+    rows = []
+    for k, drive in enumerate(robot.drives):
+        for symbol, column in robot.drive_columns(k).items():
+            if symbol in SIGNED:
+                rows += constraints.bounds(f"{symbol} of {drive.name}", [column], [1.0], 0.0, None)
+    return [Linear(r.name.removesuffix(" lower"), r.columns, r.coefficients) for r in rows]
+
+
+def _rotors(robot: Robot, consistency: str) -> tuple[list[Block], list[Linear]]:
+    """Consistency of rotors: a block for a general one, three numbers for a balanced one.
+
+    A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
+    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]].
+    """
+    blocks, rows = [], []
+    for i, body in enumerate(robot.bodies):
+        if body.rotor is None:
+            continue
+        span = robot.rotor_columns(i)
+        columns = np.arange(span.start, span.stop)
+        name = f"rotor of {body.name}"
+        if not body.rotor.symmetric:
+            blocks.append(constraints.inertia_block(name, i, columns, consistency))
+            continue
+        half = 0.5 if consistency == "full" else 0.0
+        basis = np.zeros((4, 2, 2))
+        basis[0, 0, 0], basis[1, 0, 0] = 1.0, -half
+        basis[2, 0, 1] = basis[2, 1, 0] = basis[3, 1, 1] = 1.0
+        zero = np.zeros((2, 2))
+        blocks.append(Block(f"inertia of {name}", "matrix", i, columns, basis, zero, (1, 0)))
+        rows.append(Linear(f"axial inertia of {name}", columns[[1]], np.ones(1)))
+    return blocks, rows
+
+
+def _body_index(bodies: Sequence[str], name: Any) -> int:
+    if name not in bodies:
+        hint = did_you_mean(str(name), bodies)
+        raise InputError(f"no body {name!r}{hint}; bodies: {', '.join(bodies)}", body=name)
+    return bodies.index(name)
+
+
+def _parameter_index(robot: Robot, key: Any) -> int:
+    if key not in robot.parameter_names:
+        known = [f"{b}.{s}" for b, s in robot.parameter_names]
+        label = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        raise InputError(
+            f"no parameter {label!r}{did_you_mean(label, known)}: name it as (body, symbol)",
+            parameter=key,
+        )
+    return robot.parameter_names.index(key)

@@ -1,0 +1,78 @@
+"""Random robots with known feasible parameters, for the tests of feasibility."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid import Body, Robot
+from feasid.dynamics.regressor import regressor
+from feasid.robot import inertia
+
+RANK_TOLERANCE = 1e-8
+"""Relative singular value of a random regressor: structural zeros are at 1e-15, others at 1e-4."""
+
+
+def random_rotation(rng):
+    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
+    q = q * np.sign(np.diag(r))
+    return q * np.linalg.det(q)
+
+
+def random_robot(rng, n_bodies, *, mass=1.0, length=1.0, drives=False):
+    """A serial arm of revolute joints on arbitrary axes, without inertials of its own."""
+    bodies = []
+    for k in range(n_bodies):
+        axis = rng.normal(size=3)
+        motion = np.r_[axis / np.linalg.norm(axis), 0, 0, 0][:, None]
+        position = length * rng.uniform(0.2, 1.0) * random_rotation(rng)[:, 0] * (k > 0)
+        parent = f"b{k - 1}" if k else None
+        bodies.append(Body(f"b{k}", parent, random_rotation(rng), position, motion))
+    robot = Robot(tuple(bodies))
+    return robot.with_joint_terms(drive_inertia=True) if drives else robot
+
+
+def random_parameters(rng, robot, *, mass=1.0, length=1.0):
+    """Strictly feasible standard parameters: each body a cloud of random mass points."""
+    delta = np.zeros(robot.size)
+    for columns in robot.inertial_columns:
+        points = length * rng.uniform(-0.5, 0.5, size=(12, 3))
+        weights = mass * rng.uniform(0.2, 2.0) * rng.dirichlet(np.ones(12))
+        homogeneous = np.c_[points, np.ones(12)]
+        delta[columns] = inertia.from_pseudo_inertia(
+            homogeneous.T @ (weights[:, None] * homogeneous)
+        )
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            unit = mass * length**2 if symbol == "Ia" else mass * length
+            delta[column] = unit * rng.uniform(0.1, 1.0)
+    return delta
+
+
+def stacked_regressor(rng, robot, samples=None):
+    samples = samples or 4 * robot.size
+    q, dq, ddq = rng.uniform(-2, 2, size=(3, samples, robot.dof))
+    return regressor(robot, q, dq, ddq).reshape(-1, robot.size)
+
+
+@dataclass(frozen=True)
+class NumericBase:
+    """Base parameters by elimination on a random regressor: an oracle, not the method."""
+
+    robot: Robot
+    K: np.ndarray
+    independent: np.ndarray
+
+
+def numeric_base(rng, robot):
+    W = stacked_regressor(rng, robot)
+    scale = np.maximum(np.abs(W).max(axis=0), 1e-300)
+    R = np.linalg.qr(W / scale, mode="r")
+    chosen = []
+    for j in range(robot.size):
+        _, s, _ = np.linalg.svd(R[:, [*chosen, j]], full_matrices=False)
+        if s[-1] > RANK_TOLERANCE * s[0]:
+            chosen.append(j)
+    K = np.linalg.lstsq(R[:, chosen], R, rcond=None)[0] / scale * scale[chosen][:, None]
+    K[np.abs(K) < 1e-11] = 0.0
+    K[:, chosen] = np.eye(len(chosen))
+    return NumericBase(robot, K, np.array(chosen))
