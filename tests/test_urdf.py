@@ -87,6 +87,14 @@ def test_a_long_axis_is_normalised_and_noted():
     assert "length 2" in note
 
 
+def test_of_two_origins_of_a_joint_the_first_counts_and_it_is_noted():
+    second = '<origin xyz="0 0 0.1" rpy="0 0 1.5707963267948966"/><origin xyz="9 9 9"/>'
+    text = ARM.replace('<origin xyz="0 0 0.1" rpy="0 0 1.5707963267948966"/>', second)
+    robot = robot_from_urdf(parse_urdf(text.encode(), "arm.urdf"))
+    np.testing.assert_array_equal(robot.bodies[0].position, [0, 0, 0.1])
+    assert "'shoulder' has a second <origin>" in robot.source.notes[0]
+
+
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_lumped_inertias_equal_pinocchio(path):
     pinocchio = pytest.importorskip("pinocchio")

@@ -93,6 +93,7 @@ class Urdf:
     name: str
     links: dict[str, Link]
     joints: dict[str, Joint]
+    notes: tuple[str, ...] = ()
 
     def joint_above(self) -> dict[str, Joint]:
         """The joint that carries each link, by the link's name; the root has none."""
@@ -137,7 +138,7 @@ def urdf_of(text: XmlText) -> Urdf:
     if not links:
         text.fail("the robot has no links", root)
     reader.check_tree(links, joints)
-    return Urdf(text, root.attributes.get("name", "robot"), links, joints)
+    return Urdf(text, root.attributes.get("name", "robot"), links, joints, tuple(reader.notes))
 
 
 class _Reader:
@@ -145,6 +146,7 @@ class _Reader:
 
     def __init__(self, text: XmlText) -> None:
         self.text = text
+        self.notes: list[str] = []
 
     def check_root(self) -> None:
         root = self.text.root
@@ -218,7 +220,13 @@ class _Reader:
 
     def only(self, parent: Element, tag: str, owner: dict[str, str]) -> Element | None:
         found = parent.all(tag)
-        if len(found) > 1:
+        if len(found) > 1 and tag == "origin" and parent.tag == "joint":
+            where = f"{self.text.path}:{found[1].line}"
+            self.notes.append(
+                f"{where}: joint {owner['joint']!r} has a second <origin>; the first, on line "
+                f"{found[0].line}, counts, as in other readers"
+            )
+        elif len(found) > 1:
             self.fail(
                 f"a second <{tag}>; the first is on line {found[0].line}", found[1], None, owner
             )

@@ -67,7 +67,7 @@ def robot_from_urdf(
     places: dict[str, _Place] = {}
     members: dict[str | None, list[Member]] = {None: []}
     moving: dict[str, tuple[str | None, Array, Array, Joint | None]] = {}
-    notes: list[str] = []
+    notes = list(urdf.notes)
     for name in depth_first(urdf):
         joint = above.get(name)
         if joint is None:
