@@ -15,6 +15,9 @@ from feasid.logs.motion import Array, Excluded, Run, blocks
 FEWEST = 8
 """Samples that a stretch must keep after its ends are trimmed."""
 
+JUDGED = 9
+"""Stretches whose spectra are looked at for the automatic cut-off."""
+
 
 def find_cutoff(
     values: Mapping[str, Array], stretches: Sequence[Stretch], cutoff: float | bool | None
@@ -29,13 +32,24 @@ def find_cutoff(
     if cutoff is None:
         if "dq" in values and "ddq" in values:
             return None, []
-        chosen = signals.choose_cutoff(values["q"][longest.rows], longest.rate)
+        chosen = _typical_cutoff(values["q"], stretches)
         return chosen.frequency, [f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"]
     if cutoff is True:
         raise LogError("cutoff must be a frequency [Hz], None (automatic) or False (no filter)")
     frequency = float(cutoff)
     signals.check_cutoff(frequency, longest.rate)
     return frequency, []
+
+
+def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
+    """The middle one of the cut-offs that the longest stretches ask for."""
+    longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:JUDGED]
+    asked = [
+        signals.choose_cutoff(positions[s.rows], s.rate)
+        for s in longest
+        if len(s.rows) >= len(longest[0].rows) / 2
+    ]
+    return sorted(asked, key=lambda c: c.frequency)[len(asked) // 2]
 
 
 def process(

@@ -24,7 +24,7 @@ LOWEST_CUTOFF = 5.0
 MARGIN = 5.0
 """The automatic cut-off is this many times the highest frequency of the motion."""
 
-POWER = 0.99
+POWER = 0.95
 """Share of the velocity's power that defines the highest frequency of the motion."""
 
 SIGNAL_TO_NOISE = 30.0
@@ -122,7 +122,7 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
 
     Per joint, the spectrum of the velocity (differences of q, Hann window, smoothed over
     neighbouring frequencies) is compared with the noise floor of the position (median of its
-    upper half). The motion's highest frequency is the one below which 99 % of the velocity's
+    upper half). The motion's highest frequency is the one below which 95 % of the velocity's
     power lies, counting only frequencies that stand out from the noise; the cut-off is five
     times the highest of all joints, at least 5 Hz, at most the frequency where the last joint
     sinks into the noise and a fifth of the sampling rate.

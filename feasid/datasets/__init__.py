@@ -1,0 +1,130 @@
+"""Logs to try things on: ``feasid.datasets.load("unitree_z1")``.
+
+The robot travels with the log, in ``df.attrs["robot"]``, so that ``feasid.fit(df)`` works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from feasid.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HERE = Path(__file__).parent
+
+CHECKOUT = HERE.parents[1] / "datasets"
+"""Datasets whose licence keeps them out of the wheel are in a checkout of the repository."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A dataset of log files and a robot description.
+
+    Attributes
+    ----------
+    folder : Path
+    logs : tuple of str
+        Files within the folder; several become runs.
+    robot : str
+        File within the folder.
+    lock : dict
+        Joints that were not logged, held at this position.
+    drive_inertia : bool
+        Whether the robot's motors matter enough to have inertia of their own.
+    origin, licence : str
+    read : dict
+        Options of `feasid.logs.readers.read_log`.
+    """
+
+    folder: Path
+    logs: tuple[str, ...]
+    robot: str
+    origin: str
+    licence: str
+    lock: dict[str, float] = field(default_factory=dict)
+    drive_inertia: bool = False
+    read: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self) -> pd.DataFrame:
+        """Read the log and its robot."""
+        from feasid.logs.readers import read_log
+        from feasid.robot.load import load_robot
+
+        if not self.folder.is_dir():
+            raise InputError(
+                f"dataset {self.folder.name!r} ({self.licence}) is not part of the installed "
+                f"package: clone feasid's repository and use it from there, in "
+                f"datasets/{self.folder.name}",
+                path=str(self.folder),
+            )
+        paths = [self.folder / log for log in self.logs]
+        df = read_log(paths[0] if len(paths) == 1 else paths, **self.read)
+        robot = load_robot(self.folder / self.robot, lock=self.lock)
+        df.attrs["robot"] = robot.with_joint_terms(drive_inertia=self.drive_inertia)
+        df.attrs["origin"] = self.origin
+        df.attrs["licence"] = self.licence
+        return df
+
+
+def _module(name: str) -> Callable[[], Any]:
+    """A dataset that a module of this package makes with its function ``load``."""
+
+    def load_it() -> Any:
+        return import_module(f"feasid.datasets.{name}").load()
+
+    return load_it
+
+
+DATASETS: dict[str, Callable[[], Any]] = {
+    "kuka_lwr4": Recorded(
+        CHECKOUT / "kuka_lwr4",
+        ("measurement_1.csv.gz", "measurement_2.csv.gz"),
+        "kuka_lwr4.urdf",
+        origin="github.com/kjyv/FloBaRoID, commit 4e2e5a2",
+        licence="LGPL-3.0",
+    ),
+    "unitree_z1": Recorded(
+        HERE / "unitree_z1",
+        ("log.csv.gz",),
+        "z1.urdf",
+        origin="github.com/iit-DLSLab/simple-robot-identification-isaaclab, commit 5b3aa99",
+        licence="BSD-3-Clause",
+        lock={"jointGripper": -0.44},
+        drive_inertia=True,
+    ),
+    "wam7": _module("wam"),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names that `load` knows."""
+    return tuple(DATASETS)
+
+
+def load(name: str) -> pd.DataFrame:
+    """Load a dataset; its robot is in ``df.attrs["robot"]``.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`: "unitree_z1" and "wam7" come with the package, "kuka_lwr4" (two runs of
+        one motion) with a checkout of the repository.
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the dataset is not installed here.
+    """
+    if name not in DATASETS:
+        raise InputError(
+            f"no dataset {name!r}{did_you_mean(name, DATASETS)}: one of {', '.join(DATASETS)}",
+            name=name,
+        )
+    df: pd.DataFrame = DATASETS[name]()
+    return df

@@ -1,0 +1,76 @@
+"""The datasets load, fit their robots, and are what their conversion scripts make."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from feasid import datasets
+from feasid.errors import InputError
+from feasid.logs.frame import prepare
+
+RECORDED = ["unitree_z1", "kuka_lwr4"]
+
+MOST_BYTES_IN_WHEEL = 500_000
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_logs_keep_the_contract(name):
+    df = datasets.load(name)
+    robot = df.attrs["robot"]
+    motion = prepare(df, robot)
+    assert motion.coordinates == robot.joints
+    assert motion.samples > 0.95 * len(df)
+    assert all(np.isfinite(run.tau).all() for run in motion.runs)
+
+
+def test_the_robot_survives_selecting_a_run():
+    df = datasets.load("kuka_lwr4")
+    first = df[df.run == "measurement_1"]
+    assert first.attrs["robot"].dof == 7
+    assert len(prepare(first, first.attrs["robot"]).runs) == 1
+
+
+def test_z1_torque_is_the_command_of_its_arm_joints():
+    df = datasets.load("unitree_z1")
+    assert [c for c in df if c.startswith("tau")] == [f"tau_joint{k}" for k in range(1, 7)]
+    assert df.attrs["robot"].dof == 6
+
+
+def test_unknown_and_absent_datasets_say_what_to_do(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="did you mean 'unitree_z1'"):
+        datasets.load("unitree_z")
+    absent = datasets.Recorded(tmp_path / "gone", ("a.csv",), "a.urdf", "nowhere", "LGPL-3.0")
+    monkeypatch.setitem(datasets.DATASETS, "gone", absent)
+    with pytest.raises(InputError, match=r"LGPL-3\.0.*repository"):
+        datasets.load("gone")
+
+
+def test_what_is_in_the_wheel_is_small_and_free():
+    files = [p for p in datasets.HERE.rglob("*") if p.is_file() and p.suffix != ".pyc"]
+    assert sum(p.stat().st_size for p in files) < MOST_BYTES_IN_WHEEL
+    assert not any("kuka" in str(p.relative_to(datasets.HERE)) for p in files)
+    for p in files:
+        if p.name.startswith("LICENSE"):
+            assert "BSD" in p.read_text()
+
+
+def test_conversion_script_writes_the_contract(tmp_path):
+    rng = np.random.default_rng(5)
+    source, target = tmp_path / "up.npz", tmp_path / "log.csv.gz"
+    arrays = {k: rng.normal(size=(9, 7)) for k in ("positions", "velocities", "torques")}
+    np.savez(source, times=1.4e9 + 0.005 * np.arange(9), **arrays)
+    script = datasets.CHECKOUT / "kuka_lwr4" / "convert.py"
+    subprocess.run([sys.executable, script, source, target], check=True)
+    lines = gzip.decompress(target.read_bytes()).decode().splitlines()
+    assert lines[0].split(",")[:2] == ["t", "q_lwr_0_joint"]
+    written = np.array([line.split(",") for line in lines[1:]], dtype=float)
+    np.testing.assert_allclose(
+        written[:, 1:],
+        np.hstack([arrays[k] for k in ("positions", "velocities", "torques")]),
+        rtol=1e-8,
+    )
