@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
+    from feasid.identifiability.base import BaseParameters as BaseParameters
+    from feasid.identifiability.base import base_parameters as base_parameters
+    from feasid.identify import fit as fit
+    from feasid.identify import reduce as reduce
+    from feasid import datasets as datasets
+    from feasid.logs.readers import read_log as read_log
+    from feasid.logs.reduction import Reduced as Reduced
     from feasid.robot.description import Robot as Robot
     from feasid.robot.load import load_robot as load_robot
     from feasid.robot.parts import Body as Body
@@ -27,21 +34,31 @@ __version__ = "0.1.0"
 # Public name -> module that defines it, imported when first used (PEP 562): solvers, pandas and
 # plots stay unloaded until something needs them.
 _HOME = {
+    "BaseParameters": "identifiability.base",
+    "base_parameters": "identifiability.base",
     "Body": "robot.parts",
     "Drive": "robot.parts",
     "FeasidError": "errors",
+    "fit": "identify",
+    "reduce": "identify",
+    "Reduced": "logs.reduction",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
     "Robot": "robot.description",
     "Rotor": "robot.parts",
     "load_robot": "robot.load",
+    "read_log": "logs.readers",
     "write_urdf": "robot.urdf_write",
 }
 
-__all__ = sorted([*_HOME, "__version__"])
+_MODULES = ("datasets",)
+
+__all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"feasid.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'feasid' has no attribute {name!r}")
     value = getattr(import_module(f"feasid.{_HOME[name]}"), name)

@@ -1,0 +1,235 @@
+"""From local conditions to base parameters: pivots joint by joint, coefficients by one sweep.
+
+The null vectors of the whole robot are those of each joint, continued into the parent (Wensing
+et al. (2024), App. G): a block matrix that is upper triangular when parents come first. Hence its
+pivots, taken from the right, are the pivots of each joint's own null vectors. They are the
+dependent parameters; all others are "the first independent columns from the left". The reduced
+form follows by one sweep from base to tips: a null vector of joint i is cleared of the dependent
+parameters of the parent by adding the parent's null vectors, which are cleared already. No matrix
+of the size of the robot is factorised.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.identifiability.frames import LENGTH_POWER, congruence
+from feasid.identifiability.nullspace import NEAR, Near, Recursion
+from feasid.identifiability.spectral import ROOT2, TOLERANCE
+from feasid.robot.inertia import SYMBOLS
+from feasid.robot.parts import Array
+
+PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)
+"""How much of a unit vector an entry must be to be a pivot; looser ones if pivots are missing."""
+
+SNAP = 2e-13
+"""Coefficients (in working units) this close to an integer are that integer."""
+
+SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
+"""Power of length in a symmetric rotor's four parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Null vectors of one joint in echelon form, in scaled units (lengths over the scale).
+
+    Attributes
+    ----------
+    columns : ndarray, shape (d,)
+        Parameters: the body's ten, its rotor's, its own Ia and fo.
+    units : ndarray, shape (d,)
+        SI size of a scaled unit of each.
+    vectors : ndarray, shape (d, k)
+        Null vectors; unity on `dependent`.
+    dependent, independent : ndarray
+        Positions among `columns`.
+    inertial : int
+        How many of the columns are the body's and its rotor's.
+    """
+
+    columns: npt.NDArray[np.intp]
+    units: Array
+    vectors: Array
+    dependent: npt.NDArray[np.intp]
+    independent: npt.NDArray[np.intp]
+    inertial: int
+
+
+def pivots_from_right(vectors: Array) -> npt.NDArray[np.bool_]:
+    """Last possible pivots of null vectors, (n, d, k) orthonormal columns to (n, d) flags."""
+    n, d, k = vectors.shape
+    picked = np.zeros((n, d), dtype=bool)
+    todo = np.arange(n)
+    for tolerance in PIVOT_TOLERANCES:
+        picked[todo] = _pivots(vectors[todo], tolerance)
+        todo = np.flatnonzero(picked.sum(axis=1) != k)
+        if todo.size == 0:
+            break
+    for i in todo:  # as good as any: the largest entries
+        from scipy.linalg import qr
+
+        order = qr(vectors[i].T, pivoting=True, mode="r")[1][:k]
+        picked[i] = np.isin(np.arange(d), order)
+    return picked
+
+
+def _pivots(vectors: Array, tolerance: float) -> npt.NDArray[np.bool_]:
+    n, d, k = vectors.shape
+    rest = vectors.copy()
+    picked = np.zeros((n, d), dtype=bool)
+    for r in range(d - 1, -1, -1):
+        row = rest[:, r]
+        size = np.sqrt(np.einsum("nk,nk->n", row, row))
+        pick = (size > tolerance) & (picked.sum(axis=1) < k)
+        if not pick.any():
+            continue
+        picked[:, r] = pick
+        unit = np.where(pick[:, None], row / np.maximum(size, tolerance)[:, None], 0.0)
+        rest -= (rest @ unit[:, :, None]) * unit[:, None, :]
+    return picked
+
+
+def snapped(values: Array) -> Array:
+    """Values with those next to an integer replaced by it (in working units)."""
+    nearest = np.round(values)
+    close = np.abs(values - nearest) <= SNAP * np.maximum(1.0, np.abs(nearest))
+    return np.where(close, nearest, values) + 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Echelon:
+    """Echelon form of a robot's null vectors for one run of the recursion.
+
+    ``preference`` is the order of symbols inside a body; None is from left to right.
+    """
+
+    run: Recursion
+    preference: tuple[str, ...] | None = None
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """One block per joint."""
+        run = self.run
+        local = run.run
+        groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for i, item in enumerate(local):
+            r, d = item.rows.shape
+            groups[max(r, d), d].append(i)
+        blocks: list[Block | None] = [None] * len(local)
+        for (r, d), members in groups.items():
+            stack = np.zeros((len(members), r, d))
+            for k, i in enumerate(members):
+                stack[k, : len(local[i].rows)] = local[i].rows
+            u, s, vt = np.linalg.svd(stack, full_matrices=False)
+            ranks = (s > TOLERANCE).sum(axis=1)
+            self._note(s, members)
+            for rank in np.unique(ranks):
+                chosen = np.flatnonzero(ranks == rank)
+                null = np.swapaxes(vt[chosen, rank:], 1, 2)
+                some = [members[k] for k in chosen]
+                inverse = np.swapaxes(vt[chosen, :rank], 1, 2) / s[chosen, None, :rank]
+                solve = inverse @ np.swapaxes(u[chosen, :, :rank], 1, 2)
+                for i, block in zip(
+                    some, self._reduced(some, stack[chosen], solve, null), strict=True
+                ):
+                    blocks[i] = block
+        return tuple(b for b in blocks if b is not None)
+
+    def _note(self, s: Array, members: list[int]) -> None:
+        low, high = NEAR
+        for k, c in zip(*np.nonzero((s > low) & (s < high)), strict=True):
+            self.run.near_notes.append(Near(members[int(k)], "conditions", float(s[k, c])))
+
+    def _reduced(self, members: list[int], rows: Array, solve: Array, null: Array) -> list[Block]:
+        """Blocks of joints with equally many columns and null vectors.
+
+        Parameters
+        ----------
+        members : list of int
+        rows : ndarray, shape (n, r, d)
+            Their rows in working units.
+        solve : ndarray, shape (n, d, r)
+            Pseudo-inverses of the rows.
+        null : ndarray, shape (n, d, k)
+            Orthonormal null vectors in working units.
+        """
+        n, d, k = null.shape
+        layouts = [self.layout(i) for i in members]
+        dependent = np.zeros((n, k), dtype=np.intp)
+        vectors = np.zeros((n, d, 0))
+        if k:
+            there, back = self._scaling(members, [roots for _, _, roots, _ in layouts])
+            y = there @ null
+            order = np.stack([self._order(i, d) for i in members])
+            q = np.linalg.qr(np.take_along_axis(y, order[:, :, None], axis=1))[0]
+            flags = pivots_from_right(q)
+            picked = np.zeros_like(flags)
+            np.put_along_axis(picked, order, flags, axis=1)
+            dependent = np.nonzero(picked)[1].reshape(n, k)
+            at = dependent[:, :, None]
+            y = y @ np.linalg.inv(np.take_along_axis(y, at, axis=1))
+            # one step of refinement: what the rows still see, taken back
+            fix = there @ (solve @ ((rows @ back) @ y))
+            vectors = snapped(y - fix + y @ np.take_along_axis(fix, at, axis=1))
+        out = []
+        for j, (columns, units, _, inertial) in enumerate(layouts):
+            vectors[j, dependent[j]] = np.eye(k)
+            rest = np.setdiff1d(np.arange(d), dependent[j])
+            out.append(Block(columns, units, vectors[j], dependent[j], rest, inertial))
+        return out
+
+    def _scaling(self, members: list[int], roots: list[Array]) -> tuple[Array, Array]:
+        """Working coordinates to scaled parameters in the body's frame, and back; (n, d, d)."""
+        n, d = len(members), len(roots[0])
+        f = self.run.frames
+        shift = f.origins[members] / f.length
+        one = np.broadcast_to(np.eye(3), (n, 3, 3))
+        there, back = np.zeros((n, d, d)), np.zeros((n, d, d))
+        there[:, :10, :10] = congruence(one, shift) / ROOT2
+        back[:, :10, :10] = ROOT2[:, None] * congruence(one, -shift)
+        rest = np.arange(10, d)
+        there[:, rest, rest] = 1 / np.stack(roots)[:, 10:]
+        back[:, rest, rest] = np.stack(roots)[:, 10:]
+        return there, back
+
+    def layout(self, i: int) -> tuple[npt.NDArray[np.intp], Array, Array, int]:
+        """Columns of a joint's block, their units and roots, and how many are inertial."""
+        run, robot = self.run, self.run.robot
+        length = run.frames.length
+        columns = list(robot.inertial_columns[i])
+        units, roots = list(length**LENGTH_POWER), list(ROOT2)
+        rotor = robot.bodies[i].rotor
+        if rotor is not None:
+            chosen = robot.rotor_columns(i)
+            columns += range(chosen.start, chosen.stop)
+            units += list(length ** (SYMMETRIC_POWER if rotor.symmetric else LENGTH_POWER))
+            roots += list(np.ones(4) if rotor.symmetric else ROOT2)
+        inertial = len(columns)
+        drive = run.own_drives[i]
+        own = {} if drive is None else robot.drive_columns(drive)
+        for symbol in ("Ia", "fo"):
+            if symbol in own:
+                columns.append(own[symbol])
+                size = float(run.sizes[i])
+                units.append(size**2 if symbol == "Ia" else size * (run.frames.pull or 1.0))
+                roots.append(1.0)
+        return np.array(columns), np.array(units), np.array(roots), inertial
+
+    def _order(self, i: int, d: int) -> npt.NDArray[np.intp]:
+        """Positions of a block's columns in the order of preference."""
+        if self.preference is None:
+            return np.arange(d)
+        rank = {symbol: k for k, symbol in enumerate(self.preference)}
+        rotor = self.run.robot.bodies[i].rotor
+        symbols = list(SYMBOLS)
+        if rotor is not None:
+            symbols += [s.removeprefix("rotor_") for s in rotor.symbols]
+        ranks = [rank[s] for s in symbols[:10]]
+        ranks += [len(rank) + rank[s] for s in symbols[10:]]
+        ranks += [2 * len(rank) + k for k in range(d - len(symbols))]
+        return np.argsort(ranks, kind="stable")

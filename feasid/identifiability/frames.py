@@ -1,0 +1,201 @@
+"""Working frames: every joint seen from a point on its own axis, in the robot's own units.
+
+Spans and ranks do not depend on frames and units, but rounding does. So each body gets a working
+frame with the body's axes and its origin on the joint's axis, nearest to the parent's working
+origin; lengths are divided by the geometric mean of the distances between these origins, and
+screws are scaled to unit size. A robot in millimetres, or one whose frames lie far from its axes,
+is then the same problem as any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from feasid.identifiability.spectral import ROOT2, TOLERANCE, cross, momentum, rates
+from feasid.robot.description import Robot
+from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, skew
+from feasid.robot.parts import Array, Body
+
+NEGLIGIBLE_ARM = 1e-6
+"""Distances below this fraction of the largest do not count in the length scale."""
+
+LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
+"""Power of length in the ten parameters."""
+
+SYMMETRIC = np.zeros((10, 4))
+SYMMETRIC[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1.0
+"""The four parameters of a symmetric rotor (Lxx = Lyy, Lzz, lz, m) among its ten."""
+
+_BASIS = pseudo_inertia(np.eye(10))
+
+
+def congruence(rotation: Array, position: Array) -> Array:
+    """`feasid.robot.inertia.change_frame` for many frames: (n, 3, 3), (n, 3) to (n, 10, 10)."""
+    transform = np.zeros((*position.shape[:-1], 4, 4))
+    transform[..., :3, :3] = rotation
+    transform[..., :3, 3] = position
+    transform[..., 3, 3] = 1.0
+    t = transform[..., None, :, :]
+    moved = t @ _BASIS @ np.swapaxes(t, -1, -2)
+    return np.swapaxes(from_pseudo_inertia(moved), -1, -2)
+
+
+def motion_transform(rotation: Array, position: Array) -> Array:
+    """iX_p, (n, 3, 3) and (n, 3) to (n, 6, 6): velocities of the parent seen in the child."""
+    turned = np.swapaxes(rotation, -1, -2)
+    out = np.zeros((*position.shape[:-1], 6, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = turned
+    out[..., 3:, :3] = -turned @ skew(position)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """A robot's geometry in working frames.
+
+    Attributes
+    ----------
+    length : float
+        The length scale [m].
+    origins : ndarray, shape (n, 3)
+        Working origins in the body frames [m].
+    rotations, positions : ndarray, shapes (n, 3, 3) and (n, 3)
+        Working frame i in its parent's, positions in units of `length`.
+    screws : tuple of ndarray, shapes (d_i, 6)
+        Unit screws in working frames.
+    speeds : tuple of ndarray, shapes (d_i,)
+        Sizes by which the screws were divided [rad or length per unit of q].
+    gravity : ndarray, shape (3,)
+        Unit vector in the base frame, zero without gravity.
+    pull : float
+        Size of gravity [m/s^2].
+    """
+
+    robot: Robot
+    length: float
+    origins: Array
+    rotations: Array
+    positions: Array
+    screws: tuple[Array, ...]
+    speeds: tuple[Array, ...]
+    gravity: Array
+    pull: float
+
+    @classmethod
+    def of(cls, robot: Robot) -> Frames:
+        """Choose the working frames of a robot."""
+        bodies = robot.bodies
+        rotations = np.stack([b.rotation for b in bodies])
+        homes = np.stack([b.position for b in bodies])
+        origins = np.zeros((len(bodies), 3))
+        arms = np.zeros((len(bodies), 3))
+        for i, (body, p) in enumerate(zip(bodies, robot.parents, strict=True)):
+            base = origins[p] if p >= 0 else homes[i]
+            start = (base - homes[i]) @ rotations[i]
+            origins[i] = _nearest_on_axis(body, start)
+            arms[i] = rotations[i] @ (origins[i] - start)
+        length = _length_scale(arms[[p >= 0 for p in robot.parents]])
+        screws, speeds = [], []
+        for i, body in enumerate(bodies):
+            moved = body.motion.T.copy()
+            moved[:, 3:] = (moved[:, 3:] + np.cross(moved[:, :3], origins[i])) / length
+            turn = np.linalg.norm(moved[:, :3], axis=1)
+            speed = np.where(turn > TOLERANCE, turn, np.linalg.norm(moved[:, 3:], axis=1))
+            moved /= speed[:, None]
+            moved[:, :3][turn <= TOLERANCE] = 0.0
+            screws.append(moved)
+            speeds.append(speed)
+        pull = float(np.linalg.norm(robot.gravity))
+        gravity = robot.gravity / pull if pull > 0 else np.zeros(3)
+        return cls(
+            robot,
+            length,
+            origins,
+            rotations,
+            arms / length,
+            tuple(screws),
+            tuple(speeds),
+            gravity,
+            pull,
+        )
+
+    @cached_property
+    def motion(self) -> Array:
+        """Velocity transforms parent to child, shape (n, 6, 6)."""
+        return motion_transform(self.rotations, self.positions)
+
+    @cached_property
+    def inertia(self) -> Array:
+        """Parameter transforms child to parent on x, shape (n, 10, 10)."""
+        moved = congruence(self.rotations, self.positions)
+        return np.asarray(ROOT2[:, None] * moved / ROOT2)
+
+    @cached_property
+    def to_working(self) -> Array:
+        """X = T delta for a body's ten parameters in its own frame, shape (n, 10, 10)."""
+        n = len(self.origins)
+        moved = congruence(np.broadcast_to(np.eye(3), (n, 3, 3)), -self.origins / self.length)
+        return np.asarray(ROOT2[:, None] * moved / self.length**LENGTH_POWER)
+
+    @cached_property
+    def single(self) -> Array:
+        """First screw of each joint, shape (n, 6)."""
+        return np.stack([s[0] for s in self.screws])
+
+    @cached_property
+    def momenta(self) -> Array:
+        """W of `momentum` for the first screw of each joint, shape (n, 6, 10)."""
+        return momentum(self.single)
+
+    @cached_property
+    def rates(self) -> Array:
+        """A(Phi) for the first screw of each joint, shape (n, 10, 10)."""
+        return rates(self.single)
+
+    @cached_property
+    def crosses(self) -> Array:
+        """Phi x for the first screw of each joint, shape (n, 6, 6)."""
+        return cross(self.single)
+
+    def size(self, i: int) -> float:
+        """What a joint torque of one unit is in working units: length times speed."""
+        return self.length * float(self.speeds[i][0])
+
+
+def axis_of(screw: Array) -> tuple[Array, bool, bool]:
+    """Unit axis of a unit screw through the origin, whether it turns, whether it shifts."""
+    if screw[:3].any():
+        return screw[:3], True, bool(abs(screw[:3] @ screw[3:]) > TOLERANCE)
+    return screw[3:], False, True
+
+
+def _nearest_on_axis(body: Body, start: Array) -> Array:
+    """Point on the joint's axes nearest to `start` (for several axes, in least squares)."""
+    turning = body.motion.T[np.abs(body.motion[:3]).max(axis=0) > 0]
+    if len(turning) == 0:
+        return start
+    if len(turning) == 1:
+        w, v = turning[0, :3], turning[0, 3:]
+        square = w @ w
+        point = np.array([w[1] * v[2] - w[2] * v[1], w[2] * v[0] - w[0] * v[2], 0.0])
+        point[2] = w[0] * v[1] - w[1] * v[0]
+        point /= square
+        return np.asarray(point + w * ((w @ (start - point)) / square), dtype=np.float64)
+    rows, right = [], []
+    for w, v in zip(turning[:, :3], turning[:, 3:], strict=True):
+        rows.append(skew(w / np.linalg.norm(w)))
+        right.append(rows[-1] @ (np.cross(w, v) / (w @ w) - start))
+    step = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=1e-9)[0]
+    return np.asarray(start + step, dtype=np.float64)
+
+
+def _length_scale(arms: Array) -> float:
+    """Geometric mean of the lever arms that are not negligible, 1 when there are none."""
+    size = np.sqrt((arms * arms).sum(axis=1))
+    if size.size == 0 or not size.max() > 0:
+        return 1.0
+    size = size[size > NEGLIGIBLE_ARM * size.max()]
+    return float(np.exp(np.log(size).mean()))

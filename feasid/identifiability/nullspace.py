@@ -1,0 +1,601 @@
+"""The Recursive Parameter Nullspace Algorithm: what no motion of a robot can ever show.
+
+Wensing, Niemeyer and Slotine (2024), "RPNA". Going out from the base, each body gets the span V of
+the velocities it can attain and the span K of the parameter combinations that its parents can
+feel. A change of the body's parameters, moved to its parent so that the total stays the same
+(Sec. 3), is undetectable exactly when
+
+    momentum   Phi' dI v = 0            for all v in V, and
+    mapping    k' A(Phi) dx = 0         for all k in K as seen across the joint.
+
+These rows are the local descriptor N_i, and the null vectors of all N_i together, each with its
+transfer to the parent, are all the undetectable changes (Theorem 2). Subspaces come from the
+spectrum of the joint's own screw (`feasid.identifiability.spectral`).
+
+**Gravity** is a vector that is carried out like a velocity (Sec. 6.5). Its directions at body i
+over all configurations form an *affine* set a + D: a is one of them, D the span of their
+differences. Without offset friction the row of a is one more momentum row.
+
+**Joint terms.** A drive adds ``c c' Ia`` to the mass matrix and ``c fo`` to the gravity torques,
+both constant in q; fv and fc multiply functions that are odd in dq, which nothing else produces.
+A change (dx, dIa, dfo) is therefore undetectable exactly when
+
+    Phi_i' dI_i^C(q) iX_j(q) Phi_j + sum_k c_ki c_kj dIa_k = 0  for all q and j up to i, and
+    Phi_i' dI_i^C(q) iX_0(q) a_g   + sum_k c_ki dfo_k      = 0  for all q,
+
+with dI_i^C the change of the composite inertia beyond joint i. Each left part must be *constant*.
+
+1. *Mapping rows are unchanged.* They state that derivatives with respect to the joints beyond i
+   vanish, for every functional that a parent can feel; the derivative of a constant is zero, so
+   the drive terms drop out, and so K and its recursion stay as they are. Then dI_i^C(q) may be
+   replaced by its value at home, dI_i, in all of these expressions (induction from the tips,
+   as in App. C).
+2. *Momentum rows split.* For fixed j the vectors iX_j(q) Phi_j run through an affine set a + D
+   like gravity's. An expression that is linear in v is constant on a + D if and only if it
+   vanishes on D, and its constant is its value at a. So the rows of D stay, and the row of a
+   becomes ``Phi_i' dI_i a + (drive terms) = 0``.
+3. For joints that share no drive the drive terms are zero except for j = i, where the set is the
+   single point Phi_i: ``Phi_i' dI_i Phi_i + dIa_i = 0``, while all other rows, also those of
+   velocities that arrive from the parents and happen to be along Phi_i, stay. If i and j share a
+   drive, joint j's velocities are carried separately (`Seed`) from all others; if they are on
+   different branches the left part is zero and ``sum_k c_ki c_kj dIa_k = 0`` remains.
+
+**Rotors** (Sec. 8, App. I) are stacked with the body of their joint: V gets the rotor's velocities
+below the body's, the two turn with speeds 1 : gear, and what is left of x has 14 or 20 entries.
+A symmetric rotor needs its spin velocity and its four parameters only, which its rotation leaves
+alone. The gear's sign stays in Phi.
+
+**Only some joints measured.** With torques of the joints j in a set S the mass matrix must satisfy
+H_jk = 0 for j in S and all k and, from the Coriolis terms, d H_kl / d q_j = 0 for j in S and all
+k, l. By the product rule the second says (a) at a measured joint c, the functionals of *all* pairs
+k, l before c do not change across c; (b) at an unmeasured joint k, beyond a measured joint j,
+Phi_k' dI_k kX_j (Phi_j x) v = 0 for all v before j. Functionals that must vanish whatever the
+joints beyond do are collected in ``firm``; those of (a) in ``felt``; the velocities of (b) and
+those of measured joints in ``heard``. With all joints measured they are V and K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from feasid.errors import UnsupportedJointError
+from feasid.identifiability.frames import SYMMETRIC, Frames, axis_of, congruence, motion_transform
+from feasid.identifiability.spectral import (
+    ROOT2,
+    WEAK,
+    Action,
+    Spectrum,
+    closure,
+    cross,
+    joined,
+    momentum,
+    parameter_spectrum,
+    rates,
+    span,
+    velocity_spectrum,
+)
+from feasid.robot.description import Robot
+from feasid.robot.parts import Array, Rotor
+
+GRAVITY_SEED = -1
+"""Key of gravity among the seeds; other keys are the joints that share a drive."""
+
+NEAR = (1e-12, 1e-5)
+"""Singular values in between are neither zero nor safely not: the geometry is near-degenerate."""
+
+FULL = {m: np.eye(m) for m in (6, 10)}
+"""Whole spaces: bodies beyond one that can move and be felt in every way need no more ranks."""
+
+SPIN = np.array([0.0, 0, 1, 0, 0, 0])
+"""A rotor's own screw, in its frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seed:
+    """An affine set of vectors a + span(D) at a body, carried outwards."""
+
+    point: Array
+    differences: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A singular value that decides the rank at a joint but is suspiciously small."""
+
+    body: int
+    what: str
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Spans at a body, in its working frame (columns).
+
+    ``motion`` velocities apart from the seeds' own, ``heard`` those that count at unmeasured
+    joints, ``seeds`` the affine sets, ``firm`` and ``felt`` functionals on x; ``heard`` and
+    ``felt`` are None when every joint is measured.
+    """
+
+    motion: Array
+    seeds: dict[int, Seed]
+    firm: Array
+    heard: Array | None = None
+    felt: Array | None = None
+
+    def velocities(self) -> Array:
+        """All velocities (6, r), without gravity."""
+        return np.hstack([self.motion, *_columns(self.seeds, gravity=False)])
+
+    def directions(self) -> Array:
+        """Velocities and gravity (6, r), the V of the paper's algorithm."""
+        return np.hstack([self.motion, *_columns(self.seeds, gravity=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A joint's own conditions.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (r, d)
+        Rows on [x of the body, x of its rotor, own Ia, own fo], all in working units.
+    shared : ndarray, shape (r, g)
+        The same rows on the Ia and fo of drives that are nobody's own.
+    """
+
+    rows: Array
+    shared: Array
+    state: State
+
+
+@dataclass(frozen=True, eq=False)
+class RotorView:
+    """A rotor as its joint's parent sees it: transforms to it, and its action and momentum."""
+
+    lift: Array  # (r, 6) velocities of the parent to those of the rotor
+    inertia: Array  # (10, p) parameters of the rotor to the parent's x
+    speed: float
+    velocity: Spectrum
+    parameter: Spectrum
+    momentum: Array  # (r, p)
+
+
+@dataclass(frozen=True, eq=False)
+class Recursion:
+    """One run of the algorithm.
+
+    Parameters
+    ----------
+    robot : Robot
+    measured : collection of int, optional
+        Bodies whose joint torques are measured; default all.
+    static : bool
+        Only postures at rest (Remark 8, App. F).
+    """
+
+    robot: Robot
+    measured: frozenset[int] | None = None
+    static: bool = False
+    near_notes: list[Near] = field(default_factory=list)
+    _spectra: dict[bytes, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, robot: Robot, measured: Collection[int] | None = None, static: bool = False
+    ) -> Recursion:
+        """Run for these measured joints; all of them when None."""
+        chosen = None if measured is None else frozenset(measured)
+        if chosen is not None and len(chosen) == len(robot.bodies):
+            chosen = None
+        return cls(robot, chosen, static)
+
+    @cached_property
+    def frames(self) -> Frames:
+        """Working frames."""
+        return Frames.of(self.robot)
+
+    # -- drives ------------------------------------------------------------------------------
+
+    @cached_property
+    def own_drives(self) -> tuple[int | None, ...]:
+        """For each body the drive that is its joint's own, None without."""
+        owner: list[int | None] = [None] * len(self.robot.bodies)
+        for k, drive in enumerate(self.robot.drives):
+            if len(drive.coupling) == 1:
+                i = self.robot.joint_index(next(iter(drive.coupling)))
+                if owner[i] is None and drive.name == self.robot.bodies[i].name:
+                    owner[i] = k
+        return tuple(owner)
+
+    @cached_property
+    def other_drives(self) -> tuple[int, ...]:
+        """Drives of several joints, or further ones of a joint."""
+        own = set(self.own_drives)
+        return tuple(k for k in range(len(self.robot.drives)) if k not in own)
+
+    @cached_property
+    def shared_columns(self) -> tuple[tuple[int, str, int], ...]:
+        """(drive, symbol, parameter column) of every Ia and fo that is nobody's own."""
+        return tuple(
+            (k, symbol, column)
+            for k in self.other_drives
+            for symbol, column in self.robot.drive_columns(k).items()
+            if symbol in ("Ia", "fo")
+        )
+
+    @cached_property
+    def couplings(self) -> dict[int, dict[int, float]]:
+        """Factor per body of every drive that is nobody's own."""
+        return {
+            k: {self.robot.joint_index(j): c for j, c in self.robot.drives[k].coupling.items()}
+            for k in self.other_drives
+        }
+
+    @cached_property
+    def coupled(self) -> frozenset[int]:
+        """Joints that share a drive's inertia with another joint."""
+        out: set[int] = set()
+        for k, symbol, _ in self.shared_columns:
+            if symbol == "Ia" and len(self.couplings[k]) > 1 and not self.static:
+                out |= set(self.couplings[k])
+        return frozenset(out)
+
+    @cached_property
+    def shared_units(self) -> Array:
+        """Size of a working unit of each of `shared_columns`."""
+        units = []
+        for k, symbol, _ in self.shared_columns:
+            largest = max(abs(c) / self.sizes[i] for i, c in self.couplings[k].items())
+            units.append(1 / largest**2 if symbol == "Ia" else (self.frames.pull or 1.0) / largest)
+        return np.array(units)
+
+    def shared_row(self, i: int, key: int) -> Array:
+        """Drive terms of joint i that belong to a seed, shape (g,)."""
+        out = np.zeros(len(self.shared_columns))
+        for g, (k, symbol, _) in enumerate(self.shared_columns):
+            factor = self.couplings[k].get(i, 0.0) / self.sizes[i]
+            if symbol == "Ia" and key >= 0 and not self.static:
+                factor *= self.couplings[k].get(key, 0.0) / self.sizes[key]
+            elif symbol == "fo" and key == GRAVITY_SEED:
+                factor /= self.frames.pull or 1.0
+            else:
+                factor = 0.0
+            out[g] = factor * self.shared_units[g]
+        return out
+
+    # -- rotors ------------------------------------------------------------------------------
+
+    @cached_property
+    def rotors(self) -> tuple[RotorView | None, ...]:
+        """Rotors in working units."""
+        return tuple(self._rotor(i, b.rotor) for i, b in enumerate(self.robot.bodies))
+
+    def _rotor(self, i: int, rotor: Rotor | None) -> RotorView | None:
+        if rotor is None:
+            return None
+        body = self.robot.bodies[i]
+        if body.dof != 1:
+            raise UnsupportedJointError(
+                f"joint {body.joint!r} has a rotor but {body.dof} degrees of freedom: a rotor "
+                "turns at a ratio of one joint position",
+                joint=body.joint,
+            )
+        f, p = self.frames, self.robot.parents[i]
+        origin = f.origins[p] if p >= 0 else body.position
+        position = (rotor.position - origin) / f.length
+        lift = motion_transform(rotor.rotation, position)
+        inertia = ROOT2[:, None] * congruence(rotor.rotation, position) / ROOT2
+        speed = rotor.gear / float(f.speeds[i][0])
+        if rotor.symmetric:
+            still_v, still_p = Spectrum(np.eye(1), {}, None, 1), Spectrum(np.eye(4), {}, None, 1)
+            spin = np.array([[0.0, 1.0, 0.0, 0.0]])
+            return RotorView(
+                lift[2:3], inertia @ (ROOT2[:, None] * SYMMETRIC), speed, still_v, still_p, spin
+            )
+        velocity, parameter = self._spectrum(SPIN)
+        return RotorView(lift, inertia, speed, velocity, parameter, momentum(SPIN))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Per joint the size of its screw stacked with its rotor's, times length and speed.
+
+        A joint torque divided by it is the working one.
+        """
+        return np.array(
+            [
+                self.frames.size(i) * (1.0 if r is None else float(np.hypot(1.0, r.speed)))
+                for i, r in enumerate(self.rotors)
+            ]
+        )
+
+    # -- the recursion -----------------------------------------------------------------------
+
+    def _spectrum(self, screw: Array) -> tuple[Spectrum, Spectrum]:
+        key = screw.tobytes()
+        if key not in self._spectra:
+            axis = axis_of(screw)
+            self._spectra[key] = velocity_spectrum(*axis), parameter_spectrum(*axis)
+        return self._spectra[key]
+
+    def _actions(self, i: int) -> tuple[list[Action], list[Action]]:
+        """Actions of joint i's screws on velocities and on functionals, rotor included."""
+        rotor = self.rotors[i]
+        if rotor is not None:
+            v, k = self._spectrum(self.frames.screws[i][0])
+            return (
+                [joined(v, rotor.velocity, rotor.speed)],
+                [joined(k, rotor.parameter, rotor.speed)],
+            )
+        if self.robot.bodies[i].dof == 1:
+            v, k = self._spectrum(self.frames.screws[i][0])
+            return [v.action()], [k.action()]
+        return _screw_actions(self, self.frames.screws[i])
+
+    @cached_property
+    def ground(self) -> State:
+        """What holds at the base."""
+        none6, none10 = np.zeros((6, 0)), np.zeros((10, 0))
+        gravity = np.r_[0.0, 0, 0, self.frames.gravity][:, None]
+        partly = self.measured is not None
+        if self.frames.pull == 0:
+            return State(none6, {}, none10, none6 if partly else None, none10 if partly else None)
+        offsets = any("fo" in drive.symbols for drive in self.robot.drives)
+        if not partly and not offsets:  # then gravity is one more velocity, Sec. 6.5
+            return State(gravity, {}, none10)
+        seeds = {GRAVITY_SEED: Seed(gravity, none6)}
+        return State(none6, seeds, none10, none6 if partly else None, none10 if partly else None)
+
+    @cached_property
+    def run(self) -> tuple[Local, ...]:
+        """Conditions and spans of every joint, parents first."""
+        out: list[Local] = []
+        for i, p in enumerate(self.robot.parents):
+            out.append(Step(self, i, out[p].state if p >= 0 else self.ground).local())
+        return tuple(out)
+
+    def basis(self, columns: Array, body: int, what: str) -> Array:
+        """Basis of a span, noting what is nearly degenerate."""
+        out, s = span(columns)
+        if s.size and s[-1] < NEAR[1]:
+            for value in s[(s > NEAR[0]) & (s < NEAR[1])].tolist():
+                self.near_notes.append(Near(body, what, value))
+        m = columns.shape[0]
+        return FULL[m] if m in FULL and out.shape[1] == m and s[-1] >= WEAK else out
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The algorithm at one joint, given what holds at its parent."""
+
+    run: Recursion
+    i: int
+    parent: State
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether this joint's torque is measured."""
+        return self.run.measured is None or self.i in self.run.measured
+
+    @cached_property
+    def actions(self) -> tuple[list[Action], list[Action]]:
+        """What the joint does to velocities and to functionals."""
+        return self.run._actions(self.i)
+
+    @cached_property
+    def lift(self) -> Array:
+        """Parent's velocities to those of body and rotor, shape (6 + r, 6)."""
+        own, rotor = self.run.frames.motion[self.i], self.run.rotors[self.i]
+        return own if rotor is None else np.vstack([own, rotor.lift])
+
+    @cached_property
+    def lower(self) -> Array:
+        """Parent's functionals to those on body and rotor, shape (10 + p, 10)."""
+        own, rotor = self.run.frames.inertia[self.i].T, self.run.rotors[self.i]
+        return own if rotor is None else np.vstack([own, rotor.inertia.T])
+
+    @cached_property
+    def screw(self) -> Array:
+        """Unit screws of joint and rotor together, shape (6 + r, dof)."""
+        own, rotor = self.run.frames.screws[self.i].T, self.run.rotors[self.i]
+        if rotor is None:
+            return own
+        spin = SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
+        stacked = np.r_[own[:, 0], rotor.speed * spin][:, None]
+        return np.asarray(stacked / np.hypot(1.0, rotor.speed))
+
+    @cached_property
+    def momenta(self) -> list[Array]:
+        """W per screw with the functional v' W, shape (6 + r, 10 + p)."""
+        frames, rotor, i = self.run.frames, self.run.rotors[self.i], self.i
+        if rotor is None:
+            if self.screw.shape[1] == 1:
+                return [frames.momenta[i]]
+            return list(momentum(frames.screws[i]))
+        r, p = rotor.momentum.shape
+        out = np.zeros((6 + r, 10 + p))
+        out[:6, :10] = frames.momenta[i]
+        out[6:, 10:] = rotor.speed * rotor.momentum
+        return [out / np.hypot(1.0, rotor.speed)]
+
+    def local(self) -> Local:
+        """Rows of the joint and the spans at its body."""
+        parent, run, i = self.parent, self.run, self.i
+        carried = self._carried(parent.motion, "velocities")
+        seeds = {key: self._carried_seed(key, seed) for key, seed in parent.seeds.items()}
+        inner = [x for k, s in seeds.items() if k >= 0 for x in (s.point, s.differences)]
+        arriving = np.hstack([carried, *inner]) if inner else carried
+        heard = None if parent.heard is None else self._carried(parent.heard, "velocities")
+        zero = self._zero_directions(carried, seeds, heard)
+        plain = np.vstack([zero.T @ w for w in self.momenta])
+        special, own, shared = self._special_rows(seeds)
+        still, mapping = self._mapped(parent.firm, "firm")
+        functionals = [plain, special, mapping.T]
+        felt = None
+        if parent.felt is not None:
+            still_felt, moving_felt = self._mapped(parent.felt, "felt")
+            if self.measured:
+                functionals.append(moving_felt.T)
+            every = np.hstack([arriving, self.screw])
+            pairs = [w.T @ every for w in self.momenta]
+            felt = run.basis(np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters")
+        x_rows = np.vstack(functionals)
+        rows = np.zeros((len(x_rows), x_rows.shape[1] + own.shape[1]))
+        rows[:, : x_rows.shape[1]] = x_rows
+        at = slice(len(plain), len(plain) + len(special))
+        rows[at, x_rows.shape[1] :] = own
+        shared_rows = np.zeros((len(rows), shared.shape[1]))
+        shared_rows[at] = shared
+        if still is FULL[10]:
+            firm = still
+        else:
+            firm = run.basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
+        return Local(rows, shared_rows, self._state(carried, arriving, heard, seeds, firm, felt))
+
+    # -- across the joint --------------------------------------------------------------------
+
+    def _carried(self, x: Array, what: str) -> Array:
+        """Directions of the parent as this body and its rotor get them in every posture."""
+        if x is FULL[6] and self.run.rotors[self.i] is None:
+            return x
+        if x.shape[1] == 0:
+            return np.zeros((len(self.lift), 0))
+        return self.run.basis(closure(self.lift @ x, self.actions[0]), self.i, what)
+
+    def _carried_seed(self, key: int, seed: Seed) -> Seed:
+        moved = closure(self.lift @ seed.differences, self.actions[0])
+        point = self.lift @ seed.point
+        orbit = closure(point, self.actions[0])
+        swept = np.hstack([a.sweep(orbit)[1] for a in self.actions[0]])
+        if len(self.actions[0]) == 1:
+            point = self.actions[0][0].still @ point
+        what = "gravity" if key == GRAVITY_SEED else "velocities"
+        return Seed(point, self.run.basis(np.hstack([moved, swept]), self.i, what))
+
+    def _mapped(self, k: Array, what: str) -> tuple[Array, Array]:
+        """Functionals of the parent across the joint: the part that stays, the part that moves."""
+        run, i = self.run, self.i
+        if k is FULL[10] and run.rotors[i] is None:
+            screws = run.frames.screws[i]
+            if len(screws) == 1:
+                return k, run.frames.rates[i].T
+            return k, np.hstack([a.T for a in rates(screws)])
+        if k.shape[1] == 0:
+            return np.zeros((len(self.lower), 0)), np.zeros((len(self.lower), 0))
+        if len(self.actions[1]) == 1:
+            return self.actions[1][0].sweep(self.lower @ k)
+        whole = run.basis(closure(self.lower @ k, self.actions[1]), i, "parameters")
+        return whole, np.hstack([a.sweep(whole)[1] for a in self.actions[1]])
+
+    # -- momentum rows -----------------------------------------------------------------------
+
+    def _zero_directions(
+        self, carried: Array, seeds: dict[int, Seed], heard: Array | None
+    ) -> Array:
+        """Directions along which the joint must feel no momentum."""
+        out = [carried] if self.measured else [] if heard is None else [heard]
+        if self.measured and not self.run.static and self.screw.shape[1] > 1:
+            out.append(self.screw)
+        for key, seed in seeds.items():
+            if self._counts(key):
+                out.append(seed.differences)
+                if self.screw.shape[1] > 1:  # no drives there: the point is one more direction
+                    out.append(seed.point)
+        return np.hstack([np.zeros((len(self.lift), 0)), *out])
+
+    def _counts(self, key: int) -> bool:
+        """Whether the torque of this joint, or the one of the seed's joint, is measured."""
+        return self.measured or (key >= 0 and key in (self.run.measured or ()))
+
+    def _special_rows(self, seeds: dict[int, Seed]) -> tuple[Array, Array, Array]:
+        """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
+        run, i = self.run, self.i
+        drive = run.own_drives[i]
+        symbols = () if drive is None else run.robot.drives[drive].symbols
+        own_symbols = [s for s in ("Ia", "fo") if s in symbols]
+        points = self._points(seeds) if self.screw.shape[1] == 1 else []
+        width = self.momenta[0].shape[1]
+        x_rows = np.zeros((len(points), width))
+        own = np.zeros((len(points), len(own_symbols)))
+        shared = np.zeros((len(points), len(run.shared_columns)))
+        for r, (v, symbol, key) in enumerate(points):
+            x_rows[r] = v @ self.momenta[0]
+            if symbol in own_symbols:
+                own[r, own_symbols.index(symbol)] = 1.0
+            shared[r] = run.shared_row(i, key)
+        return x_rows, own, shared
+
+    def _points(self, seeds: dict[int, Seed]) -> list[tuple[Array, str | None, int]]:
+        """Base points with the own symbol they carry and the key that couples them."""
+        out: list[tuple[Array, str | None, int]] = []
+        if self.measured and not self.run.static:
+            out.append((self.screw[:, 0], "Ia", self.i))
+        for key, seed in seeds.items():
+            if self._counts(key):
+                out.append((seed.point[:, 0], "fo" if key == GRAVITY_SEED else None, key))
+        if self.measured and GRAVITY_SEED not in seeds:
+            out.append((np.zeros(len(self.lift)), "fo", GRAVITY_SEED))
+        return out
+
+    # -- spans at the body -------------------------------------------------------------------
+
+    def _state(
+        self,
+        carried: Array,
+        arriving: Array,
+        heard: Array | None,
+        seeds: dict[int, Seed],
+        firm: Array,
+        felt: Array | None,
+    ) -> State:
+        run, i = self.run, self.i
+        own = run.frames.screws[i].T
+        after = {k: Seed(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
+        motion = carried[:6]
+        if i in run.coupled:
+            after[i] = Seed(self.screw[:6], np.zeros((6, 0)))
+        elif motion is not FULL[6] and not run.static:
+            motion = run.basis(np.hstack([motion, own]), i, "velocities")
+        elif len(self.lift) > 6:
+            motion = run.basis(motion, i, "velocities")
+        if heard is not None:
+            more = [heard[:6]]
+            if self.measured and not run.static:
+                more += [cross(phi) @ arriving[:6] for phi in own.T]
+                more += [] if i in run.coupled else [own]
+            heard = run.basis(np.hstack(more), i, "velocities")
+        return State(motion, after, firm, heard, felt)
+
+
+def _screw_actions(run: Recursion, screws: Array) -> tuple[list[Action], list[Action]]:
+    """Actions of each screw of a joint of several degrees of freedom.
+
+    A screw whose axis misses the working origin is moved there and back.
+    """
+    velocity, parameter = [], []
+    for screw in screws:
+        w, v = screw[:3], screw[3:]
+        centre = np.cross(w, v) if w.any() else np.zeros(3)
+        moved = np.r_[w, v + np.cross(w, centre)]
+        a, b = (s.action() for s in run._spectrum(moved))
+        if np.abs(centre).max() > 0:
+            x = motion_transform(np.eye(3)[None], centre[None])[0]
+            back = motion_transform(np.eye(3)[None], -centre[None])[0]
+            a = Action(back @ a.still @ x, back @ a.moving @ x)
+            t = ROOT2[:, None] * congruence(np.eye(3), -centre) / ROOT2
+            t_back = ROOT2[:, None] * congruence(np.eye(3), centre) / ROOT2
+            b = Action(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
+        velocity.append(a)
+        parameter.append(b)
+    return velocity, parameter
+
+
+def _columns(seeds: dict[int, Seed], gravity: bool) -> list[Array]:
+    out = []
+    for key, seed in seeds.items():
+        if gravity or key != GRAVITY_SEED:
+            out += [seed.point, seed.differences]
+    return out
