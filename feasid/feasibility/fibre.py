@@ -130,7 +130,7 @@ def centre(feasible: FeasibleSet, start: Array, directions: Array, reference: Ar
     value = barrier.value(delta)
     for _ in range(MAX_STEPS):
         gradient, hessian = barrier.derivatives(delta)
-        step = _solve(hessian, -gradient)
+        step = newton_step(hessian, -gradient)
         decrease = float(-gradient @ step)
         if not decrease > 2 * DECREMENT:
             break
@@ -147,7 +147,7 @@ def centre(feasible: FeasibleSet, start: Array, directions: Array, reference: Ar
     return delta
 
 
-def _solve(hessian: Array, right: Array) -> Array:
+def newton_step(hessian: Array, right: Array) -> Array:
     """Newton step in a scaling that makes the Hessian's diagonal one."""
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
     scaled = hessian * scale[:, None] * scale

@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.errors import InputError
-from feasid.feasibility import fibre, solve
-from feasid.feasibility.interior import Anchor
-from feasid.feasibility.program import Attempt, Program, Raw
+from feasid.feasibility import solve
+from feasid.feasibility.closest import closest
+from feasid.feasibility.program import Attempt
 from feasid.feasibility.reference import reference
-from feasid.feasibility.scaled import margins, normalised, shrunk
 from feasid.feasibility.sets import FeasibleSet
 from feasid.feasibility.units import Units, units
 from feasid.robot.description import Robot
@@ -25,15 +24,6 @@ FRICTION_RIDGE = 1e-3
 """Ridge on fv, fc and fo as a fraction of their columns' norm in the data: it moves a well
 excited coefficient by one part in a million, and splits what a joint that moves one way only
 cannot tell apart (offset and Coulomb friction) evenly instead of without limit."""
-
-UNSEEN = 1e-10
-"""Singular value, relative to the largest, below which data say nothing about a direction."""
-
-FAINT = 1e-5
-"""Directions weaker than this are held near the reference during the solve ..."""
-
-FAINT_PULL = 1e-5
-"""... by rows of this relative size, so that solvers do not wander to masses of 1e4 kg."""
 
 
 class Base(Protocol):
@@ -58,6 +48,9 @@ class FeasibleFit:
         Base parameters ``K @ delta``.
     objective : float
         ``|R beta - rho|^2``, recomputed from R.
+    gap : float
+        Proven optimality gap: by what fraction of ``|rho|`` the residual ``|R beta - rho|`` could
+        at most be lower; see the notes of `feasid.feasibility.closest.closest`.
     margins : dict of str to float
         Per constraint matrix, its smallest eigenvalue in units of the body's mass and length.
     consistency : str
@@ -79,6 +72,7 @@ class FeasibleFit:
     delta: Array
     beta: Array
     objective: float
+    gap: float
     margins: dict[str, float]
     consistency: str
     tie_break: str
@@ -146,54 +140,17 @@ def feasible_least_squares(
     scale = units(robot, feasible, R @ K, rho, torques=True)
     aim = reference(robot, scale)
     rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
-    program, unseen = _program(rows, target, feasible, scale, aim.delta, margin)
-    anchor = Anchor(feasible, scale, aim)
-
-    def cost(delta: Array) -> float:
-        return float(np.linalg.norm(rows @ delta - target))
-
-    def judge(raw: Raw) -> solve.Verdict:
-        delta = raw.x * scale.parameters
-        inside = feasible.strictly_inside(delta)
-        worst = min(
-            scale.block_margins(feasible, delta).min(initial=np.inf),
-            scale.linear_margins(feasible, delta).min(initial=np.inf),
-        )
-        reason = f"smallest normalised margin {worst:.2e}"
-        solved = raw.status in ("Solved", "AlmostSolved", "solved")
-        return solve.Verdict(
-            inside and solved,
-            inside or anchor.reaches(delta),
-            cost(anchor.repair(delta)),
-            reason,
-        )
-
-    raw, attempts = solve.run(program, judge, solvers)
-    if raw is None:
-        anchor.delta()  # contradictory constraints are the caller's error, not the solver's
-        raise solve.failed("no solver answer passed verification", attempts)
-    found = raw.x * scale.parameters
-    repaired = anchor.repair(found)
-    room = shrunk(feasible, scale, margin)
-    room = room if room.strictly_inside(repaired) else feasible
-    directions = scale.parameters[:, None] * unseen
-    delta = fibre.centre(room, repaired, directions, aim.delta)
-    polished = _polished(rows, target, delta, scale.parameters)
-    if room.strictly_inside(polished):
-        delta = fibre.centre(room, polished, directions, aim.delta)
-    broken = feasible.violations(delta)
-    if broken:
-        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", attempts)
-    before = cost(found)
-    beta = K @ delta
+    found = closest(rows, target, feasible, scale, aim, margin, solvers)
+    beta = K @ found.delta
     return FeasibleFit(
-        delta=delta,
+        delta=found.delta,
         beta=beta,
         objective=float(np.sum((R @ beta - rho) ** 2)),
+        gap=found.gap,
         margins=dict(
             zip(
                 (b.name for b in feasible.blocks),
-                scale.block_margins(feasible, delta).tolist(),
+                scale.block_margins(feasible, found.delta).tolist(),
                 strict=True,
             )
         ),
@@ -202,8 +159,8 @@ def feasible_least_squares(
         described=tuple(
             b for b, known in zip(feasible.bodies, aim.from_description, strict=True) if known
         ),
-        repair_cost=max(0.0, (cost(repaired) - before) / before) if before > 0 else 0.0,
-        attempts=tuple(attempts),
+        repair_cost=found.repair_cost,
+        attempts=found.attempts,
         verified=(
             f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
             f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
@@ -259,41 +216,3 @@ def _least_squares_rows(
         rows.append(np.sqrt(prior_weight) * np.eye(A.shape[1]))
         target.append(np.sqrt(prior_weight) * robot.check_parameters(prior))
     return np.vstack(rows), np.concatenate(target)
-
-
-def _polished(rows: Array, target: Array, delta: Array, scale: Array) -> Array:
-    """One least-squares correction: exact when no constraint is active at the optimum."""
-    error = rows @ delta - target
-    return np.asarray(delta - scale * np.linalg.lstsq(rows * scale, error, rcond=UNSEEN)[0])
-
-
-def _program(
-    rows: Array,
-    target: Array,
-    feasible: FeasibleSet,
-    scale: Units,
-    aim: Array,
-    margin: float | None,
-) -> tuple[Program, Array]:
-    """The conic program in normalised units, and an orthonormal basis of unseen directions."""
-    A = rows * scale.parameters
-    _, sizes, right = np.linalg.svd(A, full_matrices=True)
-    largest = sizes.max(initial=0.0) or 1.0
-    sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
-    unseen, faint = right[sizes < UNSEEN].T, right[sizes < FAINT]
-    pull = FAINT_PULL * faint
-    F, f, G, h = normalised(feasible, scale)
-    blocks, numbers = margins(feasible, scale, margin)
-    return (
-        Program(
-            A=np.vstack([A / largest, pull]),
-            b=np.concatenate([target / largest, pull @ (aim / scale.parameters)]),
-            c=np.zeros(A.shape[1]),
-            F=F,
-            f=f - blocks,
-            sizes=tuple(b.size for b in feasible.blocks),
-            G=G,
-            h=h - numbers,
-        ),
-        unseen,
-    )

@@ -1,0 +1,189 @@
+"""The feasible parameters closest to a target, proven to be so, with the unseen part chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.feasibility import fibre, solve
+from feasid.feasibility.dual import lower_bound
+from feasid.feasibility.interior import Anchor
+from feasid.feasibility.program import Attempt, Program, Raw
+from feasid.feasibility.reference import Reference
+from feasid.feasibility.scaled import margins, normalised, shrunk
+from feasid.feasibility.sets import FeasibleSet
+from feasid.feasibility.units import Units
+
+Array = npt.NDArray[np.float64]
+
+UNSEEN = 1e-10
+"""Singular value, relative to the largest, below which data say nothing about a direction."""
+
+FAINT = 1e-5
+"""Directions weaker than this are held near the reference during the solve ..."""
+
+FAINT_PULL = 1e-5
+"""... by rows of this relative size. Without them the best fit is often not attained: masses may
+grow without end while the residual falls by less and less."""
+
+GOOD_GAP = 1e-6
+"""Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """A verified strictly feasible point, its proven gap and how it was found."""
+
+    delta: Array
+    gap: float
+    repair_cost: float
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """``minimise |rows delta - target|`` over the feasible set, scaled for a solver."""
+
+    rows: Array
+    target: Array
+    feasible: FeasibleSet
+    scale: Units
+    program: Program
+    largest: float
+    unseen: Array
+
+    def cost(self, delta: Array) -> float:
+        return float(np.linalg.norm(self.rows @ delta - self.target))
+
+    def value(self, raw: Raw) -> float:
+        """Cost of the solver's point in the scaled program, with the pull of faint directions."""
+        return float(np.linalg.norm(self.program.A @ raw.x - self.program.b))
+
+    def gap(self, value: float, floor: float) -> float:
+        """By how much `value` exceeds a proven `floor`, as a fraction of the target's norm."""
+        size = float(np.linalg.norm(self.target)) / self.largest
+        return max(0.0, value - floor) / size if size > 0 else 0.0
+
+
+def closest(
+    rows: Array,
+    target: Array,
+    feasible: FeasibleSet,
+    scale: Units,
+    aim: Reference,
+    margin: float | None = None,
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+) -> Closest:
+    """Minimise ``|rows delta - target|`` over the feasible set, then choose one full model.
+
+    Parameters
+    ----------
+    rows, target : ndarray, shapes (r, n) and (r,)
+    feasible : FeasibleSet
+    scale : Units
+    aim : Reference
+        Where to go along directions that the rows do not see.
+    margin : float, optional
+        Absolute in SI numbers; None for `feasid.feasibility.scaled.MARGIN` in units.
+    solvers : sequence of (solver, form, backend), optional
+
+    Raises
+    ------
+    InputError
+        When the constraints contradict each other.
+    SolverError
+        When no answer passed verification.
+
+    Notes
+    -----
+    The gap compares the cost of the returned point with a lower bound that we evaluate ourselves
+    from the multipliers, for the program as it was given to the solver: with the margin, and with
+    the pull on faint directions.
+    """
+    problem = _problem(rows, target, feasible, scale, aim.delta, margin)
+    anchor = Anchor(feasible, scale, aim)
+
+    def judge(raw: Raw) -> solve.Verdict:
+        delta = raw.x * scale.parameters
+        inside = feasible.strictly_inside(delta)
+        worst = min(
+            scale.block_margins(feasible, delta).min(initial=np.inf),
+            scale.linear_margins(feasible, delta).min(initial=np.inf),
+        )
+        gap = problem.gap(problem.value(raw), lower_bound(problem.program, raw).value)
+        return solve.Verdict(
+            inside and gap <= GOOD_GAP,
+            inside or anchor.reaches(delta),
+            problem.cost(anchor.repair(delta)),
+            f"smallest margin {worst:.1e}, gap {gap:.1e}",
+        )
+
+    raw, attempts = solve.run(problem.program, judge, solvers)
+    if raw is None:
+        anchor.delta()  # contradictory constraints are the caller's error, not the solver's
+        raise solve.failed("no solver answer passed verification", attempts)
+    found = raw.x * scale.parameters
+    repaired = anchor.repair(found)
+    delta = _chosen(problem, repaired, aim.delta, margin)
+    broken = feasible.violations(delta)
+    if broken:
+        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", attempts)
+    before, floor = problem.cost(found), lower_bound(problem.program, raw).value
+    worse = max(0.0, problem.cost(delta) - before) / problem.largest
+    return Closest(
+        delta,
+        problem.gap(problem.value(raw) + worse, floor),
+        max(0.0, (problem.cost(repaired) - before) / before) if before > 0 else 0.0,
+        tuple(attempts),
+    )
+
+
+def _problem(
+    rows: Array,
+    target: Array,
+    feasible: FeasibleSet,
+    scale: Units,
+    aim: Array,
+    margin: float | None,
+) -> _Problem:
+    """Scale to units and unit-norm columns, and hold faint directions near the reference."""
+    A = rows * scale.parameters
+    _, sizes, right = np.linalg.svd(A, full_matrices=True)
+    largest = float(sizes.max(initial=0.0)) or 1.0
+    sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
+    pull = FAINT_PULL * right[sizes < FAINT]
+    F, f, G, h = normalised(feasible, scale)
+    blocks, numbers = margins(feasible, scale, margin)
+    program = Program(
+        A=np.vstack([A / largest, pull]),
+        b=np.concatenate([target / largest, pull @ (aim / scale.parameters)]),
+        c=np.zeros(A.shape[1]),
+        F=F,
+        f=f - blocks,
+        sizes=tuple(b.size for b in feasible.blocks),
+        G=G,
+        h=h - numbers,
+    )
+    unseen = scale.parameters[:, None] * right[sizes < UNSEEN].T
+    return _Problem(rows, target, feasible, scale, program, largest, unseen)
+
+
+def _chosen(problem: _Problem, delta: Array, aim: Array, margin: float | None) -> Array:
+    """The model nearest to `aim` that moves like `delta`, polished where nothing constrains it."""
+    room = shrunk(problem.feasible, problem.scale, margin)
+    room = room if room.strictly_inside(delta) else problem.feasible
+    delta = fibre.centre(room, delta, problem.unseen, aim)
+    polished = _polished(problem, delta)
+    if room.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
+        delta = fibre.centre(room, polished, problem.unseen, aim)
+    return delta
+
+
+def _polished(problem: _Problem, delta: Array) -> Array:
+    """One least-squares correction: exact when no constraint is active at the optimum."""
+    scale = problem.scale.parameters
+    error = problem.rows @ delta - problem.target
+    return np.asarray(delta - scale * np.linalg.lstsq(problem.rows * scale, error, rcond=UNSEEN)[0])
