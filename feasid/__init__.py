@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from feasid import datasets as datasets
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identify import fit as fit
     from feasid.identify import reduce as reduce
-    from feasid import datasets as datasets
     from feasid.logs.readers import read_log as read_log
     from feasid.logs.reduction import Reduced as Reduced
     from feasid.robot.description import Robot as Robot

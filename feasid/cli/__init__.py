@@ -16,6 +16,9 @@ from importlib import import_module
 from feasid.errors import FeasidError, did_you_mean
 
 COMMANDS = {
+    "fit": "identify a robot from its log, feasibly, and write it back as URDF",
+    "demo": "do that on a real log inside the package",
+    "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "base": "which parameter combinations of a robot can be identified",
 }
 

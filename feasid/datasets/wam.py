@@ -71,11 +71,11 @@ def load() -> pd.DataFrame:
     t, q, dq, ddq = motion()
     columns = [int(c) for c in base_parameters(arm).independent]
     fitted = _product(arm, q, dq, ddq, columns, estimate("ols"))
-    error = np.random.default_rng(SEED).standard_normal(fitted.shape)
+    error: Array = np.random.default_rng(SEED).standard_normal(fitted.shape)
     for _ in range(2):  # the second projection removes the rounding of the first
         error -= _projection(arm, q, dq, ddq, columns, error)
     share = RELATIVE_RESIDUAL / np.sqrt(1 - RELATIVE_RESIDUAL**2)
-    error *= share * np.linalg.norm(fitted) / np.linalg.norm(error)
+    error *= float(share * np.linalg.norm(fitted) / np.linalg.norm(error))
     signals = {"q": q, "dq": dq, "ddq": ddq, "tau": fitted + error}
     data = {"t": t}
     for kind, values in signals.items():
@@ -102,4 +102,4 @@ def _projection(
     from feasid.logs.reduction import Reduced
 
     r, rho, _ = Reduced.from_samples(arm, q, dq, ddq, signal, columns=columns).triangle()
-    return _product(arm, q, dq, ddq, columns, np.linalg.solve(r, rho))
+    return _product(arm, q, dq, ddq, columns, np.asarray(np.linalg.solve(r, rho)))

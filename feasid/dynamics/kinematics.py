@@ -2,8 +2,9 @@
 
 A *node* is a body or a rotor. Vectors are in the node's own frame, shape (3, N), samples last:
 ``omega`` and ``alpha`` are angular velocity and acceleration, ``acceleration`` is the classical
-acceleration of the frame's origin minus gravity, so that weight needs no extra term. ``axes`` are
-the spatial axes of every joint row that carries the node, as [angular (3, k, N), linear].
+acceleration of the frame's origin minus gravity, so that weight needs no extra term. ``turns``
+and ``shifts`` (3, k, N) are the angular and linear parts of the spatial axes of the k joint rows
+that carry the node. All lie in one array, so that changing frames is one operation.
 """
 
 from __future__ import annotations
@@ -53,13 +54,35 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Motion of one node for N samples; see the module's docstring."""
+    """Motion of one node for N samples: ``vectors`` (3, 3 + 2k, N); see the module's docstring."""
 
     pose: Pose
-    omega: Array
-    alpha: Array
-    acceleration: Array
-    axes: tuple[Array, Array] | None
+    vectors: Array
+
+    @property
+    def acceleration(self) -> Array:
+        """Classical acceleration of the origin minus gravity, shape (3, N) [m/s^2]."""
+        return self.vectors[:, 0]
+
+    @property
+    def alpha(self) -> Array:
+        """Angular acceleration, shape (3, N) [rad/s^2]."""
+        return self.vectors[:, 1]
+
+    @property
+    def omega(self) -> Array:
+        """Angular velocity, shape (3, N) [rad/s]."""
+        return self.vectors[:, 2]
+
+    @property
+    def turns(self) -> Array:
+        """Angular parts of the carrying rows' axes, shape (3, k, N)."""
+        return self.vectors[:, 3 : (3 + self.vectors.shape[1]) // 2]
+
+    @property
+    def shifts(self) -> Array:
+        """Linear parts of the carrying rows' axes at the node's origin, shape (3, k, N)."""
+        return self.vectors[:, (3 + self.vectors.shape[1]) // 2 :]
 
 
 def nodes(robot: Robot) -> tuple[Node, ...]:
@@ -109,80 +132,73 @@ def propagate(
         a = E(a_p + alpha_p x p + omega_p x (omega_p x p)) + w' + u x w + 2 (E omega_p) x w
     """
     count = q.shape[1]
-    zeros = np.zeros((3, count))
-    start = np.repeat(-gravity[:, None], count, axis=1)
+    ground = np.zeros((3, 3, count))
+    ground[:, 0] = -gravity[:, None]
     done: list[State] = []
     for node in tree:
-        base = done[node.parent] if node.parent >= 0 else None
+        base = done[node.parent].vectors if node.parent >= 0 else ground
         pose = node.pose(q[node.own])
-        rate, push = dq[node.own], ddq[node.own]
-        if base is None:
-            carried, turning = zeros, zeros
-            acceleration = pose.to_body(start)
-        else:
-            carried, turning, acceleration = _carry(pose, base)
-        omega, alpha = carried, turning
-        angular, linear = node.motion[:3], node.motion[3:]
-        if angular.any():
-            spin = _combination(angular, rate)
-            omega = _add(carried, spin)
-            alpha = _add(turning, _combination(angular, push))
-            if base is not None:
-                alpha = alpha + cross(spin, -carried)
-        if linear.any():
-            slide = np.stack(_arrays(_combination(linear, rate), count))
-            acceleration = _add(acceleration, _combination(linear, push))
-            if angular.any():
-                acceleration = acceleration + cross(_combination(angular, rate), slide)
-            if base is not None:
-                acceleration = acceleration + 2 * cross(tuple(carried), slide)
-        screws = _axes(node, pose, base, count) if axes else None
-        done.append(State(pose, omega, alpha, acceleration, screws))
-        yield done[-1]
+        vectors = _carry(pose, base, node.motion.shape[1] if axes else 0)
+        state = State(pose, vectors)
+        _move(node, state, dq[node.own], ddq[node.own], at_rest=node.parent < 0)
+        if axes:
+            k = node.motion.shape[1]
+            state.turns[:, -k:] = node.motion[:3, :, None]
+            state.shifts[:, -k:] = node.motion[3:, :, None]
+        done.append(state)
+        yield state
 
 
-def _carry(pose: Pose, base: State) -> tuple[Array, Array, Array]:
-    """Parent's motion at the node's origin, in the node's frame, with the constant lever arm."""
-    if pose.position_in_body is None:
-        lever: tuple[Entry, ...] = pose.position
-        carried = base.acceleration
-        if not is_zero(lever):
-            carried = carried + _swing(lever, base.omega, base.alpha)
-        return pose.to_body(base.omega), pose.to_body(base.alpha), pose.to_body(carried)
-    lever = pose.position_in_body
-    omega, alpha = pose.to_body(base.omega), pose.to_body(base.alpha)
-    acceleration = pose.to_body(base.acceleration)
-    if not is_zero(lever):
-        acceleration += _swing(lever, omega, alpha)
-    return omega, alpha, acceleration
+def _carry(pose: Pose, base: Array, own: int) -> Array:
+    """The parent's vectors at the node's origin and in its frame, with room for `own` axes.
 
-
-def _swing(lever: tuple[Entry, ...], omega: Array, alpha: Array) -> Array:
-    """Acceleration of a point at `lever`: alpha x r + omega x (omega x r)."""
-    out = cross(lever, -alpha)
-    velocity = cross(lever, -omega)
-    out[0] += omega[1] * velocity[2] - omega[2] * velocity[1]
-    out[1] += omega[2] * velocity[0] - omega[0] * velocity[2]
-    out[2] += omega[0] * velocity[1] - omega[1] * velocity[0]
+    The constant one of the two lever arms is used: before the rotation when it is constant in the
+    parent's frame, after it when it is constant in the node's.
+    """
+    rows = (base.shape[1] - 3) // 2
+    out = np.empty((3, 3 + 2 * (rows + own), base.shape[2]))
+    head, tail = slice(0, 3 + rows), slice(3 + rows + own, 3 + rows + own + rows)
+    before = pose.position_in_body is None and not is_zero(pose.position)
+    source = base.copy() if before else base
+    if before:
+        _shift(pose.position, source[:, : 3 + rows], source[:, 3 + rows :])
+    pose.to_body(source[:, : 3 + rows], out[:, head])
+    pose.to_body(source[:, 3 + rows :], out[:, tail])
+    if pose.position_in_body is not None and not is_zero(pose.position_in_body):
+        _shift(pose.position_in_body, out[:, head], out[:, tail])
     return out
 
 
-def _axes(node: Node, pose: Pose, base: State | None, count: int) -> tuple[Array, Array]:
-    """Axes of the rows that carry the node: the parent's, moved here, then its own."""
-    inherited = len(node.rows) - node.motion.shape[1]
-    angular, linear = (np.empty((3, len(node.rows), count)) for _ in range(2))
-    angular[:, inherited:] = node.motion[:3, :, None]
-    linear[:, inherited:] = node.motion[3:, :, None]
-    if base is not None and base.axes is not None and inherited:
-        turn, shift = base.axes
-        in_body = pose.position_in_body
-        if in_body is None and not is_zero(pose.position):
-            shift = shift - cross(pose.position, turn)
-        angular[:, :inherited] = pose.to_body(turn)
-        linear[:, :inherited] = pose.to_body(shift)
-        if in_body is not None and not is_zero(in_body):
-            linear[:, :inherited] -= cross(in_body, angular[:, :inherited])
-    return angular, linear
+def _shift(lever: tuple[Entry, ...], head: Array, tail: Array) -> None:
+    """Move acceleration and axes by a lever arm, in place.
+
+    a += alpha x r + omega x (omega x r), and the linear part of an axis s gains s x r.
+    """
+    swept = cross(lever, head[:, 1:])
+    acceleration, omega, velocity = head[:, 0], head[:, 2], swept[:, 1]
+    acceleration -= swept[:, 0]
+    acceleration[0] -= omega[1] * velocity[2] - omega[2] * velocity[1]
+    acceleration[1] -= omega[2] * velocity[0] - omega[0] * velocity[2]
+    acceleration[2] -= omega[0] * velocity[1] - omega[1] * velocity[0]
+    tail -= swept[:, 2:]
+
+
+def _move(node: Node, state: State, rate: Array, push: Array, *, at_rest: bool) -> None:
+    """Add the joint's own motion, in place; see `propagate`."""
+    angular, linear = node.motion[:3], node.motion[3:]
+    spin, slide = _combination(angular, rate), _combination(linear, rate)
+    if not is_zero(slide):
+        sliding = np.stack(_arrays(slide, rate.shape[1]))
+        _add(state.acceleration, _combination(linear, push))
+        if not is_zero(spin):
+            state.acceleration[...] += cross(spin, sliding)
+        if not at_rest:
+            state.acceleration[...] += 2 * cross(tuple(state.omega), sliding)
+    if not is_zero(spin):
+        if not at_rest:
+            state.alpha[...] -= cross(spin, state.omega)
+        _add(state.alpha, _combination(angular, push))
+        _add(state.omega, spin)
 
 
 def _combination(motion: Array, rates: Array) -> tuple[Entry, ...]:
@@ -200,12 +216,10 @@ def _combination(motion: Array, rates: Array) -> tuple[Entry, ...]:
     return tuple(out)
 
 
-def _add(vector: Array, terms: tuple[Entry, ...]) -> Array:
-    out = vector.copy()
+def _add(vector: Array, terms: tuple[Entry, ...]) -> None:
     for r, term in enumerate(terms):
         if not (isinstance(term, float) and term == 0.0):
-            out[r] += term
-    return out
+            vector[r] += term
 
 
 def _arrays(vector: tuple[Entry, ...], count: int) -> list[Array]:

@@ -157,18 +157,15 @@ class Wrench:
 
     def project(self, state: State, k: int, out: Array, work: Array) -> None:
         """``out = s' W`` for the node's k-th carrying row; out has a row per wanted column."""
-        turn, shift = (a[:, k] for a in state.axes or ())
+        turn, shift = state.turns[:, k], state.shifts[:, k]
         n_a, n_l = self.angular.shape[1], self.linear.shape[1]
         overlap = n_a + n_l - out.shape[0]
-        upper, lower = out[:n_a], out[out.shape[0] - n_l :]
         if n_a:
-            np.multiply(self.angular[0], turn[0], out=upper)
-            for i in (1, 2):
-                upper += np.multiply(self.angular[i], turn[i], out=work[:n_a])
+            np.einsum("kN,kcN->cN", turn, self.angular, out=out[:n_a])
         if n_l:
-            lower[overlap:] = 0.0
-            for i in range(3):
-                lower += np.multiply(self.linear[i], shift[i], out=work[:n_l])
+            force = np.einsum("kN,kcN->cN", shift, self.linear, out=work[:n_l])
+            out[n_a - overlap : n_a] += force[:overlap]
+            out[n_a:] = force[overlap:]
 
 
 def _moments(state: State, kept: list[int]) -> Array:

@@ -37,13 +37,13 @@ class Pose:
     position: tuple[Entry, ...]
     position_in_body: tuple[Entry, ...] | None
 
-    def to_body(self, vector: Array) -> Array:
+    def to_body(self, vector: Array, out: Array | None = None) -> Array:
         """E x: a vector's coordinates in the body; shape (3, ..., N)."""
-        return _multiply(self.rotation, vector)
+        return _multiply(self.rotation, vector, out)
 
     def to_parent(self, vector: Array) -> Array:
         """E' x: a vector's coordinates in the parent."""
-        return _multiply(tuple(zip(*self.rotation, strict=True)), vector)
+        return _multiply(tuple(zip(*self.rotation, strict=True)), vector, None)
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,11 @@ def exponential(xi: Array) -> tuple[Array, Array]:
 
 def cross(a: Sequence[Entry], b: Array) -> Array:
     """``a x b`` with entries of `a` that may be numbers; zeros are skipped. Shape of b."""
-    return np.stack(
-        [
-            _difference(a[1], b[2], a[2], b[1]),
-            _difference(a[2], b[0], a[0], b[2]),
-            _difference(a[0], b[1], a[1], b[0]),
-        ]
-    )
+    out = np.empty_like(b)
+    for r in range(3):
+        i, k = (r + 1) % 3, (r + 2) % 3
+        _difference(a[i], b[k], a[k], b[i], out[r])
+    return out
 
 
 def is_zero(vector: Sequence[Entry]) -> bool:
@@ -146,14 +144,22 @@ def is_zero(vector: Sequence[Entry]) -> bool:
     return all(isinstance(x, float) and x == 0.0 for x in vector)
 
 
-def _difference(a: Entry, x: Array, b: Entry, y: Array) -> Array:
+def _difference(a: Entry, x: Array, b: Entry, y: Array, out: Array) -> None:
+    """Write a x - b y to `out`."""
     if isinstance(a, float) and a == 0.0:
-        return np.zeros_like(y) if isinstance(b, float) and b == 0.0 else -b * y
-    return a * x if isinstance(b, float) and b == 0.0 else a * x - b * y
+        if isinstance(b, float):
+            np.multiply(y, -b, out=out)
+        else:
+            np.negative(b * y, out=out)
+        return
+    np.multiply(x, a, out=out)
+    if not (isinstance(b, float) and b == 0.0):
+        out -= b * y
 
 
-def _multiply(matrix: Sequence[Sequence[Entry]], vector: Array) -> Array:
-    out = np.empty_like(vector)
+def _multiply(matrix: Sequence[Sequence[Entry]], vector: Array, out: Array | None) -> Array:
+    out = np.empty_like(vector) if out is None else out
+    work = np.empty(vector.shape[1:])
     for r, row in enumerate(matrix):
         started = False
         for entry, x in zip(row, vector, strict=True):
@@ -163,7 +169,7 @@ def _multiply(matrix: Sequence[Sequence[Entry]], vector: Array) -> Array:
                 np.multiply(x, entry, out=out[r])
                 started = True
             else:
-                out[r] += entry * x
+                out[r] += np.multiply(x, entry, out=work)
     return out
 
 

@@ -18,7 +18,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,12 @@ from feasid.files import write_aside
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
 
-PANEL = 16
-"""Columns per panel of the blocked Householder update."""
+PANEL_WORK = 2**19
+"""Largest samples x columns x panel of a blocked Householder update. Beyond it the BLAS library
+starts threads for products that are too small to gain from them (measured: 10 times slower)."""
+
+PANELS = (4, 8)
+"""Fewest and most columns per panel."""
 
 FORMAT = 1
 """Version of the saved file."""
@@ -60,6 +64,10 @@ class Reduced:
         Rows of the log that went in.
     notes : tuple of str
         What was done to the signals on the way.
+    cutoff : float or None
+        Cut-off of the low-pass [Hz], when all of the log was filtered alike.
+    robot : Robot or None
+        The robot it belongs to; not kept in files.
     """
 
     fingerprint: str
@@ -68,6 +76,8 @@ class Reduced:
     triangles: tuple[Array, ...]
     samples: int
     notes: tuple[str, ...] = ()
+    cutoff: float | None = None
+    robot: Robot | None = field(default=None, repr=False)
 
     @classmethod
     def from_samples(
@@ -107,9 +117,10 @@ class Reduced:
         triangles = [_stack(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)]
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
         samples = self.samples + other.samples
-        return Reduced(
-            self.fingerprint, self.columns, self.supports, tuple(triangles), samples, notes
-        )
+        cutoff = self.cutoff if self.cutoff == other.cutoff else None
+        robot = self.robot or other.robot
+        head = self.fingerprint, self.columns, self.supports
+        return Reduced(*head, tuple(triangles), samples, notes, cutoff, robot)
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
@@ -169,6 +180,7 @@ class Reduced:
             "columns": np.array(self.columns),
             "samples": np.array(self.samples),
             "notes": np.array(self.notes, dtype=np.str_),
+            "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
         }
         for r, (support, triangle) in enumerate(zip(self.supports, self.triangles, strict=True)):
             arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
@@ -214,7 +226,9 @@ class Reduced:
             triangles.append(triangle)
         notes = tuple(str(n) for n in archive["notes"])
         name, samples = str(archive["fingerprint"]), int(archive["samples"])
-        return cls(name, columns, tuple(supports), tuple(triangles), samples, notes)
+        cutoff = float(archive["cutoff"])
+        said = None if np.isnan(cutoff) else cutoff
+        return cls(name, columns, tuple(supports), tuple(triangles), samples, notes, said)
 
     def __repr__(self) -> str:
         return (
@@ -276,13 +290,14 @@ class Reducer:
             _absorb(self._triangles[r], block.T)
         self._samples += count
 
-    def result(self, notes: Sequence[str] = ()) -> Reduced:
+    def result(self, notes: Sequence[str] = (), cutoff: float | None = None) -> Reduced:
         """The reduction of everything added so far."""
         place = {c: k for k, c in enumerate(self.plan.columns)}
         supports = tuple(tuple(place[c] for c in s) for s in self.plan.support)
         triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
-        name = fingerprint(self.plan.robot, self.plan.columns)
-        return Reduced(name, self.plan.columns, supports, triangles, self._samples, tuple(notes))
+        robot, columns = self.plan.robot, self.plan.columns
+        head = fingerprint(robot, columns), columns, supports, triangles
+        return Reduced(*head, self._samples, tuple(notes), cutoff, robot)
 
 
 def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
@@ -306,7 +321,8 @@ def _absorb(triangle: Array, block: Array) -> None:
     """Triangle of [triangle; block], in place; both Fortran-ordered, block is destroyed."""
     from scipy.linalg.lapack import dtpqrt
 
-    panel = min(PANEL, triangle.shape[0])
+    work = max(1, block.shape[0]) * triangle.shape[0]
+    panel = min(max(PANEL_WORK // work, PANELS[0]), PANELS[1], triangle.shape[0])
     new, _, _, info = dtpqrt(0, panel, triangle, block, overwrite_a=1, overwrite_b=1)
     if info:
         raise LogError(f"LAPACK tpqrt rejected argument {-info}")

@@ -1,0 +1,132 @@
+"""Identify a robot's dynamic parameters from logs, feasibly, and write them back as URDF."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from feasid.cli.progress import step
+from feasid.errors import InputError
+from feasid.files import check_writable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid fit``."""
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet or NPZ, or reduced")
+    parser.add_argument("--robot", required=True, metavar="URDF", help="the robot's description")
+    parser.add_argument("--out", metavar="URDF", help="write the identified robot here")
+    parser.add_argument("--test", metavar="LOG", action="append", help="log for errors, not fitted")
+    parser.add_argument("--report", metavar="HTML", help="write a report page here")
+    parser.add_argument("--parameters", metavar="CSV", help="write base parameters here")
+    parser.add_argument("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
+    parser.add_argument("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
+    parser.add_argument(
+        "--rate", type=float, metavar="HZ", help="sampling rate without time column"
+    )
+    parser.add_argument("--friction", metavar="LIST", help="of viscous,coulomb,offset, or none")
+    parser.add_argument(
+        "--drive-inertia", action="store_true", help="fit a drive inertia per joint"
+    )
+    parser.add_argument("--wls", action="store_true", help="weigh joints by their residuals")
+    parser.add_argument("--semi", action="store_true", help="the weaker 6x6 consistency")
+    parser.add_argument("--total-mass", type=float, metavar="KG", help="upper bound")
+    parser.add_argument("--joint-dynamics", action="store_true", help="write friction to the URDF")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing output files")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit, print the summary, write what was asked; returns 0."""
+    outputs = [arguments.out, arguments.report, arguments.parameters]
+    for path in filter(None, outputs):
+        check_writable(path, overwrite=arguments.overwrite)
+    _refuse_same_file(arguments, outputs)
+    with step("loading solvers"):
+        from feasid.identify import fit, reduce
+        from feasid.robot.load import load_robot
+    robot = load_robot(
+        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
+    )
+    with step(f"fitting {', '.join(arguments.logs)}"):
+        result = fit(_logs(arguments.logs), robot, **_options(arguments))
+    test = None
+    if arguments.test:
+        with step("testing"):
+            options = result.test_options()
+            test = result.errors(
+                reduce(_logs(arguments.test), result.description,
+                       base=result.base_parameters, **options)
+            )  # fmt: skip
+    print(result.summary(test=test))
+    if arguments.out:
+        result.to_urdf(
+            arguments.out, joint_dynamics=arguments.joint_dynamics, overwrite=arguments.overwrite
+        )
+        print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
+    if arguments.parameters:
+        from feasid.files import write_aside
+
+        content = result.base.to_csv(float_format="%.17g").encode()
+        write_aside(arguments.parameters, content, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.parameters}")
+    if arguments.report:
+        result.report(arguments.report, test=test, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.report}")
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "drive_inertia": True if arguments.drive_inertia else None,
+        "weights": "wls" if arguments.wls else None,
+        "consistency": "semi" if arguments.semi else "full",
+    }
+    if arguments.friction is not None:
+        words = [w for w in arguments.friction.split(",") if w]
+        options["friction"] = [] if words == ["none"] else words
+    for name in ("cutoff", "rate", "total_mass"):
+        if getattr(arguments, name) is not None:
+            options[name] = getattr(arguments, name)
+    return options
+
+
+def _logs(paths: Sequence[str]) -> list[Any]:
+    """Paths as they are, files of reduced data opened."""
+    from feasid.logs.reduction import Reduced
+
+    return [Reduced.load(p) if str(p).endswith(".reduced") else p for p in paths]
+
+
+def _refuse_same_file(arguments: argparse.Namespace, outputs: Sequence[str | None]) -> None:
+    inputs = [*arguments.logs, arguments.robot, *(arguments.test or [])]
+    for path in filter(None, outputs):
+        for source in inputs:
+            if Path(path).resolve() == Path(source).resolve():
+                raise InputError(f"{path} is an input; choose another output file", path=path)
+
+
+def locks(entries: Sequence[str] | None) -> dict[str, float]:
+    """``["gripper=0.1"]`` as a mapping."""
+    out = {}
+    for entry in entries or ():
+        joint, sign, value = entry.partition("=")
+        try:
+            out[joint] = float(value) if sign else 0.0
+        except ValueError:
+            raise InputError(f"--lock {entry}: {value!r} is not a number") from None
+    return out
+
+
+def vector(text: str | None) -> tuple[float, ...] | None:
+    """``"0,0,-9.81"`` as numbers."""
+    if text is None:
+        return None
+    try:
+        numbers = tuple(float(x) for x in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise InputError(f"--gravity needs three numbers such as 0,0,-9.81, not {text!r}")
+    return numbers

@@ -1,0 +1,22 @@
+"""Progress on standard error: one line that is rewritten, silent when nobody watches."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Say what is being done and, afterwards, how long it took; only on a terminal."""
+    watched = sys.stderr.isatty()
+    start = time.monotonic()
+    if watched:
+        print(f"{text} ...", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if watched:
+            print(f"\r{text}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)

@@ -1,0 +1,304 @@
+"""The main job: from a log and a robot to a dynamic model that can exist."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import InputError, NotEnoughDataError, did_you_mean
+from feasid.feasibility.problems import FeasibleFit, feasible_least_squares
+from feasid.feasibility.sets import feasible_set
+from feasid.feasibility.slack import settle
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.frame import prepare
+from feasid.logs.motion import Motion
+from feasid.logs.reduction import Reduced, Reducer, fingerprint
+from feasid.result import Fit
+from feasid.robot.description import Robot
+from feasid.robot.parts import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Log: TypeAlias = "pd.DataFrame | str | Path"
+
+DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
+
+SLACK = 0.005
+"""Half a percent of the residual: less than the difference between two repeats of a motion."""
+
+WEIGHT_FLOOR = 1e-3
+"""Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
+
+
+def fit(
+    data: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    friction: Sequence[str] | None = None,
+    drive_inertia: bool | None = None,
+    weights: str | Mapping[str, float] | npt.ArrayLike | None = None,
+    consistency: str = "full",
+    prior: str | npt.ArrayLike | None = None,
+    prior_weight: float = 0.0,
+    slack: float = SLACK,
+    **options: Any,
+) -> Fit:
+    """Identify the parameters of a robot from its log, among those that a real robot can have.
+
+    Parameters
+    ----------
+    data : DataFrame, path, Reduced, or a sequence of these
+        The log: ``q_<joint>`` and ``tau_<joint>`` per joint, time ``t``, see
+        `feasid.logs.frame.prepare`. Several logs are fitted together.
+    robot : Robot or path, optional
+        Default what travels in ``data.attrs["robot"]`` or in the reduced data.
+    friction : sequence of {"viscous", "coulomb", "offset"}, optional
+        Friction terms of every joint; empty for none. Default: those that the robot declares, and
+        all three when it declares none.
+    drive_inertia : bool, optional
+        Add a drive inertia to every joint. Default: as the robot declares, else no.
+    weights : {"wls"}, mapping of joint to factor, array or None
+        Factors on the joints' equations. "wls" takes the inverse of each joint's residual in a
+        first, unweighted fit (weighted least squares); None weighs all alike.
+    consistency : {"full", "semi"}
+        What "feasible" asks of every body's inertia, see `feasid.feasibility.sets.feasible_set`.
+    prior : "cad" or array_like, shape (n,), optional
+        Initial guess delta0 of the standard parameters; "cad" is the description's own.
+    prior_weight : float
+        w of the pull ``w |delta - delta0|^2`` towards the prior, see `feasible_least_squares`.
+    slack : float
+        Share of the smallest possible residual that may be given up for a model closer to the
+        description (or to a generic body), see `feasid.feasibility.slack`; 0 returns the optimum
+        of feasible least squares itself.
+    **options
+        Those of `feasid.logs.frame.prepare` (``columns``, ``units``, ``cutoff``, ...) and of
+        `feasid.feasibility.sets.feasible_set` (``mass``, ``total_mass``, ``com_box``, ...).
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    LogError, NotEnoughDataError, DescriptionError, InputError
+        What is wrong with the input, by name.
+    SolverError
+        When no answer passed verification; nothing unverified is returned.
+    """
+    log_options, set_options = _split_options(options)
+    notes: list[str] = []
+    model = with_terms(find_robot(data, robot), friction, drive_inertia, notes)
+    base = base_parameters(model)
+    reduced = reduce(data, model, base=base, **log_options)
+    _check_amount(reduced, base)
+    feasible = feasible_set(model, consistency, **set_options)
+    scale = _first_weights(weights, model)
+    guess = _prior(prior, model)
+
+    def solve(factors: Array) -> FeasibleFit:
+        r, rho, _ = reduced.triangle(factors)
+        return feasible_least_squares(
+            r, rho, base, feasible, prior=guess, prior_weight=prior_weight
+        )
+
+    solution = solve(scale)
+    if isinstance(weights, str):
+        scale = _inverse_residuals(reduced, solution.beta)
+        solution = solve(scale)
+        notes.append("joints are weighted by the inverse of their residuals (WLS)")
+    optimum = solution
+    if not prior_weight:
+        solution = settle(*reduced.triangle(scale), base, feasible, solution, slack)
+    return Fit(
+        robot=model.with_values(solution.delta),
+        description=model,
+        base_parameters=base,
+        feasible=feasible,
+        solution=solution,
+        optimum=optimum,
+        reduced=reduced,
+        weights=scale,
+        notes=(*notes, *reduced.notes),
+        log_options=log_options,
+    )
+
+
+def reduce(
+    data: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    base: BaseParameters | None = None,
+    **options: Any,
+) -> Reduced:
+    """Reduce a log, or several, to one small triangle per joint; see `Reduced`.
+
+    Parameters
+    ----------
+    data, robot
+        As for `fit`; the robot's joint terms are taken as they are.
+    base : BaseParameters, optional
+        Default ``base_parameters(robot)``.
+    **options
+        Those of `feasid.logs.frame.prepare`.
+    """
+    model = find_robot(data, robot)
+    base = base_parameters(model) if base is None else base
+    columns = [int(c) for c in base.independent]
+    parts: list[Any] = list(data) if isinstance(data, list | tuple) else [data]
+    total: Reduced | None = None
+    for part in parts:
+        if isinstance(part, Reduced):
+            one = part
+        else:
+            if total is not None and total.cutoff is not None and options.get("cutoff") is None:
+                options["cutoff"] = total.cutoff  # one cut-off for all that is fitted together
+            motion = prepare(open_log(part), model, **options)
+            one = reduce_motion(motion, model, columns)
+        if one.fingerprint != fingerprint(model, columns):
+            raise InputError(
+                "the reduced data belong to another robot, other joint terms or another gravity; "
+                f"they hold {len(one.columns)} base parameters, robot {model.name!r} has "
+                f"{len(columns)}"
+            )
+        total = one if total is None else total + one
+    if total is None:
+        raise NotEnoughDataError("there is no log: the sequence is empty")
+    return total
+
+
+def reduce_motion(motion: Motion, robot: Robot, columns: Sequence[int]) -> Reduced:
+    """Reduce prepared runs."""
+    reducer = Reducer(robot, columns)
+    for run in motion.runs:
+        reducer.add(run.q, run.dq, run.ddq, run.tau)
+    return reducer.result(motion.notes, motion.cutoff)
+
+
+def open_log(log: Log) -> pd.DataFrame:
+    """A DataFrame as it is, a path through `read_log`."""
+    if isinstance(log, str | Path):
+        from feasid.logs.readers import read_log
+
+        return read_log(log)
+    if not hasattr(log, "columns"):
+        raise InputError(f"a log is a DataFrame, a path or reduced data, not {type(log).__name__}")
+    return log
+
+
+def find_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
+    """The robot that the caller names, or the one that travels with the data."""
+    if isinstance(robot, str | Path):
+        from feasid.robot.load import load_robot
+
+        return load_robot(robot)
+    if isinstance(robot, Robot):
+        return robot
+    if robot is not None:
+        raise InputError(f"robot must be a Robot or the path of one, not {type(robot).__name__}")
+    first = data[0] if isinstance(data, list | tuple) and data else data
+    attached = getattr(first, "attrs", {}).get("robot") or getattr(first, "robot", None)
+    if isinstance(attached, Robot):
+        return attached
+    raise InputError(
+        'no robot: pass one, feasid.fit(df, "arm.urdf"), or attach it, df.attrs["robot"] = robot'
+    )
+
+
+def with_terms(
+    robot: Robot,
+    friction: Sequence[str] | None,
+    drive_inertia: bool | None,
+    notes: list[str],
+) -> Robot:
+    """The robot with the joint terms that a fit uses; appends what was assumed."""
+    if friction is None and drive_inertia is None and robot.drives:
+        return robot
+    if friction is None:
+        if robot.drives:
+            have = {s for d in robot.drives for s in d.symbols}
+            friction = [
+                w for w, s in zip(DEFAULT_FRICTION, ("fv", "fc", "fo"), strict=True) if s in have
+            ]
+        else:
+            friction = DEFAULT_FRICTION
+            notes.append(
+                "the robot declares no joint terms: viscous, Coulomb and offset friction are added "
+                "to every joint (friction=() fits rigid bodies only)"
+            )
+    if drive_inertia is None:
+        drive_inertia = any("Ia" in d.symbols for d in robot.drives)
+    shared = [d for d in robot.drives if len(d.coupling) > 1]
+    return robot.with_joint_terms(friction, drive_inertia, couplings=shared)
+
+
+def _prior(prior: str | npt.ArrayLike | None, robot: Robot) -> Array | None:
+    if prior is None:
+        return None
+    if isinstance(prior, str):
+        if prior != "cad":
+            raise InputError(f"prior {prior!r} is not 'cad' or an array of {robot.size} parameters")
+        inertial = robot.values[robot.inertial_columns.ravel()]
+        if np.isnan(inertial).any():
+            raise InputError(f"the description of robot {robot.name!r} lacks inertials: no prior")
+        return np.nan_to_num(robot.values, nan=0.0)
+    return robot.check_parameters(prior)
+
+
+def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of `prepare` and of `feasible_set`; anything else is an error with a hint."""
+    own = ("df", "robot", "consistency", "torque")
+    of_log, of_set = (
+        [n for n in inspect.signature(f).parameters if n not in own]
+        for f in (prepare, feasible_set)
+    )
+    for name in options:
+        if name not in of_log and name not in of_set:
+            known = [*of_log, *of_set, "friction", "drive_inertia", "weights", "consistency"]
+            known += ["prior", "prior_weight", "slack"]
+            raise InputError(f"fit has no option {name!r}{did_you_mean(name, known)}")
+    return (
+        {n: v for n, v in options.items() if n in of_log},
+        {n: v for n, v in options.items() if n in of_set},
+    )
+
+
+def _check_amount(reduced: Reduced, base: BaseParameters) -> None:
+    unknowns = len(base.independent)
+    if reduced.samples * len(reduced.triangles) < unknowns:
+        raise NotEnoughDataError(
+            f"{reduced.samples} usable samples of {len(reduced.triangles)} joints are fewer "
+            f"equations than the {unknowns} base parameters"
+        )
+
+
+def _first_weights(
+    weights: str | Mapping[str, float] | npt.ArrayLike | None, robot: Robot
+) -> Array:
+    if weights is None:
+        return np.ones(robot.dof)
+    if isinstance(weights, str):
+        if weights != "wls":
+            raise InputError(f"weights {weights!r} is not 'wls', a mapping or an array")
+        return np.ones(robot.dof)
+    if isinstance(weights, Mapping):
+        out = np.ones(robot.dof)
+        for joint, factor in weights.items():
+            out[robot.rows[robot.joint_index(joint)]] = factor
+    else:
+        out = np.asarray(weights, dtype=np.float64)
+    if out.shape != (robot.dof,) or not (np.isfinite(out).all() and (out > 0).all()):
+        raise InputError(f"weights must be {robot.dof} positive numbers, got {out.tolist()}")
+    return out
+
+
+def _inverse_residuals(reduced: Reduced, beta: Array) -> Array:
+    """1 / standard deviation of each joint's residual, scaled to leave the largest torque alone."""
+    deviation = reduced.residuals(beta) / np.sqrt(reduced.samples)
+    floor = WEIGHT_FLOOR * reduced.torque_norms / np.sqrt(reduced.samples)
+    return np.asarray(1.0 / np.maximum(np.maximum(deviation, floor), 1e-300))
