@@ -350,3 +350,35 @@ def test_the_frame_is_not_changed():
     before = df.copy(deep=True)
     prepare(df, arm(), units={"q": "deg"}, offsets={"elbow": 1.0})
     pd.testing.assert_frame_equal(df, before)
+
+
+def test_units_of_a_single_column():
+    df = log()
+    want = prepare(df, arm()).runs[0]
+    odd = df.assign(q_elbow=np.rad2deg(df.q_elbow), tau_shoulder=-df.tau_shoulder)
+    got = prepare(odd, arm(), units={"q_elbow": "deg", "tau_shoulder": -1}).runs[0]
+    np.testing.assert_allclose(got.q, want.q, atol=1e-12)
+    np.testing.assert_allclose(got.tau, want.tau, atol=1e-12)
+    with pytest.raises(LogError, match=r"did you mean 'q_elbow'"):
+        prepare(df, arm(), units={"q_elbwo": "deg"})
+
+
+@pytest.mark.parametrize("samples", [3, -2, 2.5])
+def test_torques_that_run_ahead_are_delayed(samples):
+    df = log()
+    ahead = df.copy()
+    for k, name in enumerate(("shoulder", "elbow")):
+        ahead[f"tau_{name}"] = np.cos((2 + k) * (df.t + samples / RATE))
+    got = prepare(ahead, arm(), delay=samples / RATE, cutoff=20.0)
+    want = prepare(df, arm(), cutoff=20.0).runs[0]
+    at = np.isin(want.rows, got.runs[0].rows)
+    np.testing.assert_allclose(got.runs[0].tau, want.tau[at], atol=1e-3)
+    assert any("delayed by" in note for note in got.notes)
+
+
+def test_repeated_rows_are_dropped_and_said():
+    df = log()
+    twice = df.iloc[np.sort(np.r_[np.arange(len(df)), 10, 500])]
+    motion = prepare(twice.reset_index(drop=True), arm())
+    np.testing.assert_array_equal(motion.runs[0].q, prepare(df, arm()).runs[0].q)
+    assert sum(e.count for e in motion.excluded if "repeats" in e.reason) == 2

@@ -252,27 +252,32 @@ def _listed(columns: Any, most: int = 12) -> str:
     return (", ".join(names[:most]) + more) or "none"
 
 
-def unit_factor(units: Mapping[str, Any] | None, key: str, default: float = 1.0) -> float:
-    """Factor to SI of one kind of column, from ``units={"q": "deg", "tau": 0.5}``."""
+def unit_factor(units: Mapping[str, Any] | None, kind: str, joint: str | None = None) -> float:
+    """Factor to SI of a kind of column or of one joint's, from ``units={"q": "deg"}``."""
+    key = f"{kind}_{joint}" if joint is not None and f"{kind}_{joint}" in (units or {}) else kind
     if units is None or key not in units:
-        return default
+        return 1.0
     unit = units[key]
     if isinstance(unit, str):
-        if unit not in UNITS[key]:
-            hint = did_you_mean(unit, UNITS[key])
-            raise LogError(f"unknown unit {unit!r} for {key!r}{hint}: one of {[*UNITS[key]]}")
-        return UNITS[key][unit]
+        if unit not in UNITS[kind]:
+            hint = did_you_mean(unit, UNITS[kind])
+            raise LogError(f"unknown unit {unit!r} for {key!r}{hint}: one of {[*UNITS[kind]]}")
+        return UNITS[kind][unit]
     factor = float(unit)
     if not np.isfinite(factor) or factor == 0:
         raise LogError(f"the factor of {key!r} in units must be finite and not zero: {unit!r}")
     return factor
 
 
-def check_units(units: Mapping[str, Any] | None) -> None:
+def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> None:
     """Refuse units of things that have none."""
+    known = [*UNITS, *(f"{kind}_{name}" for kind in KINDS for name in coordinates)]
     for key in units or {}:
-        if key not in UNITS:
-            raise LogError(f"units has the key {key!r}{did_you_mean(key, UNITS)}: {[*UNITS]}")
+        if key not in known:
+            raise LogError(
+                f"units has the key {key!r}{did_you_mean(str(key), known)}: one of {[*UNITS]}, or "
+                "one of them followed by _<joint>"
+            )
 
 
 def numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:

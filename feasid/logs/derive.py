@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -52,25 +53,34 @@ def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.C
     return sorted(asked, key=lambda c: c.frequency)[len(asked) // 2]
 
 
+@dataclass(frozen=True)
+class Process:
+    """What happens to every stretch; the fields are parameters of `feasid.logs.frame.prepare`."""
+
+    cutoff: float | None
+    filter_torque: bool = True
+    trim: float | None = None
+    decimate: int = 1
+    delay: float = 0.0
+
+
 def process(
     t: Array,
     values: Mapping[str, Array],
     stretch: Stretch,
-    cutoff: float | None,
-    filter_torque: bool,
-    trim: float | None,
-    decimate: int | None,
+    how: Process,
     mask: npt.NDArray[np.bool_],
 ) -> tuple[list[Run], list[Excluded]]:
     """Filter and derive one stretch, then cut its ends and the excluded rows."""
     rows, rate = stretch.rows, stretch.rate
-    ends = _trimmed(cutoff, rate, trim, derived="ddq" not in values)
+    cutoff = how.cutoff
+    ends = _trimmed(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + FEWEST:
         return [], blocks(rows, "stretch too short for the filter and its trimmed ends")
     part = {kind: signal[rows] for kind, signal in values.items()}
     if cutoff is not None:
         for kind in part:
-            if kind != "tau" or filter_torque:
+            if kind != "tau" or how.filter_torque:
                 part[kind] = signals.low_pass(part[kind], cutoff, rate)
     if "ddq" not in part:
         part["ddq"] = (
@@ -82,6 +92,8 @@ def process(
         part["dq"] = signals.first_difference(part["q"], rate)
     if "tau" not in part:
         part["tau"] = np.full_like(part["q"], np.nan)
+    elif how.delay:
+        part["tau"] = signals.delayed(part["tau"], how.delay * rate)
     keep = np.zeros(len(rows), dtype=bool)
     keep[ends : len(rows) - ends] = True
     left_out = blocks(rows[~keep], "end of a stretch, trimmed") if ends else []
@@ -89,17 +101,21 @@ def process(
     unwanted = keep & _widened(mask[rows], smear)
     left_out += blocks(rows[unwanted], "excluded by hand")
     keep &= ~unwanted
-    return _cut(part, stretch, t, keep, decimate or 1), left_out
+    return _cut(part, stretch, t, keep, how.decimate), left_out
 
 
-def _trimmed(cutoff: float | None, rate: float, trim: float | None, derived: bool) -> int:
+def _trimmed(how: Process, rate: float, derived: bool) -> int:
     """Samples to cut from each end of a stretch."""
     least = 1 if derived else 0
-    if trim is not None:
-        if not (np.isfinite(trim) and trim >= 0):
-            raise LogError(f"trim must be a time of at least 0 s, not {trim!r}")
-        return max(least, int(np.ceil(trim * rate))) if np.isfinite(rate) else least
-    return least if cutoff is None else max(least, signals.settling(cutoff, rate))
+    if not np.isfinite(rate):
+        return least
+    if how.delay:
+        least += int(np.ceil(abs(how.delay) * rate))
+    if how.trim is not None:
+        if not (np.isfinite(how.trim) and how.trim >= 0):
+            raise LogError(f"trim must be a time of at least 0 s, not {how.trim!r}")
+        return max(least, int(np.ceil(how.trim * rate)))
+    return least if how.cutoff is None else max(least, signals.settling(how.cutoff, rate))
 
 
 def _widened(mask: npt.NDArray[np.bool_], by: int) -> npt.NDArray[np.bool_]:

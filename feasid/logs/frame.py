@@ -16,18 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.errors import LogError, NotEnoughDataError
-from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
-from feasid.logs.columns import (
-    WORDS,
-    Layout,
-    check_units,
-    find_columns,
-    numbers,
-    rows_listed,
-    unit_factor,
-)
-from feasid.logs.derive import FEWEST, find_cutoff, process
-from feasid.logs.motion import Array, Motion, Run, blocks, reasons
+from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
+from feasid.logs.derive import FEWEST, Process, find_cutoff, process
+from feasid.logs.motion import Array, Excluded, Motion, Rows, Run, blocks, reasons
+from feasid.logs.raw import Raw, holes, read_raw, refuse_holes
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -55,6 +47,7 @@ def prepare(
     exclude: Any = (),
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
+    delay: float = 0.0,
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -72,7 +65,8 @@ def prepare(
         ``{"q": "position_{}"}`` with ``{}`` for the joint's name or number.
     units : dict, optional
         Units of ``t``, ``q``, ``dq``, ``ddq``, ``tau`` where they are not SI: ``{"q": "deg"}``;
-        a number is the factor to SI.
+        of single columns: ``{"q_elbow": "deg"}``; a number is the factor to SI:
+        ``{"tau_elbow": -1}``.
     rate : float, optional
         Sampling rate [Hz] of a log without time.
     cutoff : float, False or None
@@ -100,6 +94,8 @@ def prepare(
         on the diagonal, couplings beside it.
     offsets : dict, optional
         Added to q per joint, on the joints' side, after `transmission`.
+    delay : float
+        The log's torques are ahead of its motion by this time [s] and are delayed by as much.
 
     Returns
     -------
@@ -113,144 +109,78 @@ def prepare(
     NotEnoughDataError
         When no stretch is long enough for the filter and the trimmed ends.
     """
-    check_units(units)
     if nan not in ("error", "drop-segments"):
         raise LogError(f"nan must be 'error' or 'drop-segments', not {nan!r}")
-    if not len(df):
-        raise NotEnoughDataError("the log has no rows")
-    layout = find_columns(df, robot, columns, torque)
-    _check_velocities(robot, layout)
-    t, notes = read_time(df, layout.time, rate, units)
-    values = {
-        kind: _read_kind(df, layout, kind, unit_factor(units, kind))
-        for kind in WORDS
-        if layout.columns[kind] is not None
-    }
-    values = _joint_side(values, transmission, offsets, layout, notes)
-    if layout.numbered:
-        order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
-        notes.append(f"columns are matched by number: {order}")
-    bad = _bad_cells(df, layout, values, nan)
+    raw = read_raw(
+        df,
+        robot,
+        columns=columns,
+        units=units,
+        rate=rate,
+        torque=torque,
+        transmission=transmission,
+        offsets=offsets,
+    )
+    t, values, notes = raw.t, raw.values, list(raw.notes)
+    bad = holes(raw)
+    if nan == "error" and bad.any():
+        refuse_holes(df, raw)
     excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
-    stretches = _stretches(df, layout, t, ~bad, sort, notes)
+    stretches, repeated = _stretches(df, raw, ~bad, sort, notes)
+    excluded += repeated
     notes += _unwrap(values["q"], robot, stretches)
     frequency, said = find_cutoff(values, stretches, cutoff)
+    how = Process(frequency, filter_torque, trim, decimate or 1, delay)
     mask = _exclusion_mask(df, t, exclude)
     runs: list[Run] = []
     for stretch in stretches:
-        run, left_out = process(t, values, stretch, frequency, filter_torque, trim, decimate, mask)
+        run, left_out = process(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
-    notes += said + _derivation_notes(layout, frequency, filter_torque)
+    notes += said + _derivation_notes(raw, how)
     _check_enough(runs, stretches, frequency)
     if excluded:
         lost = sum(e.count for e in excluded)
         notes.append(f"{lost} of {len(df)} rows are not used: {reasons(excluded)}")
-    return Motion(layout.coordinates, tuple(runs), frequency, tuple(notes), tuple(excluded))
-
-
-# -- reading --------------------------------------------------------------------------------------
-
-
-def _check_velocities(robot: Robot, layout: Layout) -> None:
-    several = [b.joint for b in robot.bodies if b.dof > 1]
-    if several and layout.columns["dq"] is None:
-        raise LogError(
-            f"joint {several[0]!r} has several degrees of freedom: its velocity is not the "
-            f"derivative of its coordinates, give it as columns dq_{several[0]}_1 and so on",
-            joint=several[0],
-        )
-
-
-def _read_kind(df: pd.DataFrame, layout: Layout, kind: str, factor: float) -> Array:
-    names = layout.columns[kind] or ()
-    out = np.empty((len(df), len(names)))
-    for k, (column, joint) in enumerate(zip(names, layout.coordinates, strict=True)):
-        out[:, k] = numbers(df, column, joint)
-    if factor != 1.0:
-        out *= factor
-    return out
-
-
-def _joint_side(
-    values: dict[str, Array],
-    transmission: npt.ArrayLike | None,
-    offsets: Mapping[str, float] | None,
-    layout: Layout,
-    notes: list[str],
-) -> dict[str, Array]:
-    """Motor side to joint side: q = T^-1 q_motor + offset, tau = T' tau_motor."""
-    if transmission is not None:
-        T = np.asarray(transmission, dtype=np.float64)
-        n = len(layout.coordinates)
-        if T.shape != (n, n) or not np.isfinite(T).all() or np.linalg.matrix_rank(T) < n:
-            raise LogError(f"transmission must be an invertible ({n}, {n}) matrix, got {T.shape}")
-        inverse = np.linalg.inv(T)
-        values = {kind: x @ T if kind == "tau" else x @ inverse.T for kind, x in values.items()}
-        notes.append("motor side to joint side by the given transmission matrix")
-    for joint, offset in (offsets or {}).items():
-        if joint not in layout.coordinates:
-            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
-        values["q"][:, layout.coordinates.index(joint)] += offset
-    return values
-
-
-def _bad_cells(
-    df: pd.DataFrame, layout: Layout, values: Mapping[str, Array], nan: str
-) -> npt.NDArray[np.bool_]:
-    """Rows with a cell that is not finite; an error naming the column unless they are dropped."""
-    bad = np.zeros(len(df), dtype=bool)
-    for kind, cells in values.items():
-        holes = ~np.isfinite(cells)
-        if nan == "error" and holes.any():
-            _refuse_holes(df, layout, kind)
-        bad |= holes.any(axis=1)
-    return bad
-
-
-def _refuse_holes(df: pd.DataFrame, layout: Layout, kind: str) -> None:
-    for column, joint in zip(layout.columns[kind] or (), layout.coordinates, strict=True):
-        cells = numbers(df, column, joint)
-        rows = np.flatnonzero(~np.isfinite(cells))
-        if rows.size:
-            what = "infinite" if np.isinf(cells[rows[0]]) else "empty or NaN"
-            longest = max(e.count for e in blocks(rows, ""))
-            raise LogError(
-                f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a finite "
-                f"number ({rows_listed(rows)}: {what}; longest stretch {longest} rows). "
-                "nan='drop-segments' leaves these rows out and splits the run there",
-                joint=joint,
-                column=column,
-                row=int(rows[0]),
-                count=int(rows.size),
-            )
+    return Motion(raw.layout.coordinates, tuple(runs), frequency, tuple(notes), tuple(excluded))
 
 
 def _stretches(
-    df: pd.DataFrame,
-    layout: Layout,
-    t: Array,
-    usable: npt.NDArray[np.bool_],
-    sort: bool,
-    notes: list[str],
-) -> list[Stretch]:
-    codes, labels = run_labels(df, layout.run)
+    df: pd.DataFrame, raw: Raw, usable: npt.NDArray[np.bool_], sort: bool, notes: list[str]
+) -> tuple[list[Stretch], list[Excluded]]:
+    """Rows without gaps, and rows that only repeat the one before."""
+    codes, labels = run_labels(df, raw.layout.run)
     stretches: list[Stretch] = []
+    excluded: list[Excluded] = []
     for code, label in enumerate(labels):
         rows = np.flatnonzero(codes == code)
         if sort:
-            order = np.argsort(t[rows], kind="stable")
+            order = np.argsort(raw.t[rows], kind="stable")
             moved = int((order != np.arange(len(rows))).sum())
             if moved:
                 notes.append(f"{moved} rows were put in order of time")
             rows = rows[order]
-        check_order(t[rows], rows, label)
+        repeats = _repeats(raw, rows)
+        excluded += blocks(rows[repeats], "repeats the row before")
+        rows = rows[~repeats]
+        check_order(raw.t[rows], rows, label)
         rows = rows[usable[rows]]
         if rows.size:
-            parts, said = split_at_gaps(t[rows], rows, label)
+            parts, said = split_at_gaps(raw.t[rows], rows, label)
             stretches += parts
             notes += said
-    return stretches
+    return stretches, excluded
+
+
+def _repeats(raw: Raw, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Rows with the time and all the values of the row before."""
+    out = np.zeros(len(rows), dtype=bool)
+    same = np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1
+    for k in same:
+        out[k] = all(
+            np.array_equal(x[rows[k]], x[rows[k - 1]], equal_nan=True) for x in raw.values.values()
+        )
+    return out
 
 
 def _unwrap(q: Array, robot: Robot, stretches: Sequence[Stretch]) -> list[str]:
@@ -296,19 +226,21 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> npt.NDArray[np.
 # -- reporting ------------------------------------------------------------------------------------
 
 
-def _derivation_notes(layout: Layout, cutoff: float | None, filter_torque: bool) -> list[str]:
+def _derivation_notes(raw: Raw, how: Process) -> list[str]:
     notes = []
-    if cutoff is None:
+    if how.cutoff is None:
         notes.append("nothing was filtered")
     else:
-        side = "all signals" if filter_torque else "all signals but the torques"
-        notes.append(f"zero-phase third-order Butterworth low-pass at {cutoff:g} Hz on {side}")
-    measured = "measured" if layout.columns["dq"] else "central differences of the positions"
+        side = "all signals" if how.filter_torque else "all signals but the torques"
+        notes.append(f"zero-phase third-order Butterworth low-pass at {how.cutoff:g} Hz on {side}")
+    if how.delay:
+        notes.append(f"torques are delayed by {how.delay:g} s")
+    measured = "measured" if "dq" in raw.values else "central differences of the positions"
     notes.append(f"velocities: {measured}")
-    if layout.columns["ddq"]:
+    if "ddq" in raw.values:
         notes.append("accelerations: from the log")
     else:
-        origin = "measured velocities" if layout.columns["dq"] else "positions"
+        origin = "measured velocities" if "dq" in raw.values else "positions"
         notes.append(f"accelerations: central differences of the {origin}")
     return notes
 

@@ -1,0 +1,151 @@
+"""The log's numbers in SI on the joints' side, before anything is filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import LogError, NotEnoughDataError
+from feasid.logs.clock import read_time
+from feasid.logs.columns import (
+    WORDS,
+    Layout,
+    check_units,
+    find_columns,
+    numbers,
+    rows_listed,
+    unit_factor,
+)
+from feasid.logs.motion import Array, blocks
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """A log as arrays.
+
+    Attributes
+    ----------
+    layout : Layout
+        The columns that were found.
+    t : ndarray, shape (N,)
+        Seconds since the first row.
+    values : dict of str to ndarray, shape (N, dof)
+        ``q`` and whichever of ``dq``, ``ddq``, ``tau`` the log has; NaN where cells are missing.
+    notes : tuple of str
+    """
+
+    layout: Layout
+    t: Array
+    values: dict[str, Array]
+    notes: tuple[str, ...]
+
+
+def read_raw(
+    df: pd.DataFrame,
+    robot: Robot,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    units: Mapping[str, Any] | None = None,
+    rate: float | None = None,
+    torque: bool = True,
+    transmission: npt.ArrayLike | None = None,
+    offsets: Mapping[str, float] | None = None,
+) -> Raw:
+    """Find the columns, convert units, and bring motor-side signals to the joints.
+
+    Parameters are those of `feasid.logs.frame.prepare`.
+    """
+    if not len(df):
+        raise NotEnoughDataError("the log has no rows")
+    layout = find_columns(df, robot, columns, torque)
+    check_units(units, layout.coordinates)
+    several = [b.joint for b in robot.bodies if b.dof > 1]
+    if several and layout.columns["dq"] is None:
+        raise LogError(
+            f"joint {several[0]!r} has several degrees of freedom: its velocity is not the "
+            f"derivative of its coordinates, give it as columns dq_{several[0]}_1 and so on",
+            joint=several[0],
+        )
+    t, notes = read_time(df, layout.time, rate, units)
+    notes = [*df.attrs.get("notes", ()), *notes]
+    values = {
+        kind: _read_kind(df, layout, kind, units)
+        for kind in WORDS
+        if layout.columns[kind] is not None
+    }
+    if transmission is not None:
+        values = _joint_side(values, transmission, len(layout.coordinates))
+        notes.append("motor side to joint side by the given transmission matrix")
+    for joint, offset in (offsets or {}).items():
+        if joint not in layout.coordinates:
+            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
+        values["q"][:, layout.coordinates.index(joint)] += offset
+    if layout.numbered:
+        order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
+        notes.append(f"columns are matched by number: {order}")
+    return Raw(layout, t, values, tuple(notes))
+
+
+def _read_kind(
+    df: pd.DataFrame, layout: Layout, kind: str, units: Mapping[str, Any] | None
+) -> Array:
+    names = layout.columns[kind] or ()
+    out = np.empty((len(df), len(names)))
+    for k, (column, joint) in enumerate(zip(names, layout.coordinates, strict=True)):
+        out[:, k] = numbers(df, column, joint)
+        factor = unit_factor(units, kind, joint)
+        if factor != 1.0:
+            out[:, k] *= factor
+    return out
+
+
+def _joint_side(
+    values: dict[str, Array], transmission: npt.ArrayLike, dof: int
+) -> dict[str, Array]:
+    """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
+    T = np.asarray(transmission, dtype=np.float64)
+    if T.shape != (dof, dof) or not np.isfinite(T).all() or np.linalg.matrix_rank(T) < dof:
+        raise LogError(
+            f"transmission must be an invertible ({dof}, {dof}) matrix of finite numbers, got one "
+            f"of shape {T.shape}"
+        )
+    inverse = np.linalg.inv(T)
+    return {kind: x @ T if kind == "tau" else x @ inverse.T for kind, x in values.items()}
+
+
+def holes(raw: Raw) -> npt.NDArray[np.bool_]:
+    """Rows with a cell that is not finite."""
+    bad = np.zeros(len(raw.t), dtype=bool)
+    for cells in raw.values.values():
+        bad |= ~np.isfinite(cells).all(axis=1)
+    return bad
+
+
+def refuse_holes(df: pd.DataFrame, raw: Raw) -> None:
+    """Raise for the first column with a cell that is not a finite number."""
+    for kind in raw.values:
+        for column, joint in zip(
+            raw.layout.columns[kind] or (), raw.layout.coordinates, strict=True
+        ):
+            cells = numbers(df, column, joint)
+            rows = np.flatnonzero(~np.isfinite(cells))
+            if rows.size:
+                what = "infinite" if np.isinf(cells[rows[0]]) else "empty or NaN"
+                longest = max(e.count for e in blocks(rows, ""))
+                raise LogError(
+                    f"column {column!r} of joint {joint!r} has {rows.size} cell(s) without a "
+                    f"finite number ({rows_listed(rows)}: {what}; longest stretch {longest} rows). "
+                    "nan='drop-segments' leaves these rows out and splits the run there",
+                    joint=joint,
+                    column=column,
+                    row=int(rows[0]),
+                    count=int(rows.size),
+                )
