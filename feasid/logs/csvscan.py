@@ -208,7 +208,10 @@ def _guess_delimiter(text: str) -> str:
 
 
 def _split(text: str, delimiter: str) -> list[str]:
-    return [f.strip() for f in next(csv.reader([text], delimiter=delimiter), [])]
+    try:
+        return [f.strip() for f in next(csv.reader([text], delimiter=delimiter), [])]
+    except csv.Error:  # a stray carriage return or NUL: what is not a field matches no name
+        return [text]
 
 
 def _is_number(field: str, decimal: str) -> bool:
