@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -20,7 +21,7 @@ ARM = """<?xml version="1.0"?>
     <inertial>
       <origin xyz="0 0 0.05"/>
       <mass value="2.5"/>
-      <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.02"/>
+      <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.015"/>
     </inertial>
   </link>
   <joint name="shoulder" type="revolute">
@@ -70,3 +71,10 @@ ARM = """<?xml version="1.0"?>
 </robot>
 """
 """Revolute, fixed, prismatic and continuous joints; turned inertials; a link without inertial."""
+
+
+def without_geometry(urdf: str) -> str:
+    """A URDF's text without comments, visuals and collisions, for simulators that open meshes."""
+    urdf = re.sub(r"<!--.*?-->", "", urdf, flags=re.DOTALL)
+    shape = r"<(visual|collision)\b(?:[^>]*/>|.*?</\1>)"
+    return re.sub(shape, "", urdf, flags=re.DOTALL)

@@ -19,6 +19,7 @@ COMMANDS = {
     "fit": "identify a robot from its log, feasibly, and write it back as URDF",
     "demo": "do that on a real log inside the package",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
+    "correct": "the closest model that can exist, with a minimal change of the file",
     "base": "which parameter combinations of a robot can be identified",
 }
 

@@ -1,0 +1,127 @@
+"""Is this model possible? Judge every link of URDF and MJCF files in exact arithmetic.
+
+Exit status: 0 every link can exist, 1 some cannot, 2 a file cannot be read, 3 undecided.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import os
+import sys
+from collections.abc import Iterable
+
+from feasid.errors import FeasidError, InputError
+from feasid.inspection import show
+from feasid.inspection.report import Report, inspect_file
+from feasid.inspection.verdicts import FEASIBLE, INCONCLUSIVE, INFEASIBLE
+
+EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="URDF or MJCF, also as *.urdf")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "sarif", "github"),
+        default="text",
+        help="how to print what was found (default text)",
+    )
+    parser.add_argument("--json", action="store_const", const="json", dest="format", help="as JSON")
+    parser.add_argument("--verbose", "-v", action="store_true", help="one line per warning")
+    parser.add_argument("--quiet", "-q", action="store_true", help="only what is infeasible")
+    parser.add_argument("--strict", action="store_true", help="count bodies without mass or volume")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check the files; returns the exit status."""
+    results: list[tuple[str, Report | FeasidError]] = []
+    for path in expand(arguments.files):
+        try:
+            results.append((path, inspect_file(path)))
+        except FeasidError as error:
+            results.append((path, error))
+    {"text": _text, "json": _json, "sarif": _sarif, "github": _github}[arguments.format](
+        results, arguments
+    )
+    statuses = {_status(result, arguments.strict) for _, result in results}
+    order = ("error", INFEASIBLE, INCONCLUSIVE)
+    return EXIT[next((s for s in order if s in statuses), FEASIBLE)]
+
+
+def expand(patterns: Iterable[str]) -> list[str]:
+    """File names; a pattern that the shell left alone is expanded here."""
+    paths: list[str] = []
+    for pattern in patterns:
+        if os.path.exists(pattern) or not glob.has_magic(pattern):
+            found = [pattern]
+        else:
+            found = sorted(glob.glob(pattern, recursive=True))
+            if not found:
+                raise InputError(f"no file matches {pattern!r}", path=pattern)
+        paths += [p for p in found if p not in paths]
+    return paths
+
+
+def _status(result: Report | FeasidError, strict: bool) -> str:
+    if isinstance(result, FeasidError):
+        return "error"
+    if strict and result.status == FEASIBLE and result.weightless:
+        return INFEASIBLE
+    return result.status
+
+
+Results = list[tuple[str, Report | FeasidError]]
+
+
+def _text(results: Results, arguments: argparse.Namespace) -> None:
+    counts: dict[str, int] = {}
+    for path, result in results:
+        status = _status(result, arguments.strict)
+        counts[status] = counts.get(status, 0) + 1
+        if isinstance(result, FeasidError):
+            start = "" if str(result).startswith(path) else f"{path}: "
+            print(f"{start}{result}", file=sys.stderr)
+        elif not (arguments.quiet and status == FEASIBLE):
+            print("\n".join(show.lines(result, arguments.verbose)))
+    if len(results) > 1:
+        parts = [f"{n} {'in error' if s == 'error' else s}" for s, n in sorted(counts.items())]
+        print(f"{len(results)} files: {', '.join(parts)}")
+
+
+def _json(results: Results, arguments: argparse.Namespace) -> None:
+    files = []
+    for path, result in results:
+        if isinstance(result, FeasidError):
+            place: dict[str, object] = {
+                k: result.data[k] for k in ("line", "column") if k in result.data
+            }
+            files.append({"path": path, "status": "error", "error": str(result), **place})
+        else:
+            files.append(result.to_dict())
+    print(json.dumps({"version": _version(), "consistency": "full", "files": files}, indent=2))
+
+
+def _findings(results: Results) -> Iterable[show.Finding]:
+    for path, result in results:
+        if isinstance(result, FeasidError):
+            yield show.of_error(result, path)
+        else:
+            yield from show.findings(result)
+
+
+def _sarif(results: Results, arguments: argparse.Namespace) -> None:
+    print(json.dumps(show.sarif(_findings(results), _version()), indent=2))
+
+
+def _github(results: Results, arguments: argparse.Namespace) -> None:
+    for line in show.github(_findings(results)):
+        print(line)
+
+
+def _version() -> str:
+    from feasid import __version__
+
+    return __version__

@@ -1,0 +1,89 @@
+"""The closest model that can exist: the file's own text, with only impossible numbers changed.
+
+Exit status: 0 written, 2 error. The written file is verified in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+import numpy as np
+
+from feasid.files import check_writable
+from feasid.inspection.correction import MARGIN, METHODS
+from feasid.inspection.repair import Change, Repair, repair_to
+from feasid.inspection.verdicts import principal_moments
+from feasid.robot import inertia
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="URDF or MJCF")
+    parser.add_argument("--out", required=True, metavar="FIXED", help="file to write")
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default=METHODS[0],
+        help="closest by the inertia's entries, or weighed against entropy (thicker bodies)",
+    )
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        help="smallest second moment of a corrected link over their sum (default %(default)g)",
+    )
+    parser.add_argument(
+        "--fill", action="store_true", help="also give massless or point-like moving bodies volume"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace FIXED if it exists")
+    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Correct a file; returns the exit status."""
+    check_writable(arguments.out, overwrite=arguments.overwrite)
+    repair = repair_to(
+        arguments.file,
+        arguments.out,
+        arguments.method,
+        arguments.margin,
+        arguments.fill,
+        arguments.overwrite,
+    )
+    if arguments.json:
+        changes = [c.to_dict() for c in repair.changes]
+        out = {"path": arguments.file, "out": arguments.out, "changes": changes}
+        print(json.dumps(out, indent=2))
+    else:
+        print("\n".join(_lines(repair, arguments.out)))
+    return 0
+
+
+def _lines(repair: Repair, out: str) -> Iterator[str]:
+    if not repair.changes:
+        yield f"{out}: unchanged, every link can exist"
+        return
+    width = max(len(c.link.name) for c in repair.changes)
+    yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"
+    for change in repair.changes:
+        yield from _rows(change, width)
+    count = len(repair.changes)
+    yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all exactly possible"
+
+
+def _rows(change: Change, width: int) -> Iterator[str]:
+    link, new = change.link, change.new
+    tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
+    before = _numbers(float(link.mass or 0), principal_moments(link.moments or ()))
+    after = _numbers(new.mass, np.linalg.eigvalsh(tensor))
+    yield f"{link.name:{width}}  before  {before}"
+    size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
+    yield f"{'':{width}}  after   {after}  {size}"
+    if new.note:
+        yield f"{'':{width}}  {new.note}"
+
+
+def _numbers(mass: float, moments: np.ndarray) -> str:
+    return f"{mass:9.4g}  " + "  ".join(f"{x:9.3g}" for x in moments)

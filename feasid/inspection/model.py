@@ -1,0 +1,115 @@
+"""What a model file says about its links, in one form for every format.
+
+Numbers are kept as the exact rationals that the file's decimals are. A link's inertia is about its
+centre of mass, in axes that `Link.place` turns and places in the link's frame.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from feasid.inspection.shapes import Shape
+from feasid.robot import inertia
+from feasid.robot.parts import Array
+from feasid.robot.precise import PrecisePose
+from feasid.robot.xmltext import LIMITS, ReadLimits, parse_xml, read_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A pose: as floats, and to sixty digits when asked."""
+
+    rotation: Array
+    position: Array
+    precise: Callable[[], PrecisePose] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One link of a file.
+
+    Attributes
+    ----------
+    mass, moments : Fraction and six Fractions, or None
+        The file's numbers; xx xy xz yy yz zz about the centre of mass [kg m^2]. None where the
+        file gives no inertia.
+    place : Place
+        Centre of mass and axes of `moments`, in the link's frame.
+    shapes : tuple of Shape, or None
+        Collision primitives in the link's frame; None when a shape is not known (a mesh).
+    by_geometry : bool
+        The format derives the inertia from geometry: nothing to judge here.
+    """
+
+    name: str
+    path: str
+    line: int
+    column: int
+    mass: Fraction | None = None
+    moments: tuple[Fraction, ...] | None = None
+    place: Place | None = None
+    shapes: tuple[Shape, ...] | None = None
+    by_geometry: bool = False
+
+    @cached_property
+    def com(self) -> Array:
+        """Centre of mass in the link's frame [m], shape (3,)."""
+        return np.zeros(3) if self.place is None else self.place.position
+
+    @cached_property
+    def tensor(self) -> Array:
+        """Inertia about the centre of mass in the link's axes [kg m^2], shape (3, 3)."""
+        if self.moments is None or self.place is None:
+            return np.zeros((3, 3))
+        raw = inertia.rotational_inertia([*map(float, self.moments), 0, 0, 0, 0])
+        rotation = self.place.rotation
+        out: Array = rotation @ raw @ rotation.T
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Links that move as one: the moving link first, and their poses in its frame."""
+
+    name: str
+    joint: str | None
+    """Name of the joint that moves it; None for what stands on the ground, or floats."""
+    links: tuple[Link, ...]
+    places: tuple[tuple[Place, ...], ...]
+    """Per link the poses from the moving link's frame to its own, to be composed in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A file: its links, the moving bodies that they make, and the base."""
+
+    path: str
+    format: str
+    name: str
+    links: tuple[Link, ...]
+    base: Body
+    bodies: tuple[Body, ...]
+    notes: tuple[str, ...] = ()
+
+    def link(self, name: str) -> Link:
+        """The link with this name."""
+        return next(link for link in self.links if link.name == name)
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self.links)
+
+
+def read_model(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Model:
+    """Read a URDF or MJCF file for inspection; the root element decides which it is."""
+    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    if text.root.tag == "robot":
+        from feasid.inspection.from_urdf import model_of_urdf
+
+        return model_of_urdf(text)
+    text.fail(f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root)

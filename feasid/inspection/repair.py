@@ -1,0 +1,180 @@
+"""A file corrected: its own text, with possible numbers where impossible ones stood."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from feasid.errors import InputError, OutputError
+from feasid.files import check_writable, write_aside
+from feasid.inspection.correction import MARGIN, SMALLEST, Corrected, closest
+from feasid.inspection.from_urdf import model_of_urdf
+from feasid.inspection.model import Link, Model
+from feasid.inspection.report import LinkReport, Report, inspect_model
+from feasid.robot.patch import Patch
+from feasid.robot.urdf import urdf_of
+from feasid.robot.urdf_write import NewInertial, set_inertial
+from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
+
+FILL_MASS = 1e-6
+"""Mass [kg] given to a moving link that has none, when asked."""
+
+FILL_RADIUS = 1e-3
+"""Its extent [m]: square root of second moment over mass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One corrected link: before, after, and how far apart."""
+
+    link: Link
+    new: Corrected
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        link, new = self.link, self.new
+        return {
+            "link": link.name,
+            "line": link.line,
+            "before": {"mass": float(link.mass or 0), "moments": _floats(link)},
+            "after": {"mass": new.mass, "moments": list(new.moments)},
+            "distance": new.distance,
+            "note": new.note,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """A corrected file, not yet written.
+
+    Attributes
+    ----------
+    before, after : Report
+        Verdicts on the file as it was and as it will be.
+    changes : tuple of Change
+    data : bytes
+        The new file; equal to the old one when nothing had to change.
+    """
+
+    before: Report
+    after: Report
+    changes: tuple[Change, ...]
+    data: bytes
+
+    def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Write the file aside, then rename it into place."""
+        write_aside(os.fspath(path), self.data, overwrite=overwrite)
+
+
+def repair_file(
+    path: str | os.PathLike[str],
+    method: str = "euclidean",
+    margin: float = MARGIN,
+    fill: bool = False,
+    limits: ReadLimits = LIMITS,
+) -> Repair:
+    """Correct the links of a file that cannot exist; all others keep every byte.
+
+    Parameters
+    ----------
+    path : str or path
+    method : {"euclidean", "entropic"}
+        What "closest" means; see `feasid.inspection.correction`.
+    margin : float
+        Smallest second moment over their sum in a corrected link.
+    fill : bool
+        Also give moving bodies without mass or volume a little of both (`FILL_MASS`,
+        `FILL_RADIUS`): they are valid limits, but simulators refuse them.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or an infeasible link cannot be corrected in this file; names it.
+    OutputError
+        The new text did not pass verification.
+    """
+    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    before = inspect_model(_model(text))
+    changes = tuple(Change(r.link, _corrected(r, method, margin)) for r in before.infeasible)
+    if fill:
+        changes += tuple(_filled(before, margin, {c.link.name for c in changes}))
+    data = _patched(text, changes)
+    after = inspect_model(_model(parse_xml(data, text.path, limits)))
+    _verify(before, after, changes)
+    return Repair(before, after, changes, data)
+
+
+def repair_to(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    method: str = "euclidean",
+    margin: float = MARGIN,
+    fill: bool = False,
+    overwrite: bool = False,
+) -> Repair:
+    """Correct a file into another, which must not exist unless `overwrite`."""
+    check_writable(os.fspath(out), overwrite=overwrite)
+    repair = repair_file(path, method, margin, fill)
+    repair.write(out, overwrite=overwrite)
+    return repair
+
+
+def _model(text: XmlText) -> Model:
+    if text.root.tag == "robot":
+        return model_of_urdf(text)
+    text.fail(f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root)
+
+
+def _corrected(report: LinkReport, method: str, margin: float) -> Corrected:
+    link = report.link
+    if not link.mass or link.moments is None:
+        raise InputError(
+            f"{link.path}:{link.line}: link {link.name!r} has an inertia but no mass: give it one",
+            link=link.name,
+            line=link.line,
+        )
+    return closest(link.mass, link.moments, method, margin)
+
+
+def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
+    """Mass and volume for moving links whose bodies have none."""
+    for report in before.weightless:
+        link = report.body.links[0]
+        if link.name in done:
+            continue
+        note = "filled: the moving body had no mass or volume"
+        mass = link.mass if link.mass and link.mass > 0 else Fraction(repr(FILL_MASS))
+        moments = link.moments or (Fraction(0),) * 6
+        least = max(float(mass) * FILL_RADIUS**2, SMALLEST)
+        yield Change(
+            link, replace(closest(mass, moments, margin=margin, smallest=least), note=note)
+        )
+
+
+def _patched(text: XmlText, changes: Sequence[Change]) -> bytes:
+    patch = Patch(text)
+    urdf = urdf_of(text)
+    for change in changes:
+        new = NewInertial(change.new.mass, change.new.moments)
+        set_inertial(patch, urdf.links[change.link.name], new)
+    return patch.apply()
+
+
+def _verify(before: Report, after: Report, changes: Sequence[Change]) -> None:
+    """Exactly possible everywhere, and nothing else changed."""
+    if after.infeasible:
+        names = [r.link.name for r in after.infeasible]
+        raise OutputError(f"nothing was written: {names} would still be infeasible")
+    touched = {c.link.name for c in changes}
+    for old, new in zip(before.links, after.links, strict=True):
+        a, b = old.link, new.link
+        kept = (a.name, a.mass, a.moments) == (b.name, b.mass, b.moments)
+        if (a.com != b.com).any() or not (kept or a.name in touched):
+            raise OutputError(f"nothing was written: link {a.name!r} would change")
+
+
+def _floats(link: Link) -> list[float]:
+    return [float(x) for x in link.moments or ()]

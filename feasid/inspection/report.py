@@ -1,0 +1,159 @@
+"""Verdicts and causes of a whole file, as one value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from feasid.inspection.causes import Cause, causes
+from feasid.inspection.correction import Corrected, closest
+from feasid.inspection.model import Body, Link, Model, read_model
+from feasid.inspection.verdicts import (
+    FEASIBLE,
+    INCONCLUSIVE,
+    INFEASIBLE,
+    SINGULAR,
+    UNSTATED,
+    ZERO,
+    Verdict,
+    judge_body,
+    judge_link,
+)
+from feasid.robot.xmltext import LIMITS, ReadLimits
+
+
+@dataclass(frozen=True, eq=False)
+class LinkReport:
+    """One link: where it stands, what it is, and why it may look wrong."""
+
+    link: Link
+    verdict: Verdict
+    causes: tuple[Cause, ...]
+    body: str
+    """The moving body that it belongs to."""
+
+    def nearest(self) -> Corrected | None:
+        """The closest possible inertia of an infeasible link."""
+        link = self.link
+        if self.verdict.possible or not link.mass or link.moments is None:
+            return None
+        return closest(link.mass, link.moments)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyReport:
+    """Links that move as one, and whether they are possible together."""
+
+    body: Body
+    verdict: Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What was found in one file."""
+
+    model: Model
+    links: tuple[LinkReport, ...]
+    base: BodyReport
+    bodies: tuple[BodyReport, ...]
+
+    @property
+    def status(self) -> str:
+        """The word "infeasible" when a link is, "inconclusive" when one is, or "feasible"."""
+        found = {r.verdict.status for r in (*self.bodies, self.base)}
+        found |= {r.verdict.status for r in self.links}
+        return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in found), FEASIBLE)
+
+    @property
+    def infeasible(self) -> tuple[LinkReport, ...]:
+        """Links that cannot exist."""
+        return tuple(r for r in self.links if r.verdict.status == INFEASIBLE)
+
+    @property
+    def weightless(self) -> tuple[BodyReport, ...]:
+        """Moving bodies without mass, or without volume: valid limits that simulators refuse."""
+        limits = (SINGULAR, ZERO, UNSTATED)
+        return tuple(r for r in self.bodies if r.verdict.status in limits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "path": self.model.path,
+            "format": self.model.format,
+            "robot": self.model.name,
+            "status": self.status,
+            "notes": list(self.model.notes),
+            "links": [_link_dict(r) for r in self.links],
+            "bodies": [_body_dict(r) for r in (self.base, *self.bodies)],
+        }
+
+
+def inspect_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
+    """Read a URDF or MJCF file and judge it; see `inspect_model`."""
+    return inspect_model(read_model(path, limits))
+
+
+def inspect_model(model: Model) -> Report:
+    """Judge every link and moving body of a model exactly, and look for causes."""
+    verdicts = {link.name: judge_link(link) for link in model.links}
+    hints = causes(model, verdicts)
+    bodies = [_body_report(body, verdicts) for body in (model.base, *model.bodies)]
+    owner = {link.name: r.body.name for r in bodies for link in r.body.links}
+    links = tuple(
+        LinkReport(
+            link, verdicts[link.name], tuple(hints.get(link.name, ())), owner.get(link.name, "")
+        )
+        for link in model.links
+    )
+    return Report(model, links, bodies[0], tuple(bodies[1:]))
+
+
+def _body_report(body: Body, verdicts: dict[str, Verdict]) -> BodyReport:
+    return BodyReport(body, judge_body(body, [verdicts[link.name] for link in body.links]))
+
+
+def _link_dict(report: LinkReport) -> dict[str, Any]:
+    link, verdict = report.link, report.verdict
+    out: dict[str, Any] = {
+        "name": link.name,
+        "body": report.body,
+        "path": link.path,
+        "line": link.line,
+        "column": link.column,
+        "status": verdict.status,
+    }
+    if verdict.code:
+        out["code"] = verdict.code
+    if not verdict.possible:
+        out["violation"] = verdict.violation
+        nearest = report.nearest()
+        if nearest is not None:
+            out["nearest"] = {"mass": nearest.mass, "moments": list(nearest.moments)}
+            out["nearest"]["distance"] = nearest.distance
+    if link.mass is not None and link.moments is not None:
+        out["mass"] = float(link.mass)
+        out["com"] = [float(x) for x in link.com]
+        out["moments"] = [float(x) for x in link.moments]
+    if report.causes:
+        out["causes"] = [_cause_dict(c) for c in report.causes]
+    return out
+
+
+def _cause_dict(cause: Cause) -> dict[str, Any]:
+    return {"code": cause.code, "message": cause.message, "evidence": dict(cause.evidence)}
+
+
+def _body_dict(report: BodyReport) -> dict[str, Any]:
+    return {
+        "name": report.body.name,
+        "joint": report.body.joint,
+        "links": [link.name for link in report.body.links],
+        "status": report.verdict.status,
+    }
+
+
+def worst(statuses: Sequence[str]) -> str:
+    """The status of several files together."""
+    return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in statuses), FEASIBLE)
