@@ -126,6 +126,7 @@ def fit(
         weights=scale,
         notes=(*notes, *reduced.notes),
         log_options=log_options,
+        data=data,
     )
 
 

@@ -1,8 +1,7 @@
-"""A fit on one screen, and on one page."""
+"""A fit on one screen."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,8 +108,3 @@ def _doubts(fit: Fit) -> str:
         row = frame.iloc[k]
         lines.append(f"  {row['value']:10.4g} +- {row['std']:<9.2g} {frame.index[k]}")
     return "\n".join(lines)
-
-
-def write_report(fit: Fit, path: str | Path, *, test: Any, overwrite: bool) -> None:
-    """Write the fit as one self-contained HTML page."""
-    raise NotImplementedError

@@ -23,6 +23,7 @@ from feasid.statistics import condition_number, standard_deviations
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,8 @@ class Fit:
         What was assumed, derived, filtered and left out.
     log_options : mapping
         How the log was prepared; other logs are prepared alike.
+    data : DataFrame, path or reduced data
+        What was fitted, as it was given.
     """
 
     robot: Robot
@@ -60,6 +63,7 @@ class Fit:
     weights: Array
     notes: tuple[str, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
+    data: Any = field(default=None, repr=False)
 
     # -- parameters --------------------------------------------------------------------------
 
@@ -253,11 +257,29 @@ class Fit:
 
         return summary(self, test)
 
-    def report(self, path: str | Path, *, test: Any = None, overwrite: bool = False) -> None:
-        """Write one self-contained HTML page: summary, tables and torque plots."""
-        from feasid.report import write_report
+    def plot(self, log: Any = None) -> Figure:
+        """Measured and predicted torques per joint; see `feasid.plots.torques`."""
+        from feasid.plots import torques
 
-        write_report(self, path, test=test, overwrite=overwrite)
+        return torques(self, log)
+
+    def report(
+        self, path: str | Path, *, test: Any = None, log: Any = None, overwrite: bool = False
+    ) -> None:
+        """Write one self-contained HTML page: summary, tables and torque plots.
+
+        Parameters
+        ----------
+        path : path
+        test : DataFrame or path, optional
+            A log that was not fitted; its errors stand beside those of the fitted one.
+        log : DataFrame or path, optional
+            The log to draw beside the test; default the fitted one.
+        overwrite : bool
+        """
+        from feasid.page import write_report
+
+        write_report(self, path, test=test, log=log, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return self.summary()

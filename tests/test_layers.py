@@ -26,6 +26,7 @@ ORDER = (
     "datasets",
     "plots",
     "report",
+    "page",
     "cli",
     "__main__",
 )

@@ -59,9 +59,7 @@ def test_small_and_large_robots_are_the_same_problem(mass, length):
     big_base = type(base)(big, base.K * in_base[:, None] / factor, base.independent)
     torque = mass * length**2
     fit = feasible_least_squares(R, rho, base, feasible_set(robot))
-    same = feasible_least_squares(
-        torque * R / in_base, torque * rho, big_base, feasible_set(big), friction_ridge=1e-3
-    )
+    same = feasible_least_squares(torque * R / in_base, torque * rho, big_base, feasible_set(big))
     # Statistically weak directions move by the solver's tolerance times the condition number.
     assert same.delta / factor == pytest.approx(fit.delta, rel=1e-3, abs=1e-3)
 

@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         write_aside(arguments.parameters, content, overwrite=arguments.overwrite)
         print(f"wrote {arguments.parameters}")
     if arguments.report:
-        result.report(arguments.report, test=test, overwrite=arguments.overwrite)
+        only = arguments.test[0] if arguments.test and len(arguments.test) == 1 else None
+        result.report(arguments.report, test=only, overwrite=arguments.overwrite)
         print(f"wrote {arguments.report}")
     return 0
 
