@@ -18,7 +18,7 @@ from feasid.inspection.shapes import Shape
 from feasid.robot import inertia
 from feasid.robot.parts import Array
 from feasid.robot.precise import PrecisePose
-from feasid.robot.xmltext import LIMITS, ReadLimits, parse_xml, read_bytes
+from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,8 @@ class Model:
     base: Body
     bodies: tuple[Body, ...]
     notes: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """What hides bodies from a reader without the format's own compiler."""
 
     def link(self, name: str) -> Link:
         """The link with this name."""
@@ -107,9 +109,19 @@ class Model:
 
 def read_model(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Model:
     """Read a URDF or MJCF file for inspection; the root element decides which it is."""
-    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    return model_of(parse_xml(read_bytes(path, limits), os.fspath(path), limits), limits)
+
+
+def model_of(text: XmlText, limits: ReadLimits = LIMITS) -> Model:
+    """Read a parsed file for inspection."""
+    from feasid.robot.mjcf import ROOTS
+
     if text.root.tag == "robot":
         from feasid.inspection.from_urdf import model_of_urdf
 
         return model_of_urdf(text)
+    if text.root.tag in ROOTS:
+        from feasid.inspection.from_mjcf import model_of_mjcf
+
+        return model_of_mjcf(text, limits)
     text.fail(f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root)

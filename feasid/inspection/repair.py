@@ -11,10 +11,11 @@ from typing import Any
 from feasid.errors import InputError, OutputError
 from feasid.files import check_writable, write_aside
 from feasid.inspection.correction import MARGIN, SMALLEST, Corrected, closest
-from feasid.inspection.from_urdf import model_of_urdf
-from feasid.inspection.model import Link, Model
+from feasid.inspection.model import Link, model_of
 from feasid.inspection.report import LinkReport, Report, inspect_model
-from feasid.robot.patch import Patch
+from feasid.robot.mjcf import Mjcf, MjcfBody
+from feasid.robot.mjcf_read import mjcf_of
+from feasid.robot.patch import Patch, written
 from feasid.robot.urdf import urdf_of
 from feasid.robot.urdf_write import NewInertial, set_inertial
 from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
@@ -97,12 +98,12 @@ def repair_file(
         The new text did not pass verification.
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-    before = inspect_model(_model(text))
+    before = inspect_model(model_of(text, limits))
     changes = tuple(Change(r.link, _corrected(r, method, margin)) for r in before.infeasible)
     if fill:
         changes += tuple(_filled(before, margin, {c.link.name for c in changes}))
-    data = _patched(text, changes)
-    after = inspect_model(_model(parse_xml(data, text.path, limits)))
+    data = _patched(text, changes, limits)
+    after = inspect_model(model_of(parse_xml(data, text.path, limits), limits))
     _verify(before, after, changes)
     return Repair(before, after, changes, data)
 
@@ -120,12 +121,6 @@ def repair_to(
     repair = repair_file(path, method, margin, fill)
     repair.write(out, overwrite=overwrite)
     return repair
-
-
-def _model(text: XmlText) -> Model:
-    if text.root.tag == "robot":
-        return model_of_urdf(text)
-    text.fail(f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root)
 
 
 def _corrected(report: LinkReport, method: str, margin: float) -> Corrected:
@@ -154,13 +149,45 @@ def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
         )
 
 
-def _patched(text: XmlText, changes: Sequence[Change]) -> bytes:
+def _patched(text: XmlText, changes: Sequence[Change], limits: ReadLimits) -> bytes:
     patch = Patch(text)
-    urdf = urdf_of(text)
-    for change in changes:
-        new = NewInertial(change.new.mass, change.new.moments)
-        set_inertial(patch, urdf.links[change.link.name], new)
+    if text.root.tag == "robot":
+        urdf = urdf_of(text)
+        for change in changes:
+            new = NewInertial(change.new.mass, change.new.moments)
+            set_inertial(patch, urdf.links[change.link.name], new)
+    else:
+        mjcf = mjcf_of(text, limits)
+        bodies = {body.name: body for body in mjcf.bodies}
+        for change in changes:
+            _set_mjcf(patch, mjcf, bodies[change.link.name], change.new)
     return patch.apply()
+
+
+def _set_mjcf(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: Corrected) -> None:
+    """Write one MJCF body's numbers; those that do not change keep their text."""
+    given = body.inertial
+    element = body.element if given is None else given.element
+    path = mjcf.files.text(element).path
+    if path != patch.text.path:
+        raise InputError(
+            f"body {body.name!r} stands in the included file {path}:{element.line}: correct that "
+            f"file",
+            body=body.name,
+            path=path,
+            line=element.line,
+        )
+    xx, xy, xz, yy, yz, zz = new.moments
+    if given is None:
+        moments = " ".join(map(written, (xx, yy, zz)))
+        line = f'<inertial pos="0 0 0" mass="{written(new.mass)}" diaginertia="{moments}"/>'
+        patch.insert_first(element, [line])
+        return
+    patch.numbers(element, "mass", [new.mass])
+    if "fullinertia" in element.attributes:
+        patch.numbers(element, "fullinertia", [xx, yy, zz, xy, xz, yz])
+    else:
+        patch.numbers(element, "diaginertia", [xx, yy, zz])
 
 
 def _verify(before: Report, after: Report, changes: Sequence[Change]) -> None:

@@ -64,6 +64,7 @@ class Report:
         """The word "infeasible" when a link is, "inconclusive" when one is, or "feasible"."""
         found = {r.verdict.status for r in (*self.bodies, self.base)}
         found |= {r.verdict.status for r in self.links}
+        found |= {INCONCLUSIVE} if self.model.hidden else set()
         return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in found), FEASIBLE)
 
     @property
@@ -84,7 +85,7 @@ class Report:
             "format": self.model.format,
             "robot": self.model.name,
             "status": self.status,
-            "notes": list(self.model.notes),
+            "notes": [*self.model.notes, *self.model.hidden],
             "links": [_link_dict(r) for r in self.links],
             "bodies": [_body_dict(r) for r in (self.base, *self.bodies)],
         }

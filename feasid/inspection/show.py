@@ -64,6 +64,8 @@ def lines(report: Report, verbose: bool = False) -> Iterator[str]:
     if report.weightless:
         yield from _weightless(report)
     yield from _warnings(report, verbose)
+    for note in report.model.hidden:
+        yield f"  undecided: {note} needs MuJoCo's compiler"
     for note in report.model.notes:
         yield f"  note: {note}"
 

@@ -85,6 +85,8 @@ def judge_body(body: Body, verdicts: Sequence[Verdict]) -> Verdict:
     status = {v.status for v in verdicts}
     if len(verdicts) == 1:
         return verdicts[0]
+    if not verdicts:
+        return Verdict(UNSTATED)
     if INFEASIBLE not in status:
         if GEOMETRY in status:
             return Verdict(GEOMETRY)

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 import numpy.typing as npt
 
+from feasid.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.xmltext import LIMITS, ReadLimits, parse_xml, read_bytes
+from feasid.robot.parts import Source
+from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 def load_robot(
@@ -16,20 +18,26 @@ def load_robot(
     floating: bool = False,
     lock: Mapping[str, float] | None = None,
     gravity: npt.ArrayLike | None = None,
+    use_mujoco: bool = False,
     limits: ReadLimits = LIMITS,
 ) -> Robot:
-    """Read a robot from a URDF file.
+    """Read a robot from a URDF or MJCF file; the root element decides which it is.
 
     Parameters
     ----------
     path : str or path
-        The file. Only this file is opened, never a mesh.
+        The file. Only this file is opened, and for MJCF what it includes from its own folder;
+        never a mesh.
     floating : bool
-        Let the root link float; else it is fixed to the world.
+        Let the root link of a URDF float; else it is fixed to the world. In MJCF a free joint
+        says so.
     lock : mapping of str to float, optional
         Joints to hold at a position [rad or m]: their links become part of the link before.
     gravity : array_like, shape (3,), optional
-        In the base frame [m/s^2]; default (0, 0, -9.81).
+        In the base frame [m/s^2]; default the file's, or (0, 0, -9.81).
+    use_mujoco : bool
+        Let MuJoCo compile an MJCF file, for masses from meshes and for what only its compiler
+        expands. It opens the meshes and textures that the file names.
     limits : ReadLimits
         Size and depth beyond which a file is refused.
 
@@ -45,7 +53,9 @@ def load_robot(
     DescriptionError, UnsupportedJointError
         Names file, line, column, link or joint, and attribute.
     SecurityError, LimitError
-        A document type declaration; a file beyond `limits`.
+        A document type declaration, an include from elsewhere; a file beyond `limits`.
+    MissingExtraError
+        The file needs MuJoCo's compiler.
 
     Examples
     --------
@@ -56,8 +66,31 @@ def load_robot(
     from feasid.robot.urdf_tree import robot_from_urdf
 
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-    if text.root.tag not in ("robot",):
-        text.fail(f"root is <{text.root.tag}>, expected <robot>", text.root)
     held = dict(lock or {})
-    robot = robot_from_urdf(urdf_of(text), floating, held, gravity)
+    if text.root.tag == "mujoco":
+        robot = _from_mjcf(text, floating, gravity, use_mujoco, limits)
+    elif text.root.tag == "robot":
+        robot = robot_from_urdf(urdf_of(text), floating, held, gravity)
+    else:
+        text.fail(
+            f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root
+        )
     return locked(robot, held) if held else robot
+
+
+def _from_mjcf(
+    text: XmlText,
+    floating: bool,
+    gravity: npt.ArrayLike | None,
+    use_mujoco: bool,
+    limits: ReadLimits,
+) -> Robot:
+    from feasid.robot.mjcf_read import mjcf_of
+    from feasid.robot.mjcf_tree import compile_mjcf, robot_from_mjcf, robot_from_mjmodel
+
+    if floating:
+        raise InputError("floating=True is for URDF: in MJCF the file has a <freejoint> itself")
+    if use_mujoco:
+        source = Source(text.path, "mjcf", text.data)
+        return robot_from_mjmodel(compile_mjcf(text.path), gravity, source)
+    return robot_from_mjcf(mjcf_of(text, limits), gravity)

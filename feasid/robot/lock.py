@@ -50,7 +50,7 @@ def locked(robot: Robot, joints: Mapping[str, npt.ArrayLike]) -> Robot:
 
 def _lock_one(robot: Robot, joint: str, q: Array) -> Robot:
     held = robot.bodies[robot.joint_index(joint)]
-    turn, shift = _exponential(held.motion @ q)
+    turn, shift = exponential(held.motion @ q)
     rotation, position = compose(held.rotation, held.position, turn, shift)
     joined = [placed(m, rotation, position) for m in _links(held)]
     bodies = []
@@ -120,7 +120,7 @@ def _rotor_parameters(values: Array) -> Array:
     return full
 
 
-def _exponential(twist: Array) -> tuple[Array, Array]:
+def exponential(twist: Array) -> tuple[Array, Array]:
     """Exponential of a twist (angular, linear): rotation and position of the moved frame."""
     angular, linear = twist[:3], twist[3:]
     angle = float(np.linalg.norm(angular))

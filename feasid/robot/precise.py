@@ -20,7 +20,7 @@ ENCLOSURE = Fraction(1, 10**40)
 
 PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923078164062862")
 
-_CONTEXT = Context(prec=DIGITS)
+CONTEXT = Context(prec=DIGITS)
 
 Rotation = list[list[Decimal]]
 Position = list[Decimal]
@@ -31,7 +31,7 @@ _ONE, _ZERO = Decimal(1), Decimal(0)
 
 def to_decimal(value: Fraction) -> Decimal:
     """A rational rounded to 60 digits."""
-    return _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
 def cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
@@ -39,7 +39,7 @@ def cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
     quarter = quarter_turns(float(angle))
     if quarter is not None:
         return [(_ONE, _ZERO), (_ZERO, _ONE), (-_ONE, _ZERO), (_ZERO, -_ONE)][quarter]
-    with localcontext(_CONTEXT):
+    with localcontext(CONTEXT):
         x = angle % (2 * PI)
         term, k, sums = _ONE, 0, [_ZERO, _ZERO]
         while abs(term) > Decimal(10) ** -(DIGITS + 5) or k < 8:
@@ -66,7 +66,7 @@ def identity() -> Rotation:
 
 def multiply(a: Sequence[Sequence[Decimal]], b: Sequence[Sequence[Decimal]]) -> Rotation:
     """Product of two 3x3 matrices."""
-    with localcontext(_CONTEXT):
+    with localcontext(CONTEXT):
         return [
             [sum((a[r][k] * b[k][c] for k in range(3)), _ZERO) for c in range(3)] for r in range(3)
         ]
@@ -74,7 +74,7 @@ def multiply(a: Sequence[Sequence[Decimal]], b: Sequence[Sequence[Decimal]]) -> 
 
 def apply(a: Sequence[Sequence[Decimal]], v: Sequence[Decimal]) -> Position:
     """A 3x3 matrix times a vector."""
-    with localcontext(_CONTEXT):
+    with localcontext(CONTEXT):
         return [sum((a[r][k] * v[k] for k in range(3)), _ZERO) for r in range(3)]
 
 
@@ -87,7 +87,7 @@ def from_rpy(rpy: Sequence[Fraction]) -> Rotation:
 def compose(outer: PrecisePose, inner: PrecisePose) -> PrecisePose:
     """Pose of a frame given in another frame that itself has a pose."""
     moved = apply(outer[0], inner[1])
-    with localcontext(_CONTEXT):
+    with localcontext(CONTEXT):
         position = [a + b for a, b in zip(outer[1], moved, strict=True)]
     return multiply(outer[0], inner[0]), position
 
@@ -102,7 +102,7 @@ def pseudo_inertia(
     rotation, c = pose
     inner = [[to_decimal(x) for x in row] for row in sigma]
     turned = multiply(multiply(rotation, inner), [list(x) for x in zip(*rotation, strict=True)])
-    with localcontext(_CONTEXT):
+    with localcontext(CONTEXT):
         m = to_decimal(mass)
         out = [[turned[r][k] + m * c[r] * c[k] for k in range(3)] + [m * c[r]] for r in range(3)]
         return [*out, [*(m * x for x in c), m]]

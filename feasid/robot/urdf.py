@@ -151,7 +151,7 @@ class _Reader:
     def check_root(self) -> None:
         root = self.text.root
         if root.tag != "robot":
-            known = ", this is MJCF: name the file *.xml" if root.tag == "mujoco" else ""
+            known = " (this is MJCF)" if root.tag == "mujoco" else ""
             self.text.fail(f"root is <{root.tag}>, expected <robot>{known}", root)
         for element in root.walk():
             if element.tag.startswith("xacro:"):

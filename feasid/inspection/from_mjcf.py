@@ -1,0 +1,99 @@
+"""An MJCF file in the form in which links are inspected."""
+
+from __future__ import annotations
+
+from feasid.errors import DescriptionError
+from feasid.inspection.model import Body, Link, Model, Place
+from feasid.inspection.shapes import Shape, primitive
+from feasid.robot.mjcf import Mjcf, MjcfBody
+from feasid.robot.mjcf_geom import WEIGHTLESS
+from feasid.robot.mjcf_inertia import primitive_of, stated
+from feasid.robot.mjcf_pose import MjcfPose
+from feasid.robot.mjcf_read import mjcf_of
+from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText
+
+WORLD = "world"
+
+
+def model_of_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Model:
+    """Bodies of a parsed MJCF file as links, welded ones grouped with what carries them."""
+    mjcf = mjcf_of(text, limits)
+    links = [_link(mjcf, body) for body in mjcf.bodies]
+    groups: dict[str, list[tuple[Link, tuple[Place, ...]]]] = {WORLD: []}
+    member: dict[str | None, tuple[str, tuple[Place, ...]]] = {None: (WORLD, ())}
+    for body, link in zip(mjcf.bodies, links, strict=True):
+        carrier, way = member[body.parent]
+        way = (*way, place_of(body.pose))
+        if body.joints:
+            carrier, way = body.name, ()
+        member[body.name] = (carrier, way)
+        groups.setdefault(carrier, []).append((link, way))
+    joints = {b.name: b.joints[-1].name for b in mjcf.bodies if b.joints}
+    base, *bodies = (
+        Body(
+            name,
+            joints.get(name),
+            tuple(link for link, _ in group),
+            tuple(way for _, way in group),
+        )
+        for name, group in groups.items()
+    )
+    return Model(
+        text.path, "mjcf", mjcf.name, tuple(links), base, tuple(bodies), _notes(mjcf), mjcf.hidden
+    )
+
+
+def place_of(pose: MjcfPose) -> Place:
+    """An MJCF pose as a place."""
+    return Place(pose.rotation, pose.position, pose.precise)
+
+
+def _notes(mjcf: Mjcf) -> tuple[str, ...]:
+    if not mjcf.compiler.balances:
+        return ()
+    return (
+        'compiler balanceinertia="true" replaces impossible inertias by the mean of their '
+        "principal moments when the file is compiled",
+    )
+
+
+def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
+    shapes = _shapes(mjcf, body)
+    given = body.inertial
+    if given is not None and stated(body, mjcf.compiler):
+        return Link(
+            body.name,
+            mjcf.files.text(given.element).path,
+            given.element.line,
+            given.element.column,
+            given.mass.exact,
+            tuple(n.exact for n in given.moments),
+            place_of(given.pose),
+            shapes,
+        )
+    element = body.element
+    path = mjcf.files.text(element).path
+    derived = mjcf.compiler.from_geoms != "false" and any(
+        geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms
+    )
+    return Link(body.name, path, element.line, element.column, shapes=shapes, by_geometry=derived)
+
+
+def _shapes(mjcf: Mjcf, body: MjcfBody) -> tuple[Shape, ...] | None:
+    """Solid primitives of a body; None when a geom is something else."""
+    found = []
+    for geom in body.geoms:
+        kind = geom.attributes.get("type", "sphere")
+        try:
+            placed = primitive_of(mjcf, body, geom)
+        except DescriptionError:
+            return None
+        if placed is None:
+            return None
+        size, rotation, position = placed
+        full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
+        shape = primitive(kind, size if kind == "ellipsoid" else full, rotation, position)
+        if shape is None:
+            return None
+        found.append(shape)
+    return tuple(found) or None
