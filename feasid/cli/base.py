@@ -24,6 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--drive-inertia", action="store_true", help="the drives' inertias count too")
     add("--no-gravity", action="store_true", help="as if there were no gravity")
     add("--static", action="store_true", help="postures at rest only")
+    add("--table", action="store_true", help="also what can be known of each parameter")
+    add("--explain", nargs="+", metavar="PARAMETER", help="say why: forearm.m")
     add("--measured", nargs="+", metavar="JOINT", help="joints with measured torque (default all)")
 
 
@@ -36,7 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
         robot = robot.with_gravity((0.0, 0.0, 0.0))
     base = base_parameters(robot, measured=arguments.measured, static=arguments.static)
     print(f"{robot.name}: {base.size} base parameters of {robot.size} standard parameters\n")
-    print(base.table())
+    print(base.listing())
+    if arguments.table:
+        print(f"\n{base.table()}")
+    for name in arguments.explain or ():
+        print(f"\n{base.explain(name)}")
     for warning in base.warnings:
         print(f"\nwarning: {warning}")
     return 0

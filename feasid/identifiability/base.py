@@ -13,16 +13,17 @@ import numpy.typing as npt
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.echelon import Echelon
+from feasid.identifiability.exact import Certificate, certify
 from feasid.identifiability.expressions import sum_of
+from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.nullspace import Recursion
+from feasid.identifiability.snap import COARSEST, Rounding, Snapped, file_rounding, snapped
+from feasid.identifiability.tables import ALONE, COMBINED, NEVER, ROWS, explained, symbol_table
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-ALONE, COMBINED, NEVER = "alone", "combined", "not at all"
-"""What can be known of a parameter: its value, sums it is part of, nothing."""
 
 Index = npt.NDArray[np.intp]
 
@@ -40,10 +41,13 @@ class BaseParameters:
     robot : Robot
     coefficients : Coefficients
         The computation, with its spans and ranks.
+    snapped : tuple of Snapped
+        Roundings in the description that were taken for exact geometry; see `literal`.
     """
 
     robot: Robot
     coefficients: Coefficients
+    snapped: tuple[Snapped, ...] = ()
 
     @property
     def size(self) -> int:
@@ -123,23 +127,59 @@ class BaseParameters:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Near-degenerate geometry that decides a rank, by joint."""
-        self.coefficients.blocks  # noqa: B018  (fills the notes)
-        worst: dict[int, float] = {}
-        for note in self.coefficients.echelon.run.near_notes:
-            worst[note.body] = min(worst.get(note.body, 1.0), note.value)
-        return tuple(
-            f"joint {self.robot.bodies[i].joint!r}: nearly degenerate geometry (a singular value "
-            f"of {value:.1e}): the count of base parameters hangs on it"
-            for i, value in sorted(worst.items())
-        )
+        """Near-degenerate geometry that decides a rank, by joint, with its cause."""
+        return near_degeneracies(self.coefficients.echelon)
+
+    @cached_property
+    def certified(self) -> Certificate:
+        """Whether exact arithmetic confirms every rank and every leading parameter.
+
+        True as a condition when it does; else ``.reason`` says why not, usually that the
+        geometry is not rational.
+        """
+        return certify(self.coefficients.echelon)
+
+    @cached_property
+    def literal(self) -> BaseParameters:
+        """The same with the description's numbers as they stand, without `snapped`."""
+        if not self.snapped:
+            return self
+        echelon = self.coefficients.echelon
+        run = Recursion.of(self.robot, echelon.run.measured, echelon.run.static)
+        again = Echelon(run, echelon.preference)
+        return BaseParameters(self.robot, type(self.coefficients)(again), ())
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, shape (nb,)."""
         return np.asarray(self.K @ self.robot.check_parameters(parameters))
 
     def table(self) -> str:
-        """One line per base parameter."""
+        """What can be known of each parameter, and the dimensions of the spans, per body.
+
+        The layout of Tables 2, 4 and 5 of Wensing et al. (2024); with ``order="paper"`` also
+        their choice of leading parameters.
+        """
+        without = None
+        run = self.coefficients.echelon.run
+        if self.robot.gravity.any():
+            still = run.robot.with_gravity((0.0, 0.0, 0.0))
+            other = Recursion.of(still, run.measured, run.static)
+            without = BaseParameters(still, Coefficients(Echelon(other)))
+        return symbol_table(self, without)
+
+    def explain(self, name: str) -> str:
+        """Say what can be known of a parameter and which joint hides it.
+
+        >>> import feasid
+        >>> rows = [(0, 1, 0, 0), (0, 1, 0, 0)]
+        >>> base = base_parameters(feasid.Robot.from_dh(rows, gravity=(0, -9.81, 0)))
+        >>> base.explain("l2y")
+        'l2y is identifiable alone.'
+        """
+        return explained(self, name)
+
+    def listing(self) -> str:
+        """One numbered line per base parameter."""
         width = len(str(self.size))
         lines = [f"{k + 1:>{width}}  {text}" for k, text in enumerate(self.expressions)]
         return "\n".join(lines)
@@ -157,6 +197,7 @@ def base_parameters(
     measured: Collection[str] | None = None,
     static: bool = False,
     order: str | Sequence[str] = "left",
+    snap: str | float | None = "file",
 ) -> BaseParameters:
     """Which combinations of a robot's parameters show in its torques.
 
@@ -173,6 +214,11 @@ def base_parameters(
         in the order of `feasid.robot.inertia.SYMBOLS`, in the order of the tables of Wensing et
         al. (2024), or in the given order of those ten symbols.
 
+    snap : {"file", None} or float
+        Geometry that is exact within the rounding that the robot's file shows (1.5708 for a
+        right angle) is taken for exact, and ``snapped`` lists it. A number is the rounding of
+        angles to assume instead [rad]; None takes all numbers literally.
+
     Returns
     -------
     BaseParameters
@@ -186,7 +232,7 @@ def base_parameters(
     --------
     >>> import feasid
     >>> robot = feasid.Robot.from_dh([(0, 1, 0, 0), (0, 1, 0, 0)], gravity=(0, -9.81, 0))
-    >>> print(base_parameters(robot).table())
+    >>> print(base_parameters(robot).listing())
     1  L1zz - m1 - m2
     2  l1x + m1 + m2
     3  l1y
@@ -195,12 +241,21 @@ def base_parameters(
     6  l2y
     """
     joints = None if measured is None else {robot.joint_index(j) for j in measured}
-    run = Recursion.of(robot, joints, static)
-    return BaseParameters(robot, Coefficients(Echelon(run, _preference(order))))
+    exact, changes = snapped(robot, _rounding(robot, snap))
+    run = Recursion.of(exact, joints, static)
+    return BaseParameters(robot, Coefficients(Echelon(run, _preference(order))), changes)
 
 
-PAPER_ORDER = ("m", "lx", "ly", "lz", "Lxx", "Lyy", "Lzz", "Lyz", "Lxz", "Lxy")
-"""Order of the tables of Wensing et al. (2024)."""
+def _rounding(robot: Robot, snap: str | float | None) -> Rounding:
+    if snap is None:
+        return Rounding(0.0, 0.0)
+    if isinstance(snap, str):
+        if snap != "file":
+            raise InputError(f"snap {snap!r} is not known: 'file', None or an angle [rad]")
+        return file_rounding(robot)
+    if not 0 <= snap <= COARSEST:
+        raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
+    return Rounding(float(snap), 0.0)
 
 
 def _preference(order: str | Sequence[str]) -> tuple[str, ...] | None:
@@ -208,9 +263,9 @@ def _preference(order: str | Sequence[str]) -> tuple[str, ...] | None:
         if order not in ("left", "paper"):
             hint = did_you_mean(order, ("left", "paper"))
             raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or symbols")
-        return None if order == "left" else PAPER_ORDER
-    if sorted(order) != sorted(PAPER_ORDER):
-        raise InputError(f"order must name each of {sorted(PAPER_ORDER)} once, not {[*order]}")
+        return None if order == "left" else ROWS
+    if sorted(order) != sorted(ROWS):
+        raise InputError(f"order must name each of {sorted(ROWS)} once, not {[*order]}")
     return tuple(order)
 
 

@@ -131,6 +131,8 @@ class Coefficients:
         run, robot = self.echelon.run, self.echelon.run.robot
         if not run.other_drives and run.measured is None and not run.static:
             return []
+        if not any(symbol in drive.symbols for drive in robot.drives):
+            return []
         seen = np.zeros(robot.dof)
         for i, rows in enumerate(robot.rows):
             seen[rows] = float(run.measured is None or i in run.measured)
@@ -210,6 +212,17 @@ class Coefficients:
         y[:10] = congruence(np.eye(3), f.origins[i] / f.length) @ y[:10]
         return np.asarray(y)
 
+    def null_vector(self, column: int) -> Array:
+        """The change that goes with one unit of a dependent parameter and shows nowhere, (n,).
+
+        Other dependent parameters stay as they are.
+        """
+        out = np.zeros(self.echelon.run.robot.size)
+        place = int(np.searchsorted(self.dependent, column))
+        out[self.independent] = -self.kd[:, place]
+        out[column] = 1.0
+        return out
+
     # -- sparse forms ------------------------------------------------------------------------
 
     @cached_property
@@ -220,7 +233,7 @@ class Coefficients:
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]
         sizes: list[int] = []
         for i, (block, p) in enumerate(zip(self.blocks, run.robot.parents, strict=True)):
-            moved = self.transfers[i] @ block.vectors[: block.inertial]
+            moved = snapped_columns(self.transfers[i] @ block.vectors[: block.inertial])
             for k, own in enumerate(block.dependent):
                 column = [block.vectors[:, k]]
                 where = [block.columns]
@@ -251,7 +264,7 @@ def snapped_columns(kd: Array) -> Array:
         return kd
     scale = np.maximum(1.0, np.abs(kd).max(axis=0))
     nearest = np.round(kd)
-    return np.where(np.abs(kd - nearest) <= 2e-14 * scale + 2e-13 * np.abs(nearest), nearest, kd)
+    return np.where(np.abs(kd - nearest) <= 1e-13 * scale + 2e-13 * np.abs(nearest), nearest, kd)
 
 
 def _parallel(a: Array, b: Array) -> bool:

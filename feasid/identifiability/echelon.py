@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.identifiability.frames import LENGTH_POWER, congruence
-from feasid.identifiability.nullspace import NEAR, Near, Recursion
+from feasid.identifiability.nullspace import Recursion
+from feasid.identifiability.setting import NEAR, Near
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.inertia import SYMBOLS
 from feasid.robot.parts import Array
@@ -165,7 +166,7 @@ class Echelon:
         if k:
             there, back = self._scaling(members, [roots for _, _, roots, _ in layouts])
             y = there @ null
-            order = np.stack([self._order(i, d) for i in members])
+            order = np.stack([self.order(i, d) for i in members])
             q = np.linalg.qr(np.take_along_axis(y, order[:, :, None], axis=1))[0]
             flags = pivots_from_right(q)
             picked = np.zeros_like(flags)
@@ -208,7 +209,9 @@ class Echelon:
             chosen = robot.rotor_columns(i)
             columns += range(chosen.start, chosen.stop)
             units += list(length ** (SYMMETRIC_POWER if rotor.symmetric else LENGTH_POWER))
-            roots += list(np.ones(4) if rotor.symmetric else ROOT2)
+            view = run.rotors[i]
+            scale = np.ones(len(rotor.symbols)) if view is None else view.scale
+            roots += list((np.ones(4) if rotor.symmetric else ROOT2) / scale)
         inertial = len(columns)
         drive = run.own_drives[i]
         own = {} if drive is None else robot.drive_columns(drive)
@@ -216,11 +219,13 @@ class Echelon:
             if symbol in own:
                 columns.append(own[symbol])
                 size = float(run.sizes[i])
-                units.append(size**2 if symbol == "Ia" else size * (run.frames.pull or 1.0))
+                gear = float(run.gears[i])
+                pull = run.frames.pull or 1.0
+                units.append(size**2 * gear if symbol == "Ia" else size * pull)
                 roots.append(1.0)
         return np.array(columns), np.array(units), np.array(roots), inertial
 
-    def _order(self, i: int, d: int) -> npt.NDArray[np.intp]:
+    def order(self, i: int, d: int) -> npt.NDArray[np.intp]:
         """Positions of a block's columns in the order of preference."""
         if self.preference is None:
             return np.arange(d)

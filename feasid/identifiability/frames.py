@@ -22,6 +22,9 @@ from feasid.robot.parts import Array, Body
 NEGLIGIBLE_ARM = 1e-6
 """Distances below this fraction of the largest do not count in the length scale."""
 
+ROUNDED_ARM = 1e-10
+"""Distances between axes below this fraction of the offsets in a description are rounding."""
+
 LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
 """Power of length in the ten parameters."""
 
@@ -97,7 +100,7 @@ class Frames:
             start = (base - homes[i]) @ rotations[i]
             origins[i] = _nearest_on_axis(body, start)
             arms[i] = rotations[i] @ (origins[i] - start)
-        length = _length_scale(arms[[p >= 0 for p in robot.parents]])
+        length = _length_scale(robot, origins, arms)
         screws, speeds = [], []
         for i, body in enumerate(bodies):
             moved = body.motion.T.copy()
@@ -192,10 +195,26 @@ def _nearest_on_axis(body: Body, start: Array) -> Array:
     return np.asarray(start + step, dtype=np.float64)
 
 
-def _length_scale(arms: Array) -> float:
-    """Geometric mean of the lever arms that are not negligible, 1 when there are none."""
-    size = np.sqrt((arms * arms).sum(axis=1))
-    if size.size == 0 or not size.max() > 0:
+def _length_scale(robot: Robot, origins: Array, arms: Array) -> float:
+    """Geometric mean of the lever arms that are not negligible.
+
+    Without lever arms between joints it is taken of the other lengths: distances of rotors and
+    body frames, pitches, displacements of joints. It is 1 if all of these are zero.
+    """
+    size = np.sqrt((arms * arms).sum(axis=1))[[p >= 0 for p in robot.parents]]
+    offsets = np.sqrt((origins * origins).sum(axis=1))
+    homes = [np.abs(b.position).max() for b in robot.bodies]
+    size = size[size > ROUNDED_ARM * max(*offsets, *homes)]
+    if size.size == 0:
+        others = [float(o) for o in offsets]
+        for body, p in zip(robot.bodies, robot.parents, strict=True):
+            if body.rotor is not None and p >= 0:
+                others.append(float(np.linalg.norm(body.rotor.position - origins[p])))
+            for w, v in zip(body.motion[:3].T, body.motion[3:].T, strict=True):
+                turn = float(np.linalg.norm(w))
+                others.append(abs(float(w @ v)) / turn**2 if turn else float(np.linalg.norm(v)))
+        size = np.array(others)
+    if not size.any():
         return 1.0
     size = size[size > NEGLIGIBLE_ARM * size.max()]
     return float(np.exp(np.log(size).mean()))

@@ -57,41 +57,15 @@ those of measured joints in ``heard``. With all joints measured they are V and K
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from feasid.errors import UnsupportedJointError
-from feasid.identifiability.frames import SYMMETRIC, Frames, axis_of, congruence, motion_transform
-from feasid.identifiability.spectral import (
-    ROOT2,
-    WEAK,
-    Action,
-    Spectrum,
-    closure,
-    cross,
-    joined,
-    momentum,
-    parameter_spectrum,
-    rates,
-    span,
-    velocity_spectrum,
-)
+from feasid.identifiability.setting import FULL, GRAVITY_SEED, SPIN, Setting
+from feasid.identifiability.spectral import Action, closure, cross, momentum, rates, span
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array, Rotor
-
-GRAVITY_SEED = -1
-"""Key of gravity among the seeds; other keys are the joints that share a drive."""
-
-NEAR = (1e-12, 1e-5)
-"""Singular values in between are neither zero nor safely not: the geometry is near-degenerate."""
-
-FULL = {m: np.eye(m) for m in (6, 10)}
-"""Whole spaces: bodies beyond one that can move and be felt in every way need no more ranks."""
-
-SPIN = np.array([0.0, 0, 1, 0, 0, 0])
-"""A rotor's own screw, in its frame."""
+from feasid.robot.parts import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +77,13 @@ class Seed:
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
-    """A singular value that decides the rank at a joint but is suspiciously small."""
-
-    body: int
-    what: str
-    value: float
-
-
-@dataclass(frozen=True, eq=False)
 class State:
     """Spans at a body, in its working frame (columns).
 
     ``motion`` velocities apart from the seeds' own, ``heard`` those that count at unmeasured
     joints, ``seeds`` the affine sets, ``firm`` and ``felt`` functionals on x; ``heard`` and
-    ``felt`` are None when every joint is measured.
+    ``felt`` are None when every joint is measured. ``virtual`` are directions along which a
+    nonholonomic joint feels momentum without moving, see `Step.brackets`.
     """
 
     motion: Array
@@ -125,6 +91,7 @@ class State:
     firm: Array
     heard: Array | None = None
     felt: Array | None = None
+    virtual: Array = field(default_factory=lambda: np.zeros((6, 0)))
 
     def velocities(self) -> Array:
         """All velocities (6, r), without gravity."""
@@ -153,35 +120,8 @@ class Local:
 
 
 @dataclass(frozen=True, eq=False)
-class RotorView:
-    """A rotor as its joint's parent sees it: transforms to it, and its action and momentum."""
-
-    lift: Array  # (r, 6) velocities of the parent to those of the rotor
-    inertia: Array  # (10, p) parameters of the rotor to the parent's x
-    speed: float
-    velocity: Spectrum
-    parameter: Spectrum
-    momentum: Array  # (r, p)
-
-
-@dataclass(frozen=True, eq=False)
-class Recursion:
-    """One run of the algorithm.
-
-    Parameters
-    ----------
-    robot : Robot
-    measured : collection of int, optional
-        Bodies whose joint torques are measured; default all.
-    static : bool
-        Only postures at rest (Remark 8, App. F).
-    """
-
-    robot: Robot
-    measured: frozenset[int] | None = None
-    static: bool = False
-    near_notes: list[Near] = field(default_factory=list)
-    _spectra: dict[bytes, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
+class Recursion(Setting):
+    """One run of the algorithm."""
 
     @classmethod
     def of(
@@ -192,148 +132,6 @@ class Recursion:
         if chosen is not None and len(chosen) == len(robot.bodies):
             chosen = None
         return cls(robot, chosen, static)
-
-    @cached_property
-    def frames(self) -> Frames:
-        """Working frames."""
-        return Frames.of(self.robot)
-
-    # -- drives ------------------------------------------------------------------------------
-
-    @cached_property
-    def own_drives(self) -> tuple[int | None, ...]:
-        """For each body the drive that is its joint's own, None without."""
-        owner: list[int | None] = [None] * len(self.robot.bodies)
-        for k, drive in enumerate(self.robot.drives):
-            if len(drive.coupling) == 1:
-                i = self.robot.joint_index(next(iter(drive.coupling)))
-                if owner[i] is None and drive.name == self.robot.bodies[i].name:
-                    owner[i] = k
-        return tuple(owner)
-
-    @cached_property
-    def other_drives(self) -> tuple[int, ...]:
-        """Drives of several joints, or further ones of a joint."""
-        own = set(self.own_drives)
-        return tuple(k for k in range(len(self.robot.drives)) if k not in own)
-
-    @cached_property
-    def shared_columns(self) -> tuple[tuple[int, str, int], ...]:
-        """(drive, symbol, parameter column) of every Ia and fo that is nobody's own."""
-        return tuple(
-            (k, symbol, column)
-            for k in self.other_drives
-            for symbol, column in self.robot.drive_columns(k).items()
-            if symbol in ("Ia", "fo")
-        )
-
-    @cached_property
-    def couplings(self) -> dict[int, dict[int, float]]:
-        """Factor per body of every drive that is nobody's own."""
-        return {
-            k: {self.robot.joint_index(j): c for j, c in self.robot.drives[k].coupling.items()}
-            for k in self.other_drives
-        }
-
-    @cached_property
-    def coupled(self) -> frozenset[int]:
-        """Joints that share a drive's inertia with another joint."""
-        out: set[int] = set()
-        for k, symbol, _ in self.shared_columns:
-            if symbol == "Ia" and len(self.couplings[k]) > 1 and not self.static:
-                out |= set(self.couplings[k])
-        return frozenset(out)
-
-    @cached_property
-    def shared_units(self) -> Array:
-        """Size of a working unit of each of `shared_columns`."""
-        units = []
-        for k, symbol, _ in self.shared_columns:
-            largest = max(abs(c) / self.sizes[i] for i, c in self.couplings[k].items())
-            units.append(1 / largest**2 if symbol == "Ia" else (self.frames.pull or 1.0) / largest)
-        return np.array(units)
-
-    def shared_row(self, i: int, key: int) -> Array:
-        """Drive terms of joint i that belong to a seed, shape (g,)."""
-        out = np.zeros(len(self.shared_columns))
-        for g, (k, symbol, _) in enumerate(self.shared_columns):
-            factor = self.couplings[k].get(i, 0.0) / self.sizes[i]
-            if symbol == "Ia" and key >= 0 and not self.static:
-                factor *= self.couplings[k].get(key, 0.0) / self.sizes[key]
-            elif symbol == "fo" and key == GRAVITY_SEED:
-                factor /= self.frames.pull or 1.0
-            else:
-                factor = 0.0
-            out[g] = factor * self.shared_units[g]
-        return out
-
-    # -- rotors ------------------------------------------------------------------------------
-
-    @cached_property
-    def rotors(self) -> tuple[RotorView | None, ...]:
-        """Rotors in working units."""
-        return tuple(self._rotor(i, b.rotor) for i, b in enumerate(self.robot.bodies))
-
-    def _rotor(self, i: int, rotor: Rotor | None) -> RotorView | None:
-        if rotor is None:
-            return None
-        body = self.robot.bodies[i]
-        if body.dof != 1:
-            raise UnsupportedJointError(
-                f"joint {body.joint!r} has a rotor but {body.dof} degrees of freedom: a rotor "
-                "turns at a ratio of one joint position",
-                joint=body.joint,
-            )
-        f, p = self.frames, self.robot.parents[i]
-        origin = f.origins[p] if p >= 0 else body.position
-        position = (rotor.position - origin) / f.length
-        lift = motion_transform(rotor.rotation, position)
-        inertia = ROOT2[:, None] * congruence(rotor.rotation, position) / ROOT2
-        speed = rotor.gear / float(f.speeds[i][0])
-        if rotor.symmetric:
-            still_v, still_p = Spectrum(np.eye(1), {}, None, 1), Spectrum(np.eye(4), {}, None, 1)
-            spin = np.array([[0.0, 1.0, 0.0, 0.0]])
-            return RotorView(
-                lift[2:3], inertia @ (ROOT2[:, None] * SYMMETRIC), speed, still_v, still_p, spin
-            )
-        velocity, parameter = self._spectrum(SPIN)
-        return RotorView(lift, inertia, speed, velocity, parameter, momentum(SPIN))
-
-    @cached_property
-    def sizes(self) -> Array:
-        """Per joint the size of its screw stacked with its rotor's, times length and speed.
-
-        A joint torque divided by it is the working one.
-        """
-        return np.array(
-            [
-                self.frames.size(i) * (1.0 if r is None else float(np.hypot(1.0, r.speed)))
-                for i, r in enumerate(self.rotors)
-            ]
-        )
-
-    # -- the recursion -----------------------------------------------------------------------
-
-    def _spectrum(self, screw: Array) -> tuple[Spectrum, Spectrum]:
-        key = screw.tobytes()
-        if key not in self._spectra:
-            axis = axis_of(screw)
-            self._spectra[key] = velocity_spectrum(*axis), parameter_spectrum(*axis)
-        return self._spectra[key]
-
-    def _actions(self, i: int) -> tuple[list[Action], list[Action]]:
-        """Actions of joint i's screws on velocities and on functionals, rotor included."""
-        rotor = self.rotors[i]
-        if rotor is not None:
-            v, k = self._spectrum(self.frames.screws[i][0])
-            return (
-                [joined(v, rotor.velocity, rotor.speed)],
-                [joined(k, rotor.parameter, rotor.speed)],
-            )
-        if self.robot.bodies[i].dof == 1:
-            v, k = self._spectrum(self.frames.screws[i][0])
-            return [v.action()], [k.action()]
-        return _screw_actions(self, self.frames.screws[i])
 
     @cached_property
     def ground(self) -> State:
@@ -357,15 +155,6 @@ class Recursion:
             out.append(Step(self, i, out[p].state if p >= 0 else self.ground).local())
         return tuple(out)
 
-    def basis(self, columns: Array, body: int, what: str) -> Array:
-        """Basis of a span, noting what is nearly degenerate."""
-        out, s = span(columns)
-        if s.size and s[-1] < NEAR[1]:
-            for value in s[(s > NEAR[0]) & (s < NEAR[1])].tolist():
-                self.near_notes.append(Near(body, what, value))
-        m = columns.shape[0]
-        return FULL[m] if m in FULL and out.shape[1] == m and s[-1] >= WEAK else out
-
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -383,7 +172,7 @@ class Step:
     @cached_property
     def actions(self) -> tuple[list[Action], list[Action]]:
         """What the joint does to velocities and to functionals."""
-        return self.run._actions(self.i)
+        return self.run.actions(self.i)
 
     @cached_property
     def lift(self) -> Array:
@@ -399,13 +188,12 @@ class Step:
 
     @cached_property
     def screw(self) -> Array:
-        """Unit screws of joint and rotor together, shape (6 + r, dof)."""
+        """Screws of joint (unit) and rotor together, shape (6 + r, dof)."""
         own, rotor = self.run.frames.screws[self.i].T, self.run.rotors[self.i]
         if rotor is None:
             return own
         spin = SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
-        stacked = np.r_[own[:, 0], rotor.speed * spin][:, None]
-        return np.asarray(stacked / np.hypot(1.0, rotor.speed))
+        return np.asarray(np.r_[own[:, 0], rotor.speed * spin][:, None])
 
     @cached_property
     def momenta(self) -> list[Array]:
@@ -419,7 +207,23 @@ class Step:
         out = np.zeros((6 + r, 10 + p))
         out[:6, :10] = frames.momenta[i]
         out[6:, 10:] = rotor.speed * rotor.momentum
-        return [out / np.hypot(1.0, rotor.speed)]
+        return [out]
+
+    @cached_property
+    def brackets(self) -> Array:
+        """Directions that a joint's screws reach only by going to and fro, shape (6, k).
+
+        Empty if the screws span a group, as for all usual joints. For others (two axes of
+        rotation that are fixed in the body) the joint is nonholonomic: Phi_a' (I a + v x* I v)
+        contains the momentum along the commutator of Phi_a with the joint's own velocity.
+        """
+        own = self.run.frames.screws[self.i]
+        if len(own) in (1, 6) or self.run.static:
+            return np.zeros((6, 0))
+        pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
+        q = np.linalg.qr(own.T)[0]
+        beyond = np.stack(pairs, axis=1)
+        return span(beyond - q @ (q.T @ beyond))[0]
 
     def local(self) -> Local:
         """Rows of the joint and the spans at its body."""
@@ -430,7 +234,13 @@ class Step:
         arriving = np.hstack([carried, *inner]) if inner else carried
         heard = None if parent.heard is None else self._carried(parent.heard, "velocities")
         zero = self._zero_directions(carried, seeds, heard)
-        plain = np.vstack([zero.T @ w for w in self.momenta])
+        through = [*self.momenta]
+        if self.measured and self.brackets.shape[1]:
+            through += list(momentum(self.brackets.T))
+        plain = np.vstack([zero.T @ w for w in through])
+        virtual = self._carried(parent.virtual, "velocities")
+        if self.measured and virtual.shape[1]:
+            plain = np.vstack([plain, *(virtual.T @ w for w in self.momenta)])
         special, own, shared = self._special_rows(seeds)
         still, mapping = self._mapped(parent.firm, "firm")
         functionals = [plain, special, mapping.T]
@@ -445,6 +255,9 @@ class Step:
         x_rows = np.vstack(functionals)
         rows = np.zeros((len(x_rows), x_rows.shape[1] + own.shape[1]))
         rows[:, : x_rows.shape[1]] = x_rows
+        rotor = run.rotors[i]
+        if rotor is not None:
+            rows[:, 10 : x_rows.shape[1]] *= rotor.scale
         at = slice(len(plain), len(plain) + len(special))
         rows[at, x_rows.shape[1] :] = own
         shared_rows = np.zeros((len(rows), shared.shape[1]))
@@ -453,7 +266,10 @@ class Step:
             firm = still
         else:
             firm = run.basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
-        return Local(rows, shared_rows, self._state(carried, arriving, heard, seeds, firm, felt))
+        state = self._state(carried, arriving, heard, seeds, firm, felt)
+        if self.measured and self.brackets.shape[1]:
+            virtual = np.hstack([virtual, self.brackets])
+        return Local(rows, shared_rows, replace(state, virtual=virtual[:6]))
 
     # -- across the joint --------------------------------------------------------------------
 
@@ -526,6 +342,9 @@ class Step:
             if symbol in own_symbols:
                 own[r, own_symbols.index(symbol)] = 1.0
             shared[r] = run.shared_row(i, key)
+            if key == i:  # the gear enters squared
+                x_rows[r] /= run.gears[i]
+                shared[r] /= run.gears[i]
         return x_rows, own, shared
 
     def _points(self, seeds: dict[int, Seed]) -> list[tuple[Array, str | None, int]]:
@@ -565,32 +384,9 @@ class Step:
             more = [heard[:6]]
             if self.measured and not run.static:
                 more += [cross(phi) @ arriving[:6] for phi in own.T]
-                more += [] if i in run.coupled else [own]
+                more += [self.brackets] if i in run.coupled else [own, self.brackets]
             heard = run.basis(np.hstack(more), i, "velocities")
         return State(motion, after, firm, heard, felt)
-
-
-def _screw_actions(run: Recursion, screws: Array) -> tuple[list[Action], list[Action]]:
-    """Actions of each screw of a joint of several degrees of freedom.
-
-    A screw whose axis misses the working origin is moved there and back.
-    """
-    velocity, parameter = [], []
-    for screw in screws:
-        w, v = screw[:3], screw[3:]
-        centre = np.cross(w, v) if w.any() else np.zeros(3)
-        moved = np.r_[w, v + np.cross(w, centre)]
-        a, b = (s.action() for s in run._spectrum(moved))
-        if np.abs(centre).max() > 0:
-            x = motion_transform(np.eye(3)[None], centre[None])[0]
-            back = motion_transform(np.eye(3)[None], -centre[None])[0]
-            a = Action(back @ a.still @ x, back @ a.moving @ x)
-            t = ROOT2[:, None] * congruence(np.eye(3), -centre) / ROOT2
-            t_back = ROOT2[:, None] * congruence(np.eye(3), centre) / ROOT2
-            b = Action(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
-        velocity.append(a)
-        parameter.append(b)
-    return velocity, parameter
 
 
 def _columns(seeds: dict[int, Seed], gravity: bool) -> list[Array]:

@@ -1,0 +1,239 @@
+"""Exact linear algebra on spatial vectors: rational geometry of robots, and subspaces.
+
+Numbers are ``fractions.Fraction``, or python-flint's when it is installed, which is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from feasid.robot.inertia import SYMBOLS, UPPER
+from feasid.robot.parts import Array
+
+Number = Any
+"""Fraction or flint.fmpq."""
+
+Vector = list[Number]
+Matrix = list[Vector]
+
+DIGITS = 15
+"""Decimal digits of a double that carry information: lengths are the decimals they print as."""
+
+LARGEST_DENOMINATOR = 10_000
+"""Rotation matrices with larger denominators count as irrational."""
+
+ROUNDING = 4e-16
+"""How far a double may be from the rational it stands for, relative to 1."""
+
+
+class NotRational(Exception):  # noqa: N818  (a signal inside this module, not an error)
+    """The geometry has no exact rational form; the message says where."""
+
+
+@cache
+def rational_type() -> tuple[Any, str]:
+    """The rational type, and its name."""
+    try:
+        from flint import fmpq
+    except ImportError:
+        return Fraction, "fractions"
+    return (lambda f: fmpq(f.numerator, f.denominator)), "python-flint"
+
+
+def to_number(value: Fraction | int) -> Number:
+    """A Fraction as the rational type in use."""
+    return rational_type()[0](Fraction(value))
+
+
+def decimal(value: float) -> Fraction:
+    """The decimal that a double prints as, with 15 digits."""
+    return Fraction(f"{value:.{DIGITS}g}")
+
+
+def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
+    """Exactly orthogonal rational matrix that rounds to this one."""
+    near = [
+        [Fraction(float(v)).limit_denominator(LARGEST_DENOMINATOR) for v in row] for row in rotation
+    ]
+    off = max(
+        abs(float(f) - float(v))
+        for r, q in zip(near, rotation, strict=True)
+        for f, v in zip(r, q, strict=True)
+    )
+    products = [[sum(a * b for a, b in zip(r, s, strict=True)) for s in near] for r in near]
+    if off > ROUNDING or products != [[int(i == j) for j in range(3)] for i in range(3)]:
+        raise NotRational(f"{what} is not a rotation matrix of rationals")
+    return near
+
+
+def rational_screw(screw: Array, what: str) -> list[Fraction]:
+    """A rational multiple of a screw: its direction in rationals, its moment in decimals."""
+    turn = screw[:3]
+    size = float(np.abs(turn).max())
+    if size < ROUNDING:
+        size = float(np.abs(screw[3:]).max())
+    near = [Fraction(float(v) / size).limit_denominator(LARGEST_DENOMINATOR) for v in screw[:3]]
+    if any(near):
+        linear = [decimal(float(v) / size) for v in screw[3:]]
+    else:
+        linear = [
+            Fraction(float(v) / size).limit_denominator(LARGEST_DENOMINATOR) for v in screw[3:]
+        ]
+    off = max(abs(float(a) - float(b) / size) for a, b in zip([*near, *linear], screw, strict=True))
+    if off > ROUNDING * max(1.0, float(np.abs(screw).max()) / size):
+        raise NotRational(f"the axis of {what} has no rational direction")
+    pitch = sum((a * b for a, b in zip(near, linear, strict=True)), Fraction(0))
+    if pitch and abs(float(pitch)) < 1e-12 * max(abs(float(v)) for v in linear):
+        raise NotRational(f"the axis of {what} has a rounded position")
+    return near + linear
+
+
+def skew(v: Sequence[Number]) -> Matrix:
+    """Matrix of the cross product."""
+    zero = v[0] - v[0]
+    return [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
+
+
+def product(a: Matrix, b: Matrix) -> Matrix:
+    """Matrix product, skipping zeros."""
+    out = []
+    for row in a:
+        used = [(k, v) for k, v in enumerate(row) if v]
+        out.append(
+            [sum((v * b[k][j] for k, v in used if b[k][j]), row[0] * 0) for j in range(len(b[0]))]
+        )
+    return out
+
+
+def transposed(a: Matrix) -> Matrix:
+    """Rows to columns."""
+    return [list(column) for column in zip(*a, strict=True)]
+
+
+def cross(screw: Vector) -> Matrix:
+    """Motion cross product, 6 x 6."""
+    w, v = skew(screw[:3]), skew(screw[3:])
+    zero = [w[0][0]] * 3
+    return [r + zero for r in w] + [a + b for a, b in zip(v, w, strict=True)]
+
+
+def motion_transform(rotation: Matrix, position: Vector) -> Matrix:
+    """Velocities of the parent seen in the child, 6 x 6."""
+    turned = transposed(rotation)
+    zero = [rotation[0][0] * 0] * 3
+    lower = [[-x for x in row] for row in product(turned, skew(position))]
+    return [r + zero for r in turned] + [a + b for a, b in zip(lower, turned, strict=True)]
+
+
+def inertia(k: int) -> list[tuple[int, int, int]]:
+    """Entries (row, column, sign) of the spatial inertia per unit of parameter k."""
+    if k < 6:
+        r, c = UPPER[k]
+        return [(r, c, 1)] if r == c else [(r, c, 1), (c, r, 1)]
+    if k == 9:
+        return [(3, 3, 1), (4, 4, 1), (5, 5, 1)]
+    a, b = [(1, 2), (2, 0), (0, 1)][k - 6]
+    # of S(e) for axis e: S[b][a] = 1, S[a][b] = -1; upper right S, lower left -S
+    return [(b, 3 + a, 1), (a, 3 + b, -1), (3 + a, b, 1), (3 + b, a, -1)]
+
+
+INERTIAS = [inertia(k) for k in range(len(SYMBOLS))]
+
+
+def bilinear(left: Vector, right: Vector) -> Vector:
+    """The functional left' I(delta) right on the ten parameters."""
+    zero = left[0] * 0
+    return [
+        sum((s * left[r] * right[c] for r, c, s in INERTIAS[k] if left[r] and right[c]), zero)
+        for k in range(10)
+    ]
+
+
+def parameter_map(transform: Matrix) -> Matrix:
+    """B with vee(X' I(delta) X) = B delta, 10 x 10, for the parameters' own entries."""
+    columns = [[row[j] for row in transform] for j in range(6)]
+    picks = [*UPPER, (2, 4), (0, 5), (1, 3), (5, 5)]
+    return [bilinear(columns[r], columns[c]) for r, c in picks]
+
+
+def parameter_rate(screw: Vector) -> Matrix:
+    """A with vee((Phi x)' I + I (Phi x)) = A delta, 10 x 10."""
+    s = cross(screw)
+    one = [[s[0][0] * 0 + int(i == j) for j in range(6)] for i in range(6)]
+    columns = [[row[j] for row in s] for j in range(6)]
+    picks = [*UPPER, (2, 4), (0, 5), (1, 3), (5, 5)]
+    return [
+        [
+            a + b
+            for a, b in zip(bilinear(columns[r], one[c]), bilinear(one[r], columns[c]), strict=True)
+        ]
+        for r, c in picks
+    ]
+
+
+# -- spans ---------------------------------------------------------------------------------------
+
+
+class Span:
+    """A subspace by a reduced basis, grown vector by vector."""
+
+    def __init__(self, vectors: Iterable[Vector] = ()) -> None:
+        self.rows: dict[int, Vector] = {}
+        for vector in vectors:
+            self.add(vector)
+
+    def add(self, vector: Vector) -> bool:
+        """Add a vector; whether it was outside."""
+        rest = list(vector)
+        for known, row in self.rows.items():
+            factor = rest[known]
+            if factor:
+                rest = [a - factor * b if b else a for a, b in zip(rest, row, strict=True)]
+        pivot = next((k for k, v in enumerate(rest) if v), None)
+        if pivot is None:
+            return False
+        lead = rest[pivot]
+        rest = [v / lead if v else v for v in rest]
+        for other, row in self.rows.items():
+            factor = row[pivot]
+            if factor:
+                self.rows[other] = [
+                    a - factor * b if b else a for a, b in zip(row, rest, strict=True)
+                ]
+        self.rows[pivot] = rest
+        return True
+
+    def close(self, generators: Sequence[Matrix]) -> Span:
+        """Grow until every generator maps the subspace into itself."""
+        waiting = list(self.rows.values())
+        while waiting:
+            vector = waiting.pop()
+            for matrix in generators:
+                image = [row[0] for row in product(matrix, [[v] for v in vector])]
+                if self.add(image):
+                    waiting.append(image)
+        return self
+
+    @property
+    def basis(self) -> Matrix:
+        """The reduced basis."""
+        return list(self.rows.values())
+
+
+def apply(matrix: Matrix, vectors: Iterable[Vector]) -> Matrix:
+    """Images of vectors."""
+    columns = list(vectors)
+    if not columns:
+        return []
+    return transposed(product(matrix, transposed(columns)))
+
+
+def beside(a: Matrix, b: Matrix) -> Matrix:
+    """Block diagonal matrix."""
+    zero = a[0][0] * 0
+    return [r + [zero] * len(b) for r in a] + [[zero] * len(a) + r for r in b]
