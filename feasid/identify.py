@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.errors import InputError, NotEnoughDataError, did_you_mean
+from feasid.errors import FeasidError, InputError, NotEnoughDataError, did_you_mean
 from feasid.feasibility.problems import FeasibleFit, feasible_least_squares
 from feasid.feasibility.sets import feasible_set
 from feasid.feasibility.slack import settle
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.fleet import Progress, reduce_all
 from feasid.logs.frame import prepare
-from feasid.logs.motion import Motion
-from feasid.logs.reduction import Reduced, Reducer, fingerprint
+from feasid.logs.reduction import Reduced, fingerprint
+from feasid.logs.sources import reduce_log
 from feasid.result import Fit
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
@@ -135,61 +138,85 @@ def reduce(
     robot: Robot | str | Path | None = None,
     *,
     base: BaseParameters | None = None,
+    workers: int = 1,
+    client: Any = None,
+    on_error: str = "raise",
+    progress: Progress | None = None,
     **options: Any,
 ) -> Reduced:
-    """Reduce a log, or several, to one small triangle per joint; see `Reduced`.
+    """Reduce a log, or many, to one small triangle per joint; see `Reduced`.
 
     Parameters
     ----------
-    data, robot
-        As for `fit`; the robot's joint terms are taken as they are.
+    data : DataFrame, path, Reduced, Dask DataFrame, or a sequence of these
+        Parquet files are streamed and may be larger than memory. Every partition of a Dask
+        DataFrame is prepared by itself, so it should hold whole runs.
+    robot : Robot or path, optional
+        Its joint terms are taken as they are.
     base : BaseParameters, optional
         Default ``base_parameters(robot)``.
+    workers : int
+        Processes on this machine among which several logs are shared.
+    client : dask.distributed.Client, optional
+        Share the logs on this cluster instead.
+    on_error : {"raise", "skip"}
+        Whether a log that fails is an error (with the sum of the others in ``error.partial``) or
+        a note.
+    progress : callable, optional
+        Called with (done, all) after each log.
     **options
-        Those of `feasid.logs.frame.prepare`.
+        Those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first log.
     """
+    if on_error not in ("raise", "skip"):
+        raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     model = find_robot(data, robot)
     base = base_parameters(model) if base is None else base
     columns = [int(c) for c in base.independent]
-    parts: list[Any] = list(data) if isinstance(data, list | tuple) else [data]
-    total: Reduced | None = None
-    for part in parts:
-        if isinstance(part, Reduced):
-            one = part
-        else:
-            if total is not None and total.cutoff is not None and options.get("cutoff") is None:
-                options["cutoff"] = total.cutoff  # one cut-off for all that is fitted together
-            motion = prepare(open_log(part), model, **options)
-            one = reduce_motion(motion, model, columns)
-        if one.fingerprint != fingerprint(model, columns):
-            raise InputError(
-                "the reduced data belong to another robot, other joint terms or another gravity; "
-                f"they hold {len(one.columns)} base parameters, robot {model.name!r} has "
-                f"{len(columns)}"
-            )
-        total = one if total is None else total + one
-    if total is None:
+    parts = _parts(data)
+    if not parts:
         raise NotEnoughDataError("there is no log: the sequence is empty")
-    return total
+    if len(parts) == 1 and client is None:
+        total = reduce_log(parts[0], model, columns, options)
+    else:
+        options = _common_cutoff(parts, model, columns, options)
+        job = partial(reduce_log, robot=model, columns=columns, options=options)
+        outcome = reduce_all(job, parts, workers=workers, client=client, progress=progress)
+        total = outcome.checked(on_error)
+    if total.fingerprint != fingerprint(model, columns):
+        raise InputError(
+            "the reduced data belong to another robot, other joint terms or another gravity; "
+            f"they hold {len(total.columns)} base parameters, robot {model.name!r} has "
+            f"{len(columns)}"
+        )
+    return total if total.robot is not None else replace(total, robot=model)
 
 
-def reduce_motion(motion: Motion, robot: Robot, columns: Sequence[int]) -> Reduced:
-    """Reduce prepared runs."""
-    reducer = Reducer(robot, columns)
-    for run in motion.runs:
-        reducer.add(run.q, run.dq, run.ddq, run.tau)
-    return reducer.result(motion.notes, motion.cutoff)
+def _parts(data: Any) -> list[Any]:
+    """The single logs: members of a sequence, partitions of a Dask DataFrame."""
+    if isinstance(data, list | tuple):
+        return [part for item in data for part in _parts(item)]
+    if hasattr(data, "to_delayed"):
+        return list(data.to_delayed())
+    return [data]
 
 
-def open_log(log: Log) -> pd.DataFrame:
-    """A DataFrame as it is, a path through `read_log`."""
-    if isinstance(log, str | Path):
-        from feasid.logs.readers import read_log
-
-        return read_log(log)
-    if not hasattr(log, "columns"):
-        raise InputError(f"a log is a DataFrame, a path or reduced data, not {type(log).__name__}")
-    return log
+def _common_cutoff(
+    parts: Sequence[Any], robot: Robot, columns: Sequence[int], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Options with one cut-off for all logs: the caller's, or what the first log asks for."""
+    fresh = [p for p in parts if not isinstance(p, Reduced) and not str(p).endswith(".reduced")]
+    known = [p.cutoff for p in parts if isinstance(p, Reduced)]
+    if options.get("cutoff") is not None or len(fresh) == 0:
+        return options
+    if known:
+        return {**options, "cutoff": known[0]}
+    for log in fresh:
+        try:
+            cutoff = reduce_log(log, robot, columns, options).cutoff
+        except FeasidError:
+            continue  # reported with its name when its turn comes
+        return {**options, "cutoff": False if cutoff is None else cutoff}
+    return options
 
 
 def find_robot(data: Any, robot: Robot | str | Path | None) -> Robot:

@@ -81,7 +81,7 @@ def torques(fit: Fit, log: Any = None, title: str = "") -> Figure:
 
 
 def _motion(fit: Fit, log: Any) -> Motion:
-    from feasid.identify import open_log
+    from feasid.logs.sources import open_log
 
     chosen = fit.data if log is None else log
     if isinstance(chosen, list | tuple) and len(chosen) == 1:

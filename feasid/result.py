@@ -186,7 +186,7 @@ class Fit:
         import pandas as pd
 
         from feasid.dynamics.regressor import inverse_dynamics
-        from feasid.identify import open_log
+        from feasid.logs.sources import open_log
         from feasid.logs.frame import prepare
 
         frame = open_log(log)

@@ -17,7 +17,9 @@ from feasid.errors import FeasidError, did_you_mean
 
 COMMANDS = {
     "fit": "identify a robot from its log, feasibly, and write it back as URDF",
+    "reduce": "shrink logs to a small file that adds and is fitted later",
     "demo": "do that on a real log inside the package",
+    "doctor": "say what is wrong with a log and what mends it",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "correct": "the closest model that can exist, with a minimal change of the file",
     "base": "which parameter combinations of a robot can be identified",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -20,3 +20,21 @@ def step(text: str) -> Iterator[None]:
     finally:
         if watched:
             print(f"\r{text}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def bar(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function of (done, all) that draws progress and the time left; only on a terminal."""
+    watched = sys.stderr.isatty()
+    start = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if watched:
+            left = (time.monotonic() - start) / done * (total - done)
+            print(f"\r{text}: {done} of {total}, {left:.0f} s left  ", end="", file=sys.stderr)
+
+    try:
+        yield show
+    finally:
+        if watched:
+            print(file=sys.stderr)

@@ -18,7 +18,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,8 @@ class Reduced:
         Cut-off of the low-pass [Hz], when all of the log was filtered alike.
     robot : Robot or None
         The robot it belongs to; not kept in files.
+    sources : tuple of str
+        Names of the files that went in.
     """
 
     fingerprint: str
@@ -78,6 +80,7 @@ class Reduced:
     notes: tuple[str, ...] = ()
     cutoff: float | None = None
     robot: Robot | None = field(default=None, repr=False)
+    sources: tuple[str, ...] = ()
 
     @classmethod
     def from_samples(
@@ -120,13 +123,18 @@ class Reduced:
         cutoff = self.cutoff if self.cutoff == other.cutoff else None
         robot = self.robot or other.robot
         head = self.fingerprint, self.columns, self.supports
-        return Reduced(*head, tuple(triangles), samples, notes, cutoff, robot)
+        sources = (*self.sources, *other.sources)
+        return Reduced(*head, tuple(triangles), samples, notes, cutoff, robot, sources)
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
         if other == 0:
             return self
         return NotImplemented
+
+    def with_notes(self, *notes: str) -> Reduced:
+        """The same data with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     def triangle(self, weights: npt.ArrayLike | None = None) -> tuple[Array, Array, float]:
         """One triangle for all rows: ``|W beta - tau|^2 = |R beta - rho|^2 + residual^2``.
@@ -180,6 +188,7 @@ class Reduced:
             "columns": np.array(self.columns),
             "samples": np.array(self.samples),
             "notes": np.array(self.notes, dtype=np.str_),
+            "sources": np.array(self.sources, dtype=np.str_),
             "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
         }
         for r, (support, triangle) in enumerate(zip(self.supports, self.triangles, strict=True)):
@@ -228,7 +237,9 @@ class Reduced:
         name, samples = str(archive["fingerprint"]), int(archive["samples"])
         cutoff = float(archive["cutoff"])
         said = None if np.isnan(cutoff) else cutoff
-        return cls(name, columns, tuple(supports), tuple(triangles), samples, notes, said)
+        sources = tuple(str(x) for x in archive["sources"])
+        head = name, columns, tuple(supports), tuple(triangles), samples, notes, said
+        return cls(*head, None, sources)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,71 @@
+"""Reduce logs to one small file that adds, saves and is fitted later.
+
+Every log is reduced by itself; one that fails is reported and left out (exit status 4). With
+--resume, logs that are in the output already are skipped, and the output is written
+again with what was added.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from feasid.cli.fit import locks, vector
+from feasid.cli.progress import bar
+from feasid.errors import LogError
+from feasid.files import check_writable
+
+EXIT_PARTIAL = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid reduce``."""
+    parser.add_argument("logs", nargs="+", metavar="LOG")
+    parser.add_argument("--robot", required=True, metavar="URDF")
+    parser.add_argument("--out", required=True, metavar="FILE.reduced")
+    parser.add_argument("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
+    parser.add_argument("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
+    parser.add_argument("--friction", metavar="LIST", help="of viscous,coulomb,offset, or none")
+    parser.add_argument("--drive-inertia", action="store_true")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument("--resume", action="store_true", help="add to an output that exists")
+    parser.add_argument("--overwrite", action="store_true")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Reduce, save; returns 0, or 4 when some logs failed."""
+    from feasid.identify import reduce, with_terms
+    from feasid.logs.reduction import Reduced
+    from feasid.robot.load import load_robot
+
+    check_writable(arguments.out, overwrite=arguments.overwrite or arguments.resume)
+    robot = load_robot(
+        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
+    )
+    notes: list[str] = []
+    words = arguments.friction and [w for w in arguments.friction.split(",") if w != "none"]
+    model = with_terms(robot, words, True if arguments.drive_inertia else None, notes)
+    parts: list[Any] = list(arguments.logs)
+    if arguments.resume and Path(arguments.out).exists():
+        so_far = Reduced.load(arguments.out)
+        parts = [so_far, *(p for p in parts if Path(p).name not in so_far.sources)]
+    options = {} if arguments.cutoff is None else {"cutoff": arguments.cutoff}
+    failed: tuple[Any, ...] = ()
+    with bar("reducing") as progress:
+        try:
+            total = reduce(parts, model, workers=arguments.workers, progress=progress, **options)
+        except LogError as error:
+            failed = getattr(error, "failed", ())
+            if getattr(error, "partial", None) is None:
+                raise
+            total = error.data["partial"]
+    total.save(arguments.out, overwrite=arguments.overwrite or arguments.resume)
+    for note in (*notes, *total.notes):
+        print(f"  - {note}")
+    print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
+    for failure in failed:
+        print(f"feasid: left out {failure.log}: {failure.message}", file=sys.stderr)
+    return EXIT_PARTIAL if failed else 0
