@@ -422,3 +422,68 @@ def test_mujoco_refuses_what_is_called_infeasible(path):
         assert named <= {"infeasible", "singular"}
     else:
         assert not says_inertia or named == {"singular"}
+
+
+# -- what control sees ----------------------------------------------------------------------------
+
+
+def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
+    """The first link of an arm on a vertical axis shows only its moment about that axis."""
+    one = """<robot name="r"><link name="base"/><link name="a"><inertial><mass value="1"/>
+      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="{izz}"/></inertial></link>
+      <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+      <limit lower="-1" upper="2" velocity="1" effort="1"/></joint></robot>"""
+    path = tmp_path / "one.urdf"
+    path.write_text(one.format(izz=5))
+    assert main(["check", "--control", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "mass matrix: positive definite" in out
+    assert "base parameters of the whole robot: feasible" in out
+    assert "simulators still refuse" in out
+    path.write_text(one.format(izz=-5))
+    assert main(["check", "--control", "--json", str(path)]) == 1
+    found = json.loads(capsys.readouterr().out)["files"][0]["control"]
+    assert found["mass_matrix"]["status"] == "indefinite"
+    assert found["mass_matrix"]["smallest"] == pytest.approx(-1)
+    assert -1 <= found["mass_matrix"]["configuration"]["j"][0] <= 2
+    assert found["base_parameters"] == {
+        "status": "infeasible",
+        "margin": pytest.approx(found["base_parameters"]["margin"]),
+        "bodies": ["a"],
+    }
+
+
+def test_the_mass_matrix_equals_pinocchios(tmp_path):
+    pinocchio = pytest.importorskip("pinocchio")
+    from feasid import load_robot
+    from feasid.inspection.control import mass_matrix
+
+    wheel = f'<link name="wheel"><inertial><mass value="1"/>{moments(1, 0, 0, 1, 0, 1)}</inertial>'
+    path = write(tmp_path, "arm.urdf", ('<link name="wheel"/>', f"{wheel}</link>"))
+    robot = load_robot(path)
+    found = mass_matrix(robot, robot.values)
+    shoulder, slide, wheel = (found.configuration[j][0] for j in robot.joints)
+    model = pinocchio.buildModelFromUrdf(path)
+    q = np.array([shoulder, slide, np.cos(wheel), np.sin(wheel)])
+    matrix = pinocchio.crba(model, model.createData(), q)
+    matrix = np.triu(matrix) + np.triu(matrix, 1).T
+    values = np.linalg.eigvalsh(matrix)
+    assert found.smallest == pytest.approx(values[0] / values[-1], rel=1e-9)
+    assert found.status == "positive definite"
+
+
+def test_joints_that_mimic_are_held(tmp_path, capsys):
+    text = ('<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide"/>')
+    assert main(["check", "--control", write(tmp_path, "m.urdf", text)]) == 0
+    out = capsys.readouterr().out
+    assert "held at zero: wheel_joint" in out
+    assert "mass matrix: positive definite" in out
+
+
+def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
+    path = tmp_path / "still.urdf"
+    path.write_text('<robot name="x"><link name="a"/></robot>')
+    assert main(["check", "--control", str(path)]) == 0
+    assert "control: not judged" in capsys.readouterr().out
+    assert main(["check", "--control", "--json", str(path)]) == 0
+    assert "no moving joint" in capsys.readouterr().out

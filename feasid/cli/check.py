@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import show
@@ -32,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="as JSON")
     parser.add_argument("--verbose", "-v", action="store_true", help="one line per warning")
     parser.add_argument("--quiet", "-q", action="store_true", help="only what is infeasible")
+    parser.add_argument(
+        "--control",
+        action="store_true",
+        help="also what control sees: mass matrix and base parameters (slower, uses a solver)",
+    )
     parser.add_argument("--strict", action="store_true", help="count bodies without mass or volume")
 
 
@@ -86,22 +92,42 @@ def _text(results: Results, arguments: argparse.Namespace) -> None:
             print(f"{start}{result}", file=sys.stderr)
         elif not (arguments.quiet and status == FEASIBLE):
             print("\n".join(show.lines(result, arguments.verbose)))
+            if arguments.control:
+                print("\n".join(f"  {line}" for line in _control_lines(path, result)))
     if len(results) > 1:
         parts = [f"{n} {'in error' if s == 'error' else s}" for s, n in sorted(counts.items())]
         print(f"{len(results)} files: {', '.join(parts)}")
 
 
 def _json(results: Results, arguments: argparse.Namespace) -> None:
-    files = []
+    files: list[dict[str, Any]] = []
     for path, result in results:
         if isinstance(result, FeasidError):
-            place: dict[str, object] = {
-                k: result.data[k] for k in ("line", "column") if k in result.data
-            }
+            place = {k: result.data[k] for k in ("line", "column") if k in result.data}
             files.append({"path": path, "status": "error", "error": str(result), **place})
         else:
             files.append(result.to_dict())
+            if arguments.control:
+                files[-1]["control"] = _control_dict(path)
     print(json.dumps({"version": _version(), "consistency": "full", "files": files}, indent=2))
+
+
+def _control_lines(path: str, report: Report) -> Iterable[str]:
+    from feasid.inspection.control import control_of_file
+
+    try:
+        return control_of_file(path).lines(len(report.infeasible), len(report.weightless))
+    except FeasidError as error:
+        return [f"control: not judged: {error}"]
+
+
+def _control_dict(path: str) -> dict[str, object]:
+    from feasid.inspection.control import control_of_file
+
+    try:
+        return control_of_file(path).to_dict()
+    except FeasidError as error:
+        return {"error": str(error)}
 
 
 def _findings(results: Results) -> Iterable[show.Finding]:

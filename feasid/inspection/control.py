@@ -1,0 +1,169 @@
+"""What a controller notices: the mass matrix, and whether base parameters are feasible.
+
+Single links decide whether a simulator accepts a model. Inverse dynamics sees less: only the base
+parameters ``beta = K delta`` of the whole robot, to which each link adds its share. So links that
+cannot exist alone may still add up to base parameters that a possible robot has, too; then some
+other, possible set of links moves in exactly the same way. When even the base parameters are
+infeasible, no possible robot moves like this model, and its mass matrix may fail to be positive
+definite somewhere, which makes controllers unstable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.robot.description import Robot
+from feasid.robot.load import load_robot
+from feasid.robot.parts import Array
+from feasid.robot.urdf import urdf_of
+from feasid.robot.xmltext import parse_xml, read_bytes
+
+if TYPE_CHECKING:
+    from feasid.feasibility.verdict import Verdict
+
+SAMPLES = 64
+"""Configurations at which the mass matrix is looked at."""
+
+ROUNDING = 1e-12
+"""Relative to its largest eigenvalue, below which one of the mass matrix counts as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class MassMatrix:
+    """Smallest eigenvalue of M(q) over sampled configurations.
+
+    Attributes
+    ----------
+    status : {"positive definite", "singular", "indefinite"}
+        "positive definite" means at every sampled configuration.
+    smallest : float
+        Smallest eigenvalue found, over the largest at the same configuration.
+    configuration : dict of str to list of float
+        Where it was found, by joint.
+    """
+
+    status: str
+    smallest: float
+    configuration: dict[str, list[float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """What matters to control, for one robot."""
+
+    mass_matrix: MassMatrix
+    base: Verdict
+    """Base parameter feasibility test, eq. (51) of Sousa and Cortesao (2014)."""
+    held: tuple[str, ...] = ()
+    """Joints that mimic others and were held at zero."""
+
+    def lines(self, impossible: int, weightless: int) -> Iterator[str]:
+        """In words, given how many links cannot exist alone and how many bodies are limits."""
+        mass = self.mass_matrix
+        if self.held:
+            yield f"joints that mimic others are held at zero: {', '.join(self.held)}"
+        yield (
+            f"mass matrix: {mass.status} (smallest eigenvalue {mass.smallest:.2g} of the largest, "
+            f"over {SAMPLES} configurations)"
+        )
+        yield f"base parameters of the whole robot: {self.base.status}"
+        if self.base.feasible and impossible:
+            yield (
+                "  links that cannot exist add up to base parameters that a possible robot has, "
+                "too: inverse dynamics is that of a possible robot, simulators still refuse the "
+                "links"
+            )
+        elif self.base.feasible is False:
+            clash = f" ({', '.join(self.base.bodies[:4])})" if self.base.bodies else ""
+            yield f"  no possible robot moves like this model{clash}: proved in exact arithmetic"
+        elif self.base.feasible is None and weightless:
+            yield "  moving bodies without mass or volume put it on the boundary: nothing is proved"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        mass = self.mass_matrix
+        return {
+            "mass_matrix": {
+                "status": mass.status,
+                "smallest": mass.smallest,
+                "configuration": mass.configuration,
+            },
+            "base_parameters": {
+                "status": self.base.status,
+                "margin": self.base.margin,
+                "bodies": list(self.base.bodies),
+            },
+            "held": list(self.held),
+        }
+
+
+def control_of_file(path: str | os.PathLike[str]) -> Control:
+    """Judge the robot in a file; joints that mimic others are held at zero.
+
+    Raises
+    ------
+    FeasidError
+        The file cannot be read, has no moving joint, or needs MuJoCo's compiler.
+    """
+    text = parse_xml(read_bytes(path), os.fspath(path))
+    if text.root.tag != "robot":
+        return control(load_robot(path))
+    mimics = [j.name for j in urdf_of(text).joints.values() if j.mimic is not None]
+    robot = load_robot(path, lock=dict.fromkeys(mimics, 0.0))
+    return control(robot, tuple(mimics))
+
+
+def control(robot: Robot, held: tuple[str, ...] = ()) -> Control:
+    """Judge a robot's own parameters as a controller sees them; those not given count as zero."""
+    from feasid.feasibility.verdict import check
+    from feasid.identifiability.base import base_parameters
+
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    base = base_parameters(robot)
+    return Control(mass_matrix(robot, values), check(base.values(values), base), held)
+
+
+def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatrix:
+    """Look at M(q), the inertial part of the joint torques, at random configurations.
+
+    Column j of M(q) is inverse dynamics at rest without gravity for a unit acceleration of j.
+    """
+    rng = np.random.default_rng(0)
+    configurations = _configurations(robot, rng, samples)
+    dof = robot.dof
+    q = np.repeat(configurations, dof, axis=0)
+    ddq = np.tile(np.eye(dof), (samples, 1))
+    still = robot.with_gravity(np.zeros(3))
+    torques = inverse_dynamics(still, q, np.zeros_like(q), ddq, parameters=values)
+    matrices = torques.reshape(samples, dof, dof)
+    eigenvalues = np.linalg.eigvalsh((matrices + np.swapaxes(matrices, 1, 2)) / 2)
+    relative = eigenvalues[:, 0] / np.abs(eigenvalues).max(axis=1).clip(min=np.finfo(float).tiny)
+    worst = int(np.argmin(relative))
+    smallest = float(relative[worst])
+    status = "positive definite" if smallest > ROUNDING else "singular"
+    status = "indefinite" if smallest < -ROUNDING else status
+    where = {
+        name: [float(x) for x in configurations[worst, rows]]
+        for name, rows in zip(robot.joints, robot.rows, strict=True)
+    }
+    return MassMatrix(status, smallest, where)
+
+
+def _configurations(robot: Robot, rng: np.random.Generator, samples: int) -> Array:
+    """Uniform within the limits, the first at zero; a turn or a metre where there are none."""
+    low, high = np.full(robot.dof, -1.0), np.full(robot.dof, 1.0)
+    for body, rows in zip(robot.bodies, robot.rows, strict=True):
+        reach = np.where(body.motion[:3].any(axis=0), np.pi, 1.0)
+        low[rows], high[rows] = -reach, reach
+        limits = body.limits
+        if body.dof == 1 and limits.lower is not None and limits.upper is not None:
+            low[rows], high[rows] = sorted((limits.lower, limits.upper))
+    out = rng.uniform(low, high, (samples, robot.dof))
+    out[0] = np.clip(0.0, low, high)
+    return out
