@@ -180,7 +180,9 @@ class Echelon:
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)
-            rest = np.setdiff1d(np.arange(d), dependent[j])
+            free = np.ones(d, dtype=bool)
+            free[dependent[j]] = False
+            rest = np.flatnonzero(free)
             out.append(Block(columns, units, vectors[j], dependent[j], rest, inertial))
         return out
 

@@ -101,16 +101,15 @@ class Frames:
             origins[i] = _nearest_on_axis(body, start)
             arms[i] = rotations[i] @ (origins[i] - start)
         length = _length_scale(robot, origins, arms)
-        screws, speeds = [], []
-        for i, body in enumerate(bodies):
-            moved = body.motion.T.copy()
-            moved[:, 3:] = (moved[:, 3:] + np.cross(moved[:, :3], origins[i])) / length
-            turn = np.linalg.norm(moved[:, :3], axis=1)
-            speed = np.where(turn > TOLERANCE, turn, np.linalg.norm(moved[:, 3:], axis=1))
-            moved /= speed[:, None]
-            moved[:, :3][turn <= TOLERANCE] = 0.0
-            screws.append(moved)
-            speeds.append(speed)
+        moved = np.vstack([b.motion.T for b in bodies])
+        owner = np.repeat(np.arange(len(bodies)), [b.dof for b in bodies])
+        moved[:, 3:] = (moved[:, 3:] + np.cross(moved[:, :3], origins[owner])) / length
+        turn = np.linalg.norm(moved[:, :3], axis=1)
+        speed = np.where(turn > TOLERANCE, turn, np.linalg.norm(moved[:, 3:], axis=1))
+        moved /= speed[:, None]
+        moved[turn <= TOLERANCE, :3] = 0.0
+        screws = [moved[rows] for rows in robot.rows]
+        speeds = [speed[rows] for rows in robot.rows]
         pull = float(np.linalg.norm(robot.gravity))
         gravity = robot.gravity / pull if pull > 0 else np.zeros(3)
         return cls(

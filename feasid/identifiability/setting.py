@@ -23,6 +23,9 @@ from feasid.identifiability.spectral import (
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array, Rotor
 
+Key = tuple[bytes, bool, bool]
+"""An axis through the origin, whether a screw turns about it and whether it shifts along it."""
+
 GRAVITY_SEED = -1
 """Key of gravity among the seeds; other keys are the joints that share a drive."""
 
@@ -80,7 +83,8 @@ class Setting:
     measured: frozenset[int] | None = None
     static: bool = False
     near_notes: list[Near] = field(default_factory=list)
-    _spectra: dict[bytes, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
+    _spectra: dict[Key, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
+    _orbits: dict[Key, tuple[list[Action], list[Action]]] = field(default_factory=dict)
 
     @cached_property
     def frames(self) -> Frames:
@@ -201,10 +205,12 @@ class Setting:
     # -- the recursion -----------------------------------------------------------------------
 
     def _spectrum(self, screw: Array) -> tuple[Spectrum, Spectrum]:
-        key = screw.tobytes()
+        axis, turns, shifts = axis_of(screw)
+        key = (axis.tobytes(), turns, shifts)
         if key not in self._spectra:
-            axis = axis_of(screw)
-            self._spectra[key] = velocity_spectrum(*axis), parameter_spectrum(*axis)
+            pair = velocity_spectrum(axis, turns, shifts), parameter_spectrum(axis, turns, shifts)
+            self._spectra[key] = pair
+            self._orbits[key] = [pair[0].action()], [pair[1].action()]
         return self._spectra[key]
 
     def actions(self, i: int) -> tuple[list[Action], list[Action]]:
@@ -217,8 +223,9 @@ class Setting:
                 [joined(k, rotor.parameter, rotor.speed)],
             )
         if self.robot.bodies[i].dof == 1:
-            v, k = self._spectrum(self.frames.screws[i][0])
-            return [v.action()], [k.action()]
+            self._spectrum(self.frames.screws[i][0])
+            axis, turns, shifts = axis_of(self.frames.screws[i][0])
+            return self._orbits[axis.tobytes(), turns, shifts]
         return _screw_actions(self, self.frames.screws[i])
 
     def basis(self, columns: Array, body: int, what: str) -> Array:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array
+from feasid.robot.parts import Array, Body
 
 ANGLE_ATTRIBUTES = re.compile(rb"""\b(?:rpy|euler)\s*=\s*["']([^"'<]{1,200})["']""")
 OFFSET_ATTRIBUTES = re.compile(rb"""<origin\b[^>]{0,400}?\bxyz\s*=\s*["']([^"'<]{1,200})["']""")
@@ -92,7 +92,9 @@ def file_rounding(robot: Robot) -> Rounding:
 def snapped(robot: Robot, rounding: Rounding) -> tuple[Robot, tuple[Snapped, ...]]:
     """The robot with exact geometry, and what was changed for it."""
     notes: list[Snapped] = []
-    bodies = []
+    bodies: list[Body] = []
+    if rounding.angle == 0.0 and rounding.length == 0.0:
+        return robot, ()
     for body in robot.bodies:
         changes: dict[str, Any] = {}
         rotation, off = _exact_rotation(body.rotation, rounding.angle)
