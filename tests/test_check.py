@@ -273,7 +273,7 @@ def test_an_impossible_link_is_compared_with_its_twin(check):
         '0.01"/></i', '0.9"/></i'
     )
     (cause,) = [c for c in link(check(extra=legs), "right_leg").causes if c.code == "twin"]
-    assert "izz (0.9 here, 0.01 there)" in cause.message
+    assert "izz (0.1 here, 0.01 there: a factor 10)" in cause.message
 
 
 def test_copies_on_different_shapes_are_reported(check):

@@ -103,8 +103,9 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
     files: list[dict[str, Any]] = []
     for path, result in results:
         if isinstance(result, FeasidError):
-            place = {k: result.data[k] for k in ("line", "column") if k in result.data}
-            files.append({"path": path, "status": "error", "error": str(result), **place})
+            failed: dict[str, Any] = {"path": path, "status": "error", "error": str(result)}
+            failed |= {k: v for k, v in result.data.items() if k in ("line", "column")}
+            files.append(failed)
         else:
             files.append(result.to_dict())
             if arguments.control:

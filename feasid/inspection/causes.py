@@ -299,10 +299,19 @@ def _differences(link: Link, twin: Link) -> str:
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     pairs = zip(names, link.moments or (), twin.moments or (), strict=False)
     return ", ".join(
-        f"{n} ({float(a):g} here, {float(b):g} there)"
+        f"{n} ({float(a):g} here, {float(b):g} there{_decades(a, b)})"
         for n, a, b in pairs
         if abs(abs(a) - abs(b)) * 100 > max(abs(a), abs(b))
     )
+
+
+def _decades(a: Fraction, b: Fraction) -> str:
+    """Say so when two numbers differ by a power of ten: a slip of the decimal point."""
+    if not a or not b:
+        return ""
+    decades = float(np.log10(abs(float(a / b))))
+    near = round(decades)
+    return f": a factor {10.0**near:g}" if near and abs(decades - near) < 0.01 else ""
 
 
 _MIRROR_RTOL = 1e-3
