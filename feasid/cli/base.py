@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--drive-inertia", action="store_true", help="the drives' inertias count too")
     add("--no-gravity", action="store_true", help="as if there were no gravity")
     add("--static", action="store_true", help="postures at rest only")
+    add("--literal", action="store_true", help="take rounded angles like 1.5708 as they stand")
     add("--table", action="store_true", help="also what can be known of each parameter")
     add("--explain", nargs="+", metavar="PARAMETER", help="say why: forearm.m")
     add("--measured", nargs="+", metavar="JOINT", help="joints with measured torque (default all)")
@@ -36,9 +37,16 @@ def run(arguments: argparse.Namespace) -> int:
         robot = robot.with_joint_terms(arguments.friction, arguments.drive_inertia)
     if arguments.no_gravity:
         robot = robot.with_gravity((0.0, 0.0, 0.0))
-    base = base_parameters(robot, measured=arguments.measured, static=arguments.static)
+    base = base_parameters(
+        robot,
+        measured=arguments.measured,
+        static=arguments.static,
+        snap=None if arguments.literal else "file",
+    )
     print(f"{robot.name}: {base.size} base parameters of {robot.size} standard parameters\n")
     print(base.listing())
+    if base.snapped:
+        print(f"\nexact geometry assumed within the file's rounding: {base.rounding_note()}")
     if arguments.table:
         print(f"\n{base.table()}")
     for name in arguments.explain or ():

@@ -25,6 +25,9 @@ from feasid.robot.parts import Array
 if TYPE_CHECKING:
     from scipy import sparse
 
+NOTES = 4
+"""Roundings that are spelled out in a sentence."""
+
 Index = npt.NDArray[np.intp]
 
 
@@ -130,6 +133,14 @@ class BaseParameters:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
         return near_degeneracies(self.coefficients.echelon)
 
+    def rounding_note(self) -> str:
+        """What was taken for exact, and what the numbers give when taken literally."""
+        shown = [str(s) for s in self.snapped[:NOTES]]
+        more = len(self.snapped) - len(shown)
+        if more > 0:
+            shown.append(f"and {more} more")
+        return f"{'; '.join(shown)} ({self.literal.size} base parameters taken literally)"
+
     @cached_property
     def certified(self) -> Certificate:
         """Whether exact arithmetic confirms every rank and every leading parameter.
@@ -187,7 +198,8 @@ class BaseParameters:
     def __repr__(self) -> str:
         return (
             f"<BaseParameters of {self.robot.name!r}: {self.size} of {self.robot.size} "
-            f"parameters{', nearly degenerate' if self.warnings else ''}>"
+            f"parameters{', snapped' if self.snapped else ''}"
+            f"{', nearly degenerate' if self.warnings else ''}>"
         )
 
 

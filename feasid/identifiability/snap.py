@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from feasid.robot.description import Robot
+from feasid.robot.inertia import skew
 from feasid.robot.parts import Array, Body
 
 ANGLE_ATTRIBUTES = re.compile(rb"""\b(?:rpy|euler)\s*=\s*["']([^"'<]{1,200})["']""")
@@ -96,22 +96,15 @@ def snapped(robot: Robot, rounding: Rounding) -> tuple[Robot, tuple[Snapped, ...
     if rounding.angle == 0.0 and rounding.length == 0.0:
         return robot, ()
     for body in robot.bodies:
-        changes: dict[str, Any] = {}
         rotation, off = _exact_rotation(body.rotation, rounding.angle)
-        if off > 0:
-            if off > NEGLIGIBLE:
-                notes.append(Snapped(body.joint, "angle", off))
-            changes["rotation"] = rotation
+        motion, off_axis = _exact_axes(body.motion, rotation.T @ body.rotation, rounding.angle)
         small = (body.position != 0) & (np.abs(body.position) <= rounding.length)
+        if max(off, off_axis) > NEGLIGIBLE:
+            notes.append(Snapped(body.joint, "angle", max(off, off_axis)))
         if small.any():
             notes.append(Snapped(body.joint, "offset", float(np.abs(body.position[small]).max())))
-            changes["position"] = np.where(small, 0.0, body.position)
-        motion, off = _exact_axes(body.motion, rounding.angle)
-        if off > 0:
-            if off > NEGLIGIBLE:
-                notes.append(Snapped(body.joint, "angle", off))
-            changes["motion"] = motion
-        bodies.append(replace(body, **changes) if changes else body)
+        position = np.where(small, 0.0, body.position)
+        bodies.append(replace(body, rotation=rotation, position=position, motion=motion))
     if not notes:
         return robot, ()
     return replace(robot, bodies=tuple(bodies)), tuple(notes)
@@ -137,20 +130,35 @@ def _exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:
     return out + 0.0, off
 
 
-def _exact_axes(motion: Array, tolerance: float) -> tuple[Array, float]:
-    """Screws whose directions are along coordinate axes or planes when they nearly are."""
+def _exact_axes(motion: Array, turned: Array, tolerance: float) -> tuple[Array, float]:
+    """Screws along coordinate axes or planes of the body when they nearly are.
+
+    The whole screw is turned, so that its pitch stays: with the body (by `turned`) if that is what
+    makes its direction exact, as for an axis that is meant in the parent; else by the smallest
+    rotation.
+    """
     out, off = motion.copy(), 0.0
     for k in range(motion.shape[1]):
-        for part in (slice(0, 3), slice(3, 6)):
-            size = float(np.linalg.norm(motion[part, k]))
-            if part.start == 3 and motion[:3, k].any():
-                continue  # the moment of a rotation is a length, not a direction
-            small = (motion[part, k] != 0) & (np.abs(motion[part, k]) <= tolerance * size)
-            if small.any():
-                off = max(off, float(np.abs(motion[part, k][small]).max()) / size)
-                exact = np.where(small, 0.0, motion[part, k])
-                out[part, k] = exact * (size / np.linalg.norm(exact))
+        part = slice(0, 3) if motion[:3, k].any() else slice(3, 6)
+        size = float(np.linalg.norm(motion[part, k]))
+        small = (motion[part, k] != 0) & (np.abs(motion[part, k]) <= tolerance * size)
+        if not small.any():
+            continue
+        off = max(off, float(np.abs(motion[part, k][small]).max()) / size)
+        exact = np.where(small, 0.0, motion[part, k])
+        exact *= size / np.linalg.norm(exact)
+        turn = turned
+        if np.abs(turned @ motion[part, k] - exact).max() > NEGLIGIBLE * size:
+            turn = _smallest_rotation(motion[part, k] / size, exact / size)
+        out[:3, k], out[3:, k] = turn @ motion[:3, k], turn @ motion[3:, k]
+        out[part, k] = exact
     return out, off
+
+
+def _smallest_rotation(start: Array, end: Array) -> Array:
+    """Rotation of one unit vector to another close by."""
+    axis = skew(np.cross(start, end))
+    return np.asarray(np.eye(3) + axis + axis @ axis / (1 + start @ end), dtype=np.float64)
 
 
 def _float(token: bytes) -> float | None:
