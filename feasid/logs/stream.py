@@ -23,8 +23,8 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS = 200_000
-"""Rows of a piece: 50 MB for a robot of seven joints with all its signals."""
+ROWS = 50_000
+"""Rows of a piece: some ten MB per signal of a robot of seven joints, copies included."""
 
 MEMORY_PERIODS = 10
 """Periods of the cut-off after which the filter has forgotten its start: exp(-10 pi) = 2e-14."""
@@ -172,7 +172,8 @@ def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
     except ImportError as error:
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from error
     try:
-        with pq.ParquetFile(path) as file:
+        # With pre_buffer, what was read already stays in memory until the file is closed.
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=rows, use_threads=False):
                 yield batch.to_pandas()
     except (pa.ArrowException, OSError) as error:
