@@ -24,6 +24,9 @@ GAP = 1.5
 JITTER = 0.2
 """Steps that differ by more than this share from the median are reported."""
 
+RESTART = 10
+"""A clock that goes back to its start after this many rows has restarted."""
+
 SLOWEST_STEP = 0.5
 """A median step beyond this cannot be seconds of a robot's log [s]."""
 
@@ -139,7 +142,8 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
             row=row,
             time=after,
         )
-    restart = after <= float(t[0]) + 2 * float(np.median(np.abs(np.diff(t))))
+    early = float(t[0]) + 2 * float(np.median(np.abs(np.diff(t))))
+    restart = k >= RESTART and after <= early
     advice = (
         "the clock restarts there: separate the runs with a column 'run'"
         if restart

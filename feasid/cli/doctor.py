@@ -1,0 +1,70 @@
+"""Say what is wrong with a log: what, where, how sure, and what mends it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from feasid.cli.progress import step
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid doctor``."""
+    parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
+    parser.add_argument("--robot", required=True, metavar="URDF", help="the robot's description")
+    parser.add_argument("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
+    parser.add_argument("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
+    parser.add_argument(
+        "--rate", type=float, metavar="HZ", help="sampling rate without time column"
+    )
+    parser.add_argument(
+        "--columns", metavar="OURS=THEIRS", action="append", help="q=position_{}, t=stamp ..."
+    )
+    parser.add_argument("--units", metavar="KIND=UNIT", action="append", help="q=deg, t=ms ...")
+    parser.add_argument("--json", action="store_true", help="print findings as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the diagnosis; returns 0 when nothing is wrong, 1 with errors or warnings."""
+    from feasid.cli.fit import locks, vector
+    from feasid.logs.diagnosis import diagnose
+    from feasid.logs.readers import read_log
+    from feasid.robot.load import load_robot
+
+    robot = load_robot(
+        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
+    )
+    options: dict[str, Any] = {
+        name: getattr(arguments, name)
+        for name in ("cutoff", "rate")
+        if getattr(arguments, name) is not None
+    }
+    for name in ("columns", "units"):
+        if getattr(arguments, name):
+            options[name] = pairs(getattr(arguments, name), f"--{name}")
+    logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
+    with step("reading"):
+        df = read_log(logs)
+    with step("diagnosing"):
+        diagnosis = diagnose(df, robot, **options)
+    if arguments.json:
+        print(json.dumps([asdict(f) for f in diagnosis], indent=1))
+    else:
+        print(f"{' '.join(arguments.log)}\n{diagnosis!r}")
+    return 0 if diagnosis.ok else 1
+
+
+def pairs(entries: list[str], option: str) -> dict[str, str]:
+    """``["q=deg"]`` as a mapping."""
+    from feasid.errors import InputError
+
+    out = {}
+    for entry in entries:
+        key, sign, value = entry.partition("=")
+        if not (key and sign and value):
+            raise InputError(f"{option} needs NAME=VALUE, not {entry!r}")
+        out[key] = value
+    return out

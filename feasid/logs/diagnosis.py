@@ -1,0 +1,120 @@
+"""What is wrong with a log, in one screen: `diagnose`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.errors import InputError, LogError
+from feasid.logs.clock import check_order, run_labels
+from feasid.logs.diagnosis_model import check_model
+from feasid.logs.diagnosis_signals import check_signals
+from feasid.logs.diagnosis_velocity import check_velocities
+from feasid.logs.findings import Diagnosis, Finding, merged, ordered
+from feasid.logs.frame import prepare
+from feasid.logs.motion import Rows
+from feasid.logs.raw import Raw, read_raw
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+READING = ("columns", "units", "rate", "torque", "transmission", "offsets")
+"""Options of `prepare` that say how the log is read."""
+
+
+def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Diagnosis:
+    """Say what is wrong with a log: what, where, how sure, and what mends it.
+
+    Parameters
+    ----------
+    df : DataFrame
+    robot : Robot, optional
+        Default what travels in ``df.attrs["robot"]``.
+    **options
+        Those of `feasid.logs.frame.prepare`.
+
+    Returns
+    -------
+    Diagnosis
+        Never an error for what is wrong with the log: that is a finding.
+
+    Raises
+    ------
+    InputError
+        Without a robot, or for an option that `prepare` does not have.
+    """
+    robot = robot if robot is not None else df.attrs.get("robot")
+    if not isinstance(robot, Robot):
+        raise InputError('no robot: pass one, or attach it, df.attrs["robot"] = robot')
+    reading = {k: v for k, v in options.items() if k in READING}
+    try:
+        raw = read_raw(df, robot, **reading)
+    except LogError as error:
+        return Diagnosis((_from_error("columns", error),), len(df))
+    findings, runs, mend = _order(df, raw)
+    if not any(f.level == "error" and f.code == "time" for f in findings):
+        findings += check_signals(raw, robot, runs)
+        findings += check_velocities(raw, runs, findings)
+        mend = merged([options, mend, *(f.options for f in findings)])
+        findings += _prepared(df, robot, mend, findings)
+    span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
+    steps = np.diff(raw.t)
+    rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
+    return Diagnosis(ordered(findings), len(df), span, rate, raw.notes)
+
+
+def _from_error(code: str, error: LogError) -> Finding:
+    """An error that reading or preparing raised, as a finding."""
+    data = error.data
+    joints = data.get("joints") or ((data["joint"],) if data.get("joint") else ())
+    columns = (str(data["column"]),) if data.get("column") is not None else ()
+    rows = ((int(data["row"]), int(data["row"])),) if "row" in data else ()
+    return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
+
+
+def _order(df: pd.DataFrame, raw: Raw) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
+    """Row numbers of every run in order of time, and what is wrong with the order."""
+    findings: list[Finding] = []
+    mend: dict[str, Any] = {}
+    codes, labels = run_labels(df, raw.layout.run)
+    runs = []
+    for code, label in enumerate(labels):
+        rows = np.flatnonzero(codes == code)
+        steps = np.diff(raw.t[rows])
+        rows = rows[np.concatenate([[True], steps != 0])] if len(rows) else rows
+        try:
+            check_order(raw.t[rows], rows, label)
+        except LogError as error:
+            findings.append(_from_error("time", error))
+            mend["sort"] = True
+        doubled = int((steps == 0).sum())
+        if doubled:
+            findings.append(
+                Finding(
+                    "doubled",
+                    "warning",
+                    f"{doubled} row(s) have the time stamp of the row before",
+                    "drop one of each: df.drop_duplicates(subset='t')",
+                    rows=tuple((int(k), int(k)) for k in np.flatnonzero(steps == 0)[:20] + 1),
+                )
+            )
+        runs.append(rows)
+    return findings, runs, mend
+
+
+def _prepared(
+    df: pd.DataFrame, robot: Robot, options: Mapping[str, Any], findings: Sequence[Finding]
+) -> list[Finding]:
+    """Tests on the prepared log, with what was found so far put right."""
+    from feasid.logs.diagnosis_excitation import check_excitation
+
+    if any(f.code == "dead" and f.level == "error" for f in findings):
+        return []
+    try:
+        motion = prepare(df, robot, **options)
+    except LogError as error:
+        return [_from_error("unusable", error)]
+    return check_model(motion, robot) + check_excitation(motion, robot)

@@ -1,0 +1,142 @@
+"""What a diagnosis says: findings, each with what, where, how sure, and what mends it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVELS = ("error", "warning", "note")
+"""A fit would be wrong; a fit would be worse; good to know."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about a log.
+
+    Attributes
+    ----------
+    code : str
+        What it is, in one word: "degrees", "swap", "sign", "gear", "lag", "stuck" ...
+    level : {"error", "warning", "note"}
+    message : str
+        What was seen, with numbers.
+    remedy : str
+        What to do about it, as an option of `feasid.fit` where there is one.
+    joints, columns : tuple of str
+    rows : tuple of (first, last)
+        Row numbers of the log, both included.
+    times : tuple of (start, end)
+        The same in seconds since the log's first row.
+    confidence : float
+        0 to 1.
+    options : mapping
+        Options of `feasid.fit` and `feasid.logs.frame.prepare` that mend it.
+    """
+
+    code: str
+    level: str
+    message: str
+    remedy: str = ""
+    joints: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[int, int], ...] = ()
+    times: tuple[tuple[float, float], ...] = ()
+    confidence: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        where = f" [{', '.join(self.joints)}]" if self.joints else ""
+        sure = "" if self.confidence > 0.95 else f" ({self.confidence:.0%} sure)"
+        remedy = f"\n        -> {self.remedy}" if self.remedy else ""
+        return f"{self.level:7} {self.code}{where}: {self.message}{sure}{remedy}"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings about a log, the gravest first.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    samples : int
+        Rows of the log.
+    duration, rate : float
+        [s] and [Hz]; NaN when the log has no usable time.
+    notes : tuple of str
+        How the log was prepared for the tests.
+    """
+
+    findings: tuple[Finding, ...]
+    samples: int
+    duration: float = float("nan")
+    rate: float = float("nan")
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """No error and no warning."""
+        return all(f.level == "note" for f in self.findings)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """Findings with which a fit would be wrong."""
+        return tuple(f for f in self.findings if f.level == "error")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of `feasid.fit` that mend what can be mended."""
+        return merged(f.options for f in self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __contains__(self, code: object) -> bool:
+        return any(f.code == code for f in self.findings)
+
+    def frame(self) -> pd.DataFrame:
+        """The findings as a table."""
+        import pandas as pd
+
+        columns = ["level", "code", "joints", "message", "remedy", "confidence", "rows", "times"]
+        return pd.DataFrame(
+            [[getattr(f, c) for c in columns] for f in self.findings], None, columns
+        )
+
+    def __repr__(self) -> str:
+        head = f"{self.samples} samples"
+        if self.duration == self.duration:
+            head += f", {self.duration:.4g} s at {self.rate:.4g} Hz"
+        count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
+        said = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in count.items() if n)
+        lines = [f"{head}: {said or 'nothing found'}", *(str(f) for f in self.findings)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The gravest first, then the surest."""
+    return tuple(sorted(findings, key=lambda f: (LEVELS.index(f.level), -f.confidence)))
+
+
+def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Options joined: mappings entry by entry, sequences end to end."""
+    out: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            if isinstance(value, Mapping):
+                out[key] = {**out.get(key, {}), **value}
+            elif isinstance(value, tuple):
+                out[key] = (*out.get(key, ()), *value)
+            else:
+                out[key] = value
+    return out

@@ -1,0 +1,274 @@
+"""The diagnosis names what was put into a log, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import replace
+
+import faults
+import numpy as np
+import pandas as pd
+import pytest
+
+import feasid
+from feasid import inverse_dynamics
+from feasid.cli import main
+from feasid.errors import InputError
+from feasid.logs.findings import Finding, merged, ordered
+from feasid.logs.frame import prepare
+from feasid.robot.inertia import from_mass_com_inertia
+
+LOGS = ("kuka_lwr4", "unitree_z1", "simulated")
+
+NAMED = 0.95
+"""Share of injected faults that must be named correctly, with the right joint."""
+
+FALSE_ALARMS = 0.01
+
+
+def serious(diagnosis):
+    return [f for f in diagnosis if f.level != "note"]
+
+
+def correct(kind, name, seed):
+    """Whether one injected fault is the first finding, with the right joints."""
+    rng = np.random.default_rng([seed, LOGS.index(name), faults.KINDS.index(kind)])
+    df, _ = faults.clean(name)
+    broken, joints = faults.inject(kind, faults.resample(df, rng), name, rng)
+    found = serious(feasid.diagnose(broken, df.attrs["robot"]))
+    return bool(found) and found[0].code == kind and set(found[0].joints) == joints
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_clean_logs_raise_no_alarm(name):
+    df, _ = faults.clean(name)
+    diagnosis = feasid.diagnose(df, df.attrs["robot"])
+    assert serious(diagnosis) == []
+    assert diagnosis.ok
+
+
+@pytest.mark.parametrize("kind", faults.KINDS)
+@pytest.mark.parametrize("name", LOGS)
+def test_one_fault_of_each_kind_is_named(kind, name):
+    assert correct(kind, name, seed=1)
+
+
+@pytest.mark.slow
+def test_three_hundred_faults():
+    cases = [(k, n, s) for k in faults.KINDS for n in LOGS for s in range(10)]
+    assert len(cases) == 300
+    missed = [case for case in cases if not correct(*case)]
+    assert len(missed) <= (1 - NAMED) * len(cases), missed
+
+
+@pytest.mark.slow
+def test_three_hundred_clean_resamples():
+    alarms = []
+    for k, name in enumerate(LOGS):
+        df, _ = faults.clean(name)
+        for seed in range(100):
+            part = faults.resample(df, np.random.default_rng([k, seed]))
+            found = serious(feasid.diagnose(part, df.attrs["robot"]))
+            alarms += [(name, seed, f.code) for f in found]
+    assert len(alarms) <= FALSE_ALARMS * 300, alarms
+
+
+@pytest.mark.parametrize("kind", ["degrees", "swap", "sign", "lag", "nan"])
+def test_the_remedy_mends_the_fit(kind):
+    df, _ = faults.clean("simulated")
+    rng = np.random.default_rng(3)
+    broken, _ = faults.inject(kind, df, "simulated", rng)
+    options = feasid.diagnose(broken, df.attrs["robot"]).options
+    mended = feasid.diagnose(broken, df.attrs["robot"], **options)
+    assert not [f for f in serious(mended) if f.code == kind and kind != "nan"]
+    whole = feasid.fit(df, cutoff=10.0).relative_error["all"]
+    assert feasid.fit(broken, df.attrs["robot"], cutoff=10.0, **options).relative_error[
+        "all"
+    ] == pytest.approx(whole, rel=0.2)
+
+
+def test_z1_torques_are_ahead_of_its_motion():
+    found = serious(feasid.diagnose(feasid.datasets.load("unitree_z1")))
+    assert [f.code for f in found] == ["lag"]
+    assert "ahead" in found[0].message
+    assert 0.02 < found[0].options["delay"] < 0.04
+
+
+def test_wrong_gravity_is_seen_with_its_direction():
+    df, _ = faults.clean("simulated")
+    for gravity in ((9.81, 0, 0), (0, 0, 9.81), (0, -6.9, -6.9)):
+        found = serious(feasid.diagnose(df, df.attrs["robot"].with_gravity(gravity)))
+        tilt = next(f for f in found if f.code == "gravity")
+        direction = ast.literal_eval(tilt.remedy.split("gravity=")[1].removesuffix(")"))
+        assert -direction[2] / np.linalg.norm(direction) > np.cos(np.deg2rad(10))
+
+
+def test_a_payload_that_the_description_lacks():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    last = robot.bodies[-1]
+    load = from_mass_com_inertia(4.0, np.array([0, 0, 0.1]), 0.01 * np.eye(3))
+    heavy = replace(
+        robot, bodies=(*robot.bodies[:-1], replace(last, parameters=last.parameters + load))
+    )
+    run = prepare(df, robot, cutoff=15.0).runs[0]
+    extra = inverse_dynamics(heavy, run.q, run.dq, run.ddq) - inverse_dynamics(
+        robot, run.q, run.dq, run.ddq
+    )
+    loaded = df.iloc[run.rows].reset_index(drop=True)
+    for k, joint in enumerate(robot.joints):
+        loaded[f"tau_{joint}"] += extra[:, k]
+    payload = next(f for f in feasid.diagnose(loaded, robot) if f.code == "payload")
+    mass = float(payload.message.split("lacks ")[1].split(" kg")[0])
+    assert mass == pytest.approx(4.0, rel=0.3)
+    assert last.joint in payload.joints
+
+
+def test_a_collision_is_an_interval():
+    df, _ = faults.clean("simulated")
+    hit = df.copy()
+    at = (df.t > 7.0) & (df.t < 7.4)
+    hit.loc[at, "tau_2"] += 3 * df.tau_2.std()
+    found = [f for f in feasid.diagnose(hit, df.attrs["robot"]) if f.code == "outliers"]
+    assert any(f.joints == ("2",) for f in found)
+    start, end = next(f for f in found if f.joints == ("2",)).times[0]
+    assert 6.8 < start < 7.4
+    assert end < 7.8
+
+
+def one_column(change, column="tau_2"):
+    def broken(df):
+        df = df.copy()
+        df[column] = change(df[column].to_numpy().copy())
+        return df
+
+    return broken
+
+
+def put(rows, value):
+    def change(x):
+        x[rows] = value
+        return x
+
+    return change
+
+
+TABLE = {
+    30: (lambda d: d.set_axis([*d.columns[:-1], "q_1"], axis=1), "columns", ["tau_6"]),
+    31: (lambda d: d.rename(columns={"q_2": "q_tow"}), "columns", ["'2'", "q_2"]),
+    33: (lambda d: d.assign(tau_2="-"), "columns", ["tau_2", "'-'"]),
+    34: (one_column(put(slice(10, 14), np.nan)), "nan", ["tau_2", "4 cells", "row 10"]),
+    35: (one_column(put(slice(None), 1.5)), "dead", ["tau_2", "1.5"]),
+    36: (one_column(lambda x: x.clip(-np.inf, np.quantile(x, 0.8))), "saturated", ["tau_2"]),
+    37: (lambda d: d.iloc[[0, 2, 1, *range(3, len(d))]], "time", ["row 2", "sort=True"]),
+    38: (lambda d: d.assign(t=d.t.where(d.index != 5, d.t[4])), "doubled", ["1 row"]),
+    39: (lambda d: d.drop(index=range(900, 990)), "gap", ["row 899", "0.36"]),
+    41: (lambda d: pd.concat([d, d]), "time", ["restarts", "run"]),
+    42: (one_column(np.rad2deg, "q_3"), "degrees", ["q_3", "units={'q_3': 'deg'}"]),
+    43: (one_column(np.negative, "dq_3"), "velocity", ["dq_3", "opposite sign"]),
+    45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
+    48: (one_column(lambda x: x + 3.0, "q_1"), "limits", ["q_1", "range"]),
+    49: (lambda d: d.iloc[:10], "unusable", ["too few samples"]),
+    52: (one_column(put(777, 900.0)), "spike", ["tau_2", "row 777"]),
+    53: (lambda d: d.assign(**{c: d[c].iloc[0] for c in d if c[0] in "qd"}), "dead", ["q_1"]),
+    73: (one_column(lambda x: x.astype(complex)), "columns", ["tau_2", "complex"]),
+}
+"""Row of the fault table: what is done to a log, the finding's code, and what it must say."""
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_fault_table(row):
+    df, _ = faults.clean("simulated")
+    break_it, code, names = TABLE[row]
+    found = [f for f in feasid.diagnose(break_it(df), df.attrs["robot"]) if f.code == code]
+    assert found, code
+    text = "\n".join(map(str, found))
+    for name in names:
+        assert name in text
+
+
+def test_velocities_of_two_joints_exchanged():
+    df, _ = faults.clean("simulated")
+    swapped = df.rename(columns={"dq_2": "dq_5", "dq_5": "dq_2"})
+    found = serious(feasid.diagnose(swapped, df.attrs["robot"]))[0]
+    assert found.code == "swap"
+    assert set(found.joints) == {"2", "5"}
+
+
+def test_velocities_in_degrees_per_second_get_their_unit():
+    df, _ = faults.clean("simulated")
+    odd = df.assign(dq_4=np.rad2deg(df.dq_4))
+    found = serious(feasid.diagnose(odd, df.attrs["robot"]))[0]
+    assert (found.code, found.joints) == ("velocity", ("4",))
+    assert "'deg/s'" in found.remedy
+
+
+def test_a_joint_that_comes_to_rest_is_not_called_stuck():
+    df, _ = faults.clean("simulated")
+    slow = 1 / (1 + np.exp((df.t - 8) / 0.5))
+    calm = df.assign(q_4=np.round(0.2 + 0.3 * slow, 5)).drop(
+        columns=[c for c in df if c.startswith("dq_")]
+    )
+    assert (calm.q_4.diff() == 0).sum() > 1000
+    assert not [f for f in feasid.diagnose(calm, df.attrs["robot"]) if f.code == "stuck"]
+
+
+def test_unseen_parameters_name_the_idle_joints():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    idle = ["2", "3", "4", "5", "6"]
+    lazy = df.assign(**{f"q_{j}": 0.3 + 1e-7 * np.sin(df.t + int(j)) for j in idle})
+    lazy = lazy.drop(columns=[c for c in df if c.startswith("dq_")])
+    note = next(f for f in feasid.diagnose(lazy, robot) if f.code == "excitation")
+    assert "unseen" in note.message
+    assert set(note.joints) == set(idle)
+
+
+def test_synthetic_logs_without_noise_are_fine():
+    df = faults.simulated(seed=4)
+    robot = df.attrs["robot"]
+    names = [f"{k}_{j}" for k in ("q", "dq") for j in robot.joints]
+    q, dq = (df[[n for n in names if n.startswith(k)]].to_numpy() for k in ("q_", "dq_"))
+    tau = inverse_dynamics(robot, q, dq, np.gradient(dq, axis=0) * 250)
+    exact = df.assign(**{f"tau_{j}": tau[:, k] for k, j in enumerate(robot.joints)})
+    assert serious(feasid.diagnose(exact, robot)) == []
+
+
+def test_results_print_and_merge():
+    a = Finding("a", "note", "x", options={"units": {"q": "deg"}, "exclude": ((1, 2),)})
+    b = Finding(
+        "b", "error", "y", "do", ("j",), options={"units": {"t": "ms"}, "exclude": ((3, 4),)}
+    )
+    assert [f.code for f in ordered([a, b])] == ["b", "a"]
+    assert merged([a.options, b.options]) == {
+        "units": {"q": "deg", "t": "ms"},
+        "exclude": ((1, 2), (3, 4)),
+    }
+    df, _ = faults.clean("simulated")
+    diagnosis = feasid.diagnose(df.assign(tau_1=-df.tau_1), df.attrs["robot"])
+    assert "error   sign [1]" in repr(diagnosis)
+    assert "&#x27;tau_1&#x27;" in diagnosis._repr_html_()
+    assert diagnosis.frame().loc[0, "code"] == "sign"
+    assert "sign" in diagnosis
+
+
+def test_no_robot_is_an_error():
+    with pytest.raises(InputError, match="no robot"):
+        feasid.diagnose(pd.DataFrame({"t": [0.0]}))
+
+
+def test_doctor_prints_a_screen_and_its_exit_status(tmp_path, capsys):
+    folder = feasid.datasets.CHECKOUT / "kuka_lwr4"
+    arguments = ["--robot", str(folder / "kuka_lwr4.urdf")]
+    log = folder / "measurement_1.csv.gz"
+    assert main(["doctor", str(log), *arguments]) == 0
+    assert "5027 samples" in capsys.readouterr().out
+    df = feasid.read_log(log)
+    df["tau_lwr_1_joint"] *= -1
+    df.to_csv(tmp_path / "bad.csv", index=False)
+    assert main(["doctor", str(tmp_path / "bad.csv"), *arguments, "--json"]) == 1
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (first["code"], first["joints"]) == ("sign", ["lwr_1_joint"])
+    assert main(["doctor", str(tmp_path / "bda.csv"), *arguments]) == 2
+    assert "did you mean 'bad.csv'" in capsys.readouterr().err
