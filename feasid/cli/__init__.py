@@ -22,7 +22,9 @@ COMMANDS = {
     "doctor": "say what is wrong with a log and what mends it",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "correct": "the closest model that can exist, with a minimal change of the file",
+    "compare": "two models' base parameters side by side: do they move alike?",
     "base": "which parameter combinations of a robot can be identified",
+    "verify": "check a certificate exactly, without any solver",
 }
 
 EXIT_ERROR = 2

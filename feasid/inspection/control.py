@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.dynamics.regressor import inverse_dynamics
+from feasid.inspection.held import load_held
 from feasid.robot.description import Robot
-from feasid.robot.load import load_robot
 from feasid.robot.parts import Array
-from feasid.robot.urdf import urdf_of
-from feasid.robot.xmltext import parse_xml, read_bytes
 
 if TYPE_CHECKING:
     from feasid.feasibility.verdict import Verdict
@@ -111,12 +109,7 @@ def control_of_file(path: str | os.PathLike[str]) -> Control:
     FeasidError
         The file cannot be read, has no moving joint, or needs MuJoCo's compiler.
     """
-    text = parse_xml(read_bytes(path), os.fspath(path))
-    if text.root.tag != "robot":
-        return control(load_robot(path))
-    mimics = [j.name for j in urdf_of(text).joints.values() if j.mimic is not None]
-    robot = load_robot(path, lock=dict.fromkeys(mimics, 0.0))
-    return control(robot, tuple(mimics))
+    return control(*load_held(path))
 
 
 def control(robot: Robot, held: tuple[str, ...] = ()) -> Control:

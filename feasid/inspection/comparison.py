@@ -1,0 +1,204 @@
+"""Two models side by side: do they move alike, and which base parameters differ?
+
+Joint torques depend on the parameters delta only through the base parameters ``beta = K delta``
+(Sousa and Cortesao (2014) eq. (32)). So two models with the same kinematics are dynamically
+equivalent exactly when their base parameters are equal, however differently they spread
+mass over the links.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError
+from feasid.inspection.held import load_held
+from feasid.robot.description import Robot
+from feasid.robot.parts import Array, Body
+
+TOLERANCE = 1e-9
+"""Relative difference up to which numbers count as equal by default."""
+
+POSE_TOLERANCE = 1e-9
+"""Largest difference of axes and positions [m] up to which kinematics count as equal."""
+
+TORQUE_TOLERANCE = 1e-6
+"""Torque difference that equivalent models may show: rounded angles taken for exact ones."""
+
+SAMPLES = 200
+"""Random states at which torques are compared."""
+
+
+@dataclass(frozen=True)
+class BaseRow:
+    """One base parameter in both models; `relative` to the terms that it is the sum of."""
+
+    expression: str
+    a: float
+    b: float
+    relative: float
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How two models differ.
+
+    Attributes
+    ----------
+    kinematics : tuple of str
+        Differences of joints, axes and placements, each naming the joint; empty when equal.
+    rows : tuple of BaseRow
+        Base parameters side by side; empty when the kinematics differ.
+    torques : dict of str to float
+        Per joint the norm of the torque difference over that of the first model's torques, at
+        random positions, velocities and accelerations; empty when the joints differ.
+    equivalent : bool
+        Same kinematics and equal base parameters: the same joint torques for every motion.
+    held : tuple of str
+        Joints that mimic others and were held at zero.
+    """
+
+    names: tuple[str, str]
+    kinematics: tuple[str, ...]
+    rows: tuple[BaseRow, ...]
+    torques: dict[str, float]
+    equivalent: bool
+    tolerance: float
+    held: tuple[str, ...] = ()
+
+    @property
+    def different(self) -> tuple[BaseRow, ...]:
+        """Rows that differ by more than the tolerance."""
+        return tuple(row for row in self.rows if row.relative > self.tolerance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "a": self.names[0],
+            "b": self.names[1],
+            "equivalent": self.equivalent,
+            "tolerance": self.tolerance,
+            "kinematics": list(self.kinematics),
+            "torques": self.torques,
+            "base_parameters": [vars(row) for row in self.rows],
+            "held": list(self.held),
+        }
+
+
+def compare_files(
+    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = TOLERANCE
+) -> Comparison:
+    """Compare the robots of two files, URDF or MJCF; see `compare_robots`."""
+    (first, held_a), (second, held_b) = load_held(a), load_held(b)
+    found = compare_robots(first, second, tolerance)
+    held = tuple(dict.fromkeys((*held_a, *held_b)))
+    return replace(found, names=(os.fspath(a), os.fspath(b)), held=held)
+
+
+def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:
+    """Compare two robots, matched by joint names; parameters that are not given count as zero.
+
+    Raises
+    ------
+    InputError
+        `tolerance` is not a positive number.
+    """
+    if not 0 < tolerance < 1:
+        raise InputError(f"tolerance {tolerance} must lie between 0 and 1", tolerance=tolerance)
+    names = a.name, b.name
+    joints = tuple(_joint_differences(a, b))
+    if joints:
+        return Comparison(names, joints, (), {}, False, tolerance)
+    b = _arranged(a, b)
+    places = tuple(_place_differences(a, b))
+    values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
+    torques = _torque_differences(a, b, *values)
+    if places:
+        return Comparison(names, places, (), torques, False, tolerance)
+    rows = tuple(_rows(a, *values))
+    equal = all(row.relative <= tolerance for row in rows)
+    equal &= max(torques.values()) <= max(tolerance, TORQUE_TOLERANCE)
+    return Comparison(names, (), rows, torques, equal, tolerance)
+
+
+def _joint_differences(a: Robot, b: Robot) -> Iterator[str]:
+    """Joints that only one has, or that hang on others or have other degrees of freedom."""
+    for one, other, which in ((a, b, "second"), (b, a, "first")):
+        for joint in one.joints:
+            if joint not in other.joints:
+                yield f"joint {joint!r} is missing in the {which} model"
+    parents = [
+        {body.joint: _joint_of(r, body.parent) for body in r.bodies if body.joint in a.joints}
+        for r in (a, b)
+    ]
+    for body in a.bodies:
+        if body.joint not in b.joints:
+            continue
+        above = [p.get(body.joint) for p in parents]
+        if above[0] != above[1]:
+            text = " against ".join("the base" if p is None else f"joint {p!r}" for p in above)
+            yield f"joint {body.joint!r} hangs on {text}"
+        if body.dof != b.bodies[b.joint_index(body.joint)].dof:
+            yield f"joint {body.joint!r} has other degrees of freedom"
+
+
+def _joint_of(robot: Robot, body: str | None) -> str | None:
+    return next((b.joint for b in robot.bodies if b.name == body), None)
+
+
+def _arranged(a: Robot, b: Robot) -> Robot:
+    """The second robot with the first one's body names and order, and without joint terms."""
+    name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
+
+    def renamed(body: Body) -> Body:
+        parent = None if body.parent is None else name[body.parent]
+        return replace(body, name=name[body.name], parent=parent)
+
+    order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
+    return replace(b, bodies=tuple(renamed(body) for body in order), drives=())
+
+
+def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
+    """Joints whose frame or axis is placed otherwise."""
+    for one, other in zip(a.bodies, b.bodies, strict=True):
+        shift = float(np.linalg.norm(one.position - other.position))
+        turn = float(np.linalg.norm(one.rotation - other.rotation))
+        motion = float(np.abs(one.motion - other.motion).max())
+        if shift > POSE_TOLERANCE:
+            yield f"joint {one.joint!r} is placed {shift:.3g} m apart"
+        if turn > POSE_TOLERANCE:
+            angle = 2 * np.arcsin(min(turn / np.sqrt(8), 1.0))
+            yield f"joint {one.joint!r} has frames turned by {angle:.3g} rad"
+        if motion > POSE_TOLERANCE:
+            yield f"joint {one.joint!r} has another axis"
+    if np.abs(a.gravity - b.gravity).max() > POSE_TOLERANCE:
+        yield f"gravity is {a.gravity.tolist()} against {b.gravity.tolist()}"
+
+
+def _rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
+    from feasid.identifiability.base import base_parameters
+
+    base = base_parameters(a)
+    size = np.abs(base.K) @ np.maximum(np.abs(first), np.abs(second))
+    columns = zip(
+        base.expressions, base.values(first), base.values(second), size.tolist(), strict=True
+    )
+    for expression, x, y, scale in columns:
+        yield BaseRow(expression, float(x), float(y), abs(float(x - y)) / scale if scale else 0.0)
+
+
+def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict[str, float]:
+    """Relative torque difference per joint at random states."""
+    rng = np.random.default_rng(0)
+    q, dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(3))
+    tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
+    off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
+    sizes = np.array([[np.linalg.norm(x[:, rows]) for rows in a.rows] for x in (tau, off)])
+    floor = max(1e-12 * float(sizes[0].max()), float(np.finfo(np.float64).tiny))
+    relative = sizes[1] / np.maximum(sizes[0], floor)
+    return dict(zip(a.joints, relative.tolist(), strict=True))
