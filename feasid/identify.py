@@ -17,10 +17,12 @@ from feasid.feasibility.problems import FeasibleFit, feasible_least_squares
 from feasid.feasibility.sets import feasible_set
 from feasid.feasibility.slack import settle
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs import robust as robust_weights
+from feasid.logs.columns import coordinate_names
 from feasid.logs.fleet import Progress, reduce_all
 from feasid.logs.frame import prepare
 from feasid.logs.reduction import Reduced, fingerprint
-from feasid.logs.sources import reduce_log
+from feasid.logs.sources import open_log, reduce_log
 from feasid.result import Fit
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
@@ -46,6 +48,8 @@ def fit(
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
     weights: str | Mapping[str, float] | npt.ArrayLike | None = None,
+    robust: str | None = None,
+    block: float = robust_weights.SECONDS,
     consistency: str = "full",
     prior: str | npt.ArrayLike | None = None,
     prior_weight: float = 0.0,
@@ -69,6 +73,11 @@ def fit(
     weights : {"wls"}, mapping of joint to factor, array or None
         Factors on the joints' equations. "wls" takes the inverse of each joint's residual in a
         first, unweighted fit (weighted least squares); None weighs all alike.
+    robust : {"huber", "tukey"}, optional
+        Weigh stretches of time that fit much worse than the others down, per joint; the notes
+        list them. See `feasid.logs.robust`.
+    block : float
+        Length of these stretches [s].
     consistency : {"full", "semi"}
         What "feasible" asks of every body's inertia, see `feasid.feasibility.sets.feasible_set`.
     prior : "cad" or array_like, shape (n,), optional
@@ -104,20 +113,25 @@ def fit(
     scale = _first_weights(weights, model)
     guess = _prior(prior, model)
 
-    def solve(factors: Array) -> FeasibleFit:
-        r, rho, _ = reduced.triangle(factors)
+    def solve(equations: Reduced, factors: Array) -> FeasibleFit:
+        r, rho, _ = equations.triangle(factors)
         return feasible_least_squares(
             r, rho, base, feasible, prior=guess, prior_weight=prior_weight
         )
 
-    solution = solve(scale)
+    equations = reduced
+    if robust is not None:
+        blocks = _blocks(data, model, base, {**log_options, "cutoff": _cutoff(reduced)}, block)
+        equations, shares = robust_weights.reweight(blocks, robust, lambda e: solve(e, scale).beta)
+        notes += robust_weights.notes(blocks, shares, coordinate_names(model), robust)
+    optimum = solve(equations, scale)
     if isinstance(weights, str):
-        scale = _inverse_residuals(reduced, solution.beta)
-        solution = solve(scale)
+        scale = _inverse_residuals(equations, optimum.beta)
+        optimum = solve(equations, scale)
         notes.append("joints are weighted by the inverse of their residuals (WLS)")
-    optimum = solution
+    solution = optimum
     if not prior_weight:
-        solution = settle(*reduced.triangle(scale), base, feasible, solution, slack)
+        solution = settle(*equations.triangle(scale), base, feasible, optimum, slack)
     return Fit(
         robot=model.with_values(solution.delta),
         description=model,
@@ -126,6 +140,7 @@ def fit(
         solution=solution,
         optimum=optimum,
         reduced=reduced,
+        equations=equations,
         weights=scale,
         notes=(*notes, *reduced.notes),
         log_options=log_options,
@@ -265,6 +280,25 @@ def with_terms(
     return robot.with_joint_terms(friction, drive_inertia, couplings=shared)
 
 
+def _cutoff(reduced: Reduced) -> float | bool:
+    """The cut-off that the log was reduced with, as an option of `prepare`."""
+    return False if reduced.cutoff is None else reduced.cutoff
+
+
+def _blocks(
+    data: Any, robot: Robot, base: BaseParameters, options: Mapping[str, Any], seconds: float
+) -> list[robust_weights.Block]:
+    """All logs, in blocks of time."""
+    columns = [int(c) for c in base.independent]
+    blocks: list[robust_weights.Block] = []
+    for part in _parts(data):
+        if isinstance(part, Reduced) or str(part).endswith(".reduced"):
+            raise InputError("robust weights need the log itself; reduced data hold no time")
+        motion = prepare(open_log(part), robot, **options)
+        blocks += robust_weights.reduce_blocks(motion, robot, columns, seconds)
+    return blocks
+
+
 def _prior(prior: str | npt.ArrayLike | None, robot: Robot) -> Array | None:
     if prior is None:
         return None
@@ -288,7 +322,7 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     for name in options:
         if name not in of_log and name not in of_set:
             known = [*of_log, *of_set, "friction", "drive_inertia", "weights", "consistency"]
-            known += ["prior", "prior_weight", "slack"]
+            known += ["prior", "prior_weight", "slack", "robust", "block"]
             raise InputError(f"fit has no option {name!r}{did_you_mean(name, known)}")
     return (
         {n: v for n, v in options.items() if n in of_log},

@@ -43,7 +43,9 @@ class Fit:
     optimum : FeasibleFit
         The optimum of feasible least squares, before `slack` was traded for a closer model.
     reduced : Reduced
-        The log as the fit saw it.
+        The log.
+    equations : Reduced
+        What was fitted: `reduced`, with robust weights when these were asked for.
     weights : ndarray, shape (dof,)
     notes : tuple of str
         What was assumed, derived, filtered and left out.
@@ -60,6 +62,7 @@ class Fit:
     solution: FeasibleFit
     optimum: FeasibleFit
     reduced: Reduced
+    equations: Reduced
     weights: Array
     notes: tuple[str, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
@@ -87,7 +90,7 @@ class Fit:
         """
         import pandas as pd
 
-        r, rho, residual = self.reduced.triangle(self.weights)
+        r, rho, residual = self.equations.triangle(self.weights)
         total = float(np.hypot(residual, np.linalg.norm(r @ self.beta - rho)))
         rows = self.reduced.samples * len(self.weights)
         deviation = standard_deviations(r, total, rows)
@@ -219,7 +222,7 @@ class Fit:
     @cached_property
     def price(self) -> float:
         """Relative increase of the residual over the smallest that is possible feasibly."""
-        residual = self.reduced.triangle(self.weights)[2]
+        residual = self.equations.triangle(self.weights)[2]
         best = np.hypot(np.sqrt(self.optimum.objective), residual)
         return float(np.hypot(np.sqrt(self.solution.objective), residual) / best - 1)
 
