@@ -1,0 +1,94 @@
+"""The number of base parameters of real robots against Pinocchio's regressor.
+
+The rank of a random regressor is clear when its singular values have a gap. Robots whose files
+round their angles, or have millimetre offsets beside metres, may have none: they are listed.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid.errors import FeasidError
+from feasid.identifiability.base import base_parameters
+
+pin = pytest.importorskip("pinocchio")
+
+GAP = 1e4  # what makes a rank clear
+FLOOR = 1e-14  # relative size of singular values that are rounding
+
+
+def robot_files():
+    root = Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots"
+    return sorted(root.rglob("*.urdf"))
+
+
+FILES = robot_files()
+
+COMMON = ("ur5_robot", "talos_left_arm", "solo12", "a1", "so100", "kinova", "bolt", "z1", "xarm7")
+
+
+def loaded(path, floating):
+    """The robot and Pinocchio's model of it, or why there is none."""
+    try:
+        robot = feasid.load_robot(path, floating=floating)
+    except FeasidError as error:
+        pytest.skip(f"{type(error).__name__}: {error}"[:120])
+    root = pin.JointModelFreeFlyer() if floating else None
+    try:
+        model = (
+            pin.buildModelFromUrdf(str(path), root) if root else pin.buildModelFromUrdf(str(path))
+        )
+    except (ValueError, RuntimeError) as error:
+        pytest.skip(f"Pinocchio: {error}"[:120])
+    if model.nv != robot.dof:
+        pytest.skip(f"{model.nv} degrees of freedom in Pinocchio, {robot.dof} here")
+    return robot, model
+
+
+def singular_values(model, seed):
+    rng = np.random.default_rng(seed)
+    data, rows = model.createData(), []
+    samples = 3 * 10 * (model.njoints - 1) // model.nv + 40
+    for _ in range(samples):
+        q = pin.integrate(model, pin.neutral(model), rng.normal(size=model.nv))
+        v, a = rng.normal(size=(2, model.nv))
+        rows.append(pin.computeJointTorqueRegressor(model, data, q, v, a).copy())
+    r = np.linalg.qr(np.vstack(rows), mode="r")
+    return np.linalg.svd(r, compute_uv=False)
+
+
+def clear_rank(s):
+    """Rank at the widest gap, or None when no gap is wide enough."""
+    s = np.r_[np.maximum(s, FLOOR * s[0]), FLOOR * s[0]]
+    ratio = s[:-1] / s[1:]
+    k = int(np.argmax(ratio))
+    return k + 1 if ratio[k] >= GAP else None
+
+
+def compare(path, floating):
+    robot, model = loaded(path, floating)
+    base = base_parameters(robot)
+    rank = clear_rank(singular_values(model, seed=len(robot.bodies)))
+    if rank is None:
+        pytest.skip(f"no gap of {GAP:g} in the singular values ({base.size} by structure)")
+    assert rank in (base.size, base.literal.size)
+    if base.literal.size == base.size:
+        assert not base.warnings
+
+
+def named(path):
+    return path.stem
+
+
+@pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_count_of_every_robot_is_the_rank_of_pinocchios_regressor(path, floating):
+    compare(path, floating)
+
+
+def test_robots_are_found():
+    if not FILES:
+        pytest.skip("example-robot-data is not installed")
+    assert {p.stem for p in FILES} >= set(COMMON)
