@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
+    from feasid.feasibility.correction import correct as correct
+    from feasid.feasibility.sets import feasible_set as feasible_set
+    from feasid.feasibility.verdict import check as check
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identify import fit as fit
     from feasid.identify import reduce as reduce
+    from feasid.logs.diagnosis import diagnose as diagnose
     from feasid.logs.readers import read_log as read_log
     from feasid.logs.reduction import Reduced as Reduced
     from feasid.robot.description import Robot as Robot
@@ -38,7 +42,11 @@ _HOME = {
     "base_parameters": "identifiability.base",
     "Body": "robot.parts",
     "Drive": "robot.parts",
+    "diagnose": "logs.diagnosis",
     "FeasidError": "errors",
+    "check": "feasibility.verdict",
+    "correct": "feasibility.correction",
+    "feasible_set": "feasibility.sets",
     "fit": "identify",
     "reduce": "identify",
     "Reduced": "logs.reduction",

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid import Body, Robot
+from feasid import Body, Robot, base_parameters
 from feasid.dynamics.regressor import regressor
 from feasid.robot import inertia
-
-RANK_TOLERANCE = 1e-8
-"""Relative singular value of a random regressor: structural zeros are at 1e-15, others at 1e-4."""
 
 
 def random_rotation(rng):
@@ -55,24 +52,14 @@ def stacked_regressor(rng, robot, samples=None):
 
 
 @dataclass(frozen=True)
-class NumericBase:
-    """Base parameters by elimination on a random regressor: an oracle, not the method."""
+class Base:
+    """What feasibility needs of base parameters."""
 
     robot: Robot
     K: np.ndarray
     independent: np.ndarray
 
 
-def numeric_base(rng, robot):
-    W = stacked_regressor(rng, robot)
-    scale = np.maximum(np.abs(W).max(axis=0), 1e-300)
-    R = np.linalg.qr(W / scale, mode="r")
-    chosen = []
-    for j in range(robot.size):
-        _, s, _ = np.linalg.svd(R[:, [*chosen, j]], full_matrices=False)
-        if s[-1] > RANK_TOLERANCE * s[0]:
-            chosen.append(j)
-    K = np.linalg.lstsq(R[:, chosen], R, rcond=None)[0] / scale * scale[chosen][:, None]
-    K[np.abs(K) < 1e-11] = 0.0
-    K[:, chosen] = np.eye(len(chosen))
-    return NumericBase(robot, K, np.array(chosen))
+def base_of(robot):
+    base = base_parameters(robot)
+    return Base(robot, base.K, base.independent)

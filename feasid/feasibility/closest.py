@@ -29,6 +29,8 @@ FAINT_PULL = 1e-5
 """... by rows of this relative size. Without them the best fit is often not attained: masses may
 grow without end while the residual falls by less and less."""
 
+FAINTEST_PULL = 1e-9
+
 GOOD_GAP = 1e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
 
@@ -76,6 +78,8 @@ def closest(
     aim: Reference,
     margin: float | None = None,
     solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+    *,
+    refine: bool = False,
 ) -> Closest:
     """Minimise ``|rows delta - target|`` over the feasible set, then choose one full model.
 
@@ -89,6 +93,9 @@ def closest(
     margin : float, optional
         Absolute in SI numbers; None for `feasid.feasibility.scaled.MARGIN` in units.
     solvers : sequence of (solver, form, backend), optional
+    refine : bool
+        Weaken the pull on faint directions as long as the answer can be proved optimal. Without
+        it distances that are small beside the target's norm come out a little too large.
 
     Raises
     ------
@@ -103,28 +110,21 @@ def closest(
     from the multipliers, for the program as it was given to the solver: with the margin, and with
     the pull on faint directions.
     """
-    problem = _problem(rows, target, feasible, scale, aim.delta, margin)
     anchor = Anchor(feasible, scale, aim)
-
-    def judge(raw: Raw) -> solve.Verdict:
-        delta = raw.x * scale.parameters
-        inside = feasible.strictly_inside(delta)
-        worst = min(
-            scale.block_margins(feasible, delta).min(initial=np.inf),
-            scale.linear_margins(feasible, delta).min(initial=np.inf),
-        )
-        gap = problem.gap(problem.value(raw), lower_bound(problem.program, raw).value)
-        return solve.Verdict(
-            inside and gap <= GOOD_GAP,
-            inside or anchor.reaches(delta),
-            problem.cost(anchor.repair(delta)),
-            f"smallest margin {worst:.1e}, gap {gap:.1e}",
-        )
-
-    raw, attempts = solve.run(problem.program, judge, solvers)
+    problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
+    raw, attempts = _solved(problem, anchor, solvers)
     if raw is None:
         anchor.delta()  # contradictory constraints are the caller's error, not the solver's
         raise solve.failed("no solver answer passed verification", attempts)
+    pull = FAINT_PULL
+    while refine and attempts[-1].accepted and pull > FAINTEST_PULL:
+        pull *= 0.1
+        weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
+        again, more = _solved(weaker, anchor, (solvers or solve.default_solvers())[:1])
+        attempts += more
+        if again is None or not more[-1].accepted:
+            break
+        problem, raw = weaker, again
     found = raw.x * scale.parameters
     repaired = anchor.repair(found)
     delta = _chosen(problem, repaired, aim.delta, margin)
@@ -141,6 +141,30 @@ def closest(
     )
 
 
+def _solved(
+    problem: _Problem, anchor: Anchor, solvers: Sequence[tuple[str, str, solve.Backend]] | None
+) -> tuple[Raw | None, list[Attempt]]:
+    """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""
+    feasible, scale = problem.feasible, problem.scale
+
+    def judge(raw: Raw) -> solve.Verdict:
+        delta = raw.x * scale.parameters
+        inside = feasible.strictly_inside(delta)
+        worst = min(
+            scale.block_margins(feasible, delta).min(initial=np.inf),
+            scale.linear_margins(feasible, delta).min(initial=np.inf),
+        )
+        gap = problem.gap(problem.value(raw), lower_bound(problem.program, raw).value)
+        return solve.Verdict(
+            inside and gap <= GOOD_GAP,
+            inside or anchor.reaches(delta),
+            problem.cost(anchor.repair(delta)),
+            f"smallest margin {worst:.1e}, gap {gap:.1e}",
+        )
+
+    return solve.run(problem.program, judge, solvers)
+
+
 def _problem(
     rows: Array,
     target: Array,
@@ -148,13 +172,14 @@ def _problem(
     scale: Units,
     aim: Array,
     margin: float | None,
+    strength: float,
 ) -> _Problem:
     """Scale to units and unit-norm columns, and hold faint directions near the reference."""
     A = rows * scale.parameters
     _, sizes, right = np.linalg.svd(A, full_matrices=True)
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
-    pull = FAINT_PULL * right[sizes < FAINT]
+    pull = strength * right[sizes < FAINT]
     F, f, G, h = normalised(feasible, scale)
     blocks, numbers = margins(feasible, scale, margin)
     program = Program(

@@ -58,7 +58,9 @@ def shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> Feasibl
 
 def normalised(feasible: FeasibleSet, scale: Units) -> tuple[sparse.csr_array, Array, Array, Array]:
     """Constraints as ``F x + f`` (stacked matrices) and ``G x + h``, x = delta / units."""
-    values, rows, columns, constants, start = [], [], [], [], 0
+    values, constants = [np.zeros(0)], [np.zeros(0)]
+    rows, columns = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    start = 0
     for block, unit in zip(feasible.blocks, scale.blocks, strict=True):
         square = np.outer(unit, unit)
         basis = block.basis * scale.parameters[block.columns][:, None, None] / square

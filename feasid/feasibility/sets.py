@@ -65,6 +65,11 @@ class FeasibleSet:
         """Number of standard parameters, n."""
         return len(self.names)
 
+    @property
+    def constraints(self) -> tuple[Block | Linear, ...]:
+        """Blocks, then linear constraints: the order of margins and certificates."""
+        return (*self.blocks, *self.linear)
+
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The blocks, stacked by shape."""
@@ -117,23 +122,13 @@ class FeasibleSet:
         return True
 
     def violations(self, delta: Array) -> tuple[str, ...]:
-        """Names of the constraints that these doubles break, decided in exact rationals."""
-        exact = [Fraction(x) for x in delta.tolist()]
-        broken = []
-        for block in self.blocks:
-            outcome = definiteness(block_value(block, exact))
-            if outcome == "indefinite" or (block.strict and outcome == "singular"):
-                broken.append(block.name)
-        for constraint in self.linear:
-            value = Fraction(constraint.constant) + sum(
-                Fraction(c) * exact[j]
-                for c, j in zip(
-                    constraint.coefficients.tolist(), constraint.columns.tolist(), strict=True
-                )
-            )
-            if value < 0:
-                broken.append(constraint.name)
-        return tuple(broken)
+        """Names of the constraints that these numbers break, in exact rationals.
+
+        A double means the decimal that Python prints for it, as it would stand in a file.
+        """
+        exact = [Fraction(repr(x)) for x in delta.tolist()]
+        broken = [b.name for b in self.blocks if _broken(block_value(b, exact), b.strict)]
+        return (*broken, *(c.name for c in self.linear if linear_value(c, exact) < 0))
 
     def body_columns(self, body: str) -> npt.NDArray[np.intp]:
         """Columns of a body's ten parameters."""
@@ -146,11 +141,24 @@ class FeasibleSet:
 
 def block_value(block: Block, exact: Sequence[Fraction]) -> list[list[Fraction]]:
     """Exact value of a block at rational parameters."""
-    value = [[Fraction(x) for x in row] for row in block.constant.tolist()]
+    value = [[Fraction(repr(x)) for x in row] for row in block.constant.tolist()]
     for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
         for r, c in zip(*np.nonzero(basis), strict=True):
-            value[r][c] += Fraction(float(basis[r, c])) * exact[j]
+            value[r][c] += Fraction(repr(float(basis[r, c]))) * exact[j]
     return value
+
+
+def linear_value(constraint: Linear, exact: Sequence[Fraction]) -> Fraction:
+    """Exact value of a linear constraint at rational parameters."""
+    pairs = zip(constraint.columns.tolist(), constraint.coefficients.tolist(), strict=True)
+    return Fraction(repr(float(constraint.constant))) + sum(
+        (Fraction(repr(c)) * exact[j] for j, c in pairs), Fraction(0)
+    )
+
+
+def _broken(matrix: list[list[Fraction]], strict: bool) -> bool:
+    outcome = definiteness(matrix)
+    return outcome == "indefinite" or (strict and outcome == "singular")
 
 
 def feasible_set(
@@ -202,9 +210,8 @@ def feasible_set(
     blocks = [
         constraints.inertia_block(name, i, columns[i], consistency) for i, name in enumerate(bodies)
     ]
-    extra, rows = _rotors(robot, consistency)
-    blocks += extra
-    rows += _signs(robot)
+    blocks += _rotors(robot, consistency)
+    rows = _signs(robot)
 
     def masses(names: Iterable[str]) -> list[int]:
         return [int(columns[_body_index(bodies, name), 9]) for name in names]
@@ -234,13 +241,14 @@ def _signs(robot: Robot) -> list[Linear]:
     return [Linear(r.name.removesuffix(" lower"), r.columns, r.coefficients) for r in rows]
 
 
-def _rotors(robot: Robot, consistency: str) -> tuple[list[Block], list[Linear]]:
-    """Consistency of rotors: a block for a general one, three numbers for a balanced one.
+def _rotors(robot: Robot, consistency: str) -> list[Block]:
+    """Consistency of rotors.
 
     A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
-    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]].
+    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]]; the 6x6 matrix of eq. (17) falls
+    into Lzz, m and [[Lxx, lz], [lz, m]] twice.
     """
-    blocks, rows = [], []
+    blocks = []
     for i, body in enumerate(robot.bodies):
         if body.rotor is None:
             continue
@@ -250,14 +258,13 @@ def _rotors(robot: Robot, consistency: str) -> tuple[list[Block], list[Linear]]:
         if not body.rotor.symmetric:
             blocks.append(constraints.inertia_block(name, i, columns, consistency))
             continue
-        half = 0.5 if consistency == "full" else 0.0
-        basis = np.zeros((4, 2, 2))
-        basis[0, 0, 0], basis[1, 0, 0] = 1.0, -half
-        basis[2, 0, 1] = basis[2, 1, 0] = basis[3, 1, 1] = 1.0
-        zero = np.zeros((2, 2))
-        blocks.append(Block(f"inertia of {name}", "matrix", i, columns, basis, zero, (1, 0)))
-        rows.append(Linear(f"axial inertia of {name}", columns[[1]], np.ones(1)))
-    return blocks, rows
+        basis = np.zeros((4, 3, 3))
+        basis[0, 1, 1] = basis[1, 0, 0] = basis[3, 2, 2] = 1.0
+        basis[1, 1, 1] = -0.5 if consistency == "full" else 0.0
+        basis[2, 1, 2] = basis[2, 2, 1] = 1.0
+        zero = np.zeros((3, 3))
+        blocks.append(Block(f"inertia of {name}", "matrix", i, columns, basis, zero, (1, 1, 0)))
+    return blocks
 
 
 def _body_index(bodies: Sequence[str], name: Any) -> int:

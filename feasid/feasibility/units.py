@@ -22,6 +22,9 @@ Array = npt.NDArray[np.float64]
 SMALLEST_LENGTH = 1e-3
 """A lever arm shorter than this fraction of the robot's longest says nothing about a body."""
 
+ROUNDING = 1e-9
+"""Coefficients smaller than this beside their row's largest are rounding."""
+
 THINNEST = 1e-6
 """Relative smallest principal second moment below which a described body is degenerate."""
 
@@ -129,7 +132,7 @@ def units(
     if known.all():
         typical = float(np.exp(np.log(mass).mean()))
     else:
-        typical = _typical_mass(robot, A, b, length)
+        typical = _typical_mass(robot, A, b, length, torques)
     mass = np.where(known, mass, typical)
     parameters = _parameter_units(robot, A, b, mass, length, torques)
     return assemble(feasible, mass, length, parameters)
@@ -164,15 +167,21 @@ def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
     return out
 
 
-def _typical_mass(robot: Robot, A: Array, b: Array, length: Array) -> float:
+def _typical_mass(robot: Robot, A: Array, b: Array, length: Array, torques: bool) -> float:
     """The smallest mass that explains `b`, spread over the best visible direction [kg].
 
     Only the strongest direction is asked: the weak ones would answer with the noise.
     """
     per_mass = _inertial_units(robot, np.ones(len(length)), length)
     inertial = per_mass > 0
-    visible = float(np.linalg.norm(A[:, inertial] * per_mass[inertial], 2))
-    size = float(np.linalg.norm(b))
+    columns, target = A[:, inertial] * per_mass[inertial], b
+    if not torques:  # rows in different units: compare them by what one unit of mass gives
+        sizes = np.abs(columns).max(axis=1, initial=0.0)
+        counted = sizes > ROUNDING * np.abs(A).max(axis=1, initial=0.0)
+        columns = columns[counted] / sizes[counted, None]
+        target = target[counted] / sizes[counted]
+    visible = float(np.linalg.norm(columns, 2)) if columns.size else 0.0
+    size = float(np.linalg.norm(target))
     return size / visible if size > 0 and visible > 0 else 1.0
 
 
