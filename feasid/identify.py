@@ -17,10 +17,12 @@ from feasid.feasibility.problems import FeasibleFit, feasible_least_squares
 from feasid.feasibility.sets import feasible_set
 from feasid.feasibility.slack import settle
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs import momentum
 from feasid.logs import robust as robust_weights
 from feasid.logs.columns import coordinate_names
 from feasid.logs.fleet import Progress, reduce_all
 from feasid.logs.frame import prepare
+from feasid.logs.motion import Motion
 from feasid.logs.reduction import Reduced, fingerprint
 from feasid.logs.sources import open_log, reduce_log
 from feasid.result import Fit
@@ -48,6 +50,8 @@ def fit(
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
     weights: str | Mapping[str, float] | npt.ArrayLike | None = None,
+    method: str = "torque",
+    window: float = momentum.WINDOW,
     robust: str | None = None,
     block: float = robust_weights.SECONDS,
     consistency: str = "full",
@@ -73,6 +77,11 @@ def fit(
     weights : {"wls"}, mapping of joint to factor, array or None
         Factors on the joints' equations. "wls" takes the inverse of each joint's residual in a
         first, unweighted fit (weighted least squares); None weighs all alike.
+    method : {"torque", "momentum"}
+        Equations that are fitted: torques at every sample, or the change of momentum over
+        windows, which needs no accelerations (`feasid.logs.momentum`).
+    window : float
+        Length of these windows [s].
     robust : {"huber", "tukey"}, optional
         Weigh stretches of time that fit much worse than the others down, per joint; the notes
         list them. See `feasid.logs.robust`.
@@ -104,6 +113,7 @@ def fit(
         When no answer passed verification; nothing unverified is returned.
     """
     log_options, set_options = _split_options(options)
+    _check_method(method, robust)
     notes: list[str] = []
     model = with_terms(find_robot(data, robot), friction, drive_inertia, notes)
     base = base_parameters(model)
@@ -120,6 +130,9 @@ def fit(
         )
 
     equations = reduced
+    if method == "momentum":
+        equations = _momentum_equations(data, model, base, log_options, reduced, window)
+        notes.append(equations.notes[-1])
     if robust is not None:
         blocks = _blocks(data, model, base, {**log_options, "cutoff": _cutoff(reduced)}, block)
         equations, shares = robust_weights.reweight(blocks, robust, lambda e: solve(e, scale).beta)
@@ -285,16 +298,48 @@ def _cutoff(reduced: Reduced) -> float | bool:
     return False if reduced.cutoff is None else reduced.cutoff
 
 
+def _check_method(method: str, robust: str | None) -> None:
+    if method not in ("torque", "momentum"):
+        hint = did_you_mean(str(method), ("torque", "momentum"))
+        raise InputError(f"method {method!r} is not 'torque' or 'momentum'{hint}")
+    if robust is not None:
+        robust_weights.check_kind(robust)
+        if method == "momentum":
+            raise InputError("robust weights are for method='torque'")
+
+
+def _motions(data: Any, robot: Robot, options: Mapping[str, Any]) -> list[Motion]:
+    """All logs, prepared; reduced data cannot be."""
+    motions = []
+    for part in _parts(data):
+        if isinstance(part, Reduced) or str(part).endswith(".reduced"):
+            raise InputError("this needs the log itself; reduced data hold no time")
+        motions.append(prepare(open_log(part), robot, **options))
+    return motions
+
+
+def _momentum_equations(
+    data: Any,
+    robot: Robot,
+    base: BaseParameters,
+    options: Mapping[str, Any],
+    reduced: Reduced,
+    window: float,
+) -> Reduced:
+    columns = [int(c) for c in base.independent]
+    motions = _motions(data, robot, {**options, "cutoff": _cutoff(reduced)})
+    parts = [momentum.reduce_momentum(m, robot, columns, window) for m in motions]
+    total: Reduced = sum(parts[1:], parts[0])
+    return total
+
+
 def _blocks(
     data: Any, robot: Robot, base: BaseParameters, options: Mapping[str, Any], seconds: float
 ) -> list[robust_weights.Block]:
     """All logs, in blocks of time."""
     columns = [int(c) for c in base.independent]
     blocks: list[robust_weights.Block] = []
-    for part in _parts(data):
-        if isinstance(part, Reduced) or str(part).endswith(".reduced"):
-            raise InputError("robust weights need the log itself; reduced data hold no time")
-        motion = prepare(open_log(part), robot, **options)
+    for motion in _motions(data, robot, options):
         blocks += robust_weights.reduce_blocks(motion, robot, columns, seconds)
     return blocks
 
@@ -322,7 +367,7 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     for name in options:
         if name not in of_log and name not in of_set:
             known = [*of_log, *of_set, "friction", "drive_inertia", "weights", "consistency"]
-            known += ["prior", "prior_weight", "slack", "robust", "block"]
+            known += ["prior", "prior_weight", "slack", "robust", "block", "method", "window"]
             raise InputError(f"fit has no option {name!r}{did_you_mean(name, known)}")
     return (
         {n: v for n, v in options.items() if n in of_log},

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--wls", action="store_true", help="weigh joints by their residuals")
     parser.add_argument("--robust", choices=("huber", "tukey"), help="weigh bad stretches down")
+    parser.add_argument("--momentum", action="store_true", help="fit without accelerations")
     parser.add_argument("--semi", action="store_true", help="the weaker 6x6 consistency")
     parser.add_argument("--total-mass", type=float, metavar="KG", help="upper bound")
     parser.add_argument("--joint-dynamics", action="store_true", help="write friction to the URDF")
@@ -83,6 +84,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {
         "drive_inertia": True if arguments.drive_inertia else None,
         "weights": "wls" if arguments.wls else None,
+        "method": "momentum" if arguments.momentum else "torque",
         "robust": arguments.robust,
         "consistency": "semi" if arguments.semi else "full",
     }
