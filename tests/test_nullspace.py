@@ -15,6 +15,7 @@ from mechanisms import (
     random_mechanism,
     reframed,
 )
+from test_base import wam
 
 import feasid
 from feasid.errors import UnsupportedJointError
@@ -293,6 +294,50 @@ def test_every_order_of_preference_spans_the_same_space(order):
     np.testing.assert_allclose(b.K @ a.nullspace, 0, atol=1e-11 * scale)
 
 
+def test_preferred_parameters_lead_when_they_can():
+    robot = wam()
+    plain = base_parameters(robot)
+    wanted = [f"{b.name}.m" for b in reversed(robot.bodies)]
+    base = base_parameters(robot, order=wanted)
+    assert base.size == plain.size
+    assert consistency(base) < 1e-10
+    np.testing.assert_allclose(base.K @ plain.nullspace, 0, atol=1e-10 * np.abs(base.K).max())
+    masses = {robot.parameter_names.index((b.name, "m")) for b in robot.bodies}
+    assert len(masses & set(base.independent.tolist())) > len(
+        masses & set(plain.independent.tolist())
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_descriptor_spans_the_row_space_of_k(seed):
+    robot = random_mechanism(np.random.default_rng([5, seed])).robot()
+    base = base_parameters(robot)
+    n = base.descriptor.toarray()
+    assert n.shape == base.K.shape
+    units = base.coefficients.units
+    lead = n[:, base.independent]
+    np.testing.assert_allclose(
+        lead @ base.K * units, n * units, atol=1e-9 * np.abs(n * units).max()
+    )
+    assert np.linalg.matrix_rank(n * units) == base.size
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_null_vectors_leave_the_torques_as_they_are(seed):
+    rng = np.random.default_rng([6, seed])
+    robot = random_mechanism(rng, kinds="RRRRPPPHSCULTF").robot()
+    if seed % 2:
+        robot = reframed(robot, rng)
+    if seed % 3 == 0:
+        robot = robot.with_joint_terms(drive_inertia=True)
+    base = base_parameters(robot)
+    q, dq, ddq = rng.normal(size=(3, 5, robot.dof))
+    y = feasid.regressor(robot, q, dq, ddq).reshape(-1, robot.size) * base.coefficients.units
+    null = base.nullspace / base.coefficients.units[:, None]
+    change = np.abs(y @ (null / np.abs(null).max(axis=0)))
+    assert change.max(initial=0.0) <= 1e-11 * np.abs(y).max()
+
+
 # -- joint terms -----------------------------------------------------------------------------
 
 
@@ -303,10 +348,10 @@ def slide(direction, *symbols):
 
 
 def test_vertical_slide_mixes_mass_drive_inertia_and_offset():
-    """The force is (m + Ia) ddq + m g + fo: two combinations of three."""
+    """The force is (m + Ia) ddq + 9.81 m + fo: two combinations of three."""
     base = base_parameters(slide((0.0, 0, 1), "Ia", "fo"))
-    np.testing.assert_allclose(base.K[:, 9:], [[1, 0, -1 / 9.81], [0, 1, 1 / 9.81]], atol=1e-15)
-    assert base.expressions[1] == f"Ia1 + {1 / 9.81:.12g} fo1"
+    np.testing.assert_allclose(base.K[:, 9:], [[1, 0, 1 / 9.81], [0, 1, -1 / 9.81]], atol=1e-15)
+    assert base.expressions[1] == f"Ia1 - {1 / 9.81:.12g} fo1"
 
 
 def test_horizontal_slide_does_not_mix_offset_with_mass():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,17 @@ from feasid.identifiability.exact import Certificate, certify
 from feasid.identifiability.expressions import sum_of
 from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.nullspace import Recursion
+from feasid.identifiability.reordered import Reordered
 from feasid.identifiability.snap import COARSEST, Rounding, Snapped, file_rounding, snapped
-from feasid.identifiability.tables import ALONE, COMBINED, NEVER, ROWS, explained, symbol_table
+from feasid.identifiability.tables import (
+    ALONE,
+    COMBINED,
+    NEVER,
+    ROWS,
+    explained,
+    parameter_column,
+    symbol_table,
+)
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
 
@@ -105,6 +114,14 @@ class BaseParameters:
         """The same, sparse: the R of Wensing et al. (2024), App. G."""
         return self.coefficients.nullspace
 
+    @property
+    def descriptor(self) -> sparse.csr_array:
+        """Combinations that can be identified, joint by joint, sparse: the N of App. G.
+
+        Its rows span the same space as those of K; shape (nb, n).
+        """
+        return self.coefficients.descriptor
+
     @cached_property
     def expressions(self) -> tuple[str, ...]:
         """Each base parameter as a readable sum."""
@@ -157,8 +174,8 @@ class BaseParameters:
             return self
         echelon = self.coefficients.echelon
         run = Recursion.of(self.robot, echelon.run.measured, echelon.run.static)
-        again = Echelon(run, echelon.preference)
-        return BaseParameters(self.robot, type(self.coefficients)(again), ())
+        again = replace(self.coefficients, echelon=replace(echelon, run=run))
+        return BaseParameters(self.robot, again, ())
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, shape (nb,)."""
@@ -222,9 +239,9 @@ def base_parameters(
     static : bool
         Postures at rest only: what a model of gravity compensation can know.
     order : {"left", "paper"} or sequence of str
-        Preference among the symbols of a body for leading a base parameter: from left to right
-        in the order of `feasid.robot.inertia.SYMBOLS`, in the order of the tables of Wensing et
-        al. (2024), or in the given order of those ten symbols.
+        Preference for leading a base parameter: from left to right; within each body in the
+        order of the tables of Wensing et al. (2024), or of the ten given symbols; or any
+        parameters by name ("forearm.m"), before all others from left to right.
 
     snap : {"file", None} or float
         Geometry that is exact within the rounding that the robot's file shows (1.5708 for a
@@ -255,7 +272,7 @@ def base_parameters(
     joints = None if measured is None else {robot.joint_index(j) for j in measured}
     exact, changes = snapped(robot, _rounding(robot, snap))
     run = Recursion.of(exact, joints, static)
-    return BaseParameters(robot, Coefficients(Echelon(run, _preference(order))), changes)
+    return BaseParameters(robot, _coefficients(run, order), changes)
 
 
 def _rounding(robot: Robot, snap: str | float | None) -> Rounding:
@@ -270,15 +287,19 @@ def _rounding(robot: Robot, snap: str | float | None) -> Rounding:
     return Rounding(float(snap), 0.0)
 
 
-def _preference(order: str | Sequence[str]) -> tuple[str, ...] | None:
+def _coefficients(run: Recursion, order: str | Sequence[str]) -> Coefficients:
+    """The echelon form in this order of preference."""
     if isinstance(order, str):
         if order not in ("left", "paper"):
             hint = did_you_mean(order, ("left", "paper"))
-            raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or symbols")
-        return None if order == "left" else ROWS
-    if sorted(order) != sorted(ROWS):
-        raise InputError(f"order must name each of {sorted(ROWS)} once, not {[*order]}")
-    return tuple(order)
+            raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or names")
+        return Coefficients(Echelon(run, None if order == "left" else ROWS))
+    if sorted(order) == sorted(ROWS):
+        return Coefficients(Echelon(run, tuple(order)))
+    first = [parameter_column(run.robot, name) for name in order]
+    rest = [c for c in range(run.robot.size) if c not in set(first)]
+    columns = np.array([*dict.fromkeys(first), *rest], dtype=np.intp)
+    return Reordered(Echelon(run), columns)
 
 
 def _selection(n: int, columns: Index) -> Array:

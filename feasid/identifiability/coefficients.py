@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -256,6 +257,51 @@ class Coefficients:
         shape = (run.robot.size, len(sizes))
         values = np.concatenate([np.zeros(0), *data])
         return sparse.csc_array((values, np.concatenate(rows), pointers), shape)
+
+    @cached_property
+    def descriptor(self) -> sparse.csr_array:
+        """Combinations that can be identified, SI units; shape (nb, n), sparse.
+
+        Each joint's rows on its own body, and on every body beyond it as that body's parameters
+        add up in it at home: N_ij = N_i,p(j) B_j for the bodies j beyond i.
+        """
+        robot = self.echelon.run.robot
+        if self.relations:  # drives that joints share tie all of them together
+            full = np.zeros((len(self.independent), robot.size))
+            full[np.arange(len(full)), self.independent] = 1.0
+            full[:, self.dependent] = self.kd
+            return sparse.csr_array(full)
+        own = [_joint_rows(block) for block in self.blocks]
+        starts = np.cumsum([0, *(len(rows) for rows in own)])
+        where: list[tuple[Index, Index]] = []
+        values: list[Array] = []
+
+        def put(i: int, columns: Index, part: Array) -> None:
+            r, c = np.nonzero(part)
+            where.append((starts[i] + r, columns[c]))
+            values.append(part[r, c] / self.units[columns[c]])
+
+        for j, chain in enumerate(robot.ancestors):
+            block = self.blocks[j]
+            put(j, block.columns, own[j])
+            seen = np.eye(block.inertial)
+            for before, i in pairwise(reversed(chain)):
+                seen = self.transfers[before][:, : len(seen)] @ seen
+                put(i, block.columns[: block.inertial], own[i][:, :10] @ seen)
+        friction = [c for c in self.independent.tolist() if robot.parameter_names[c][1] in "fv fc"]
+        rows = np.concatenate([r for r, _ in where] + [starts[-1] + np.arange(len(friction))])
+        columns = np.concatenate([c for _, c in where] + [np.array(friction, dtype=np.intp)])
+        data = np.concatenate([*values, np.ones(len(friction))])
+        shape = (int(starts[-1]) + len(friction), robot.size)
+        return sparse.csr_array((data, (rows, columns)), shape=shape)
+
+
+def _joint_rows(block: Block) -> Array:
+    """A joint's conditions on its own columns, reduced: unity on the independent ones."""
+    out = np.zeros((block.independent.size, block.columns.size))
+    out[np.arange(len(out)), block.independent] = 1.0
+    out[:, block.dependent] = -block.vectors[block.independent]
+    return out
 
 
 def snapped_columns(kd: Array) -> Array:

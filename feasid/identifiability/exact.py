@@ -94,7 +94,7 @@ class ExactState:
 def exact_pivots(echelon: Echelon) -> Iterable[list[int]]:
     """Positions of the leading parameters among each block's columns, joint by joint."""
     run = echelon.run
-    gravity = [to_number(decimal(float(g))) for g in run.robot.gravity]
+    gravity = [to_number(-decimal(float(g))) for g in run.robot.gravity]
     zero = to_number(0)
     states: list[ExactState] = []
     ground = ExactState([], [zero, zero, zero, *gravity], [], [])

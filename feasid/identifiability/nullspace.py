@@ -23,7 +23,8 @@ A change (dx, dIa, dfo) is therefore undetectable exactly when
     Phi_i' dI_i^C(q) iX_j(q) Phi_j + sum_k c_ki c_kj dIa_k = 0  for all q and j up to i, and
     Phi_i' dI_i^C(q) iX_0(q) a_g   + sum_k c_ki dfo_k      = 0  for all q,
 
-with dI_i^C the change of the composite inertia beyond joint i. Each left part must be *constant*.
+with a_g the acceleration opposite to gravity and dI_i^C the change of the composite inertia beyond
+joint i. Each left part must be *constant*.
 
 1. *Mapping rows are unchanged.* They state that derivatives with respect to the joints beyond i
    vanish, for every functional that a parent can feel; the derivative of a constant is zero, so
@@ -137,7 +138,7 @@ class Recursion(Setting):
     def ground(self) -> State:
         """What holds at the base."""
         none6, none10 = np.zeros((6, 0)), np.zeros((10, 0))
-        gravity = np.r_[0.0, 0, 0, self.frames.gravity][:, None]
+        gravity = np.r_[0.0, 0, 0, -self.frames.gravity][:, None]  # the base accelerates upwards
         partly = self.measured is not None
         if self.frames.pull == 0:
             return State(none6, {}, none10, none6 if partly else None, none10 if partly else None)

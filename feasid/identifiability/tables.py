@@ -11,6 +11,7 @@ import numpy as np
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.expressions import parameter_label, sum_of
 from feasid.identifiability.spectral import span
+from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def explained(base: BaseParameters, name: str) -> str:
         With the closest known name.
     """
     names = base.robot.parameter_names
-    column = _column(base, name)
+    column = parameter_column(base.robot, name)
     label, status = parameter_label(names[column]), base.status[column]
     if status == ALONE:
         return f"{label} is identifiable alone."
@@ -151,13 +152,14 @@ def explained(base: BaseParameters, name: str) -> str:
     return f"{label} shows only in combination, in base parameter{plural} {numbers}: {text}"
 
 
-def _column(base: BaseParameters, name: str) -> int:
-    names = base.robot.parameter_names
+def parameter_column(robot: Robot, name: str) -> int:
+    """Column of a parameter by its printed name or ``body.symbol``; `InputError` otherwise."""
+    names = robot.parameter_names
     known = {parameter_label(n): k for k, n in enumerate(names)}
     known |= {f"{body}.{symbol}": k for k, (body, symbol) in enumerate(names)}
     if name not in known:
         hint = did_you_mean(name, known)
-        raise InputError(f"robot {base.robot.name!r} has no parameter {name!r}{hint}")
+        raise InputError(f"robot {robot.name!r} has no parameter {name!r}{hint}")
     return known[name]
 
 
