@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from feasid.feasibility.correction import correct as correct
     from feasid.feasibility.sets import feasible_set as feasible_set
     from feasid.feasibility.verdict import check as check
+    from feasid.gather import reduce as reduce
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identify import fit as fit
-    from feasid.identify import reduce as reduce
     from feasid.logs.diagnosis import diagnose as diagnose
     from feasid.logs.readers import read_log as read_log
     from feasid.logs.reduction import Reduced as Reduced
@@ -48,7 +48,7 @@ _HOME = {
     "correct": "feasibility.correction",
     "feasible_set": "feasibility.sets",
     "fit": "identify",
-    "reduce": "identify",
+    "reduce": "gather",
     "Reduced": "logs.reduction",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",

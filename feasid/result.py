@@ -153,7 +153,7 @@ class Fit:
         Series
             ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
         """
-        from feasid.identify import reduce
+        from feasid.gather import reduce
 
         reduced = reduce(
             other, self.description, base=self.base_parameters, **self.test_options(options)
@@ -189,8 +189,8 @@ class Fit:
         import pandas as pd
 
         from feasid.dynamics.regressor import inverse_dynamics
-        from feasid.logs.sources import open_log
         from feasid.logs.frame import prepare
+        from feasid.logs.sources import open_log
 
         frame = open_log(log)
         motion = prepare(frame, self.robot, torque=False, **self.test_options(options))

@@ -20,6 +20,7 @@ ORDER = (
     "logs",
     "feasibility",
     "statistics",
+    "gather",
     "result",
     "identify",
     "inspection",

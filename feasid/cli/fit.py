@@ -46,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_writable(path, overwrite=arguments.overwrite)
     _refuse_same_file(arguments, outputs)
     with step("loading solvers"):
-        from feasid.identify import fit, reduce
+        from feasid.gather import reduce
+        from feasid.identify import fit
         from feasid.robot.load import load_robot
     robot = load_robot(
         arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reduce, save; returns 0, or 4 when some logs failed."""
-    from feasid.identify import reduce, with_terms
+    from feasid.gather import reduce, with_terms
     from feasid.logs.reduction import Reduced
     from feasid.robot.load import load_robot
 

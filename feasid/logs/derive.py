@@ -110,11 +110,11 @@ def _trimmed(how: Process, rate: float, derived: bool) -> int:
     if not np.isfinite(rate):
         return least
     if how.delay:
-        least += int(np.ceil(abs(how.delay) * rate))
+        least += int(np.ceil(abs(how.delay) * rate - signals.WHOLE))
     if how.trim is not None:
         if not (np.isfinite(how.trim) and how.trim >= 0):
             raise LogError(f"trim must be a time of at least 0 s, not {how.trim!r}")
-        return max(least, int(np.ceil(how.trim * rate)))
+        return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
     return least if how.cutoff is None else max(least, signals.settling(how.cutoff, rate))
 
 

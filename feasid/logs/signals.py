@@ -36,6 +36,9 @@ SMOOTHING = 9
 SHORTEST = 64
 """Samples from which a spectrum is taken at its word."""
 
+WHOLE = 1e-6
+"""A count this close above a whole number is that number: rates carry rounding of time stamps."""
+
 HIGHEST_SHARE = 0.2
 """The automatic cut-off stays below this share of the sampling rate."""
 
@@ -46,7 +49,7 @@ def settling(cutoff: float, rate: float) -> int:
     The slowest poles of the third-order filter decay with time constant ``1 / (pi cutoff)``, so
     that one period leaves exp(-pi) = 4 % of what the extension at the ends got wrong.
     """
-    return int(np.ceil(rate / cutoff))
+    return int(np.ceil(rate / cutoff - WHOLE))
 
 
 def low_pass(signal: Array, cutoff: float, rate: float, order: int = ORDER) -> Array:
