@@ -125,6 +125,7 @@ def test_both_counts_are_reported(tmp_path):
     base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", tilt="3.1416")))
     assert base.literal.size > base.size
     assert [s.joint for s in base.snapped] == ["shoulder"]
+    assert base.deciding == base.snapped
     assert base.literal.snapped == ()
     assert base_parameters(base.robot, snap=None).size == base.literal.size
     assert "snapped" in repr(base)
@@ -134,6 +135,7 @@ def test_exact_files_are_left_alone(tmp_path):
     base = base_parameters(loaded(tmp_path, arm("1.5707963267948966")))
     assert base.snapped == ()
     assert base.literal is base
+    assert base.deciding == ()
 
 
 def test_an_angle_that_is_meant_is_kept(tmp_path):
@@ -200,7 +202,8 @@ def test_command_prints_table_explanation_and_rounding(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "dim V" in out
     assert "joint 'wrist' hides" in out
-    assert "taken literally" in out
+    assert "joint 'shoulder': an axis is off by 7.3e-06 rad (decisive" in out
+    assert "when taken literally" in out
     assert main(["base", str(path), "--literal"]) == 0
     assert "joint 'shoulder': nearly degenerate" in capsys.readouterr().out
 

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{robot.name}: {base.size} base parameters of {robot.size} standard parameters\n")
     print(base.listing())
     if base.snapped:
-        print(f"\nexact geometry assumed within the file's rounding: {base.rounding_note()}")
+        print(f"\nthe file rounds its geometry: {base.rounding_note()}")
     if arguments.table:
         print(f"\n{base.table()}")
     for name in arguments.explain or ():

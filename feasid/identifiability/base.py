@@ -18,7 +18,8 @@ from feasid.identifiability.expressions import sum_of
 from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.nullspace import Recursion
 from feasid.identifiability.reordered import Reordered
-from feasid.identifiability.snap import COARSEST, Rounding, Snapped, file_rounding, snapped
+from feasid.identifiability.snap import COARSEST, Rounding, Snapped, file_rounding
+from feasid.identifiability.snap import snapped as with_exact_geometry
 from feasid.identifiability.tables import (
     ALONE,
     COMBINED,
@@ -33,6 +34,9 @@ from feasid.robot.parts import Array
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+EXACT = Rounding(0.0, 0.0)
+"""A description that rounds nothing."""
 
 NOTES = 4
 """Roundings that are spelled out in a sentence."""
@@ -55,11 +59,14 @@ class BaseParameters:
         The computation, with its spans and ranks.
     snapped : tuple of Snapped
         Roundings in the description that were taken for exact geometry; see `literal`.
+    rounding : Rounding
+        How far off a number may be to be taken so.
     """
 
     robot: Robot
     coefficients: Coefficients
     snapped: tuple[Snapped, ...] = ()
+    rounding: Rounding = EXACT
 
     @property
     def size(self) -> int:
@@ -150,13 +157,35 @@ class BaseParameters:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
         return near_degeneracies(self.coefficients.echelon)
 
+    @cached_property
+    def deciding(self) -> tuple[Snapped, ...]:
+        """Those of `snapped` that change the count: undone alone, each gives another one."""
+        if self.literal.size == self.size:
+            return ()
+        echelon = self.coefficients.echelon
+        out = []
+        for joint in dict.fromkeys(s.joint for s in self.snapped):
+            robot, _ = with_exact_geometry(self.robot, self.rounding, literal=[joint])
+            run = Recursion.of(robot, echelon.run.measured, echelon.run.static)
+            if len(Coefficients(Echelon(run)).independent) != self.size:
+                out += [s for s in self.snapped if s.joint == joint]
+        return tuple(out)
+
     def rounding_note(self) -> str:
         """What was taken for exact, and what the numbers give when taken literally."""
-        shown = [str(s) for s in self.snapped[:NOTES]]
-        more = len(self.snapped) - len(shown)
-        if more > 0:
-            shown.append(f"and {more} more")
-        return f"{'; '.join(shown)} ({self.literal.size} base parameters taken literally)"
+        if not self.snapped:
+            return "no rounding in the description"
+        decide = self.deciding or self.snapped
+        shown = [str(s) for s in decide[:NOTES]]
+        if len(decide) > NOTES:
+            shown.append(f"and {len(decide) - NOTES} more")
+        text = "; ".join(shown)
+        if self.deciding:
+            others = len(self.snapped) - len(self.deciding)
+            text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
+        return (
+            f"{text}: {self.literal.size} base parameters when taken literally, {self.size} exact"
+        )
 
     @cached_property
     def certified(self) -> Certificate:
@@ -175,7 +204,7 @@ class BaseParameters:
         echelon = self.coefficients.echelon
         run = Recursion.of(self.robot, echelon.run.measured, echelon.run.static)
         again = replace(self.coefficients, echelon=replace(echelon, run=run))
-        return BaseParameters(self.robot, again, ())
+        return BaseParameters(self.robot, again)
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, shape (nb,)."""
@@ -270,14 +299,15 @@ def base_parameters(
     6  l2y
     """
     joints = None if measured is None else {robot.joint_index(j) for j in measured}
-    exact, changes = snapped(robot, _rounding(robot, snap))
+    rounding = _rounding(robot, snap)
+    exact, changes = with_exact_geometry(robot, rounding)
     run = Recursion.of(exact, joints, static)
-    return BaseParameters(robot, _coefficients(run, order), changes)
+    return BaseParameters(robot, _coefficients(run, order), changes, rounding)
 
 
 def _rounding(robot: Robot, snap: str | float | None) -> Rounding:
     if snap is None:
-        return Rounding(0.0, 0.0)
+        return EXACT
     if isinstance(snap, str):
         if snap != "file":
             raise InputError(f"snap {snap!r} is not known: 'file', None or an angle [rad]")

@@ -14,6 +14,7 @@ finest offset of at least a millimetre, say 0.1234, shows where its lengths end.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,13 +90,26 @@ def file_rounding(robot: Robot) -> Rounding:
     return Rounding(min(ACCUMULATION * angle, COARSEST), min(length, COARSEST))
 
 
-def snapped(robot: Robot, rounding: Rounding) -> tuple[Robot, tuple[Snapped, ...]]:
-    """The robot with exact geometry, and what was changed for it."""
+def snapped(
+    robot: Robot, rounding: Rounding, literal: Collection[str] = ()
+) -> tuple[Robot, tuple[Snapped, ...]]:
+    """The robot with exact geometry, and what was changed for it.
+
+    Parameters
+    ----------
+    robot : Robot
+    rounding : Rounding
+    literal : collection of str
+        Joints whose numbers stay as they are.
+    """
     notes: list[Snapped] = []
     bodies: list[Body] = []
     if rounding.angle == 0.0 and rounding.length == 0.0:
         return robot, ()
     for body in robot.bodies:
+        if body.joint in literal:
+            bodies.append(body)
+            continue
         rotation, off = _exact_rotation(body.rotation, rounding.angle)
         motion, off_axis = _exact_axes(body.motion, rotation.T @ body.rotation, rounding.angle)
         small = (body.position != 0) & (np.abs(body.position) <= rounding.length)
