@@ -487,3 +487,26 @@ def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
     assert "control: not judged" in capsys.readouterr().out
     assert main(["check", "--control", "--json", str(path)]) == 0
     assert "no moving joint" in capsys.readouterr().out
+
+
+def infeasible_links():
+    for path in example_urdfs():
+        if "<link" in path.read_text():
+            for found in inspect_file(path).infeasible:
+                yield pytest.param(found, id=f"{path.stem}-{found.link.name}")
+
+
+@pytest.mark.parametrize("found", infeasible_links())
+def test_mujoco_refuses_each_such_link_alone_and_takes_the_nearest(found):
+    mujoco = pytest.importorskip("mujoco")
+
+    def compiled(mass, six):
+        full = " ".join(repr(float(six[k])) for k in (0, 3, 5, 1, 2, 4))
+        inertial = f'<inertial pos="0 0 0" mass="{float(mass)!r}" fullinertia="{full}"/>'
+        text = f"<mujoco><worldbody><body><freejoint/>{inertial}</body></worldbody></mujoco>"
+        return mujoco.MjModel.from_xml_string(text)
+
+    with pytest.raises(ValueError, match="inertia"):
+        compiled(found.link.mass, found.link.moments)
+    nearest = found.nearest()
+    assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass

@@ -31,6 +31,14 @@ RTOL_COMPILER = 1e-12
 """Both sides only turn, shift and add in double precision."""
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _elsewhere(tmp_path_factory):
+    """MuJoCo writes its warnings to a log in the working folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("log"))
+        yield
+
+
 def model(body="", before="", joint="<joint/>", rest=""):
     inner = f'<body name="b" pos="0.1 0.2 0.3">{joint}{body}</body>{rest}'
     return f"<mujoco>{before}<worldbody>{inner}</worldbody></mujoco>"

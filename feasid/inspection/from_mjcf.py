@@ -61,22 +61,22 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
     shapes = _shapes(mjcf, body)
     given = body.inertial
     if given is not None and stated(body, mjcf.compiler):
+        text = mjcf.files.text(given.element)
         return Link(
             body.name,
-            mjcf.files.text(given.element).path,
-            given.element.line,
-            given.element.column,
+            text.path,
+            *text.place(given.element),
             given.mass.exact,
             tuple(n.exact for n in given.moments),
             place_of(given.pose),
             shapes,
         )
     element = body.element
-    path = mjcf.files.text(element).path
+    text = mjcf.files.text(element)
     derived = mjcf.compiler.from_geoms != "false" and any(
         geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms
     )
-    return Link(body.name, path, element.line, element.column, shapes=shapes, by_geometry=derived)
+    return Link(body.name, text.path, *text.place(element), shapes=shapes, by_geometry=derived)
 
 
 def _shapes(mjcf: Mjcf, body: MjcfBody) -> tuple[Shape, ...] | None:

@@ -50,12 +50,11 @@ def _link(urdf: Urdf, link: reader.Link) -> Link:
     element, inertial = link.element, link.inertial
     path = urdf.text.path
     if inertial is None:
-        return Link(link.name, path, element.line, element.column, shapes=shapes)
+        return Link(link.name, path, *urdf.text.place(element), shapes=shapes)
     return Link(
         link.name,
         path,
-        inertial.element.line,
-        inertial.element.column,
+        *urdf.text.place(inertial.element),
         inertial.mass.exact,
         tuple(n.exact for n in inertial.moments),
         place_of(inertial.origin),

@@ -10,9 +10,11 @@ writer can replace that value and nothing else.
 from __future__ import annotations
 
 import codecs
+import gc
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,6 +40,8 @@ class ReadLimits:
 LIMITS = ReadLimits()
 
 _CHUNK = 64 * 1024
+
+_NO_ATTRIBUTES: dict[str, str] = {}  # shared by all elements without attributes
 
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=<>/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
@@ -69,9 +73,8 @@ class Element:
     parent: Element | None
     start: int
     line: int
-    column: int
     close: int = -1
-    children: list[Element] = field(default_factory=list)
+    children: Sequence[Element] = ()
 
     def find(self, tag: str) -> Element | None:
         """First child with this tag."""
@@ -130,9 +133,9 @@ class XmlText:
 
     def place(self, element: Element, attribute: str | None = None) -> tuple[int, int]:
         """Line and column, both from 1, of an element or of one of its attribute values."""
-        if attribute is None or attribute not in element.attributes:
-            return element.line, element.column
-        offset = self.spans(element)[0][attribute][0]
+        offset = element.start
+        if attribute is not None and attribute in element.attributes:
+            offset = self.spans(element)[0][attribute][0]
         line_start = self.utf8.rfind(b"\n", 0, offset) + 1
         line = element.line + self.utf8.count(b"\n", element.start, offset)
         return line, len(self.utf8[line_start:offset].decode()) + 1
@@ -212,7 +215,21 @@ def parse_xml(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) ->
     if not data.strip():
         raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
     utf8, encoding, bom = _decode(data, path)
-    return XmlText(path, data, utf8, encoding, bom, _Builder(path, limits).parse(utf8))
+    with _collector_paused():
+        root = _Builder(path, limits).parse(utf8)
+    return XmlText(path, data, utf8, encoding, bom, root)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without the garbage collector, which would look at a growing tree again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
@@ -304,16 +321,17 @@ class _Builder:
         parser = self.parser
         element = Element(
             tag,
-            attributes,
+            attributes or _NO_ATTRIBUTES,
             parent,
             parser.CurrentByteIndex,
             parser.CurrentLineNumber,
-            parser.CurrentColumnNumber + 1,
         )
         if parent is None:
             self.root = element
-        else:
+        elif isinstance(parent.children, list):
             parent.children.append(element)
+        else:
+            parent.children = [element]
         self.open.append(element)
 
     def _end(self, tag: str) -> None:
