@@ -496,7 +496,7 @@ def infeasible_links():
                 yield pytest.param(found, id=f"{path.stem}-{found.link.name}")
 
 
-@pytest.mark.parametrize("found", infeasible_links())
+@pytest.mark.parametrize("found", list(infeasible_links()))
 def test_mujoco_refuses_each_such_link_alone_and_takes_the_nearest(found):
     mujoco = pytest.importorskip("mujoco")
 
