@@ -382,3 +382,15 @@ def test_repeated_rows_are_dropped_and_said():
     motion = prepare(twice.reset_index(drop=True), arm())
     np.testing.assert_array_equal(motion.runs[0].q, prepare(df, arm()).runs[0].q)
     assert sum(e.count for e in motion.excluded if "repeats" in e.reason) == 2
+
+
+def test_a_resting_joint_has_no_velocity_of_either_sign():
+    df = log(2000)
+    rng = np.random.default_rng(2)
+    still = df.assign(q_elbow=0.3 + 1e-6 * rng.normal(size=len(df)))
+    motion = prepare(still, arm(), cutoff=8.0)
+    assert (motion.runs[0].dq[:, 1] == 0).all()
+    assert (motion.runs[0].dq[:, 0] != 0).mean() > 0.99
+    assert any("elbow (100%)" in note for note in motion.notes)
+    as_is = prepare(still, arm(), cutoff=8.0, rest=0.0).runs[0]
+    assert (as_is.dq[:, 1] != 0).any()

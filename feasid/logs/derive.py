@@ -16,6 +16,9 @@ from feasid.logs.motion import Array, Excluded, Run, blocks
 FEWEST = 8
 """Samples that a stretch must keep after its ends are trimmed."""
 
+SHORTEST_REST = 0.05
+"""A joint that is slow for a shorter time [s] is taken to be turning round."""
+
 JUDGED = 9
 """Stretches whose spectra are looked at for the automatic cut-off."""
 
@@ -62,6 +65,7 @@ class Process:
     trim: float | None = None
     decimate: int = 1
     delay: float = 0.0
+    rest: float = 1e-3
 
 
 def process(
@@ -90,6 +94,8 @@ def process(
         )
     if "dq" not in part:
         part["dq"] = signals.first_difference(part["q"], rate)
+    if cutoff is not None and how.rest:
+        part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0
     if "tau" not in part:
         part["tau"] = np.full_like(part["q"], np.nan)
     elif how.delay:
@@ -102,6 +108,19 @@ def process(
     left_out += blocks(rows[unwanted], "excluded by hand")
     keep &= ~unwanted
     return _cut(part, stretch, t, keep, how.decimate), left_out
+
+
+def _resting(velocity: Array, speed: float, rate: float) -> npt.NDArray[np.bool_]:
+    """Where a joint is slower than `speed` for at least SHORTEST_REST: its sign is noise."""
+    slow = np.abs(velocity) < speed
+    least = max(2, int(np.ceil(SHORTEST_REST * rate)))
+    out = np.zeros_like(slow)
+    for k in np.flatnonzero(slow.any(axis=0)):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], slow[:, k].view(np.int8), [0]])))
+        for a, b in zip(edges[::2], edges[1::2], strict=True):
+            if b - a >= least:
+                out[a:b, k] = True
+    return out
 
 
 def _trimmed(how: Process, rate: float, derived: bool) -> int:

@@ -452,20 +452,13 @@ def _reversing(velocity: Array, wide: int) -> npt.NDArray[np.bool_]:
 
 
 def _fitted(columns: Array, torque: Array) -> Array:
-    """What a row's parameters explain of a torque, fitted twice: again without the far samples."""
+    """What a row's own parameters explain of a torque at best."""
     from scipy.linalg import lstsq
 
     size = np.linalg.norm(columns, axis=0)
     seen = size > NEGLIGIBLE * max(float(size.max()), 1e-300)
     columns = columns[:, seen] / size[seen]
-    keep = np.ones(len(torque), dtype=bool)
-    fitted = np.zeros_like(torque)
-    for _ in range(3):
-        fit = lstsq(columns[keep], torque[keep], cond=1e-6, lapack_driver="gelsy")[0]
-        fitted = columns @ fit
-        off = np.abs(torque - fitted)
-        keep = off < 5 * 1.4826 * np.median(off) + 1e-12
-    return fitted
+    return np.asarray(columns @ lstsq(columns, torque, cond=1e-6, lapack_driver="gelsy")[0])
 
 
 def _joined(indices: Rows) -> Rows:

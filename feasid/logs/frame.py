@@ -48,6 +48,7 @@ def prepare(
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
     delay: float = 0.0,
+    rest: float = 1e-3,
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -96,6 +97,10 @@ def prepare(
         Added to q per joint, on the joints' side, after `transmission`.
     delay : float
         The log's torques are ahead of its motion by this time [s] and are delayed by as much.
+    rest : float
+        Speed [rad/s or m/s] below which a joint rests when it stays there for 0.05 s: its velocity
+        is set to zero, so that Coulomb friction does not take the sign of noise. Only where
+        signals are filtered; 0 leaves all velocities as they are.
 
     Returns
     -------
@@ -130,7 +135,7 @@ def prepare(
     excluded += repeated
     notes += _unwrap(values["q"], robot, stretches)
     frequency, said = find_cutoff(values, stretches, cutoff)
-    how = Process(frequency, filter_torque, trim, decimate or 1, delay)
+    how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest)
     mask = _exclusion_mask(df, t, exclude)
     runs: list[Run] = []
     for stretch in stretches:
@@ -139,6 +144,8 @@ def prepare(
         excluded += left_out
     notes += said + _derivation_notes(raw, how)
     _check_enough(runs, stretches, frequency)
+    if frequency is not None:
+        notes += _rest_notes(runs, raw.layout.coordinates)
     if excluded:
         lost = sum(e.count for e in excluded)
         notes.append(f"{lost} of {len(df)} rows are not used: {reasons(excluded)}")
@@ -243,6 +250,13 @@ def _derivation_notes(raw: Raw, how: Process) -> list[str]:
         origin = "measured velocities" if "dq" in raw.values else "positions"
         notes.append(f"accelerations: central differences of the {origin}")
     return notes
+
+
+def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+    samples = sum(len(run) for run in runs)
+    still = sum((run.dq == 0).sum(axis=0) for run in runs) / max(samples, 1)
+    resting = [f"{n} ({s:.0%})" for n, s in zip(names, still, strict=True) if s >= 0.01]
+    return [f"at rest, velocity set to zero: {', '.join(resting)}"] if resting else []
 
 
 def _check_enough(runs: Sequence[Run], stretches: Sequence[Stretch], cutoff: float | None) -> None:
