@@ -27,6 +27,7 @@ from feasid.errors import (
     did_you_mean,
     missing_extra,
 )
+from feasid.logs.bags import is_bag, read_bag
 from feasid.logs.columns import UNITS
 from feasid.logs.csvscan import COMMA_NUMBER, Scan, scan
 
@@ -56,7 +57,8 @@ def read_log(
     Parameters
     ----------
     source : path, glob pattern, or sequence of paths
-        ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet`` or ``.npz``.
+        ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, a ROS 2 bag's folder
+        or ``.mcap`` (see `feasid.logs.bags.read_bag`).
         Of several files each is a run, named after the file.
     delimiter, decimal, names, allow_truncated
         How a CSV file is written; see `csvscan.scan`.
@@ -160,6 +162,8 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.DataFrame:
+    if is_bag(path):
+        return read_bag(path)
     kind = _kind(path)
     try:
         size = path.stat().st_size
@@ -198,7 +202,7 @@ def _kind(path: Path) -> str:
         return "parquet"
     if last == ".npz":
         return "npz"
-    known = ".csv .tsv .txt .parquet .npz"
+    known = ".csv .tsv .txt .parquet .npz .mcap, folders of ROS 2 bags"
     raise InputError(f"{path}: no reader for {last!r} (known: {known})", path=str(path))
 
 
