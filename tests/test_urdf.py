@@ -173,7 +173,8 @@ def test_mimic_joints_are_refused_by_name_unless_locked(tmp_path):
 # -- hostile and broken files ---------------------------------------------------------------------
 
 BAD_NUMBERS = ["nan", "inf", "-inf", "1e999", "1,5", "", " ", "0x1F", "1.5kg", "1 5", "1e", "--1",
-               "1_0", "NaN(1)", "\u0661", "${m}", "1e-999999999", "9" * 300]  # fmt: skip
+               "1_0", "NaN(1)", "\u0661", "${m}", "1e-999999999", "1e-200", "-3e77",
+               "9" * 300]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", BAD_NUMBERS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +13,9 @@ MAX_LENGTH = 256
 """Characters of one number; also keeps the exact fraction small."""
 
 MAX_EXPONENT = 400
+
+LARGEST, SMALLEST = 1e50, 1e-150
+"""No mass, length or inertia is beyond these: products and quotients of a few still fit floats."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ def parse(token: str) -> float:
     if match[1] and abs(int(match[1])) > MAX_EXPONENT:
         raise ValueError(f"{shown(token)} has an exponent beyond +-{MAX_EXPONENT}")
     value = float(token)
-    if not math.isfinite(value):
-        raise ValueError(f"{shown(token)} is too large for a number")
+    if abs(value) > LARGEST:
+        raise ValueError(f"{shown(token)} is beyond {LARGEST:g}")
+    if abs(value) < SMALLEST and re.match(r"[^eE]*[1-9]", token):
+        raise ValueError(f"{shown(token)} is smaller than {SMALLEST:g} and not zero")
     return value
 
 
