@@ -5,7 +5,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from feasid import base_parameters
+import feasid
+from feasid import base_parameters, regressor
 from feasid.datasets import wam
 from feasid.feasibility.problems import feasible_least_squares
 from feasid.feasibility.sets import feasible_set
@@ -93,3 +94,88 @@ def test_more_constraints_cost_more_but_little():
     relative = np.hypot(wam.RELATIVE_RESIDUAL, costs)
     assert wam.RELATIVE_RESIDUAL < relative[0] < relative[1] < relative[2]
     assert relative[2] < wam.RELATIVE_RESIDUAL + 1e-3
+
+
+def verdict(column, **options):
+    _, base, _ = identification()
+    return feasid.check(wam.estimate(column), base, consistency="semi", **options)
+
+
+def test_ordinary_least_squares_is_proved_infeasible():
+    answer = verdict("ols")
+    assert answer.feasible is False
+    assert "infeasible (semi" in answer.certificate.verify()
+    # "infeasibility can be directly inferred since some drive inertia parameters are negative"
+    assert answer.clash[:3] == ("Ia of 4", "Ia of 5", "Ia of 6")
+    assert set(answer.bodies) >= {"3", "5", "7"}
+
+
+def test_the_links_alone_are_infeasible_too():
+    """Without drives the published estimate still needs a link that cannot exist."""
+    _, base, _ = identification()
+    beta = wam.estimate("ols").copy()
+    names = [base.robot.parameter_names[c] for c in base.independent]
+    for joint in DRIVES_AT_BOUND:
+        beta[names.index((joint, "Ia"))] = 0.01
+    answer = feasid.check(beta, base, consistency="semi")
+    assert answer.feasible is False
+    answer.certificate.verify()
+
+
+def test_the_published_feasible_estimate_is_proved_feasible():
+    for margin in (0.0, EPSILON):
+        for more in ({}, bounds()):
+            answer = verdict("feasible_bounded", margin=margin, **more)
+            assert answer.feasible is True
+            answer.certificate.verify()
+
+
+def test_full_consistency_finds_the_published_feasible_estimate_impossible():
+    _, base, _ = identification()
+    answer = feasid.check(wam.estimate("feasible_bounded"), base, consistency="full")
+    assert answer.feasible is False
+    answer.certificate.verify()
+
+
+@cache
+def corrected():
+    _, base, _ = identification()
+    return feasid.correct(wam.estimate("ols"), base, consistency="semi", margin=EPSILON)
+
+
+def test_the_correction_is_feasible_and_worse_than_feasible_least_squares():
+    arm, base, R = identification()
+    ols, correction = wam.estimate("ols"), corrected()
+    assert feasid.check(correction.beta, base, consistency="semi").feasible is True
+    assert correction.distance**2 == pytest.approx(4.05e-3, rel=0.01)  # no published counterpart
+    assert correction.distance < np.linalg.norm(wam.estimate("feasible_bounded") - ols)
+    fit = feasible_least_squares(
+        R, R @ ols, base, feasible_set(arm, "semi"), margin=EPSILON, friction_ridge=0.0
+    )
+    # Table 8: BPFC 6.68 percent, FBPE-OLS 6.64.
+    assert np.sum((R @ (correction.beta - ols)) ** 2) > fit.objective
+
+
+CONFIGURATIONS = 10_000
+
+
+def smallest_mass_matrix_eigenvalues(betas):
+    """For each of `betas`, over random configurations; M from unit accelerations at rest."""
+    arm, base, _ = identification()
+    still = arm.with_gravity((0.0, 0.0, 0.0))
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, size=(CONFIGURATIONS, arm.dof))
+    columns = [int(c) for c in base.independent]
+    friction = [arm.parameter_names[c][1] in ("fv", "fc", "fo") for c in columns]
+    inertial = np.where(friction, 0.0, betas).T
+    pushes = [np.tile(push, (CONFIGURATIONS, 1)) for push in np.eye(arm.dof)]
+    M = np.stack([regressor(still, q, 0 * q, p, columns=columns) @ inertial for p in pushes], 2)
+    assert np.abs(M - M.swapaxes(1, 2)).max() < 1e-12 * np.abs(M).max()
+    return np.linalg.eigvalsh(M.transpose(3, 0, 1, 2)).min(axis=(1, 2))
+
+
+def test_mass_matrices_are_positive_definite_exactly_when_feasible():
+    """The paper's double check, Section 5.2.4."""
+    feasible = [wam.estimate("feasible_bounded"), bounded_fit().beta, corrected().beta]
+    *smallest, of_ols = smallest_mass_matrix_eigenvalues([*feasible, wam.estimate("ols")])
+    assert min(smallest) > 0
+    assert of_ols < 0

@@ -14,7 +14,7 @@ it: it speaks of all parameters below an enormous size instead of all parameters
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,15 +22,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from feasid.dynamics.kinematics import nodes, propagate
 from feasid.feasibility.certificate import definiteness
 from feasid.feasibility.constraints import Block, Linear
+from feasid.feasibility.elimination import Equation, Unknown, solve_near
+from feasid.feasibility.faces import Face, kinetic_energy
 from feasid.feasibility.program import Raw
 from feasid.feasibility.proofs import Certificate, Claim, decimal
 from feasid.feasibility.sets import FeasibleSet
 from feasid.feasibility.units import Units
 from feasid.robot.description import Robot
-from feasid.robot.inertia import skew
 
 Array = npt.NDArray[np.float64]
 Exact = list[list[Fraction]]
@@ -41,13 +41,11 @@ ENERGY_SHARES = (1e-2, 1e-4, 1e-7, 0.0)
 ENORMOUS = 1e6
 """Size limit, in units of each body's mass and length, of proofs that need one."""
 
-REACHED = 1e-9
-"""Relative eigenvalue below which motion does not reach a direction."""
-
 NOTHING = 1e-13
 """Combinations of this relative size are the rounding of zeros."""
 
-SAMPLES = 64
+NEGLIGIBLE = 1e-7
+"""Multipliers of bounds below this fraction of the largest are a solver's zeros."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ class Prover:
         """Kinetic energy of random motions as multipliers of the inertia blocks, scaled to 1."""
         if self.robot is None:
             return []
-        return _kinetic_energy(self.robot, self.feasible, self.scale)
+        return kinetic_energy(self.robot, self.feasible, self.scale)
 
     def prove(self, raw: Raw) -> Certificate | None:
         """An exact certificate of infeasibility from a solver's multipliers, or None."""
@@ -93,30 +91,49 @@ class Prover:
         prices = np.maximum(raw.prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(prices).all()):
             return None
-        for candidate, limited in self._candidates(blocks, prices):
-            certificate = self._exact(candidate, prices, limited=limited)
+        for candidate, faces in self._candidates(blocks, prices):
+            certificate = self._exact(candidate, prices, faces)
             if certificate is not None and certificate.holds():
                 return certificate
         return None
 
-    def _candidates(self, blocks: list[Array], prices: Array) -> Iterator[tuple[list[Array], bool]]:
-        """Multipliers to try, and whether with a size limit."""
-        if self.energy:
-            reached = [
-                _reach(Z, E, unit)
-                for Z, E, unit in zip(blocks, self.energy, self.scale.blocks, strict=True)
-            ]
-            share = abs(self._total(reached, prices)) / (
+    def _candidates(
+        self, blocks: list[Array], prices: Array
+    ) -> Iterator[tuple[list[Array], dict[int, Face] | None]]:
+        """Multipliers to try, with the faces they lie on; None for a proof with a size limit."""
+        if not self.energy:
+            yield blocks, {}
+            yield blocks, None
+            return
+        reached = [
+            face.reach(Z) if (face := self._faces.get(k)) else Z for k, Z in enumerate(blocks)
+        ]
+        # A bound that takes part pushes the bodies it touches in ways that no motion does.
+        touched = {int(j) for i in self._bought(prices) for j in self.feasible.linear[i].columns}
+        free = {
+            k: face
+            for k, face in self._faces.items()
+            if touched.isdisjoint(self.feasible.blocks[k].columns.tolist())
+        }
+        mixed = [reached[k] if k in free else Z for k, Z in enumerate(blocks)]
+        for start, faces in ((mixed, free), (reached, None)):
+            share = abs(self._total(start, prices)) / (
                 abs(self._total(self.energy, 0 * prices)) or 1.0
             )
-            for limited in (False, True):
-                for part in ENERGY_SHARES:
-                    yield (
-                        [Z + part * share * E for Z, E in zip(reached, self.energy, strict=True)],
-                        limited,
-                    )
-        yield blocks, False
-        yield blocks, True
+            for part in ENERGY_SHARES:
+                yield (
+                    [Z + part * share * E for Z, E in zip(start, self.energy, strict=True)],
+                    faces,
+                )
+        yield blocks, None
+
+    def _bought(self, prices: Array) -> list[int]:
+        """Linear constraints that own no column and take part in the proof."""
+        worth = prices * self.scale.linear
+        owners = set(self._owners.values())
+        return [
+            i for i in range(len(prices)) if i not in owners and worth[i] > NEGLIGIBLE * worth.max()
+        ]
 
     def _total(self, blocks: list[Array], prices: Array) -> float:
         """``<C, Z> + prices.constants + y.beta``, which a proof needs to be negative."""
@@ -134,59 +151,143 @@ class Prover:
             np.add.at(out, block.columns, np.einsum("cij,ij->c", block.basis, Z))
         return out
 
-    def _exact(self, blocks: list[Array], prices: Array, *, limited: bool) -> Certificate | None:
-        """Round y, then let every owner take exactly what is left in its columns."""
-        pull = self._pull(blocks, prices)[list(self.claim.independent)]
-        sizes = self.scale.parameters[list(self.claim.independent)]
+    def _exact(
+        self, blocks: list[Array], prices: Array, faces: dict[int, Face] | None
+    ) -> Certificate | None:
+        """Round what is free, then let every owner take exactly what is left in its columns."""
+        lead = list(self.claim.independent)
+        pull, sizes = self._pull(blocks, prices)[lead], self.scale.parameters[lead]
         pull = np.where(np.abs(pull * sizes) < NOTHING * np.abs(pull * sizes).max(), 0.0, pull)
-        y = self._without_orphans([decimal(v) for v in pull])
-        left = self.claim.transposed(y)
-        multipliers: list[Exact | None] = [None] * len(blocks)
-        shares: list[Fraction | None] = [None] * len(prices)
-        for i, price in enumerate(prices):
-            if i not in self._owners.values():
-                shares[i] = decimal(price)
-                constraint = self.feasible.linear[i]
-                for j, c in zip(constraint.columns.tolist(), constraint.coefficients, strict=True):
-                    left[j] -= shares[i] * decimal(c)  # type: ignore[operator]
+        multipliers: list[Exact] = [[] for _ in blocks]
         for k in self._extra_blocks:
             multipliers[k] = _definite(blocks[k])
-            self._take(k, multipliers[k], left)
+        solved = self._solved(
+            {i: decimal(v) for i, v in enumerate(pull)},
+            {i: decimal(prices[i]) for i in self._bought(prices)},
+            blocks,
+            multipliers,
+            faces or {},
+        )
+        if solved is None:
+            return None
+        y, shares, inside = solved
+        left = self.claim.transposed(y)
+        for j, other in enumerate(self._others(multipliers, shares)):
+            left[j] -= other
         limits = [Fraction(0)] * len(blocks)
         for k, block in enumerate(self.feasible.blocks):
             if k in self._extra_blocks:
+                continue
+            if k in inside:
+                multipliers[k] = inside[k]
                 continue
             columns, start = block.columns.tolist(), _rounded(blocks[k])
             parts = _adjoint(block.basis, start)
             remainder = [left[j] - part for j, part in zip(columns, parts, strict=True)]
             exact = _corrected(block.basis, start, remainder)
-            if limited:
+            if faces is None:
                 limits[k] = _shortfall(exact, self.scale.blocks[k])
                 weights = _size_weights(block, self.scale.blocks[k])
                 exact = _corrected(block.basis, exact, [-limits[k] * decimal(w) for w in weights])
             multipliers[k] = exact
         for j, i in self._owners.items():
             shares[i] = left[j] / decimal(self.feasible.linear[i].coefficients[0])
-        return self._assembled(y, multipliers, shares, limits if limited else None)
+        return self._assembled(y, multipliers, shares, limits if faces is None else None)
+
+    def _others(self, multipliers: list[Exact], shares: Mapping[int, Fraction]) -> list[Fraction]:
+        """What constraints that own no column contribute to each, shape (n,)."""
+        out = [Fraction(0)] * self.feasible.size
+        for i, share in shares.items():
+            constraint = self.feasible.linear[i]
+            for j, c in zip(constraint.columns.tolist(), constraint.coefficients, strict=True):
+                out[j] += share * decimal(c)
+        for k in self._extra_blocks:
+            block = self.feasible.blocks[k]
+            parts = _adjoint(block.basis, multipliers[k])
+            for j, part in zip(block.columns.tolist(), parts, strict=True):
+                out[j] += part
+        return out
+
+    def _solved(
+        self,
+        y: Mapping[int, Fraction],
+        shares: Mapping[int, Fraction],
+        blocks: list[Array],
+        multipliers: list[Exact],
+        faces: Mapping[int, Face],
+    ) -> tuple[list[Fraction], dict[int, Fraction], dict[int, Exact]] | None:
+        """y, shares and Z = V W V' such that faces and columns without owner come out exactly.
+
+        In every such column: (K'y)_j - sum of shares a_ij - <B_j, V W V'> = what extra blocks add.
+        """
+        others = self._others(multipliers, {})
+        columns: list[dict[Unknown, Fraction]] = [{} for _ in others]
+        for i, equation in enumerate(self.claim.rows):
+            for j, coefficient in equation.items():
+                columns[j]["y", i] = coefficient
+        for i in shares:
+            constraint = self.feasible.linear[i]
+            for j, c in zip(constraint.columns.tolist(), constraint.coefficients, strict=True):
+                columns[j]["share", i] = columns[j].get(("share", i), Fraction(0)) - decimal(c)
+        start: dict[Unknown, Fraction] = {("y", i): v for i, v in y.items()}
+        start.update({("share", i): v for i, v in shares.items()})
+        equations: list[Equation] = [(columns[j], others[j]) for j in self._orphans]
+        for k, face in faces.items():
+            block = self.feasible.blocks[k]
+            for (a, b), rounded in face.coordinates(blocks[k]).items():
+                start["W", k, a, b] = decimal(rounded)
+            for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
+                row: dict[Unknown, Fraction] = dict(columns[j])
+                for (a, b), value in face.form(basis).items():
+                    row["W", k, a, b] = -value
+                equations.append((row, others[j]))
+        solution = solve_near(equations, start, self._size)
+        if solution is None:
+            return None
+        inside = {
+            k: face.matrix({(a, b): solution["W", k, a, b] for a, b in face.pairs})
+            for k, face in faces.items()
+        }
+        exact_shares = {i: solution["share", i] for i in shares}
+        return [solution["y", i] for i in y], exact_shares, inside
+
+    def _size(self, unknown: Unknown) -> float:
+        """What one unit of an unknown of `_solved` is worth, in the problem's units."""
+        if unknown[0] == "y":
+            return float(self.scale.parameters[self.claim.independent[unknown[1]]])
+        if unknown[0] == "share":
+            return float(self.scale.linear[unknown[1]])
+        _, k, a, b = unknown
+        return self._faces[k].size(a, b)
+
+    @cached_property
+    def _faces(self) -> dict[int, Face]:
+        """For blocks whose body cannot move in every way, how it can."""
+        faces = {}
+        for k, energy in enumerate(self.energy):
+            face = None if k in self._extra_blocks else Face.of(energy, self.scale.blocks[k])
+            if face is not None:
+                faces[k] = face
+        return faces
 
     def _assembled(
         self,
         y: list[Fraction],
-        multipliers: list[Exact | None],
-        shares: list[Fraction | None],
+        multipliers: list[Exact],
+        shares: Mapping[int, Fraction],
         limits: list[Fraction] | None,
     ) -> Certificate | None:
         """The certificate, unless some multiplier is visibly outside its cone."""
-        if any(s is None or s < 0 for s in shares):
+        if any(share < 0 for share in shares.values()):
             return None
-        matrices = [Z for Z in multipliers if Z is not None]
-        if any(definiteness(Z) == "indefinite" for Z in matrices):
+        if any(definiteness(Z) == "indefinite" for Z in multipliers):
             return None
-        claim, rows = self.claim, [[[s]] for s in shares if s is not None]
+        every = range(len(self.feasible.linear))
+        claim, rows = self.claim, [[[shares.get(i, Fraction(0))]] for i in every]
         if limits is not None:
             claim = replace(claim, feasible=_limited(self.feasible, self.scale))
             rows += [[[limit]] for limit in limits]
-        return claim.infeasibility(y, [*matrices, *rows])
+        return claim.infeasibility(y, [*multipliers, *rows])
 
     @cached_property
     def _extra_blocks(self) -> frozenset[int]:
@@ -210,28 +311,11 @@ class Prover:
                 owners.setdefault(columns[0], i)
         return owners
 
-    def _take(self, k: int, Z: Exact | None, left: list[Fraction]) -> None:
-        block = self.feasible.blocks[k]
-        if Z is not None:
-            for j, part in zip(block.columns.tolist(), _adjoint(block.basis, Z), strict=True):
-                left[j] -= part
-
-    def _without_orphans(self, y: list[Fraction]) -> list[Fraction]:
-        """Change y so that K'y vanishes where no constraint owns the column (friction offsets)."""
+    @cached_property
+    def _orphans(self) -> list[int]:
+        """Columns that no constraint owns: the friction offsets."""
         owned = {j for b in self.feasible.blocks for j in b.columns.tolist()} | set(self._owners)
-        orphans = [j for j in range(self.feasible.size) if j not in owned]
-        used: set[int] = set()
-        for j in orphans:
-            rows = [i for i, row in enumerate(self.claim.rows) if row.get(j)]
-            free = [i for i in rows if i not in used]
-            if not free:
-                continue
-            # Let the equation in which the orphan weighs most make the sum zero.
-            pivot = max(free, key=lambda i: abs(self.claim.rows[i][j]))
-            rest = sum((self.claim.rows[i][j] * y[i] for i in rows if i != pivot), Fraction(0))
-            y[pivot] = -rest / self.claim.rows[pivot][j]
-            used.update(rows)
-        return y
+        return [j for j in range(self.feasible.size) if j not in owned]
 
 
 def _projected(Z: Array, unit: Array) -> Array:
@@ -241,44 +325,6 @@ def _projected(Z: Array, unit: Array) -> Array:
     values, vectors = np.linalg.eigh(0.5 * (Z + Z.T))
     clipped = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(clipped / np.outer(unit, unit))
-
-
-def _reach(Z: Array, energy: Array, unit: Array) -> Array:
-    """Z restricted to the directions that motion reaches, decided in units."""
-    values, vectors = np.linalg.eigh(energy * np.outer(unit, unit))
-    kept = vectors[:, values > REACHED * values[-1]] if values[-1] > 0 else vectors
-    # Axis-aligned reach must give exact zeros outside it.
-    keep = np.where(np.abs(kept @ kept.T) < NOTHING, 0.0, kept @ kept.T)
-    inside = keep @ (Z * np.outer(unit, unit)) @ keep
-    return np.asarray(inside / np.outer(unit, unit))
-
-
-def _kinetic_energy(robot: Robot, feasible: FeasibleSet, scale: Units) -> list[Array]:
-    """Multipliers Z_k with ``sum_k <Z_k, C_k(delta)>`` = kinetic energy, summed over motions."""
-    rng = np.random.default_rng(0)
-    q, dq = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
-    tree = nodes(robot)
-    states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
-    out = []
-    for block in feasible.blocks:
-        node = next((k for k, n in enumerate(tree) if n.columns == tuple(block.columns)), None)
-        if node is None or block.kind not in ("full", "semi"):
-            out.append(np.zeros((block.size, block.size)))
-            continue
-        state, rates = states[node], dq[list(tree[node].rows)]
-        turn = np.einsum("ikn,kn->ni", state.turns, rates)
-        shift = np.einsum("ikn,kn->ni", state.shifts, rates)
-        if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2
-            A = np.concatenate([skew(turn), shift[:, :, None]], axis=2)
-            out.append(np.einsum("nai,naj->ij", A, A))
-        else:  # eq. (17) has the first moment's sign turned
-            twist = np.concatenate([turn, -shift], axis=1)
-            out.append(twist.T @ twist)
-    size = max(
-        (float(np.abs(E * np.outer(u, u)).max()) for E, u in zip(out, scale.blocks, strict=True)),
-        default=0.0,
-    )
-    return [np.where(np.abs(E) < NOTHING * np.abs(E).max(), 0.0, E) / (size or 1.0) for E in out]
 
 
 def _rounded(Z: Array) -> Exact:

@@ -81,7 +81,7 @@ def decide(
     """
     claim = Claim.of(feasible, K, beta)
     prover = Prover(claim, K, beta, scale, robot)
-    start, directions = fibre_map(K, beta, claim.independent, scale.parameters, aim)
+    start, directions = fibre_map(K, beta, scale.parameters, aim)
     program = margin_program(feasible, scale, start, directions)
     proved: dict[int, Certificate] = {}
 
@@ -116,18 +116,18 @@ def decide(
     )
 
 
-def fibre_map(
-    K: Array, beta: Array, lead: Sequence[int], units: Array, aim: Array
-) -> tuple[Array, Array]:
-    """Start (n,) and directions (n, n - nb), in units, of all delta with ``K delta = beta``."""
-    leading = np.array(lead, dtype=np.intp)
-    dependent = np.setdiff1d(np.arange(K.shape[1]), leading)
-    start, directions = np.zeros(K.shape[1]), np.zeros((K.shape[1], len(dependent)))
-    start[dependent] = aim[dependent] / units[dependent]
-    start[leading] = (beta - K[:, dependent] @ aim[dependent]) / units[leading]
-    directions[dependent, np.arange(len(dependent))] = 1.0
-    directions[leading] = -K[:, dependent] * units[dependent] / units[leading][:, None]
-    return start, directions
+def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, Array]:
+    """Start (n,) and orthonormal directions (n, n - nb), in units, of all ``K delta = beta``.
+
+    The start is the point nearest to `aim`. K's rows are scaled first: the coefficients beside a
+    leading one can be a million times larger.
+    """
+    scaled = K * units
+    sizes = np.linalg.norm(scaled, axis=1)
+    target = (beta - K @ aim) / sizes
+    left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
+    nearest = right[: len(K)].T @ (left.T @ target / singular)
+    return aim / units + nearest, np.ascontiguousarray(right[len(K) :].T)
 
 
 def margin_program(feasible: FeasibleSet, scale: Units, start: Array, directions: Array) -> Program:

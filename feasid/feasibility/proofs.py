@@ -25,9 +25,11 @@ from feasid.feasibility.sets import FeasibleSet
 Array = npt.NDArray[np.float64]
 Row = dict[int, Fraction]
 
-K_DIGITS = 12
-"""Significant digits of K: a few fewer than it is computed to, so that coefficients which are
-decimals, such as 0.045 squared, are those decimals, and what cancels on paper cancels exactly."""
+PLAIN_DIGITS = 12
+"""Significant digits of computed coefficients: a few fewer than they are computed to, so that those
+which are decimals, such as 0.045 squared, are just that, and what cancels on paper cancels."""
+
+PLAIN_DENOMINATOR = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +111,8 @@ class Claim:
 
     @classmethod
     def of(cls, feasible: FeasibleSet, K: Array, beta: Array) -> Claim:
-        """From floating-point numbers, each meaning its shortest decimal, K to `K_DIGITS`."""
-        rows = tuple(
-            {int(j): Fraction(f"{row[j]:.{K_DIGITS}g}") for j in np.flatnonzero(row)} for row in K
-        )
+        """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
+        rows = tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in K)
         return cls(feasible, rows, tuple(decimal(b) for b in beta), leading_columns(K))
 
     @classmethod
@@ -206,6 +206,14 @@ def _block_data(block: Block) -> dict[str, Any]:
 def decimal(number: float) -> Fraction:
     """The number that Python prints for a double, exactly."""
     return Fraction(repr(float(number)))
+
+
+def plain(number: float) -> Fraction:
+    """A computed coefficient as the short decimal or simple fraction that it stands for."""
+    simple = Fraction(float(number)).limit_denominator(PLAIN_DENOMINATOR)
+    if abs(float(simple) - number) <= 10.0**-PLAIN_DIGITS * abs(number):
+        return simple
+    return Fraction(f"{number:.{PLAIN_DIGITS}g}")
 
 
 def text(number: Fraction) -> str:
