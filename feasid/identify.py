@@ -30,6 +30,9 @@ from feasid.robot.parts import Array
 SLACK = 0.005
 """Half a percent of the residual: less than the difference between two repeats of a motion."""
 
+MOST_DIAGNOSED = 10**6
+"""Rows of a log beyond which it is not diagnosed on the way."""
+
 WEIGHT_FLOOR = 1e-3
 """Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
 
@@ -49,6 +52,7 @@ def fit(
     prior: str | npt.ArrayLike | None = None,
     prior_weight: float = 0.0,
     slack: float = SLACK,
+    diagnose: bool = True,
     **options: Any,
 ) -> Fit:
     """Identify the parameters of a robot from its log, among those that a real robot can have.
@@ -88,6 +92,9 @@ def fit(
         Share of the smallest possible residual that may be given up for a model closer to the
         description (or to a generic body), see `feasid.feasibility.slack`; 0 returns the optimum
         of feasible least squares itself.
+    diagnose : bool
+        Look for what is wrong with the log (`feasid.diagnose`) and note it. Reduced data,
+        Parquet files and logs of more than a million rows are not looked at.
     **options
         Those of `feasid.logs.frame.prepare` (``columns``, ``units``, ``cutoff``, ...) and of
         `feasid.feasibility.sets.feasible_set` (``mass``, ``total_mass``, ``com_box``, ...).
@@ -110,6 +117,8 @@ def fit(
     base = base_parameters(model)
     reduced = reduce(data, model, base=base, **log_options)
     _check_amount(reduced, base)
+    if diagnose:
+        notes += _doubts(data, model, log_options)
     feasible = feasible_set(model, consistency, **set_options)
     scale = _first_weights(weights, model)
     guess = _prior(prior, model)
@@ -150,6 +159,23 @@ def fit(
         log_options=log_options,
         data=data,
     )
+
+
+def _doubts(data: Any, robot: Robot, options: Mapping[str, Any]) -> list[str]:
+    """What a diagnosis warns of, log by log."""
+    from feasid.logs.diagnosis import diagnose
+
+    logs = single_logs(data)
+    out = []
+    for log in logs:
+        if isinstance(log, Reduced) or str(log).endswith((".reduced", ".parquet", ".pq")):
+            continue
+        frame = open_log(log)
+        if not hasattr(frame, "dask") and len(frame) <= MOST_DIAGNOSED:
+            name = f"{log}: " if len(logs) > 1 and isinstance(log, str | Path) else ""
+            warned = [f for f in diagnose(frame, robot, **options) if f.level != "note"]
+            out += [f"{name}{finding}" for finding in warned]
+    return out
 
 
 def _cutoff(reduced: Reduced) -> float | bool:
@@ -226,7 +252,16 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     for name in options:
         if name not in of_log and name not in of_set:
             known = [*of_log, *of_set, "friction", "drive_inertia", "weights", "consistency"]
-            known += ["prior", "prior_weight", "slack", "robust", "block", "method", "window"]
+            known += [
+                "prior",
+                "prior_weight",
+                "slack",
+                "robust",
+                "block",
+                "method",
+                "window",
+                "diagnose",
+            ]
             raise InputError(f"fit has no option {name!r}{did_you_mean(name, known)}")
     return (
         {n: v for n, v in options.items() if n in of_log},

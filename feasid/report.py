@@ -25,7 +25,8 @@ def summary(fit: Fit, test: Any = None) -> str:
         errors["test"] = test_errors(fit, test)
     sections = [_headline(fit), _verdict(fit), _error_table(errors), _bodies(fit), _doubts(fit)]
     if fit.notes:
-        sections.append("notes\n" + "\n".join(f"  - {note}" for note in fit.notes))
+        lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
+        sections.append("notes\n" + "\n".join(lines))
     return "\n\n".join(sections)
 
 

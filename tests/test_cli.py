@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from robot_files import ARM
 from test_fit import arm_parameters, simulate
@@ -101,3 +102,29 @@ def test_help_and_version(capsys):
     for name in COMMANDS:
         with pytest.raises(SystemExit, match="0"):
             main([name, "--help"])
+
+
+def test_doctor_prints_the_command_that_mends(folder, capsys):
+    import shlex
+
+    import pandas as pd
+
+    log = pd.read_csv(folder / "log.csv")
+    turning = [c for c in log if c.startswith(("q_", "dq_")) and "slide" not in c]
+    log[turning] = np.rad2deg(log[turning])
+    log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv("degrees.csv", index=False)
+    assert main(["doctor", "degrees.csv", "--robot", "arm.urdf"]) == 1
+    words = shlex.split(capsys.readouterr().out.split("mended: ")[1].splitlines()[0])
+    assert words[:2] == ["feasid", "fit"]
+    assert main([*words[1:], "--test", "test.csv"]) == 0
+    error = re.search(r"all +(\S+)% +(\S+)%", capsys.readouterr().out)
+    assert float(error.group(1)) < 10
+
+
+def test_options_of_fit_can_be_given_as_json(folder, capsys):
+    arguments = ["fit", "log.csv", "--robot", "arm.urdf"]
+    assert main([*arguments, "--option", "slack=0", "--option", 'weights={"slide": 2}']) == 0
+    assert main([*arguments, "--option", "slak=0"]) == 2
+    assert "did you mean 'slack'" in capsys.readouterr().err
+    assert main([*arguments, "--option", "slack"]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Run the main job on a real log inside the package: fit one part of it, test on the other.
+"""Run the main job on a real log inside the package: diagnose, fit one part, test on the other.
 
 The log is of a Unitree Z1 arm with six joints; the identified robot is written as URDF.
 """
@@ -27,11 +27,16 @@ def run(arguments: argparse.Namespace) -> int:
     with step("loading solvers"):
         from feasid import datasets
         from feasid.identify import fit
+        from feasid.logs.diagnosis import diagnose
     log = datasets.load("unitree_z1")
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
     train, test = log[block % 2 == 0], log[block % 2 == 1]
+    robot = log.attrs["robot"]
+    with step("diagnosing"):
+        diagnosis = diagnose(train, robot)
+    print(f"feasid doctor says of the log:\n{diagnosis!r}\n")
     with step("fitting"):
-        result = fit(train, log.attrs["robot"], drive_inertia=True)
+        result = fit(train, robot, **diagnosis.options)
     print(result.summary(test=test))
     result.to_urdf(arguments.out, overwrite=arguments.overwrite)
     print(f"\nwrote {Path(arguments.out)}: read back and verified in exact arithmetic")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from dataclasses import asdict
 from typing import Any
 
+from feasid.cli.options import as_settings, locks, pairs, vector
 from feasid.cli.progress import step
 
 
@@ -24,12 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--columns", metavar="OURS=THEIRS", action="append", help="q=position_{}, t=stamp ..."
     )
     parser.add_argument("--units", metavar="KIND=UNIT", action="append", help="q=deg, t=ms ...")
+    parser.add_argument(
+        "--transmission", metavar="FILE", help="matrix T of a motor-side log: q_motor = T q"
+    )
+    parser.add_argument(
+        "--offset", metavar="JOINT=RAD", action="append", help="added to a joint's position"
+    )
     parser.add_argument("--json", action="store_true", help="print findings as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the diagnosis; returns 0 when nothing is wrong, 1 with errors or warnings."""
-    from feasid.cli.fit import locks, vector
     from feasid.logs.diagnosis import diagnose
     from feasid.logs.readers import read_log
     from feasid.robot.load import load_robot
@@ -45,6 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("columns", "units"):
         if getattr(arguments, name):
             options[name] = pairs(getattr(arguments, name), f"--{name}")
+    if arguments.transmission:
+        options["transmission"] = matrix(arguments.transmission)
+    if arguments.offset:
+        options["offsets"] = locks(arguments.offset)
     logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
     with step("reading"):
         df = read_log(logs)
@@ -54,17 +65,18 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps([asdict(f) for f in diagnosis], indent=1))
     else:
         print(f"{' '.join(arguments.log)}\n{diagnosis!r}")
+        if diagnosis.options:
+            print(
+                f"\nmended: {_command(arguments)} {as_settings({**options, **diagnosis.options})}"
+            )
     return 0 if diagnosis.ok else 1
 
 
-def pairs(entries: list[str], option: str) -> dict[str, str]:
-    """``["q=deg"]`` as a mapping."""
-    from feasid.errors import InputError
-
-    out = {}
-    for entry in entries:
-        key, sign, value = entry.partition("=")
-        if not (key and sign and value):
-            raise InputError(f"{option} needs NAME=VALUE, not {entry!r}")
-        out[key] = value
-    return out
+def _command(arguments: argparse.Namespace) -> str:
+    """The fit of the same log and robot."""
+    words = ["feasid", "fit", *arguments.log, "--robot", arguments.robot]
+    for entry in arguments.lock or ():
+        words += ["--lock", entry]
+    if arguments.gravity:
+        words.append(f"--gravity={arguments.gravity}")
+    return shlex.join(words)

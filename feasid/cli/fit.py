@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from feasid.cli.options import locks, settings, vector
 from feasid.cli.progress import step
 from feasid.errors import InputError
 from feasid.files import check_writable
@@ -36,6 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--semi", action="store_true", help="the weaker 6x6 consistency")
     parser.add_argument("--total-mass", type=float, metavar="KG", help="upper bound")
     parser.add_argument("--joint-dynamics", action="store_true", help="write friction to the URDF")
+    parser.add_argument(
+        "--option",
+        metavar="NAME=VALUE",
+        action="append",
+        help='any option of feasid.fit, values in JSON: delay=0.03, \'units={"q": "deg"}\'',
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace existing output files")
 
 
@@ -95,7 +102,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     for name in ("cutoff", "rate", "total_mass"):
         if getattr(arguments, name) is not None:
             options[name] = getattr(arguments, name)
-    return options
+    return options | settings(arguments.option)
 
 
 def _logs(paths: Sequence[str]) -> list[Any]:
@@ -111,28 +118,3 @@ def _refuse_same_file(arguments: argparse.Namespace, outputs: Sequence[str | Non
         for source in inputs:
             if Path(path).resolve() == Path(source).resolve():
                 raise InputError(f"{path} is an input; choose another output file", path=path)
-
-
-def locks(entries: Sequence[str] | None) -> dict[str, float]:
-    """``["gripper=0.1"]`` as a mapping."""
-    out = {}
-    for entry in entries or ():
-        joint, sign, value = entry.partition("=")
-        try:
-            out[joint] = float(value) if sign else 0.0
-        except ValueError:
-            raise InputError(f"--lock {entry}: {value!r} is not a number") from None
-    return out
-
-
-def vector(text: str | None) -> tuple[float, ...] | None:
-    """``"0,0,-9.81"`` as numbers."""
-    if text is None:
-        return None
-    try:
-        numbers = tuple(float(x) for x in text.split(","))
-    except ValueError:
-        numbers = ()
-    if len(numbers) != 3:
-        raise InputError(f"--gravity needs three numbers such as 0,0,-9.81, not {text!r}")
-    return numbers

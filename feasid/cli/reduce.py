@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from feasid.cli.fit import locks, vector
+from feasid.cli.options import locks, vector
 from feasid.cli.progress import bar
 from feasid.errors import LogError
 from feasid.files import check_writable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +130,7 @@ def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
     power = float(derived @ derived)
     likeness = float(derived @ logged) / max(np.sqrt(power) * float(np.linalg.norm(logged)), 1e-300)
     factor = float(derived @ logged) / max(power, 1e-300)
+    options: dict[str, Any] = {}
     if abs(likeness) < ALIKE:
         found = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
@@ -136,6 +138,7 @@ def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
         return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity says")]
     elif abs(factor * DEGREE - 1) < FACTOR:
         found, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
+        options = {"units": {f"dq_{name}": "deg/s"}}
     elif factor < 0:
         found, remedy = (
             "has the opposite sign of the position's derivative",
@@ -147,5 +150,13 @@ def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
     else:
         return []
     return [
-        Finding("velocity", "error", f"velocity ({columns[1]}) {found}", remedy, (name,), columns)
+        Finding(
+            "velocity",
+            "error",
+            f"velocity ({columns[1]}) {found}",
+            remedy,
+            (name,),
+            columns,
+            options=options,
+        )
     ]
