@@ -80,3 +80,20 @@ def _command(arguments: argparse.Namespace) -> str:
     if arguments.gravity:
         words.append(f"--gravity={arguments.gravity}")
     return shlex.join(words)
+
+
+def matrix(path: str) -> list[list[float]]:
+    """Numbers of a text file, rows by line, separated by commas or blanks."""
+    from pathlib import Path
+
+    from feasid.errors import InputError
+    from feasid.logs.readers import missing_file
+
+    if not Path(path).is_file():
+        raise missing_file(Path(path))
+    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    rows = [line.replace(",", " ").split() for line in lines if line.strip()]
+    try:
+        return [[float(x) for x in row] for row in rows]
+    except ValueError as error:
+        raise InputError(f"{path}: a transmission matrix holds numbers only: {error}") from None

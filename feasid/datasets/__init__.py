@@ -1,10 +1,12 @@
 """Logs to try things on: ``feasid.datasets.load("unitree_z1")``.
 
-The robot travels with the log, in ``df.attrs["robot"]``, so that ``feasid.fit(df)`` works.
+The robot travels with the log, in ``df.attrs["robot"]``, so that ``feasid.fit(df)`` works; a log
+from the motors' side also brings options: ``feasid.fit(df, **df.attrs["options"])``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.errors import InputError, did_you_mean
+from feasid.robot.parts import Drive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +41,10 @@ class Recorded:
     drive_inertia : bool
         Whether the robot's motors matter enough to have inertia of their own.
     origin, licence : str
-    read : dict
-        Options of `feasid.logs.readers.read_log`.
+    couplings : tuple of Drive
+        Motors that move several joints.
+    options : dict
+        How the log is to be prepared; kept in ``df.attrs["options"]``.
     """
 
     folder: Path
@@ -49,7 +54,8 @@ class Recorded:
     licence: str
     lock: dict[str, float] = field(default_factory=dict)
     drive_inertia: bool = False
-    read: dict[str, Any] = field(default_factory=dict)
+    couplings: tuple[Drive, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> pd.DataFrame:
         """Read the log and its robot."""
@@ -64,9 +70,12 @@ class Recorded:
                 path=str(self.folder),
             )
         paths = [self.folder / log for log in self.logs]
-        df = read_log(paths[0] if len(paths) == 1 else paths, **self.read)
+        df = read_log(paths[0] if len(paths) == 1 else paths)
         robot = load_robot(self.folder / self.robot, lock=self.lock)
-        df.attrs["robot"] = robot.with_joint_terms(drive_inertia=self.drive_inertia)
+        df.attrs["robot"] = robot.with_joint_terms(
+            drive_inertia=self.drive_inertia, couplings=self.couplings
+        )
+        df.attrs["options"] = dict(self.options)
         df.attrs["origin"] = self.origin
         df.attrs["licence"] = self.licence
         return df
@@ -81,13 +90,52 @@ def _module(name: str) -> Callable[[], Any]:
     return load_it
 
 
+_TX40_TRANSMISSION = (
+    (32.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (0.0, 32.0, 0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.0, 45.0, 0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.0, -48.0, 0.0, 0.0),
+    (0.0, 0.0, 0.0, 0.0, 45.0, 0.0),
+    (0.0, 0.0, 0.0, 0.0, 32.0, 32.0),
+)
+"""Motor angles over joint angles: the last motor turns with the last two joints."""
+
 DATASETS: dict[str, Callable[[], Any]] = {
+    "double_pendulum": Recorded(
+        CHECKOUT / "double_pendulum",
+        ("run_1.csv.gz", "run_2.csv.gz", "run_3.csv.gz", "run_4.csv.gz"),
+        "pendulum.urdf",
+        origin="github.com/dfki-ric-underactuated-lab/double_pendulum, commit 1e8544e",
+        licence="BSD-3-Clause",
+        drive_inertia=True,
+    ),
+    "kinova_gen3": Recorded(
+        CHECKOUT / "kinova_gen3",
+        ("run_1.csv.gz", "run_2.csv.gz", "run_3.csv.gz"),
+        "gen3.urdf",
+        origin="github.com/wissem01chiha/dynamic-identification",
+        licence="CC0-1.0",
+        drive_inertia=True,
+    ),
     "kuka_lwr4": Recorded(
         CHECKOUT / "kuka_lwr4",
         ("measurement_1.csv.gz", "measurement_2.csv.gz"),
         "kuka_lwr4.urdf",
         origin="github.com/kjyv/FloBaRoID, commit 4e2e5a2",
         licence="LGPL-3.0",
+    ),
+    "staubli_tx40": Recorded(
+        CHECKOUT / "staubli_tx40",
+        ("log.csv.gz",),
+        "tx40.urdf",
+        origin="github.com/thanhndv212/figaroh-examples, commit c0b5c7f0",
+        licence="Apache-2.0",
+        drive_inertia=True,
+        couplings=(Drive("wrist_motor", {"joint_5": 1.0, "joint_6": 1.0}, ("Ia", "fv", "fc")),),
+        options={
+            "transmission": _TX40_TRANSMISSION,
+            "offsets": {"joint_2": -math.pi / 2, "joint_3": math.pi / 2},
+        },
     ),
     "unitree_z1": Recorded(
         HERE / "unitree_z1",
@@ -113,8 +161,8 @@ def load(name: str) -> pd.DataFrame:
     Parameters
     ----------
     name : str
-        One of `names`: "unitree_z1" and "wam7" come with the package, "kuka_lwr4" (two runs of
-        one motion) with a checkout of the repository.
+        One of `names`: "unitree_z1" and "wam7" come with the package, the others with a checkout
+        of the repository.
 
     Raises
     ------

@@ -117,4 +117,5 @@ def _prepared(
         motion = prepare(df, robot, **options)
     except LogError as error:
         return [_from_error("unusable", error)]
-    return check_model(motion, robot) + check_excitation(motion, robot)
+    weak = {f.joints[0] for f in findings if f.code == "coarse"}
+    return check_model(motion, robot, weak) + check_excitation(motion, robot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -38,7 +38,7 @@ SIGN_GAIN = 0.4
 SWAP_GAIN = 0.5
 """Exchanging two joints must leave at most this share of the product of their residuals."""
 
-GEAR_RANGE = (0.3, 3.0)
+GEAR_RANGE = (0.2, 5.0)
 """Factors between torque and description that are taken for a bad description."""
 
 GEAR_WEIGHT = 1.5
@@ -60,8 +60,16 @@ OUTLIER = 12.0
 """Residuals beyond so many robust standard deviations are outliers."""
 
 
-def check_model(motion: Motion, robot: Robot) -> list[Finding]:
-    """Everything that the dynamics can tell about a prepared log."""
+def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> list[Finding]:
+    """Everything that the dynamics can tell about a prepared log.
+
+    Parameters
+    ----------
+    motion : Motion
+    robot : Robot
+    weak : collection of str
+        Joints whose torque hardly leaves its resolution: their sign is not judged.
+    """
     rate = motion.runs[0].rate
     reach = max(4, int(np.ceil(LAG_WINDOW * rate)))
     samples = thin(motion, reach)
@@ -79,7 +87,7 @@ def check_model(motion: Motion, robot: Robot) -> list[Finding]:
         ]
     screen = Screen(robot, samples)
     tilt = _gravity(screen, robot)
-    findings, screen = _exchanges(screen, names)
+    findings, screen = _exchanges(screen, names, weak)
     if tilt and sum(f.code == "sign" for f in findings) > 1:
         return tilt  # gravity the other way round turns the sign of every weight
     gears = _gears(screen, names)
@@ -121,12 +129,14 @@ class _Change:
     joints: tuple[int, ...]
 
 
-def _exchanges(screen: Screen, names: Sequence[str]) -> tuple[list[Finding], Screen]:
+def _exchanges(
+    screen: Screen, names: Sequence[str], weak: Collection[str]
+) -> tuple[list[Finding], Screen]:
     """Wrong signs and exchanged joints, the most telling first; the screen with them undone."""
     findings: list[Finding] = []
     for _ in range(MOST_EXCHANGES):
         table = np.maximum(screen.table(), FLOOR)
-        changes = _signs(screen, table) + _swaps(screen, table)
+        changes = _signs(screen, table, names, weak) + _swaps(screen, table)
         if not changes:
             break
         change = min(changes, key=lambda c: c.share)
@@ -135,11 +145,13 @@ def _exchanges(screen: Screen, names: Sequence[str]) -> tuple[list[Finding], Scr
     return findings, screen
 
 
-def _signs(screen: Screen, table: Array) -> list[_Change]:
+def _signs(
+    screen: Screen, table: Array, names: Sequence[str], weak: Collection[str]
+) -> list[_Change]:
     changes = []
     for j, as_is in enumerate(np.diag(table)):
         flipped = max(screen.explain(j, -screen.samples.torque[:, j])[0], FLOOR)
-        if flipped > SIGN_GAIN * as_is or flipped > SIGN_EXPLAINED:
+        if flipped > SIGN_GAIN * as_is or flipped > SIGN_EXPLAINED or names[j] in weak:
             continue
         # An offset alone may suit the other sign: what varies must say so as well.
         features, tau = screen.features[j], screen.samples.torque[:, j]
@@ -344,10 +356,10 @@ def _gravity(screen: Screen, robot: Robot) -> list[Finding]:
     ]
 
 
-PAYLOAD_LEAST = 0.1
+PAYLOAD_LEAST = 0.05
 """Masses below this share of the robot's are not reported as payload."""
 
-PAYLOAD_GAIN = 0.7
+PAYLOAD_GAIN = 0.87
 """A payload must leave at most this share of the residual of the joints that carry it."""
 
 
@@ -419,7 +431,9 @@ def outliers(motion: Motion, robot: Robot) -> list[Finding]:
             continue
         limit = OUTLIER * spread * np.where(_reversing(samples.dq[:, j], wide), 3.0, 1.0)
         far = np.flatnonzero(np.abs(rest) > limit).astype(np.int64)
-        parts = [p for p in blocks(_joined(far), "") if p.count >= 2]
+        # What happened in less time than this, the filter would have spread.
+        least = max(2, int(0.25 * samples.rate / samples.step / slowest))
+        parts = [p for p in blocks(_joined(far), "") if p.count >= least]
         share = sum(p.count for p in parts) / len(rest)
         if not parts or share > 0.1:
             continue

@@ -111,7 +111,10 @@ def _joint_side(
     values: dict[str, Array], transmission: npt.ArrayLike, dof: int
 ) -> dict[str, Array]:
     """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
-    T = np.asarray(transmission, dtype=np.float64)
+    try:
+        T = np.asarray(transmission, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise LogError("transmission must be a matrix of numbers with rows of one length") from None
     if T.shape != (dof, dof) or not np.isfinite(T).all() or np.linalg.matrix_rank(T) < dof:
         raise LogError(
             f"transmission must be an invertible ({dof}, {dof}) matrix of finite numbers, got one "
