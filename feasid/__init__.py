@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
+    from feasid.robot.mjcf_write import write_mjcf as write_mjcf
     from feasid.robot.urdf_write import write_urdf as write_urdf
 
 __version__ = "0.1.0"
@@ -56,6 +57,7 @@ _HOME = {
     "Rotor": "robot.parts",
     "load_robot": "robot.load",
     "read_log": "logs.readers",
+    "write_mjcf": "robot.mjcf_write",
     "write_urdf": "robot.urdf_write",
 }
 
