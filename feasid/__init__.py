@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from feasid.logs.reduction import Reduced as Reduced
     from feasid.robot.description import Robot as Robot
     from feasid.robot.load import load_robot as load_robot
+    from feasid.robot.mjcf_write import write_mjcf as write_mjcf
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
-    from feasid.robot.mjcf_write import write_mjcf as write_mjcf
     from feasid.robot.urdf_write import write_urdf as write_urdf
 
 __version__ = "0.1.0"
