@@ -13,6 +13,7 @@ keep it finite where the fibre is unbounded; without them it would be the analyt
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,9 @@ OTHER_WEIGHT = 1e-2
 """Weight of constraints other than inertia blocks: enough to stay inside, too little to steer."""
 
 MAX_STEPS = 200
+SHORTEST_STEP = 1e-12
+"""Share of a Newton step below which nothing is gained beyond rounding."""
+
 DECREMENT = 1e-9
 """Newton decrement, squared and halved, at which the divergence is as good as minimal."""
 
@@ -127,23 +131,38 @@ def centre(feasible: FeasibleSet, start: Array, directions: Array, reference: Ar
     if directions.shape[1] == 0:
         return delta
     barrier = Barrier.around(feasible, reference, directions)
-    value = barrier.value(delta)
+    return descend(delta, directions, barrier.value, barrier.derivatives, DECREMENT)
+
+
+def descend(
+    delta: Array,
+    directions: Array,
+    value: Callable[[Array], float],
+    derivatives: Callable[[Array], tuple[Array, Array]],
+    decrement: float,
+) -> Array:
+    """Damped Newton along ``delta + directions @ z`` until half the squared decrement is small.
+
+    `value` is convex and infinite outside the feasible set, so that every iterate stays inside;
+    `derivatives` are its gradient and Hessian along the directions.
+    """
+    current = value(delta)
     for _ in range(MAX_STEPS):
-        gradient, hessian = barrier.derivatives(delta)
+        gradient, hessian = derivatives(delta)
         step = newton_step(hessian, -gradient)
         decrease = float(-gradient @ step)
-        if not decrease > 2 * DECREMENT:
+        if not decrease > 2 * decrement:
             break
         move, length = directions @ step, 1.0
-        while length > 1e-12:
+        while length > SHORTEST_STEP:
             trial = delta + length * move
-            new = barrier.value(trial)
-            if new <= value - 0.1 * length * decrease:
+            new = value(trial)
+            if new <= current - 0.1 * length * decrease:
                 break
             length *= 0.5
         else:
             break
-        delta, value = trial, new
+        delta, current = trial, new
     return delta
 
 

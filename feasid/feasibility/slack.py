@@ -33,13 +33,11 @@ WEIGHTS = (1e-12, 1e6)
 SEARCH_STEPS = 14
 """Halvings of the interval of log weights: to one part in 16 000 of its width."""
 
-MAX_STEPS = 100
-
 NOTHING = 1e-14
 """Parameters below this share of their unit are zeros that the iteration approached."""
 
 DECREMENT = 1e-8
-"""Newton decrement, squared and halved, at which a minimiser is close enough."""
+"""Newton decrement, squared and halved, at which a minimiser is close enough, per weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,28 +56,17 @@ class Trade:
         return fit + self.weight * self.barrier.value(delta)
 
     def minimise(self, delta: Array) -> Array:
-        """Damped Newton from a strictly feasible start."""
-        along = self.A @ self.barrier.directions
+        """The minimiser, from a strictly feasible start."""
+        directions = self.barrier.directions
+        along = self.A @ directions
         curvature = along.T @ along / self.best
-        value = self.value(delta)
-        for _ in range(MAX_STEPS):
-            slope, bend = self.barrier.derivatives(delta)
-            gradient = along.T @ (self.A @ delta - self.b) / self.best + self.weight * slope
-            step = fibre.newton_step(curvature + self.weight * bend, -gradient)
-            decrease = float(-gradient @ step)
-            if not decrease > 2 * DECREMENT * self.weight:
-                break
-            move, length = self.barrier.directions @ step, 1.0
-            while length > 1e-12:
-                trial = delta + length * move
-                new = self.value(trial)
-                if new <= value - 0.1 * length * decrease:
-                    break
-                length *= 0.5
-            else:
-                break
-            delta, value = trial, new
-        return delta
+
+        def derivatives(at: Array) -> tuple[Array, Array]:
+            slope, bend = self.barrier.derivatives(at)
+            pull = along.T @ (self.A @ at - self.b) / self.best
+            return pull + self.weight * slope, curvature + self.weight * bend
+
+        return fibre.descend(delta, directions, self.value, derivatives, DECREMENT * self.weight)
 
 
 def settle(
