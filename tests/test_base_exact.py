@@ -17,6 +17,7 @@ from feasid.cli import main
 from feasid.errors import InputError
 from feasid.identifiability import rational
 from feasid.identifiability.base import base_parameters
+from feasid.identifiability.exact import certify, exact_blocks
 from feasid.identifiability.rational import Span
 from feasid.identifiability.snap import file_rounding
 
@@ -42,11 +43,37 @@ def test_static_models_are_certified():
     assert base_parameters(wam(), static=True).certified
 
 
-def test_certification_finds_a_count_that_floating_point_misses():
+def test_exact_arithmetic_takes_over_where_floating_point_is_in_doubt():
     case = next(c for c in HARD if c["name"] == "SCARA g tilt 1e-12")
-    certified = base_parameters(mechanism_of(case).robot()).certified
-    assert not certified
-    assert certified.reason.startswith("joint '1': 3 base parameters in exact arithmetic, 1 in")
+    base = base_parameters(mechanism_of(case).robot())
+    floating = sum(b.independent.size for b in base.coefficients.echelon.blocks)
+    assert (floating, base.size) == (8, 10)
+    assert base.certified
+    wrong = certify(base.coefficients.echelon, base.coefficients.echelon.blocks)
+    assert wrong.reason.startswith("joint '1': 3 base parameters in exact arithmetic, 1 in")
+
+
+def test_exact_coefficients_equal_those_of_floating_point():
+    rng = np.random.default_rng(12)
+    checked = 0
+    for _ in range(20):
+        robot = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False).robot()
+        coefficients = base_parameters(robot).coefficients
+        for ours, exact in zip(
+            coefficients.blocks, exact_blocks(coefficients.echelon), strict=True
+        ):
+            np.testing.assert_array_equal(ours.dependent, exact.dependent)
+            scale = 1 + np.abs(exact.vectors).max(initial=0.0)
+            np.testing.assert_allclose(ours.vectors, exact.vectors, atol=1e-12 * scale)
+            checked += exact.vectors.size
+    assert checked > 1000
+
+
+def test_exact_drive_terms_equal_those_of_floating_point():
+    robot = wam(drive_inertia=True)
+    coefficients = base_parameters(robot).coefficients
+    for ours, exact in zip(coefficients.blocks, exact_blocks(coefficients.echelon), strict=True):
+        np.testing.assert_allclose(ours.vectors, exact.vectors, atol=1e-13)
 
 
 def test_irrational_geometry_is_not_certified_and_says_why():

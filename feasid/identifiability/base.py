@@ -155,7 +155,7 @@ class BaseParameters:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
-        return near_degeneracies(self.coefficients.echelon)
+        return near_degeneracies(self.coefficients)
 
     @cached_property
     def deciding(self) -> tuple[Snapped, ...]:
@@ -194,7 +194,7 @@ class BaseParameters:
         True as a condition when it does; else ``.reason`` says why not, usually that the
         geometry is not rational.
         """
-        return certify(self.coefficients.echelon)
+        return certify(self.coefficients.echelon, self.coefficients.blocks)
 
     @cached_property
     def literal(self) -> BaseParameters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +12,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.identifiability.echelon import Block, Echelon, pivots_from_right, snapped
+from feasid.identifiability.exact import exact_blocks
 from feasid.identifiability.frames import SYMMETRIC, congruence
+from feasid.identifiability.near import doubtful_joints
+from feasid.identifiability.rational import NotRational
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.parts import Array
 
@@ -30,8 +34,21 @@ class Coefficients:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """The joints' blocks."""
-        return self.echelon.blocks
+        """The joints' blocks: in floating point, or exactly where that is in doubt.
+
+        Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
+        safely not, if the geometry is rational.
+        """
+        return self.echelon.blocks if self.exact is None else self.exact
+
+    @cached_property
+    def exact(self) -> tuple[Block, ...] | None:
+        """The blocks from exact arithmetic; None without doubts, or if geometry is irrational."""
+        self.echelon.blocks  # noqa: B018  (notes doubtful singular values)
+        if self.echelon.run.near_notes or doubtful_joints(self.echelon.run.frames):
+            with suppress(NotRational):
+                return exact_blocks(self.echelon)
+        return None
 
     @cached_property
     def units(self) -> Array:

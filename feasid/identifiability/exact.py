@@ -9,7 +9,7 @@ is what certifies a result of `feasid.identifiability.nullspace`. Numbers are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,6 +34,8 @@ from feasid.identifiability.rational import (
     rational_rotation,
     rational_screw,
     rational_type,
+    screw_size,
+    to_float,
     to_number,
     transposed,
 )
@@ -56,26 +58,72 @@ class Certificate:
         return self.certified
 
 
-def certify(echelon: Echelon) -> Certificate:
+def certify(echelon: Echelon, blocks: Sequence[Block]) -> Certificate:
     """Repeat the recursion in rationals and compare every joint's rank and leading parameters."""
-    run = echelon.run
-    if run.measured is not None or run.shared_columns:
-        return Certificate(False, "only for all joints measured and drives of single joints")
-    if any(step.state.virtual.shape[1] for step in run.run):
-        return Certificate(False, "only for joints whose free directions form a group")
     try:
-        ranks = list(exact_pivots(echelon))
+        exact = exact_blocks(echelon)
     except NotRational as missing:
         return Certificate(False, str(missing))
-    for body, block, pivots in zip(run.robot.bodies, echelon.blocks, ranks, strict=True):
-        if sorted(pivots) != sorted(block.independent.tolist()):
+    for body, ours, block in zip(echelon.run.robot.bodies, blocks, exact, strict=True):
+        if ours.independent.tolist() != block.independent.tolist():
+            count, found = block.independent.size, ours.independent.size
             return Certificate(
                 False,
-                f"joint {body.joint!r}: {len(pivots)} base parameters in exact arithmetic, "
-                f"{block.independent.size} in floating point"
-                + (", others lead" if len(pivots) == block.independent.size else ""),
+                f"joint {body.joint!r}: {count} base parameters in exact arithmetic, {found} in "
+                f"floating point{', others lead' if count == found else ''}",
             )
     return Certificate(True, "", rational_type()[1])
+
+
+def exact_blocks(echelon: Echelon) -> tuple[Block, ...]:
+    """The blocks of an echelon form from exact arithmetic.
+
+    Raises
+    ------
+    NotRational
+        Says which joint's geometry is not, or what else is not covered.
+    """
+    run = echelon.run
+    if run.measured is not None or run.shared_columns:
+        raise NotRational("only for all joints measured and drives of single joints")
+    if any(step.state.virtual.shape[1] for step in run.run):
+        raise NotRational("only for joints whose free directions form a group")
+    zero = to_number(0)
+    gravity = [to_number(-decimal(float(g))) for g in run.robot.gravity]
+    ground = ExactState([], [zero, zero, zero, *gravity], [], [])
+    states: list[ExactState] = []
+    out = []
+    for i, (body, p) in enumerate(zip(run.robot.bodies, run.robot.parents, strict=True)):
+        state, rows = _exact_step(echelon, i, body, states[p] if p >= 0 else ground)
+        states.append(state)
+        out.append(_block(echelon, i, rows))
+    return tuple(out)
+
+
+def _block(echelon: Echelon, i: int, rows: Matrix) -> Block:
+    """Null vectors of exact rows, the leading parameters first in the order of preference."""
+    columns, units, _, inertial = echelon.layout(i)
+    order = echelon.order(i, len(columns)).tolist()
+    span = Span([[row[k] for k in order] for row in rows])
+    leading = sorted(order[k] for k in span.rows)
+    bound = [k for k in range(len(columns)) if k not in leading]
+    vectors = np.zeros((len(columns), len(bound)))
+    vectors[bound, np.arange(len(bound))] = 1.0
+    place = {column: at for at, column in enumerate(order)}
+    for pivot, row in span.rows.items():
+        own = order[pivot]
+        for k, column in enumerate(bound):
+            value = row[place[column]]
+            if value:
+                vectors[own, k] = -to_float(value) * units[column] / units[own]
+    return Block(
+        columns,
+        units,
+        vectors,
+        np.array(bound, dtype=np.intp),
+        np.array(leading, dtype=np.intp),
+        inertial,
+    )
 
 
 # -- the recursion -------------------------------------------------------------------------------
@@ -89,26 +137,6 @@ class ExactState:
     point: Vector
     differences: Matrix
     firm: Matrix
-
-
-def exact_pivots(echelon: Echelon) -> Iterable[list[int]]:
-    """Positions of the leading parameters among each block's columns, joint by joint."""
-    run = echelon.run
-    gravity = [to_number(-decimal(float(g))) for g in run.robot.gravity]
-    zero = to_number(0)
-    states: list[ExactState] = []
-    ground = ExactState([], [zero, zero, zero, *gravity], [], [])
-    for i, (body, p) in enumerate(zip(run.robot.bodies, run.robot.parents, strict=True)):
-        state, rows = _exact_step(echelon, i, body, states[p] if p >= 0 else ground)
-        states.append(state)
-        yield _leading(echelon, i, echelon.blocks[i], rows)
-
-
-def _leading(echelon: Echelon, i: int, block: Block, rows: Matrix) -> list[int]:
-    """First independent columns of rows in the order of preference."""
-    order = echelon.order(i, block.columns.size).tolist()
-    span = Span([[row[k] for k in order] for row in rows])
-    return [order[k] for k in span.rows]
 
 
 def _exact_step(
@@ -136,8 +164,7 @@ def _exact_step(
     if rotor is not None:
         turn = [numbers(r) for r in rational_rotation(rotor.rotation, f"the rotor of {what}")]
         place = numbers(decimal(float(v)) for v in rotor.position)
-        size = float(np.abs(body.motion[:3, 0]).max() or np.abs(body.motion[3:, 0]).max())
-        speed = to_number(decimal(rotor.gear) / decimal(size))
+        speed = to_number(decimal(rotor.gear) / decimal(screw_size(body.motion[:, 0])))
         spin = [zero, zero, speed, zero, zero, zero]
         view = motion_transform(turn, place)
         lift, lower = lift + view, lower + transposed(parameter_map(view))
@@ -152,12 +179,12 @@ def _exact_step(
     kept = Span(apply(lower, parent.firm)).close(maps).basis
     rows = [[*r, zero, zero] for m in maps for r in apply(m, kept)]
     rows += [[*_felt(v, s, width), zero, zero] for s in stacked for v in [*carried, *differences]]
-    one = to_number(1)
+    # a screw is divided by its size, so a drive's terms are divided by it too
+    unit = to_number(1 / decimal(screw_size(body.motion[:, 0]))) if len(stacked) == 1 else zero
     for s in stacked:
-        rows.append([*_felt(point, s, width), zero, one if len(stacked) == 1 else zero])
+        rows.append([*_felt(point, s, width), zero, unit])
         if not run.static:
-            for v in stacked:
-                rows.append([*_felt(v, s, width), one if len(stacked) == 1 else zero, zero])
+            rows += [[*_felt(v, s, width), unit * unit, zero] for v in stacked]
     firm = Span([*(k[:10] for k in kept), *(r[:10] for r in rows)]).basis
     own = [] if run.static else [s[:6] for s in stacked]
     motion = Span([*(v[:6] for v in carried), *own]).basis

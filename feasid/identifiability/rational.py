@@ -27,6 +27,12 @@ DIGITS = 15
 LARGEST_DENOMINATOR = 10_000
 """Rotation matrices with larger denominators count as irrational."""
 
+COARSE_DENOMINATOR = 64
+"""Denominators of matrices that may be turned by a small angle."""
+
+LARGEST_TILT = 1e-2
+"""Sine of the largest such angle."""
+
 ROUNDING = 4e-16
 """How far a double may be from the rational it stands for, relative to 1."""
 
@@ -56,34 +62,70 @@ def decimal(value: float) -> Fraction:
 
 
 def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
-    """Exactly orthogonal rational matrix that rounds to this one."""
-    near = [
-        [Fraction(float(v)).limit_denominator(LARGEST_DENOMINATOR) for v in row] for row in rotation
-    ]
-    off = max(
-        abs(float(f) - float(v))
-        for r, q in zip(near, rotation, strict=True)
-        for f, v in zip(r, q, strict=True)
-    )
-    products = [[sum(a * b for a, b in zip(r, s, strict=True)) for s in near] for r in near]
-    if off > ROUNDING or products != [[int(i == j) for j in range(3)] for i in range(3)]:
+    """Exactly orthogonal rational matrix that rounds to this one.
+
+    Either its entries have small denominators, or it is such a matrix turned by a small angle,
+    as when a right angle is off by 1e-7.
+    """
+    exact = _orthogonal(rotation, LARGEST_DENOMINATOR)
+    if exact is None or _distance(exact, rotation) > ROUNDING:
+        coarse = _orthogonal(rotation, COARSE_DENOMINATOR)
+        exact = None if coarse is None else _tilted(coarse, rotation)
+    if exact is None or _distance(exact, rotation) > ROUNDING:
         raise NotRational(f"{what} is not a rotation matrix of rationals")
-    return near
+    return exact
+
+
+def _orthogonal(rotation: Array, denominator: int) -> list[list[Fraction]] | None:
+    """Entries with denominators up to this, if they make an orthogonal matrix."""
+    near = [[Fraction(float(v)).limit_denominator(denominator) for v in row] for row in rotation]
+    products = [[sum(a * b for a, b in zip(r, s, strict=True)) for s in near] for r in near]
+    return near if products == [[int(i == j) for j in range(3)] for i in range(3)] else None
+
+
+def _distance(exact: list[list[Fraction]], rotation: Array) -> float:
+    return float(np.abs(np.array([[float(v) for v in row] for row in exact]) - rotation).max())
+
+
+def _tilted(coarse: list[list[Fraction]], rotation: Array) -> list[list[Fraction]] | None:
+    """The coarse matrix turned by the small angle that leads to this one."""
+    small = np.array([[float(v) for v in row] for row in coarse]).T @ rotation
+    sines = (
+        np.array([small[2, 1] - small[1, 2], small[0, 2] - small[2, 0], small[1, 0] - small[0, 1]])
+        / 2
+    )
+    size = float(np.linalg.norm(sines))
+    if not 0 < size < LARGEST_TILT:
+        return None
+    half = np.tan(np.arcsin(size) / 2) / size * sines
+    x, y, z = (decimal(float(h)) if abs(h) > ROUNDING else Fraction(0) for h in half)
+    n = 1 + x * x + y * y + z * z
+    turn = [
+        [(1 + x * x - y * y - z * z) / n, 2 * (x * y - z) / n, 2 * (x * z + y) / n],
+        [2 * (x * y + z) / n, (1 - x * x + y * y - z * z) / n, 2 * (y * z - x) / n],
+        [2 * (x * z - y) / n, 2 * (y * z + x) / n, (1 - x * x - y * y + z * z) / n],
+    ]
+    return [
+        [sum((a * c[j] for a, c in zip(row, turn, strict=True)), Fraction(0)) for j in range(3)]
+        for row in coarse
+    ]
+
+
+def screw_size(screw: Array) -> float:
+    """Largest entry of a screw's direction: what `rational_screw` divides by."""
+    size = float(np.abs(screw[:3]).max())
+    return size if size >= ROUNDING else float(np.abs(screw[3:]).max())
 
 
 def rational_screw(screw: Array, what: str) -> list[Fraction]:
     """A rational multiple of a screw: its direction in rationals, its moment in decimals."""
-    turn = screw[:3]
-    size = float(np.abs(turn).max())
-    if size < ROUNDING:
-        size = float(np.abs(screw[3:]).max())
+    size = screw_size(screw)
     near = [Fraction(float(v) / size).limit_denominator(LARGEST_DENOMINATOR) for v in screw[:3]]
+    rest = [float(v) / size for v in screw[3:]]
     if any(near):
-        linear = [decimal(float(v) / size) for v in screw[3:]]
+        linear = [decimal(v) for v in rest]
     else:
-        linear = [
-            Fraction(float(v) / size).limit_denominator(LARGEST_DENOMINATOR) for v in screw[3:]
-        ]
+        linear = [Fraction(v).limit_denominator(LARGEST_DENOMINATOR) for v in rest]
     off = max(abs(float(a) - float(b) / size) for a, b in zip([*near, *linear], screw, strict=True))
     if off > ROUNDING * max(1.0, float(np.abs(screw).max()) / size):
         raise NotRational(f"the axis of {what} has no rational direction")
@@ -177,6 +219,13 @@ def parameter_rate(screw: Vector) -> Matrix:
 
 
 # -- spans ---------------------------------------------------------------------------------------
+
+
+def to_float(value: Number) -> float:
+    """The double nearest to a rational."""
+    if isinstance(value, Fraction):
+        return float(value)
+    return float(Fraction(int(value.p), int(value.q)))
 
 
 class Span:

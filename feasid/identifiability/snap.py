@@ -110,7 +110,7 @@ def snapped(
         if body.joint in literal:
             bodies.append(body)
             continue
-        rotation, off = _exact_rotation(body.rotation, rounding.angle)
+        rotation, off = exact_rotation(body.rotation, rounding.angle)
         motion, off_axis = _exact_axes(body.motion, rotation.T @ body.rotation, rounding.angle)
         small = (body.position != 0) & (np.abs(body.position) <= rounding.length)
         if max(off, off_axis) > NEGLIGIBLE:
@@ -124,7 +124,7 @@ def snapped(
     return replace(robot, bodies=tuple(bodies)), tuple(notes)
 
 
-def _exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:
+def exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:
     """Nearest rotation whose entries next to zero are zero, and the largest of them."""
     small = (np.abs(rotation) <= tolerance) & (rotation != 0)
     off = float(np.abs(rotation[small]).max()) if small.any() else 0.0
