@@ -14,6 +14,7 @@ from feasid.logs.fleet import Progress, reduce_all
 from feasid.logs.reduction import Reduced, fingerprint
 from feasid.logs.sources import reduce_log
 from feasid.robot.description import Robot
+from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ Log: TypeAlias = "pd.DataFrame | str | Path"
 DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
 
 
+@one_thread()
 def reduce(
     data: Log | Reduced | Sequence[Log | Reduced],
     robot: Robot | str | Path | None = None,

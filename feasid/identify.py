@@ -26,6 +26,7 @@ from feasid.logs.sources import open_log
 from feasid.result import Fit
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
+from feasid.threads import one_thread
 
 SLACK = 0.005
 """Half a percent of the residual: less than the difference between two repeats of a motion."""
@@ -37,6 +38,7 @@ WEIGHT_FLOOR = 1e-3
 """Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
 
 
+@one_thread()
 def fit(
     data: Log | Reduced | Sequence[Log | Reduced],
     robot: Robot | str | Path | None = None,

@@ -14,6 +14,7 @@ SOURCE = Path(feasid.__file__).parent
 ORDER = (
     "errors",
     "files",
+    "threads",
     "robot",
     "dynamics",
     "identifiability",

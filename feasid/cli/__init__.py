@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from feasid.errors import FeasidError, did_you_mean
+from feasid.threads import limit_before_numpy
 
 COMMANDS = {
     "fit": "identify a robot from its log, feasibly, and write it back as URDF",
@@ -34,6 +35,7 @@ EXIT_INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, 2 for any error that has a message."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    limit_before_numpy()
     try:
         return _dispatch(argv)
     except FeasidError as error:

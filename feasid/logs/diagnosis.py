@@ -17,6 +17,7 @@ from feasid.logs.frame import prepare
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Raw, read_raw
 from feasid.robot.description import Robot
+from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ READING = ("columns", "units", "rate", "torque", "transmission", "offsets")
 """Options of `prepare` that say how the log is read."""
 
 
+@one_thread()
 def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Diagnosis:
     """Say what is wrong with a log: what, where, how sure, and what mends it.
 
