@@ -142,7 +142,23 @@ class Prover:
             float(np.sum(b.constant * Z)) for b, Z in zip(self.feasible.blocks, blocks, strict=True)
         )
         linear = float(prices @ self.feasible.linear_constant)
-        return constants + linear + float(pull[list(self.claim.independent)] @ self.beta)
+        return constants + linear + float(self._combination(pull) @ self.beta)
+
+    def _combination(self, pull: Array) -> Array:
+        """The y for which K'y is nearest to `pull`, in units; shape (nb,).
+
+        Reading it off the leading columns would do if K were always well conditioned.
+        """
+        inverse, sizes = self._inverse
+        y = inverse @ (self.scale.parameters * pull)
+        return np.where(np.abs(y) < NOTHING * np.abs(y).max(initial=0.0), 0.0, y) / sizes
+
+    @cached_property
+    def _inverse(self) -> tuple[Array, Array]:
+        """Pseudo-inverse of K' in units with its rows scaled, and the rows' sizes."""
+        scaled = self.K * self.scale.parameters
+        sizes = np.linalg.norm(scaled, axis=1)
+        return np.linalg.pinv((scaled / sizes[:, None]).T), sizes
 
     def _pull(self, blocks: list[Array], prices: Array) -> Array:
         """``sum_k C_k*(Z_k)`` over all parameters, shape (n,)."""
@@ -155,9 +171,7 @@ class Prover:
         self, blocks: list[Array], prices: Array, faces: dict[int, Face] | None
     ) -> Certificate | None:
         """Round what is free, then let every owner take exactly what is left in its columns."""
-        lead = list(self.claim.independent)
-        pull, sizes = self._pull(blocks, prices)[lead], self.scale.parameters[lead]
-        pull = np.where(np.abs(pull * sizes) < NOTHING * np.abs(pull * sizes).max(), 0.0, pull)
+        pull = self._combination(self._pull(blocks, prices))
         multipliers: list[Exact] = [[] for _ in blocks]
         for k in self._extra_blocks:
             multipliers[k] = _definite(blocks[k])
