@@ -155,3 +155,10 @@ def test_command_prints_the_combinations(tmp_path, capsys):
     assert "8 base parameters of 22" in out
     assert "upper.Lyy + 0.25 lower.m" in out
     assert "elbow" not in out
+
+
+def test_notebooks_get_a_table_with_escaped_names():
+    body = feasid.Body("<b>", None)
+    html = base_parameters(feasid.Robot((body,), gravity=(0, 0, 0)))._repr_html_()
+    assert "&lt;b&gt;.Lzz" in html
+    assert "<b>" not in html

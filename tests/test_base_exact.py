@@ -217,6 +217,13 @@ def test_explanations_name_the_joint_that_hides(tmp_path):
     assert never.startswith("a.m cannot be identified: joint 'shoulder' does not feel it")
 
 
+def test_explanations_of_drive_terms_that_cannot_show():
+    still = base_parameters(wam(), static=True)
+    assert still.explain("fv3") == "fv3 cannot be identified: it acts only while joint '3' moves."
+    some = base_parameters(wam(), measured=["1", "2"])
+    assert some.explain("fo3").endswith("the torque of joint '3' is not measured.")
+
+
 def test_explaining_an_unknown_parameter_names_the_closest():
     with pytest.raises(InputError, match="did you mean 'L2xx'"):
         base_parameters(yoshida()).explain("L2xxx")

@@ -241,6 +241,13 @@ class BaseParameters:
         lines = [f"{k + 1:>{width}}  {text}" for k, text in enumerate(self.expressions)]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the expressions, one row each."""
+        from html import escape
+
+        rows = "".join(f"<tr><td>{k + 1}<td>{escape(e)}" for k, e in enumerate(self.expressions))
+        return f"<p>{escape(repr(self))}</p><table><tr><th><th>combination{rows}</table>"
+
     def __repr__(self) -> str:
         return (
             f"<BaseParameters of {self.robot.name!r}: {self.size} of {self.robot.size} "

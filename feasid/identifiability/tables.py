@@ -13,6 +13,7 @@ from feasid.identifiability.expressions import parameter_label, sum_of
 from feasid.identifiability.spectral import span
 from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
+from feasid.robot.parts import DRIVE_SYMBOLS
 
 if TYPE_CHECKING:
     from feasid.identifiability.base import BaseParameters
@@ -175,6 +176,11 @@ def _exchange(base: BaseParameters, column: int) -> str:
     others = [(k, v) for k, v in enumerate(vector.tolist()) if v and k != column]
     label = parameter_label(names[column])
     where = "the base, which does not move" if parent is None else f"body {parent!r}"
+    if not others and names[column][1] in DRIVE_SYMBOLS:
+        run = base.coefficients.echelon.run
+        if run.static and names[column][1] != "fo":
+            return f"it acts only while joint {joint!r} moves."
+        return f"the torque of joint {joint!r} is not measured."
     if not others:
         text = f"joint {joint!r} does not feel it and hands it on to {where}"
     else:
