@@ -15,7 +15,7 @@ import feasid
 from feasid.feasibility import solve
 
 PROBLEMS = 1000
-MOST_BODIES = {"clarabel": 30, "scs": 30}
+MOST_BODIES = 30
 DECIDED = 0.99
 
 KINDS = ("feasible", "infeasible", "flat", "just infeasible", "hardly feasible")
@@ -63,8 +63,8 @@ def problem(seed, most_bodies):
     return kind, base, beta
 
 
-def outcome(seed, name):
-    kind, base, beta = problem(seed, MOST_BODIES[name])
+def outcome(seed, name, most_bodies=MOST_BODIES):
+    kind, base, beta = problem(seed, most_bodies)
     verdict = feasid.check(beta, base, solvers=ladder(name))
     if verdict.feasible is not None:
         verdict.certificate.verify()
@@ -75,9 +75,9 @@ def outcome(seed, name):
     return kind, verdict.feasible
 
 
-@pytest.mark.parametrize("name", ["clarabel", "scs"])
-def test_a_few_verdicts_are_never_wrong(name):
-    outcomes = [outcome(seed, name)[1] for seed in range(2 * len(KINDS))]
+@pytest.mark.parametrize(("name", "most_bodies"), [("clarabel", 12), ("scs", 2)])
+def test_a_few_verdicts_are_never_wrong(name, most_bodies):
+    outcomes = [outcome(seed, name, most_bodies)[1] for seed in range(2 * len(KINDS))]
     assert outcomes.count(None) <= 1
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import linalg
 
 from feasid.feasibility.program import Program, Raw
 
@@ -39,10 +40,11 @@ def lower_bound(program: Program, raw: Raw) -> Bound:
     """
     A, b = program.A, program.b
     pull, offset = _pull(program, raw)
-    outside = b - A @ np.linalg.lstsq(A, b, rcond=None)[0]
-    outside -= A @ np.linalg.lstsq(A, outside, rcond=None)[0]
+    Q, R = program.factors
+    outside = b - Q @ (Q.T @ b)
+    outside -= Q @ (Q.T @ outside)
     rest = float(np.linalg.norm(outside))
-    w = np.linalg.lstsq(A.T, pull, rcond=None)[0]
+    w = Q @ linalg.solve_triangular(R, pull, trans="T")
     # The rounding of A'w = pull cannot be ignored: what is left over must be paid for.
     left = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
     gain = -float(w @ b) - offset - left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +38,12 @@ class Program:
     sizes: tuple[int, ...]
     G: Array
     h: Array
+
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """Q and R of A, which has independent columns; computed once."""
+        q, r = np.linalg.qr(self.A)
+        return np.asarray(q), np.asarray(r)
 
     @property
     def slices(self) -> list[slice]:

@@ -1,0 +1,107 @@
+"""Feasible least squares: modelling and solving, beside the Schur formulation of the paper.
+
+The paper writes the least squares as a linear matrix inequality of the triangular factor's size,
+eq. (73)-(75); here it is a second-order cone. Both are modelled in CVXPY and solved by Clarabel in
+the same run, on serial arms with random axes and noisy data.
+
+    OMP_NUM_THREADS=1 python benchmarks/solvers.py [--schur-up-to 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+
+import feasid
+from feasid.feasibility.problems import feasible_least_squares
+from feasid.feasibility.sets import FeasibleSet, feasible_set
+from feasid.robot import inertia
+
+BODIES = (7, 20, 30)
+GOALS = {7: 0.060, 20: 15.0, 30: 0.35}
+"""Seconds; the paper reports under 15 s for 20 links."""
+
+REPEATS = 5
+
+
+def arm(rng: np.random.Generator, count: int) -> feasid.Robot:
+    """A serial arm of revolute joints on random axes."""
+    bodies = []
+    for k in range(count):
+        axis = rng.normal(size=3)
+        motion = np.r_[axis / np.linalg.norm(axis), 0, 0, 0]
+        position = rng.uniform(-0.5, 0.5, size=3) * (k > 0)
+        parent = f"b{k - 1}" if k else None
+        bodies.append(feasid.Body(f"b{k}", parent, position=position, motion=motion))
+    return feasid.Robot(tuple(bodies))
+
+
+def problem(count: int) -> tuple[feasid.BaseParameters, np.ndarray, np.ndarray]:
+    """Base parameters, R and rho of noisy data from a feasible arm."""
+    rng = np.random.default_rng(count)
+    robot = arm(rng, count)
+    base = feasid.base_parameters(robot)
+    delta = np.zeros(robot.size)
+    for columns in robot.inertial_columns:
+        points = np.c_[rng.uniform(-0.5, 0.5, size=(12, 3)), np.ones(12)]
+        delta[columns] = inertia.from_pseudo_inertia(points.T @ points / 12)
+    q, dq, ddq = rng.uniform(-2, 2, size=(3, 20 * count, count))
+    columns = [int(c) for c in base.independent]
+    W = feasid.regressor(robot, q, dq, ddq, columns=columns).reshape(-1, base.size)
+    tau = W @ base.values(delta)
+    tau += 0.1 * np.linalg.norm(tau) / np.sqrt(len(tau)) * rng.normal(size=len(tau))
+    Q, R = np.linalg.qr(W)
+    return base, R, Q.T @ tau
+
+
+def schur(
+    base: feasid.BaseParameters, R: np.ndarray, rho: np.ndarray, limits: FeasibleSet
+) -> float:
+    """The residual by eq. (73)-(75): minimise u with [[u, r'], [r, 1]] >= 0."""
+    size = np.linalg.norm(rho)
+    delta, u = cp.Variable(limits.size), cp.Variable((1, 1))
+    r = cp.reshape(rho / size - (R @ base.K / size) @ delta, (len(rho), 1), order="F")
+    rules = [cp.bmat([[u, r.T], [r, np.eye(len(rho))]]) >> 0]
+    for block in limits.blocks:
+        entries = block.basis.reshape(len(block.columns), -1).T @ delta[block.columns]
+        rules.append(cp.reshape(entries, (block.size, block.size), order="C") >> 1e-6 * np.eye(4))
+    cp.Problem(cp.Minimize(u[0, 0]), rules).solve(solver=cp.CLARABEL)
+    return float(size * np.sqrt(max(u.value[0, 0], 0.0)))
+
+
+def timed(work: Callable[[], object], repeats: int) -> tuple[float, object]:
+    """Shortest time of several runs, and the last result."""
+    times, result = [], None
+    for _ in range(repeats):
+        began = time.perf_counter()
+        result = work()
+        times.append(time.perf_counter() - began)
+    return min(times), result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--schur-up-to", type=int, default=20, help="bodies; 30 takes minutes")
+    largest = parser.parse_args().schur_up_to
+    print("bodies  parameters  first call   ours [s]  goal [s]  Schur [s]  factor  residuals")
+    for count in BODIES:
+        base, R, rho = problem(count)
+        limits = feasible_set(base.robot)
+        first, _ = timed(lambda: feasible_least_squares(R, rho, base, limits), 1)  # noqa: B023
+        ours, fit = timed(lambda: feasible_least_squares(R, rho, base, limits), REPEATS)  # noqa: B023
+        residual = float(np.sqrt(fit.objective))
+        line = f"{count:6}  {limits.size:10}  {first:10.3f}  {ours:9.3f}  {GOALS[count]:8.2f}"
+        if count <= largest:
+            other, value = timed(lambda: schur(base, R, rho, limits), 1)  # noqa: B023
+            line += f"  {other:9.2f}  {other / ours:6.0f}  {residual:.6g} {value:.6g}"
+        else:
+            line += f"  {'-':>9}  {'-':>6}  {residual:.6g}"
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
