@@ -12,6 +12,7 @@ from feasid.errors import LogError
 from feasid.logs import signals
 from feasid.logs.clock import Stretch
 from feasid.logs.motion import Array, Excluded, Run, blocks
+from feasid.logs.smoothers import smooth
 
 FEWEST = 8
 """Samples that a stretch must keep after its ends are trimmed."""
@@ -66,6 +67,7 @@ class Process:
     decimate: int = 1
     delay: float = 0.0
     rest: float = 1e-3
+    method: str = "butterworth"
 
 
 def process(
@@ -82,18 +84,17 @@ def process(
     if len(rows) < 2 * ends + FEWEST:
         return [], blocks(rows, "stretch too short for the filter and its trimmed ends")
     part = {kind: signal[rows] for kind, signal in values.items()}
-    if cutoff is not None:
-        for kind in part:
-            if kind != "tau" or how.filter_torque:
-                part[kind] = signals.low_pass(part[kind], cutoff, rate)
-    if "ddq" not in part:
-        part["ddq"] = (
-            signals.first_difference(part["dq"], rate)
-            if "dq" in part
-            else signals.second_difference(part["q"], rate)
-        )
-    if "dq" not in part:
-        part["dq"] = signals.first_difference(part["q"], rate)
+    if "tau" in part and how.filter_torque:
+        part["tau"] = smooth(part["tau"], 0, cutoff, rate, how.method)[0]
+    if "ddq" in part:
+        part["ddq"] = smooth(part["ddq"], 0, cutoff, rate, how.method)[0]
+    if "dq" in part:
+        part["q"] = smooth(part["q"], 0, cutoff, rate, how.method)[0]
+        slopes = smooth(part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.method)
+        part |= dict(zip(("dq", "ddq"), slopes, strict=False))
+    else:
+        motion = smooth(part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.method)
+        part |= dict(zip(("q", "dq", "ddq"), motion, strict=False))
     if cutoff is not None and how.rest:
         part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0
     if "tau" not in part:

@@ -20,10 +20,17 @@ from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.derive import FEWEST, Process, find_cutoff, process
 from feasid.logs.motion import Array, Excluded, Motion, Rows, Run, blocks, reasons
 from feasid.logs.raw import Raw, holes, read_raw, refuse_holes
+from feasid.logs.smoothers import check_method
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FILTERS = {
+    "butterworth": "zero-phase third-order Butterworth low-pass",
+    "savitzky-golay": "Savitzky-Golay filter of degree three",
+    "spline": "cubic smoothing spline",
+}
 
 TURN = 2 * np.pi
 TURN_TOLERANCE = 0.1
@@ -49,6 +56,7 @@ def prepare(
     offsets: Mapping[str, float] | None = None,
     delay: float = 0.0,
     rest: float = 1e-3,
+    method: str = "butterworth",
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -101,6 +109,8 @@ def prepare(
         Speed [rad/s or m/s] below which a joint rests when it stays there for 0.05 s: its velocity
         is set to zero, so that Coulomb friction does not take the sign of noise. Only where
         signals are filtered; 0 leaves all velocities as they are.
+    method : {"butterworth", "savitzky-golay", "spline"}
+        How signals are smoothed and differentiated; all have gain 1/2 at the cut-off.
 
     Returns
     -------
@@ -135,7 +145,8 @@ def prepare(
     excluded += repeated
     notes += _unwrap(values["q"], robot, stretches)
     frequency, said = find_cutoff(values, stretches, cutoff)
-    how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest)
+    check_method(method)
+    how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest, method)
     mask = _exclusion_mask(df, t, exclude)
     runs: list[Run] = []
     for stretch in stretches:
@@ -239,16 +250,17 @@ def _derivation_notes(raw: Raw, how: Process) -> list[str]:
         notes.append("nothing was filtered")
     else:
         side = "all signals" if how.filter_torque else "all signals but the torques"
-        notes.append(f"zero-phase third-order Butterworth low-pass at {how.cutoff:g} Hz on {side}")
+        notes.append(f"{FILTERS[how.method]} at {how.cutoff:g} Hz on {side}")
     if how.delay:
         notes.append(f"torques are delayed by {how.delay:g} s")
-    measured = "measured" if "dq" in raw.values else "central differences of the positions"
+    slope = "central differences" if how.method == "butterworth" else "derivatives"
+    measured = "measured" if "dq" in raw.values else f"{slope} of the positions"
     notes.append(f"velocities: {measured}")
     if "ddq" in raw.values:
         notes.append("accelerations: from the log")
     else:
         origin = "measured velocities" if "dq" in raw.values else "positions"
-        notes.append(f"accelerations: central differences of the {origin}")
+        notes.append(f"accelerations: {slope} of the {origin}")
     return notes
 
 

@@ -30,8 +30,17 @@ POWER = 0.95
 SIGNAL_TO_NOISE = 30.0
 """Power over the noise floor from which a frequency counts as motion."""
 
+HEADROOM = 3.0
+"""The cut-off need not be higher than this many times the highest visible frequency."""
+
+OCTAVE_FROM = 1.0
+"""Gaps between lines of the spectrum may be an octave and this wide [Hz]."""
+
 SMOOTHING = 9
 """Neighbouring frequencies over which a spectrum is averaged before it is judged."""
+
+EXTENSION = 3
+"""Periods of the cut-off over which the ends are extended."""
 
 SHORTEST = 64
 """Samples from which a spectrum is taken at its word."""
@@ -57,7 +66,7 @@ def low_pass(signal: Array, cutoff: float, rate: float, order: int = ORDER) -> A
 
     Filtered forwards and backwards, so that the phase is not distorted and the gain at the
     cut-off is 1/2, section 5.2.2 of Sousa and Cortesao (2014). The ends are extended by point
-    reflection over one period of the cut-off.
+    reflection over three periods of the cut-off.
 
     Parameters
     ----------
@@ -78,7 +87,7 @@ def low_pass(signal: Array, cutoff: float, rate: float, order: int = ORDER) -> A
     if len(signal) < 3:
         raise InputError(f"cannot filter {len(signal)} samples: three are needed")
     sections = butter(order, cutoff, fs=rate, output="sos")
-    extension = min(len(signal) - 2, max(3 * (order + 1), settling(cutoff, rate)))
+    extension = min(len(signal) - 2, max(3 * (order + 1), EXTENSION * settling(cutoff, rate)))
     return np.asarray(sosfiltfilt(sections, signal, axis=0, padlen=extension), dtype=np.float64)
 
 
@@ -136,8 +145,8 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
     neighbouring frequencies) is compared with the noise floor of the position (median of its
     upper half). The motion's highest frequency is the one below which 95 % of the velocity's
     power lies, counting only frequencies that stand out from the noise; the cut-off is five
-    times the highest of all joints, at least 5 Hz, at most the frequency where the last joint
-    sinks into the noise and a fifth of the sampling rate.
+    times the highest of all joints, at least 5 Hz, at most three times the frequency
+    where the last joint sinks into the noise, and a fifth of the sampling rate.
 
     Parameters
     ----------
@@ -152,7 +161,7 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
     motion = max(highest for highest, _ in found)
     visible = max(limit for _, limit in found)
     wanted = max(MARGIN * motion, LOWEST_CUTOFF)
-    frequency = min(wanted, max(visible, LOWEST_CUTOFF), ceiling)
+    frequency = min(wanted, max(HEADROOM * visible, LOWEST_CUTOFF), ceiling)
     if frequency == ceiling:
         why = f"a fifth of the sampling rate {rate:.4g} Hz"
     elif frequency < wanted:
@@ -185,8 +194,10 @@ def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
     stands_out = power > SIGNAL_TO_NOISE * floor * noise_shape
     if not stands_out.any():
         return None
-    end = len(stands_out) if stands_out.all() else int(np.argmin(stands_out[stands_out.argmax() :]))
-    end = max(end + int(stands_out.argmax()), 1) if end < len(stands_out) else end
-    share = np.cumsum(power[:end])
+    seen = frequencies[stands_out]
+    # Lines of a periodic motion leave gaps; what stands out an octave further is something else.
+    breaks = np.flatnonzero(seen[1:] > 2 * seen[:-1] + OCTAVE_FROM)
+    last = float(seen[breaks[0]] if breaks.size else seen[-1])
+    share = np.cumsum(np.where(stands_out & (frequencies <= last), power, 0.0))
     highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]
-    return float(highest), float(frequencies[min(end, len(frequencies)) - 1])
+    return float(highest), last
