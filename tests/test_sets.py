@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from feasid import Body, Robot, Rotor
 from feasid.errors import InputError
+from feasid.feasibility import certificate
+from feasid.feasibility.constraints import Block
+from feasid.feasibility.proofs import constraints_data, decimal
+from feasid.feasibility.scaled import normalised
 from feasid.feasibility.sets import feasible_set
+from feasid.feasibility.units import assemble
 from feasid.robot import inertia
 
 ROBOT = random_robot(np.random.default_rng(0), 3, drives=True)
@@ -112,6 +117,95 @@ def test_bounds_say_what_they_bound(seed):
     assert feasible.violations(delta) == tuple(name for broken, name in expected if broken)
 
 
+def one_body():
+    return random_robot(np.random.default_rng(0), 1)
+
+
+@given(SEEDS)
+def test_centres_of_mass_in_ellipsoids_cylinders_and_hulls(seed):
+    rng = np.random.default_rng(seed)
+    robot = one_body()
+    delta = random_parameters(rng, robot)
+    com = delta[6:9] / delta[9]
+    middle, axes = rng.uniform(-0.2, 0.2, size=3), rng.uniform(-0.4, 0.4, size=(3, 3))
+    inside = np.linalg.norm(np.linalg.solve(axes, com - middle)) <= 1
+    feasible = feasible_set(robot, com_ellipsoid={"b0": (middle, axes)})
+    assert feasible.violations(delta) == (() if inside else ("com of b0 in ellipsoid",))
+
+    start, end = rng.uniform(-0.3, 0.3, size=(2, 3))
+    radius, along = rng.uniform(0.05, 0.4), (end - start) / np.linalg.norm(end - start)
+    height = (com - start) @ along
+    expected = [
+        (np.linalg.norm(com - start - height * along) > radius, "com of b0 in cylinder"),
+        (height < 0, "com of b0 above start of cylinder"),
+        (height > np.linalg.norm(end - start), "com of b0 below end of cylinder"),
+    ]
+    feasible = feasible_set(robot, com_cylinder={"b0": (start, end, radius)})
+    assert feasible.violations(delta) == tuple(name for broken, name in expected if broken)
+
+    corners = rng.uniform(-0.3, 0.3, size=(4, 3))
+    weights = np.linalg.solve(np.c_[corners, np.ones(4)].T, np.r_[com, 1.0])
+    feasible = feasible_set(robot, com_hull={"b0": corners})
+    assert len(feasible.linear) == 4
+    assert len(feasible.violations(delta)) == np.sum(weights < 0)
+
+
+def test_a_cube_has_six_facets():
+    corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3), axis=-1).reshape(-1, 3)
+    assert len(feasible_set(one_body(), com_hull={"b0": corners}).linear) == 6
+
+
+@given(SEEDS)
+def test_mass_inside_an_ellipsoid_is_realisable_in_it_and_mass_outside_is_not(seed):
+    rng = np.random.default_rng(seed)
+    middle, axes = rng.uniform(-0.2, 0.2, size=3), rng.uniform(-0.4, 0.4, size=(3, 3))
+    feasible = feasible_set(one_body(), inertia_ellipsoid={"b0": (middle, axes)})
+    points = rng.normal(size=(12, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    for factor, broken in ((0.99, ()), (1.01, ("mass of b0 in ellipsoid",))):
+        cloud = np.c_[middle + factor * points @ axes.T, np.ones(12)]
+        assert feasible.violations(inertia.from_pseudo_inertia(cloud.T @ cloud)) == broken
+
+
+def test_constraints_are_the_same_for_numpy_cvxpy_and_certificates():
+    import cvxpy as cp
+
+    corner = np.full(3, 0.3)
+    feasible = feasible_set(
+        ROBOT,
+        mass={"b0": (0.1, 9.0)},
+        com_box={"b1": (-corner, corner)},
+        com_ellipsoid={"b0": (0.1 * corner, corner)},
+        com_cylinder={"b1": (-corner, corner, 0.2)},
+        com_hull={"b2": np.vstack([np.zeros(3), np.eye(3)])},
+        inertia_ellipsoid={"b2": (corner, corner)},
+    )
+    delta = random_parameters(np.random.default_rng(3), ROBOT)
+    ones = np.ones(ROBOT.size)
+    scale = assemble(feasible, np.ones(3), np.ones(3), ones)
+    F, f, G, h = normalised(feasible, scale)
+    x = cp.Variable(ROBOT.size, value=delta)
+    stacked, numbers = (F @ x + f).value, (G @ x + h).value * scale.linear
+    exact = [decimal(d) for d in delta]
+    data = constraints_data(feasible)
+    start = 0
+    for constraint, item in zip(feasible.constraints, data, strict=True):
+        constant, basis, _ = certificate.read_constraint(item, feasible.names)
+        checked = np.array([[float(v) for v in row] for row in constant])
+        for j, entries in basis.items():
+            for r, c, value in entries:
+                checked[r, c] += float(value * exact[j])
+        if isinstance(constraint, Block):
+            part = stacked[start : start + constraint.size**2].reshape(constraint.size, -1)
+            start += constraint.size**2
+            assert part == pytest.approx(constraint.matrix(delta), rel=1e-12, abs=1e-14)
+            assert checked == pytest.approx(constraint.matrix(delta), rel=1e-12, abs=1e-14)
+        else:
+            i = feasible.linear.index(constraint)
+            assert numbers[i] == pytest.approx(feasible.linear_values(delta)[i], abs=1e-14)
+            assert checked[0, 0] == pytest.approx(numbers[i], abs=1e-14)
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_rotors_must_be_consistent_too(symmetric):
     robot = Robot((Body("a", None, rotor=Rotor(50.0, symmetric=symmetric)),))
@@ -137,6 +231,12 @@ def test_rotors_must_be_consistent_too(symmetric):
         ({"mass": {"b0": (np.nan, 1.0)}}, "not finite"),
         ({"com_box": {"b0": ([0, 0, 0], [1, 0, 1])}}, "empty"),
         ({"com_box": {"b0": ([0, 0], [1, 1])}}, "3 numbers"),
+        ({"com_ellipsoid": {"b0": ([0, 0, 0], [1, 1, 0])}}, "no inside"),
+        ({"com_ellipsoid": {"b0": ([0, 0], [1, 1, 1])}}, "3 numbers"),
+        ({"inertia_ellipsoid": {"b0": ([0, 0, 0], [1, 1])}}, "semi-axes"),
+        ({"com_cylinder": {"b0": ([0, 0, 0], [0, 0, 0], 1.0)}}, "different points"),
+        ({"com_hull": {"b0": np.eye(3)}}, "no inside"),
+        ({"com_hull": {"b0": [1.0, 2.0]}}, "shape"),
         ({"linear": {"l": ({("b0", "mm"): 1.0}, 0.0, None)}}, "no parameter 'b0.mm'"),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.errors import InputError, did_you_mean
-from feasid.feasibility import constraints
+from feasid.feasibility import constraints, shapes
 from feasid.feasibility.certificate import definiteness
 from feasid.feasibility.constraints import CONSISTENCY, Block, Linear
 from feasid.robot.description import Robot
@@ -169,6 +169,10 @@ def feasible_set(
     total_mass: float | tuple[float | None, float | None] | None = None,
     mass_sums: Mapping[str, tuple[Sequence[str], float | None, float | None]] | None = None,
     com_box: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    com_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    com_cylinder: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike, float]] | None = None,
+    com_hull: Mapping[str, npt.ArrayLike] | None = None,
+    inertia_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     linear: Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]]
     | None = None,
 ) -> FeasibleSet:
@@ -189,6 +193,13 @@ def feasible_set(
         Bounds on sums of masses [kg].
     com_box : mapping of body to (lower corner, upper corner), optional
         Centre of mass in a box in the body's frame [m], eq. (26).
+    com_ellipsoid, inertia_ellipsoid : mapping of body to (centre, semi-axes), optional
+        Centre of mass, or all of the mass, in an ellipsoid in the body's frame [m]; semi-axes as
+        three lengths or as the columns of a matrix.
+    com_cylinder : mapping of body to (start, end, radius), optional
+        Centre of mass in a cylinder between two points of the body's frame [m].
+    com_hull : mapping of body to points (k, 3), optional
+        Centre of mass in the convex hull of points of the body's frame [m].
     linear : mapping of name to (coefficients, lower, upper), optional
         Any linear inequality; coefficients by (body, symbol).
 
@@ -226,6 +237,19 @@ def feasible_set(
         rows += constraints.bounds(label, masses(names), np.ones(len(names)), lower, upper)
     for name, (corner, opposite) in (com_box or {}).items():
         rows += constraints.com_box(name, columns[_body_index(bodies, name)], corner, opposite)
+    for name, (middle, axes) in (com_ellipsoid or {}).items():
+        i = _body_index(bodies, name)
+        blocks.append(shapes.com_ellipsoid(name, i, columns[i], middle, axes))
+    for name, (start, end, radius) in (com_cylinder or {}).items():
+        i = _body_index(bodies, name)
+        block, ends = shapes.com_cylinder(name, i, columns[i], start, end, radius)
+        blocks.append(block)
+        rows += ends
+    for name, points in (com_hull or {}).items():
+        rows += shapes.com_hull(name, columns[_body_index(bodies, name)], points)
+    for name, (middle, axes) in (inertia_ellipsoid or {}).items():
+        i = _body_index(bodies, name)
+        rows.append(shapes.inertia_ellipsoid(name, columns[i], middle, axes))
     for label, (coefficients, lower, upper) in (linear or {}).items():
         index = [_parameter_index(robot, key) for key in coefficients]
         rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
