@@ -183,3 +183,32 @@ def test_without_the_extra_the_command_is_named(case, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "rosbags.rosbag2", None)
     with pytest.raises(MissingExtraError, match=r"feasid\[ros\]"):
         read_bag(path)
+
+
+def test_unknown_compression_is_left_to_the_reader(tmp_path):
+    chunk = struct.pack("<QQQI", 0, 0, 10, 0) + struct.pack("<I", 4) + b"brot" + b"12345678abc"
+    path = tmp_path / "odd.mcap"
+    path.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", 0x06, len(chunk)) + chunk)
+    check_mcap(path)
+    with pytest.raises(LogError, match="damaged"):
+        read_bag(path)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+@pytest.mark.parametrize("frames", [1, 3])
+def test_a_chunk_that_says_less_than_it_unpacks_to_is_refused(tmp_path, compression, frames):
+    if compression == "lz4":
+        pack = pytest.importorskip("lz4.frame").compress
+    else:
+        pack = pytest.importorskip("backports.zstd").compress
+    for declared, refused in ((1000, True), (frames * 5_000_000, False)):
+        data = pack(b"\0" * 5_000_000) * frames
+        head = struct.pack("<QQQI", 0, 0, declared, 0) + struct.pack("<I", len(compression))
+        chunk = head + compression.encode() + struct.pack("<Q", len(data)) + data
+        path = tmp_path / "lie.mcap"
+        path.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", 0x06, len(chunk)) + chunk)
+        if refused:
+            with pytest.raises(LimitError, match="more than the 1000 bytes"):
+                check_mcap(path)
+        else:
+            check_mcap(path)

@@ -31,6 +31,9 @@ MOST_CHUNK = 2**28
 MOST_RATIO = 200
 """An MCAP file may grow by this factor, beyond its first 64 MB, when it is unpacked."""
 
+STEP = 2**20
+"""Bytes that are unpacked at a time when a chunk's size is checked."""
+
 BAG_SUFFIXES = (".mcap", ".db3")
 
 
@@ -129,6 +132,52 @@ def check_mcap(path: Path) -> None:
                         path=str(path),
                         offset=start,
                     )
+                file.seek(start)
+                _check_chunk(file.read(length), unpacked, path, start)
+
+
+def _check_chunk(record: bytes, declared: int, path: Path, offset: int) -> None:
+    """Refuse a chunk that unpacks to more than it says: the reader unpacks without a limit."""
+    try:
+        (length,) = struct.unpack_from("<I", record, 28)
+        compression = bytes(record[32 : 32 + length]).decode("ascii", errors="replace")
+    except struct.error:
+        return  # too short to be a chunk: the reader says so
+    if compression and _unpacks_beyond(record[40 + length :], compression, declared):
+        raise LimitError(
+            f"{path}: the chunk at byte {offset} unpacks to more than the {declared} bytes that it "
+            "says",
+            path=str(path),
+            offset=offset,
+        )
+
+
+def _unpacks_beyond(data: bytes, compression: str, limit: int) -> bool:
+    """Unpack frame after frame in small steps, keeping nothing, until the limit is passed."""
+    total = 0
+    while data and total <= limit:
+        try:
+            decompressor = _decompressor(compression)
+            piece = decompressor.decompress(data, max_length=STEP)
+            total += len(piece)
+            while not decompressor.eof and piece and total <= limit:
+                piece = decompressor.decompress(b"", max_length=STEP)
+                total += len(piece)
+        except Exception:  # damaged, or an unknown compression: the reader says so
+            return False
+        data = (decompressor.unused_data or b"") if decompressor.eof else b""
+    return total > limit
+
+
+def _decompressor(compression: str) -> Any:
+    if compression == "lz4":
+        return import_module("lz4.frame").LZ4FrameDecompressor()
+    if compression != "zstd":
+        raise ValueError(compression)
+    try:
+        return import_module("compression.zstd").ZstdDecompressor()
+    except ImportError:
+        return import_module("backports.zstd").ZstdDecompressor()
 
 
 def _records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
