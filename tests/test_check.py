@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -142,12 +143,14 @@ def test_lumped_verdicts_agree_with_eigenvalues(path):
         return
     for report in inspect_model(model).bodies:
         total = np.zeros(10)
-        for part, way in zip(report.body.links, report.body.places, strict=True):
-            if part.mass is None:
+        for part in report.body.parts:
+            if part.link.mass is None:
                 continue
-            own = inertia.from_mass_com_inertia(float(part.mass), part.com, part.tensor)
-            for place in reversed(way):
-                own = inertia.change_frame(place.rotation, place.position) @ own
+            mass, com, tensor = float(part.link.mass), part.link.com, part.link.tensor
+            own = inertia.from_mass_com_inertia(mass, com, tensor)
+            while part.place is not None:
+                own = inertia.change_frame(part.place.rotation, part.place.position) @ own
+                part = report.body.parts[part.parent]
             total = total + own
         smallest = inertia.smallest_eigenvalue(total)
         if report.verdict.status == "feasible":
@@ -510,3 +513,26 @@ def test_mujoco_refuses_each_such_link_alone_and_takes_the_nearest(found):
         compiled(found.link.mass, found.link.moments)
     nearest = found.nearest()
     assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
+
+
+@pytest.mark.parametrize("kind", ["fixed", "revolute"])
+def test_long_chains_cost_time_in_proportion(tmp_path, kind):
+    """Ten times the links, about ten times the work: processor time, with room for noise."""
+    seconds = []
+    for count in (200, 2000):
+        links = "".join(
+            f'<link name="l{k}"><inertial><mass value="1"/>'
+            f"{moments(1, 0, 0, 1, 0, 5 if k == 1 else 1)}</inertial></link>"
+            for k in range(count)
+        )
+        joints = "".join(
+            f'<joint name="j{k}" type="{kind if k else "revolute"}"><parent link="l{k}"/>'
+            f'<child link="l{k + 1}"/><origin xyz="0 0 0.1" rpy="0.1 0.2 0.3"/></joint>'
+            for k in range(count - 1)
+        )
+        path = tmp_path / "chain.urdf"
+        path.write_text(f"<robot>{links}{joints}</robot>")
+        start = time.process_time()
+        assert inspect_file(path).status == "infeasible"
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 30 * seconds[0]

@@ -20,9 +20,10 @@ from feasid.cli import main
 import feasid.inspection.from_mjcf, encodings.utf_16_le
 path, warm = sys.argv[1], sys.argv[3]
 main(["check", warm])  # imports what it needs
-opened = []
+EVENTS = ("open", "socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system")
+opened, watching = [], True
 def hook(event, arguments):
-    if event in ("open", "socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"):
+    if watching and event in EVENTS:
         opened.append(str(arguments[0]))
 sys.addaudithook(hook)
 with open("/proc/self/statm") as file:
@@ -33,7 +34,9 @@ resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 start = time.process_time()
 status = main(["check", path])
 seconds = time.process_time() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+watching = False
+with open("/proc/self/status") as file:  # ru_maxrss would count the parent's memory, too
+    peak = next(int(line.split()[1]) // 1024 for line in file if line.startswith("VmHWM"))
 others = [p for p in opened if p != path]
 print(json.dumps([status, seconds, peak, others]), file=sys.stderr)
 """

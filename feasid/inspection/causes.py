@@ -63,6 +63,7 @@ class Cause:
 def causes(model: Model, verdicts: Mapping[str, Verdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name; links without any are absent."""
     copies = _copies(model)
+    known = {link.name: link for link in model.links}
     found: dict[str, list[Cause]] = {}
     for link in model.links:
         verdict = verdicts[link.name]
@@ -71,7 +72,7 @@ def causes(model: Model, verdicts: Mapping[str, Verdict]) -> dict[str, list[Caus
         hints = [] if verdict.status == ZERO else list(_of_numbers(link, verdict))
         if verdict.status != ZERO:
             hints += list(_of_geometry(link))
-            hints += list(_of_twin(model, link, verdict, verdicts))
+            hints += list(_of_twin(known, link, verdict, verdicts))
         if link.name in copies and verdict.status != ZERO:
             hints.append(copies[link.name])
         if hints:
@@ -270,9 +271,8 @@ def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
 
 
 def _of_twin(
-    model: Model, link: Link, verdict: Verdict, verdicts: Mapping[str, Verdict]
+    known: Mapping[str, Link], link: Link, verdict: Verdict, verdicts: Mapping[str, Verdict]
 ) -> Iterator[Cause]:
-    known = {other.name: other for other in model.links}
     name = twin_name(link.name, known)
     if name is None:
         return
@@ -343,6 +343,9 @@ def _mirror_disagrees(link: Link, twin: Link) -> bool:
     )
 
 
+_FEW = 4
+"""Links that a message names."""
+
 _MANY = 3
 """Links with equal inertia from which it is said, when their shapes differ."""
 
@@ -357,15 +360,15 @@ def _copies(model: Model) -> dict[str, Cause]:
     for group in groups.values():
         sizes = {_size(link) for link in group if link.shapes}
         if len(group) >= _MANY and len(sizes) > 1:
-            names = [link.name for link in group]
+            few = [link.name for link in group[:_FEW]]
             for link in group:
-                others = [n for n in names if n != link.name]
-                shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+                shown = ", ".join([n for n in few if n != link.name][: _FEW - 1])
+                more = ", ..." if len(group) > _FEW else ""
                 found[link.name] = Cause(
                     "copied",
-                    f"mass and inertia equal those of {len(others)} other links ({shown}), whose "
-                    f"shapes differ: copied?",
-                    {"links": ", ".join(others)},
+                    f"mass and inertia equal those of {len(group) - 1} other links "
+                    f"({shown}{more}), whose shapes differ: copied?",
+                    {"count": len(group), "links": ", ".join(few)},
                 )
     return found
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from feasid.errors import DescriptionError
-from feasid.inspection.model import Body, Link, Model, Place
+from feasid.inspection.model import Link, Model, Place, grouped
 from feasid.inspection.shapes import Shape, primitive
 from feasid.robot.mjcf import Mjcf, MjcfBody
 from feasid.robot.mjcf_geom import WEIGHTLESS
@@ -19,25 +21,12 @@ def model_of_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Model:
     """Bodies of a parsed MJCF file as links, welded ones grouped with what carries them."""
     mjcf = mjcf_of(text, limits)
     links = [_link(mjcf, body) for body in mjcf.bodies]
-    groups: dict[str, list[tuple[Link, tuple[Place, ...]]]] = {WORLD: []}
-    member: dict[str | None, tuple[str, tuple[Place, ...]]] = {None: (WORLD, ())}
+    world = Link(WORLD, text.path, 0, lambda: (0, 0))
+    rows: list[tuple[Link, str | None, Place | None, str | None]] = [(world, None, None, None)]
     for body, link in zip(mjcf.bodies, links, strict=True):
-        carrier, way = member[body.parent]
-        way = (*way, place_of(body.pose))
-        if body.joints:
-            carrier, way = body.name, ()
-        member[body.name] = (carrier, way)
-        groups.setdefault(carrier, []).append((link, way))
-    joints = {b.name: b.joints[-1].name for b in mjcf.bodies if b.joints}
-    base, *bodies = (
-        Body(
-            name,
-            joints.get(name),
-            tuple(link for link, _ in group),
-            tuple(way for _, way in group),
-        )
-        for name, group in groups.items()
-    )
+        moves = body.joints[-1].name if body.joints else None
+        rows.append((link, body.parent or WORLD, place_of(body.pose), moves))
+    base, *bodies = grouped(rows)
     return Model(
         text.path, "mjcf", mjcf.name, tuple(links), base, tuple(bodies), _notes(mjcf), mjcf.hidden
     )
@@ -65,7 +54,8 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
         return Link(
             body.name,
             text.path,
-            *text.place(given.element),
+            given.element.line,
+            partial(text.place, given.element),
             given.mass.exact,
             tuple(n.exact for n in given.moments),
             place_of(given.pose),
@@ -76,7 +66,14 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
     derived = mjcf.compiler.from_geoms != "false" and any(
         geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms
     )
-    return Link(body.name, text.path, *text.place(element), shapes=shapes, by_geometry=derived)
+    return Link(
+        body.name,
+        text.path,
+        element.line,
+        partial(text.place, element),
+        shapes=shapes,
+        by_geometry=derived,
+    )
 
 
 def _shapes(mjcf: Mjcf, body: MjcfBody) -> tuple[Shape, ...] | None:

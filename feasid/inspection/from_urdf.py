@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from feasid.inspection.model import Body, Link, Model, Place
+from feasid.inspection.model import Link, Model, Place, grouped
 from feasid.inspection.shapes import Shape, primitive
 from feasid.robot import urdf as reader
 from feasid.robot.decimals import Number
@@ -21,25 +22,15 @@ def model_of_urdf(text: XmlText) -> Model:
     urdf = urdf_of(text)
     links = {name: _link(urdf, link) for name, link in urdf.links.items()}
     above = urdf.joint_above()
-    groups: dict[str, list[tuple[Link, tuple[Place, ...]]]] = {}
-    member: dict[str, tuple[str, tuple[Place, ...]]] = {}
+    rows: list[tuple[Link, str | None, Place | None, str | None]] = []
     for name in depth_first(urdf):
         joint = above.get(name)
-        if joint is not None and joint.type == "fixed":
-            carrier, way = member[joint.parent]
-            member[name] = (carrier, (*way, place_of(joint.origin)))
+        if joint is None:
+            rows.append((links[name], None, None, None))
         else:
-            member[name] = (name, ())
-        groups.setdefault(member[name][0], []).append((links[name], member[name][1]))
-    base, *bodies = (
-        Body(
-            name,
-            above[name].name if name in above else None,
-            tuple(link for link, _ in group),
-            tuple(way for _, way in group),
-        )
-        for name, group in groups.items()
-    )
+            moves = None if joint.type == "fixed" else joint.name
+            rows.append((links[name], joint.parent, place_of(joint.origin), moves))
+    base, *bodies = grouped(rows)
     return Model(
         text.path, "urdf", urdf.name, tuple(links.values()), base, tuple(bodies), urdf.notes
     )
@@ -50,11 +41,12 @@ def _link(urdf: Urdf, link: reader.Link) -> Link:
     element, inertial = link.element, link.inertial
     path = urdf.text.path
     if inertial is None:
-        return Link(link.name, path, *urdf.text.place(element), shapes=shapes)
+        return Link(link.name, path, element.line, partial(urdf.text.place, element), shapes=shapes)
     return Link(
         link.name,
         path,
-        *urdf.text.place(inertial.element),
+        inertial.element.line,
+        partial(urdf.text.place, inertial.element),
         inertial.mass.exact,
         tuple(n.exact for n in inertial.moments),
         place_of(inertial.origin),

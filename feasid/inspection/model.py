@@ -7,7 +7,7 @@ centre of mass, in axes that `Link.place` turns and places in the link's frame.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +28,10 @@ class Place:
     rotation: Array
     position: Array
     precise: Callable[[], PrecisePose] = field(repr=False)
+
+    def precise_pose(self) -> PrecisePose:
+        """Rotation and position to sixty digits."""
+        return self.precise()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +54,18 @@ class Link:
     name: str
     path: str
     line: int
-    column: int
+    locate: Callable[[], tuple[int, int]] = field(repr=False)
+    """Line and column, computed when asked: a column costs a look at its whole line."""
     mass: Fraction | None = None
     moments: tuple[Fraction, ...] | None = None
     place: Place | None = None
     shapes: tuple[Shape, ...] | None = None
     by_geometry: bool = False
+
+    @cached_property
+    def column(self) -> int:
+        """Column of the link's inertia, or of the link, from 1."""
+        return self.locate()[1]
 
     @cached_property
     def com(self) -> Array:
@@ -74,15 +84,53 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """A link of a body, and where it is.
+
+    ``parent`` is the position in `Body.parts` of the part that `place` refers to; -1 for the body's
+    own frame.
+    """
+
+    link: Link
+    parent: int = -1
+    place: Place | None = None
+    """Pose in the parent's frame; None for the same frame."""
+
+
+@dataclass(frozen=True, eq=False)
 class Body:
-    """Links that move as one: the moving link first, and their poses in its frame."""
+    """Links that move as one, parents first; the moving link's frame is the body's."""
 
     name: str
     joint: str | None
     """Name of the joint that moves it; None for what stands on the ground, or floats."""
-    links: tuple[Link, ...]
-    places: tuple[tuple[Place, ...], ...]
-    """Per link the poses from the moving link's frame to its own, to be composed in order."""
+    parts: tuple[Part, ...]
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links, the moving one first."""
+        return tuple(part.link for part in self.parts)
+
+
+def grouped(links: Iterable[tuple[Link, str | None, Place | None, str | None]]) -> list[Body]:
+    """Gather links into bodies, in the order in which their first links appear.
+
+    Each link comes after its parent, with the parent's name, its place in the parent's frame, and
+    the joint that moves it; None for the joint of a link that is fixed to its parent.
+    """
+    bodies: dict[str, tuple[str | None, list[Part]]] = {}
+    member: dict[str, tuple[str, int]] = {}
+    for link, parent, place, joint in links:
+        if joint is None and parent is not None:
+            carrier, index = member[parent]
+            part = Part(link, index, place)
+        else:
+            carrier, part = link.name, Part(link)
+            bodies[carrier] = (joint, [])
+        parts = bodies[carrier][1]
+        member[link.name] = (carrier, len(parts))
+        parts.append(part)
+    return [Body(name, joint, tuple(parts)) for name, (joint, parts) in bodies.items()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,8 @@ def inspect_model(model: Model) -> Report:
 
 
 def _body_report(body: Body, verdicts: dict[str, Verdict]) -> BodyReport:
-    return BodyReport(body, judge_body(body, [verdicts[link.name] for link in body.links]))
+    known = [verdicts.get(link.name, Verdict(UNSTATED)) for link in body.links]
+    return BodyReport(body, judge_body(body, known))
 
 
 def _link_dict(report: LinkReport) -> dict[str, Any]:
@@ -122,12 +123,12 @@ def _link_dict(report: LinkReport) -> dict[str, Any]:
         "body": report.body,
         "path": link.path,
         "line": link.line,
-        "column": link.column,
         "status": verdict.status,
     }
     if verdict.code:
         out["code"] = verdict.code
     if not verdict.possible:
+        out["column"] = link.column
         out["violation"] = verdict.violation
         nearest = report.nearest()
         if nearest is not None:

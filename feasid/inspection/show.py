@@ -87,10 +87,10 @@ def _infeasible(report: Report, found: LinkReport) -> Iterator[str]:
 
 def _as_body(report: Report, found: LinkReport) -> Iterator[str]:
     body = next((b for b in (report.base, *report.bodies) if b.body.name == found.body), None)
-    if body is None or len(body.body.links) == 1:
+    if body is None or sum(link.line > 0 for link in body.body.links) <= 1:
         return
     state = {True: "is possible", False: "is impossible too"}[body.verdict.possible]
-    others = len(body.body.links) - 1
+    others = sum(link.line > 0 for link in body.body.links) - 1
     kind = "stands fixed" if body.body.joint is None else "moves"
     plural = "s" if others > 1 else ""
     yield f"      it {kind} with {others} other link{plural} as {found.body!r}, which {state}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -325,13 +326,19 @@ def _sorted(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
         if body.parent is not None and body.parent not in known:
             hint = did_you_mean(body.parent, known)
             raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
-    done: dict[str, Body] = {}
-    waiting = list(bodies)
-    while waiting:
-        ready = [b for b in waiting if b.parent is None or b.parent in done]
-        if not ready:
-            raise DescriptionError(f"bodies form a cycle: {sorted(b.name for b in waiting)}")
-        first = ready[0]
-        done[first.name] = first
-        waiting.remove(first)
-    return tuple(done.values())
+    index = {body.name: i for i, body in enumerate(bodies)}
+    below: dict[str, list[int]] = {}
+    for i, body in enumerate(bodies):
+        if body.parent is not None:
+            below.setdefault(body.parent, []).append(i)
+    ready = [i for i, body in enumerate(bodies) if body.parent is None]
+    order = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for child in below.get(bodies[i].name, ()):
+            heapq.heappush(ready, child)
+    if len(order) < len(bodies):
+        left = sorted(set(index) - {bodies[i].name for i in order})
+        raise DescriptionError(f"bodies form a cycle: {left}")
+    return tuple(bodies[i] for i in order)

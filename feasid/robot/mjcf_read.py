@@ -202,6 +202,8 @@ class _Reader:
         name = element.attributes.get("name", "") or self.unnamed("body")
         if len(name) > MAX_NAME:
             self.files.fail(f"body name {shown(name)} is longer than {MAX_NAME}", element)
+        if name == "world":
+            self.files.fail("the name 'world' is taken by the world body", element, body=name)
         if name in self.bodies:
             first = self.bodies[name].element.line
             self.files.fail(

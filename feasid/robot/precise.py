@@ -115,13 +115,16 @@ def add(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> list[list[Fraction]]
 
 
 def enclosed(
-    matrix: list[list[Fraction]], scale: Fraction, decide: Callable[[list[list[Fraction]]], str]
+    matrix: list[list[Fraction]],
+    scale: Fraction,
+    decide: Callable[[list[list[Fraction]]], str],
+    width: Fraction = ENCLOSURE,
 ) -> str:
-    """Definiteness of a matrix known to ``ENCLOSURE * scale``, or "undecided".
+    """Definiteness of a matrix known to ``width * scale`` per entry, or "undecided".
 
     `scale` bounds every number that was added on the way to an entry.
     """
-    radius = 4 * ENCLOSURE * scale
+    radius = 4 * width * scale
 
     def shifted(by: Fraction) -> list[list[Fraction]]:
         return [
