@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.errors import OutputError
+from feasid.errors import CertificateError, OutputError
 from feasid.feasibility.problems import FeasibleFit
 from feasid.feasibility.sets import FeasibleSet
 from feasid.identifiability.base import BaseParameters
@@ -24,6 +24,8 @@ from feasid.statistics import condition_number, standard_deviations
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from feasid.feasibility.proofs import Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +227,16 @@ class Fit:
         residual = self.equations.triangle(self.weights)[2]
         best = np.hypot(np.sqrt(self.optimum.objective), residual)
         return float(np.hypot(np.sqrt(self.solution.objective), residual) / best - 1)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Proof, in rationals, that the identified parameters can exist; see its ``verify``."""
+        from feasid.feasibility.verdict import check
+
+        certificate = check(self, feasible=self.feasible).certificate
+        if certificate is None:
+            raise CertificateError("the identified parameters could not be certified")
+        return certificate
 
     # -- ways on -----------------------------------------------------------------------------
 

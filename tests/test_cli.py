@@ -29,13 +29,14 @@ def written(folder):
 def test_fit_prints_writes_and_returns_zero(folder, capsys):
     status = main(
         ["fit", "log.csv", "--robot", "arm.urdf", "--out", "out.urdf", "--test", "test.csv",
-         "--parameters", "base.csv", "--joint-dynamics"]
+         "--parameters", "base.csv", "--joint-dynamics", "--certificate", "proof.json"]
     )  # fmt: skip
     printed = capsys.readouterr()
     assert status == 0
     assert re.search(r"all +\d\.\d\d% +\d\.\d\d%", printed.out)
     assert printed.err == ""  # progress only on a terminal
-    assert written(folder) == {"out.urdf", "base.csv"}
+    assert written(folder) == {"out.urdf", "base.csv", "proof.json"}
+    assert main(["verify", "proof.json"]) == 0
     assert "damping" in (folder / "out.urdf").read_text()
     assert feasid.load_robot(folder / "out.urdf").dof == 3
 

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     parser.add_argument("--report", metavar="HTML", help="write a report page here")
     parser.add_argument("--parameters", metavar="CSV", help="write base parameters here")
+    parser.add_argument("--certificate", metavar="JSON", help="write the proof of feasibility here")
     parser.add_argument("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
     parser.add_argument("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
     parser.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print the summary, write what was asked; returns 0."""
-    outputs = [arguments.out, arguments.report, arguments.parameters]
+    outputs = [arguments.out, arguments.report, arguments.parameters, arguments.certificate]
     for path in filter(None, outputs):
         check_writable(path, overwrite=arguments.overwrite)
     _refuse_same_file(arguments, outputs)
@@ -81,6 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         content = result.base.to_csv(float_format="%.17g").encode()
         write_aside(arguments.parameters, content, overwrite=arguments.overwrite)
         print(f"wrote {arguments.parameters}")
+    if arguments.certificate:
+        result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.certificate}: check it with feasid verify")
     if arguments.report:
         only = arguments.test[0] if arguments.test and len(arguments.test) == 1 else None
         result.report(arguments.report, test=only, overwrite=arguments.overwrite)
