@@ -163,6 +163,14 @@ def test_nothing_is_overwritten_unless_told(files, capsys):
     assert BAD not in bad.read_text()
 
 
+def test_names_stay_on_their_line(tmp_path, capsys):
+    text = ARM.replace(ROD, BAD).replace('"rod"', '"ro&#10;d"')
+    path = tmp_path / "bad.urdf"
+    path.write_text(text)
+    assert main(["correct", str(path), "--out", str(tmp_path / "out.urdf")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
 def test_a_possible_file_is_copied(tmp_path, capsys):
     good, out = tmp_path / "good.urdf", tmp_path / "out.urdf"
     good.write_text(ARM)

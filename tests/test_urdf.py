@@ -96,7 +96,7 @@ def test_of_two_origins_of_a_joint_the_first_counts_and_it_is_noted():
 
 
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
-def test_lumped_inertias_equal_pinocchio(path):
+def test_lumped_inertias_and_placements_equal_pinocchio(path):
     pinocchio = pytest.importorskip("pinocchio")
     try:
         robot = load_robot(path)
@@ -114,6 +114,9 @@ def test_lumped_inertias_equal_pinocchio(path):
         theirs[inertia.PINOCCHIO] = parameters
         ours = np.zeros(10) if body.parameters is None else body.parameters
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=RTOL_PIN * np.abs(theirs).max())
+        home = model.jointPlacements[model.getJointId(body.joint)]
+        np.testing.assert_allclose(body.rotation, home.rotation, atol=RTOL_PIN)
+        np.testing.assert_allclose(body.position, home.translation, atol=RTOL_PIN)
 
 
 # -- locking --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 
 from feasid.inspection.comparison import TOLERANCE, Comparison, compare_files
+from feasid.inspection.show import plain
 
 ROWS = 20
 """Differing base parameters shown without --all."""
@@ -43,7 +44,7 @@ def _lines(found: Comparison, everything: bool) -> Iterator[str]:
     a, b = found.names
     yield f"A = {a}\nB = {b}"
     if found.held:
-        yield f"joints that mimic others are held at zero: {', '.join(found.held)}"
+        yield f"joints that mimic others are held at zero: {', '.join(map(plain, found.held))}"
     if found.kinematics:
         yield "the kinematics differ:"
         yield from (f"  {text}" for text in found.kinematics)
@@ -76,4 +77,5 @@ def _conclusion(found: Comparison) -> str:
 
 
 def _short(expression: str, width: int = 60) -> str:
+    expression = plain(expression)
     return expression if len(expression) <= width else expression[: width - 3] + "..."

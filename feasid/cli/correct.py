@@ -14,6 +14,7 @@ import numpy as np
 from feasid.files import check_writable
 from feasid.inspection.correction import MARGIN, METHODS
 from feasid.inspection.repair import Change, Repair, repair_to
+from feasid.inspection.show import plain
 from feasid.inspection.verdicts import principal_moments
 from feasid.robot import inertia
 
@@ -65,7 +66,7 @@ def _lines(repair: Repair, out: str) -> Iterator[str]:
     if not repair.changes:
         yield f"{out}: unchanged, every link can exist"
         return
-    width = max(len(c.link.name) for c in repair.changes)
+    width = max(len(plain(c.link.name)) for c in repair.changes)
     yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"
     for change in repair.changes:
         yield from _rows(change, width)
@@ -78,7 +79,7 @@ def _rows(change: Change, width: int) -> Iterator[str]:
     tensor = inertia.rotational_inertia([*new.moments, 0, 0, 0, 0])
     before = _numbers(float(link.mass or 0), principal_moments(link.moments or ()))
     after = _numbers(new.mass, np.linalg.eigvalsh(tensor))
-    yield f"{link.name:{width}}  before  {before}"
+    yield f"{plain(link.name):{width}}  before  {before}"
     size = f"{100 * new.distance:.3g} %" if new.distance < 10 else "new"
     yield f"{'':{width}}  after   {after}  {size}"
     if new.note:

@@ -19,6 +19,7 @@ import numpy as np
 
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.inspection.held import load_held
+from feasid.inspection.show import plain
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
 
@@ -65,7 +66,7 @@ class Control:
         """In words, given how many links cannot exist alone and how many bodies are limits."""
         mass = self.mass_matrix
         if self.held:
-            yield f"joints that mimic others are held at zero: {', '.join(self.held)}"
+            yield f"joints that mimic others are held at zero: {', '.join(map(plain, self.held))}"
         yield (
             f"mass matrix: {mass.status} (smallest eigenvalue {mass.smallest:.2g} of the largest, "
             f"over {SAMPLES} configurations)"

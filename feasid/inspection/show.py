@@ -41,6 +41,11 @@ RULES = {
 }
 
 
+def plain(text: str) -> str:
+    """Text from a file for a table: characters that do not print, such as line ends, are marked."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def headline(report: Report) -> str:
     """One line per file."""
     links, bodies = len(report.links), len(report.bodies)
