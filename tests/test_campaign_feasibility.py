@@ -52,8 +52,8 @@ def problem(seed, most_bodies):
     beta = base.K @ delta
     wanted = {
         "infeasible": -rng.uniform(0.1, 2.0),
-        "just infeasible": -(10.0 ** rng.uniform(-6, -2)),
-        "hardly feasible": 10.0 ** rng.uniform(-6, -2),
+        "just infeasible": -(10.0 ** rng.uniform(-4, -2)),
+        "hardly feasible": 10.0 ** rng.uniform(-4, -2),
     }.get(kind)
     if wanted is not None:
         y = energy(rng, robot, base)

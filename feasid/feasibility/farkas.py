@@ -38,7 +38,7 @@ Exact = list[list[Fraction]]
 ENERGY_SHARES = (1e-2, 1e-4, 1e-7, 0.0)
 """Shares of kinetic energy to try, as a fraction of what the proof can afford."""
 
-ENORMOUS = 1e6
+ENORMOUS = 1e8
 """Size limit, in units of each body's mass and length, of proofs that need one."""
 
 NOTHING = 1e-13
@@ -91,20 +91,24 @@ class Prover:
         prices = np.maximum(raw.prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(prices).all()):
             return None
-        for candidate, faces in self._candidates(blocks, prices):
-            certificate = self._exact(candidate, prices, faces)
+        for candidate, bought, faces in self._candidates(blocks, prices):
+            certificate = self._exact(candidate, bought, faces)
             if certificate is not None and certificate.holds():
                 return certificate
         return None
 
     def _candidates(
         self, blocks: list[Array], prices: Array
-    ) -> Iterator[tuple[list[Array], dict[int, Face] | None]]:
-        """Multipliers to try, with the faces they lie on; None for a proof with a size limit."""
+    ) -> Iterator[tuple[list[Array], Array, dict[int, Face] | None]]:
+        """Multipliers and prices to try, with faces they lie on; None for a proof with a limit."""
         if not self.energy:
-            yield blocks, {}
-            yield blocks, None
+            yield blocks, prices, {}
+            yield blocks, prices, None
             return
+        nothing = np.zeros_like(prices)
+        if self._total(self.energy, nothing) < 0:  # motions whose energy would be negative
+            yield self.energy, nothing, self._faces
+            yield self.energy, nothing, None
         reached = [
             face.reach(Z) if (face := self._faces.get(k)) else Z for k, Z in enumerate(blocks)
         ]
@@ -123,9 +127,10 @@ class Prover:
             for part in ENERGY_SHARES:
                 yield (
                     [Z + part * share * E for Z, E in zip(start, self.energy, strict=True)],
+                    prices,
                     faces,
                 )
-        yield blocks, None
+        yield blocks, prices, None
 
     def _bought(self, prices: Array) -> list[int]:
         """Linear constraints that own no column and take part in the proof."""

@@ -11,7 +11,7 @@ is (the test BPFT, eq. (51) of Sousa and Cortesao (2014), made to answer both wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,10 @@ from feasid.feasibility.program import Attempt, Program, Raw
 from feasid.feasibility.proofs import Certificate, Claim
 from feasid.feasibility.scaled import normalised
 from feasid.feasibility.sets import FeasibleSet
-from feasid.feasibility.units import Units, rescaled
+from feasid.feasibility.units import Units
 from feasid.robot.description import Robot
 
 Array = npt.NDArray[np.float64]
-
-RESCALINGS = 2
-"""Further tries, in the units of what was found, while nothing is proved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,29 +80,6 @@ def decide(
     solvers : sequence of (solver, form, backend), optional
     """
     claim = Claim.of(feasible, K, beta)
-    outcome = _attempt(claim, K, beta, scale, aim, robot, solvers)
-    for _ in range(RESCALINGS):
-        if outcome.feasible is not None or outcome.delta is None:
-            break
-        # The best point so far has bodies of another size than was assumed: count in theirs.
-        again = rescaled(feasible, scale, outcome.delta)
-        first = (solvers or solve.default_solvers())[:1]
-        more = _attempt(claim, K, beta, again, outcome.delta, robot, first)
-        outcome = replace(more, attempts=outcome.attempts + more.attempts)
-    return outcome
-
-
-def _attempt(
-    claim: Claim,
-    K: Array,
-    beta: Array,
-    scale: Units,
-    aim: Array,
-    robot: Robot | None,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
-) -> Outcome:
-    """Solve in these units, and accept an answer that is proved."""
-    feasible = claim.feasible
     prover = Prover(claim, K, beta, scale, robot)
     start, directions = fibre_map(K, beta, scale.parameters, aim)
     program = margin_program(feasible, scale, start, directions)

@@ -154,19 +154,6 @@ def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Arra
     return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
 
 
-def rescaled(feasible: FeasibleSet, scale: Units, delta: Array) -> Units:
-    """Units in which the bodies of a given model have mass and size near one."""
-    mass, length = scale.mass.copy(), scale.length.copy()
-    parameters = scale.parameters.copy()
-    for i, block in enumerate(feasible.blocks[: len(mass)]):
-        body = delta[block.columns]
-        spread = 0.5 * (body[0] + body[3] + body[5])
-        if body[9] > 0 and spread > 0:
-            mass[i], length[i] = body[9], np.sqrt(spread / body[9])
-            parameters[block.columns] = mass[i] * length[i] ** np.array(LENGTH_POWERS)
-    return assemble(feasible, mass, length, parameters)
-
-
 def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
     """Unit of each inertial parameter, m l^p; 0 for joint terms; shape (n,)."""
     out = np.zeros(robot.size)
