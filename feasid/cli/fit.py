@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from feasid.cli.options import locks, settings, vector
+from feasid.cli.options import add_log_arguments, log_options, robot_of, settings
 from feasid.cli.progress import step
 from feasid.errors import InputError
 from feasid.files import check_writable
@@ -15,19 +15,13 @@ from feasid.files import check_writable
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid fit``."""
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet or NPZ, or reduced")
-    parser.add_argument("--robot", required=True, metavar="URDF", help="the robot's description")
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
+    add_log_arguments(parser)
     parser.add_argument("--out", metavar="URDF", help="write the identified robot here")
     parser.add_argument("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     parser.add_argument("--report", metavar="HTML", help="write a report page here")
     parser.add_argument("--parameters", metavar="CSV", help="write base parameters here")
     parser.add_argument("--certificate", metavar="JSON", help="write the proof of feasibility here")
-    parser.add_argument("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
-    parser.add_argument("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
-    parser.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
-    parser.add_argument(
-        "--rate", type=float, metavar="HZ", help="sampling rate without time column"
-    )
     parser.add_argument("--friction", metavar="LIST", help="of viscous,coulomb,offset, or none")
     parser.add_argument(
         "--drive-inertia", action="store_true", help="fit a drive inertia per joint"
@@ -56,10 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     with step("loading solvers"):
         from feasid.gather import reduce
         from feasid.identify import fit
-        from feasid.robot.load import load_robot
-    robot = load_robot(
-        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
-    )
+    robot = robot_of(arguments)
     with step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(_logs(arguments.logs), robot, **_options(arguments))
     test = None
@@ -103,10 +94,9 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.friction is not None:
         words = [w for w in arguments.friction.split(",") if w]
         options["friction"] = [] if words == ["none"] else words
-    for name in ("cutoff", "rate", "total_mass"):
-        if getattr(arguments, name) is not None:
-            options[name] = getattr(arguments, name)
-    return options | settings(arguments.option)
+    if arguments.total_mass is not None:
+        options["total_mass"] = arguments.total_mass
+    return options | log_options(arguments) | settings(arguments.option)
 
 
 def _logs(paths: Sequence[str]) -> list[Any]:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from feasid.cli.options import locks, vector
+from feasid.cli.options import add_log_arguments, log_options, robot_of
 from feasid.cli.progress import bar
 from feasid.errors import LogError
 from feasid.files import check_writable
@@ -23,11 +23,8 @@ EXIT_PARTIAL = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid reduce``."""
     parser.add_argument("logs", nargs="+", metavar="LOG")
-    parser.add_argument("--robot", required=True, metavar="URDF")
+    add_log_arguments(parser)
     parser.add_argument("--out", required=True, metavar="FILE.reduced")
-    parser.add_argument("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
-    parser.add_argument("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
-    parser.add_argument("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
     parser.add_argument("--friction", metavar="LIST", help="of viscous,coulomb,offset, or none")
     parser.add_argument("--drive-inertia", action="store_true")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
@@ -39,12 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Reduce, save; returns 0, or 4 when some logs failed."""
     from feasid.gather import reduce, with_terms
     from feasid.logs.reduction import Reduced
-    from feasid.robot.load import load_robot
 
     check_writable(arguments.out, overwrite=arguments.overwrite or arguments.resume)
-    robot = load_robot(
-        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
-    )
+    robot = robot_of(arguments)
     notes: list[str] = []
     words = arguments.friction and [w for w in arguments.friction.split(",") if w != "none"]
     model = with_terms(robot, words, True if arguments.drive_inertia else None, notes)
@@ -52,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and Path(arguments.out).exists():
         so_far = Reduced.load(arguments.out)
         parts = [so_far, *(p for p in parts if Path(p).name not in so_far.sources)]
-    options = {} if arguments.cutoff is None else {"cutoff": arguments.cutoff}
+    options = log_options(arguments)
     failed: tuple[Any, ...] = ()
     with bar("reducing") as progress:
         try:
