@@ -28,6 +28,12 @@ from feasid.robot.parts import Array
 PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)
 """How much of a unit vector an entry must be to be a pivot; looser ones if pivots are missing."""
 
+LARGEST_FLOOR = 1e-2
+"""No noise is taken for more than this."""
+
+WEAKEST = 1e-12
+"""Pivots that make a worse matrix than this are not pivots."""
+
 SNAP = 2e-13
 """Coefficients (in working units) this close to an integer are that integer."""
 
@@ -61,17 +67,24 @@ class Block:
     inertial: int
 
 
-def pivots_from_right(vectors: Array) -> npt.NDArray[np.bool_]:
-    """Last possible pivots of null vectors, (n, d, k) orthonormal columns to (n, d) flags."""
+def pivots_from_right(vectors: Array, noise: Array | None = None) -> npt.NDArray[np.bool_]:
+    """Last possible pivots of null vectors, (n, d, k) orthonormal columns to (n, d) flags.
+
+    ``noise`` (n,) is how far off the vectors are; entries of that size are no pivots.
+    """
     n, d, k = vectors.shape
     picked = np.zeros((n, d), dtype=bool)
     todo = np.arange(n)
+    floor = np.zeros(n) if noise is None else np.minimum(100 * noise, LARGEST_FLOOR)
     for tolerance in PIVOT_TOLERANCES:
-        picked[todo] = _pivots(vectors[todo], tolerance)
+        picked[todo] = _pivots(vectors[todo], np.maximum(tolerance, floor[todo]))
         todo = np.flatnonzero(picked.sum(axis=1) != k)
         if todo.size == 0:
             break
-    for i in todo:  # as good as any: the largest entries
+    full = np.setdiff1d(np.arange(n), todo)
+    chosen = vectors[full][picked[full]].reshape(-1, k, k)
+    weak = np.linalg.svd(chosen, compute_uv=False)[:, -1] < WEAKEST
+    for i in [*todo, *full[weak]]:  # as good as any: the largest entries
         from scipy.linalg import qr
 
         order = qr(vectors[i].T, pivoting=True, mode="r")[1][:k]
@@ -79,7 +92,7 @@ def pivots_from_right(vectors: Array) -> npt.NDArray[np.bool_]:
     return picked
 
 
-def _pivots(vectors: Array, tolerance: float) -> npt.NDArray[np.bool_]:
+def _pivots(vectors: Array, tolerance: Array) -> npt.NDArray[np.bool_]:
     n, d, k = vectors.shape
     rest = vectors.copy()
     picked = np.zeros((n, d), dtype=bool)
@@ -135,9 +148,9 @@ class Echelon:
                 some = [members[k] for k in chosen]
                 inverse = np.swapaxes(vt[chosen, :rank], 1, 2) / s[chosen, None, :rank]
                 solve = inverse @ np.swapaxes(u[chosen, :, :rank], 1, 2)
-                for i, block in zip(
-                    some, self._reduced(some, stack[chosen], solve, null), strict=True
-                ):
+                weakest = s[chosen, rank - 1] if rank else np.ones(len(chosen))
+                reduced = self._reduced(some, stack[chosen], solve, null, 1e-15 / weakest)
+                for i, block in zip(some, reduced, strict=True):
                     blocks[i] = block
         return tuple(b for b in blocks if b is not None)
 
@@ -146,7 +159,9 @@ class Echelon:
         for k, c in zip(*np.nonzero((s > low) & (s < high)), strict=True):
             self.run.near_notes.append(Near(members[int(k)], "conditions", float(s[k, c])))
 
-    def _reduced(self, members: list[int], rows: Array, solve: Array, null: Array) -> list[Block]:
+    def _reduced(
+        self, members: list[int], rows: Array, solve: Array, null: Array, noise: Array
+    ) -> list[Block]:
         """Blocks of joints with equally many columns and null vectors.
 
         Parameters
@@ -158,6 +173,8 @@ class Echelon:
             Pseudo-inverses of the rows.
         null : ndarray, shape (n, d, k)
             Orthonormal null vectors in working units.
+        noise : ndarray, shape (n,)
+            Rounding in them, which is large next to a rank that hangs on a tiny singular value.
         """
         n, d, k = null.shape
         layouts = [self.layout(i) for i in members]
@@ -168,7 +185,7 @@ class Echelon:
             y = there @ null
             order = np.stack([self.order(i, d) for i in members])
             q = np.linalg.qr(np.take_along_axis(y, order[:, :, None], axis=1))[0]
-            flags = pivots_from_right(q)
+            flags = pivots_from_right(q, noise)
             picked = np.zeros_like(flags)
             np.put_along_axis(picked, order, flags, axis=1)
             dependent = np.nonzero(picked)[1].reshape(n, k)

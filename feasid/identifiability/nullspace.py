@@ -229,17 +229,17 @@ class Step:
     def local(self) -> Local:
         """Rows of the joint and the spans at its body."""
         parent, run, i = self.parent, self.run, self.i
-        carried = self._carried(parent.motion, "velocities")
+        carried = self._carried(parent.motion)
         seeds = {key: self._carried_seed(key, seed) for key, seed in parent.seeds.items()}
         inner = [x for k, s in seeds.items() if k >= 0 for x in (s.point, s.differences)]
         arriving = np.hstack([carried, *inner]) if inner else carried
-        heard = None if parent.heard is None else self._carried(parent.heard, "velocities")
+        heard = None if parent.heard is None else self._carried(parent.heard)
         zero = self._zero_directions(carried, seeds, heard)
         through = [*self.momenta]
         if self.measured and self.brackets.shape[1]:
             through += list(momentum(self.brackets.T))
         plain = np.vstack([zero.T @ w for w in through])
-        virtual = self._carried(parent.virtual, "velocities")
+        virtual = self._carried(parent.virtual)
         if self.measured and virtual.shape[1]:
             plain = np.vstack([plain, *(virtual.T @ w for w in self.momenta)])
         special, own, shared = self._special_rows(seeds)
@@ -270,17 +270,19 @@ class Step:
         state = self._state(carried, arriving, heard, seeds, firm, felt)
         if self.measured and self.brackets.shape[1]:
             virtual = np.hstack([virtual, self.brackets])
+        if virtual.shape[1]:
+            virtual = run.basis(virtual[:6], i, "velocities")
         return Local(rows, shared_rows, replace(state, virtual=virtual[:6]))
 
     # -- across the joint --------------------------------------------------------------------
 
-    def _carried(self, x: Array, what: str) -> Array:
+    def _carried(self, x: Array) -> Array:
         """Directions of the parent as this body and its rotor get them in every posture."""
         if x is FULL[6] and self.run.rotors[self.i] is None:
             return x
         if x.shape[1] == 0:
             return np.zeros((len(self.lift), 0))
-        return self.run.basis(closure(self.lift @ x, self.actions[0]), self.i, what)
+        return closure(self.lift @ x, self.actions[0])
 
     def _carried_seed(self, key: int, seed: Seed) -> Seed:
         moved = closure(self.lift @ seed.differences, self.actions[0])
@@ -377,9 +379,9 @@ class Step:
         motion = carried[:6]
         if i in run.coupled:
             after[i] = Seed(self.screw[:6], np.zeros((6, 0)))
-        elif motion is not FULL[6] and not run.static:
-            motion = run.basis(np.hstack([motion, own]), i, "velocities")
-        elif len(self.lift) > 6:
+        elif not run.static:
+            motion = motion if motion is FULL[6] else np.hstack([motion, own])
+        if motion is not FULL[6] and motion.shape[1]:
             motion = run.basis(motion, i, "velocities")
         if heard is not None:
             more = [heard[:6]]
