@@ -18,7 +18,9 @@ from feasid.logs.columns import coordinate_names
 from feasid.logs.reduction import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
+from feasid.robot.mjcf_write import write_mjcf
 from feasid.robot.parts import DRIVE_SYMBOLS, Array
+from feasid.robot.urdf_write import write_urdf
 from feasid.statistics import condition_number, standard_deviations
 
 if TYPE_CHECKING:
@@ -257,14 +259,23 @@ class Fit:
         OutputError
             When the robot did not come from a URDF, or `path` exists and `overwrite` is False.
         """
-        from feasid.robot.urdf_write import write_urdf
-
-        if self.robot.source is None or self.robot.source.format != "urdf":
-            raise OutputError(
-                "this robot was not read from a URDF, so there is no file to write back; "
-                "fit.parameters has the numbers"
-            )
+        self._check_source("urdf")
         write_urdf(self.robot, path, joint_dynamics=joint_dynamics, overwrite=overwrite)
+
+    def to_mjcf(
+        self, path: str | Path, *, joint_dynamics: bool = False, overwrite: bool = False
+    ) -> None:
+        """The same for a robot that came from an MJCF file; see `to_urdf`."""
+        self._check_source("mjcf")
+        write_mjcf(self.robot, path, joint_dynamics=joint_dynamics, overwrite=overwrite)
+
+    def _check_source(self, kind: str) -> None:
+        if self.robot.source is None or self.robot.source.format != kind:
+            found = "no file" if self.robot.source is None else self.robot.source.format.upper()
+            raise OutputError(
+                f"this robot was not read from a {kind.upper()} file (but from {found}), so there "
+                "is nothing to write back to; fit.parameters has the numbers"
+            )
 
     def summary(self, test: Any = None) -> str:
         """The fit on one screen; `test` is a log that was not fitted, or its `errors`."""

@@ -197,6 +197,8 @@ def test_a_robot_without_a_file_cannot_be_written_back(tmp_path):
     assert fit.solution.tie_break == "centre"
     with pytest.raises(OutputError, match="not read from a URDF"):
         fit.to_urdf(tmp_path / "x.urdf")
+    with pytest.raises(OutputError, match="not read from a MJCF"):
+        fit.to_mjcf(tmp_path / "x.xml")
 
 
 # -- real logs ------------------------------------------------------------------------------------

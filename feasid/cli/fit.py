@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid fit``."""
     parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
     add_log_arguments(parser)
-    parser.add_argument("--out", metavar="URDF", help="write the identified robot here")
+    parser.add_argument("--out", metavar="FILE", help="write the identified robot here")
     parser.add_argument("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     parser.add_argument("--report", metavar="HTML", help="write a report page here")
     parser.add_argument("--parameters", metavar="CSV", help="write base parameters here")
@@ -63,9 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
             )  # fmt: skip
     print(result.summary(test=test))
     if arguments.out:
-        result.to_urdf(
-            arguments.out, joint_dynamics=arguments.joint_dynamics, overwrite=arguments.overwrite
-        )
+        source = result.robot.source
+        write = result.to_mjcf if source and source.format == "mjcf" else result.to_urdf
+        write(arguments.out, joint_dynamics=arguments.joint_dynamics, overwrite=arguments.overwrite)
         print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
     if arguments.parameters:
         from feasid.files import write_aside

@@ -10,6 +10,7 @@ from typing import Any
 
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.parts import Drive
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +18,12 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--robot", required=True, metavar="URDF", help="the robot's description")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
+    add(
+        "--coupling",
+        metavar="NAME:JOINT=C,JOINT=C",
+        action="append",
+        help="a motor that moves several joints, its friction and inertia",
+    )
     add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
     add("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
     add("--rate", type=float, metavar="HZ", help="sampling rate without time column")
@@ -30,9 +37,11 @@ def robot_of(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
     from feasid.robot.load import load_robot
 
-    return load_robot(
+    robot = load_robot(
         arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
     )
+    shared = [coupling(entry) for entry in arguments.coupling or ()]
+    return robot.with_joint_terms((), couplings=shared) if shared else robot
 
 
 def log_options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -62,6 +71,14 @@ def locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, fl
         except ValueError:
             raise InputError(f"{option} {entry}: {value!r} is not a number") from None
     return out
+
+
+def coupling(entry: str) -> Drive:
+    """``"wrist:joint_5=1,joint_6=1"`` as a drive with inertia and friction."""
+    name, sign, factors = entry.partition(":")
+    if not (name and sign and factors):
+        raise InputError(f"--coupling needs NAME:JOINT=FACTOR,JOINT=FACTOR, not {entry!r}")
+    return Drive(name, locks(factors.split(","), "--coupling"))
 
 
 def vector(text: str | None) -> tuple[float, ...] | None:
