@@ -17,6 +17,7 @@ from feasid.cli import main
 from feasid.errors import InputError
 from feasid.logs.findings import Finding, merged, ordered
 from feasid.logs.frame import prepare
+from feasid.logs.leakage import leakage
 from feasid.robot.inertia import from_mass_com_inertia
 
 LOGS = ("kuka_lwr4", "unitree_z1", "simulated")
@@ -125,18 +126,6 @@ def test_a_payload_that_the_description_lacks():
     assert last.joint in payload.joints
 
 
-def test_a_collision_is_an_interval():
-    df, _ = faults.clean("simulated")
-    hit = df.copy()
-    at = (df.t > 7.0) & (df.t < 7.4)
-    hit.loc[at, "tau_2"] += 3 * df.tau_2.std()
-    found = [f for f in feasid.diagnose(hit, df.attrs["robot"]) if f.code == "outliers"]
-    assert any(f.joints == ("2",) for f in found)
-    start, end = next(f for f in found if f.joints == ("2",)).times[0]
-    assert 6.8 < start < 7.4
-    assert end < 7.8
-
-
 def one_column(change, column="tau_2"):
     def broken(df):
         df = df.copy()
@@ -154,23 +143,83 @@ def put(rows, value):
     return change
 
 
+def frozen(x):
+    x[900:1200] = x[900]
+    return x
+
+
+def ticks(df):
+    return df.assign(t=(df.t * 1e6).round().astype("int64") + 1_700_000_000_000_000)
+
+
+def wrapped(df):
+    df = df.drop(columns=[c for c in df if c.startswith("dq_")])
+    turning = df.q_1 + 0.9 * df.t
+    return df.assign(q_1=(turning + np.pi) % (2 * np.pi) - np.pi)
+
+
+def numbered(df):
+    """Columns in another order than the names say."""
+    order = {str(k): str(k % 6 + 1) for k in range(1, 7)}
+    return df.rename(
+        columns={f"tau_{a}": f"tau_{b}" for a, b in order.items() if a in "12"}
+        | {"tau_2": "tau_1", "tau_1": "tau_2"}
+    )
+
+
+def hit(df):
+    df = df.copy()
+    df.loc[(df.t > 7.0) & (df.t < 7.4), "tau_2"] += 3 * df.tau_2.std()
+    return df
+
+
+def late(df):
+    torques = [c for c in df if c.startswith("tau")]
+    out = df.copy()
+    out[torques] = out[torques].shift(12)
+    return out.iloc[12:].reset_index(drop=True)
+
+
+def jittered(df):
+    rng = np.random.default_rng(0)
+    return df.assign(t=df.t + 0.0016 * rng.uniform(-1, 1, len(df)))
+
+
 TABLE = {
     30: (lambda d: d.set_axis([*d.columns[:-1], "q_1"], axis=1), "columns", ["tau_6"]),
     31: (lambda d: d.rename(columns={"q_2": "q_tow"}), "columns", ["'2'", "q_2"]),
+    32: (lambda d: d.assign(temperature=21.0), "extra", ["temperature"]),
     33: (lambda d: d.assign(tau_2="-"), "columns", ["tau_2", "'-'"]),
     34: (one_column(put(slice(10, 14), np.nan)), "nan", ["tau_2", "4 cells", "row 10"]),
     35: (one_column(put(slice(None), 1.5)), "dead", ["tau_2", "1.5"]),
+    "35 part": (
+        one_column(lambda x: put(slice(900, 1200), x[900])(x)),
+        "stuck",
+        ["tau_2", "1.2 s"],
+    ),
     36: (one_column(lambda x: x.clip(-np.inf, np.quantile(x, 0.8))), "saturated", ["tau_2"]),
+    "36 coarse": (one_column(lambda x: 8 * np.round(x / 8)), "coarse", ["tau_2", "levels"]),
     37: (lambda d: d.iloc[[0, 2, 1, *range(3, len(d))]], "time", ["row 2", "sort=True"]),
-    38: (lambda d: d.assign(t=d.t.where(d.index != 5, d.t[4])), "doubled", ["1 row"]),
+    38: (lambda d: d.assign(t=d.t.where(d.index != 5, d.t[4])), "doubled", ["1 row", "other"]),
+    "38 same": (lambda d: d.iloc[[*range(6), *range(5, len(d))]], "doubled", ["and its values"]),
     39: (lambda d: d.drop(index=range(900, 990)), "gap", ["row 899", "0.36"]),
+    "39 jitter": (jittered, "jitter", ["0.00", "arrival"]),
+    40: (ticks, "ticks", ["taken as us", "250 Hz"]),
     41: (lambda d: pd.concat([d, d]), "time", ["restarts", "run"]),
     42: (one_column(np.rad2deg, "q_3"), "degrees", ["q_3", "units={'q_3': 'deg'}"]),
     43: (one_column(np.negative, "dq_3"), "velocity", ["dq_3", "opposite sign"]),
+    44: (numbered, "swap", ["'1'", "'2'", "columns="]),
     45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
+    "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
+    46: (late, "lag", ["behind", "delay=-0.0"]),
     48: (one_column(lambda x: x + 3.0, "q_1"), "limits", ["q_1", "range"]),
+    "48 turns": (wrapped, "wrapped", ["'1'", "whole turn"]),
     49: (lambda d: d.iloc[:10], "unusable", ["too few samples"]),
-    52: (one_column(put(777, 900.0)), "spike", ["tau_2", "row 777"]),
+    "49 one": (lambda d: d.iloc[:1], "unusable", ["too few samples", "has 1"]),
+    "49 none": (lambda d: d.iloc[:0], "columns", ["no rows"]),
+    50: (lambda d: d, "excitation", ["base parameters are seen"]),
+    52: (hit, "outliers", ["[2]", "contact", "exclude=[(7"]),
+    "52 spike": (one_column(put(777, 900.0)), "spike", ["tau_2", "row 777"]),
     53: (lambda d: d.assign(**{c: d[c].iloc[0] for c in d if c[0] in "qd"}), "dead", ["q_1"]),
     73: (one_column(lambda x: x.astype(complex)), "columns", ["tau_2", "complex"]),
 }
@@ -272,3 +321,24 @@ def test_doctor_prints_a_screen_and_its_exit_status(tmp_path, capsys):
     assert (first["code"], first["joints"]) == ("sign", ["lwr_1_joint"])
     assert main(["doctor", str(tmp_path / "bda.csv"), *arguments]) == 2
     assert "did you mean 'bad.csv'" in capsys.readouterr().err
+
+
+def test_testing_on_the_fitted_rows_or_motion_is_said():
+    df = feasid.datasets.load("kuka_lwr4")
+    robot = df.attrs["robot"]
+    first, second = (
+        feasid.reduce(df[df.run == f"measurement_{k}"], robot, cutoff=8.0) for k in (1, 2)
+    )
+    assert "is the fitted log" in leakage(first, first)
+    assert "repeats the fitted motion" in leakage(first, second)
+    one = df[df.run == "measurement_1"]
+    halves = [feasid.reduce(part, robot, cutoff=8.0) for part in (one[:2500], one[2500:])]
+    assert leakage(*halves) is None
+
+
+def test_extra_columns_are_listed_once_and_change_nothing():
+    df, _ = faults.clean("simulated")
+    more = df.assign(temperature=21.0, state="idle")
+    motion = prepare(more, df.attrs["robot"])
+    np.testing.assert_array_equal(motion.runs[0].q, prepare(df, df.attrs["robot"]).runs[0].q)
+    assert sum("temperature, state" in note for note in motion.notes) == 1

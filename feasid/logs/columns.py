@@ -49,6 +49,12 @@ class Layout:
     run: Any | None
     numbered: bool
 
+    def unused(self, df: pd.DataFrame) -> str:
+        """Columns that are not looked at, listed; empty when there are none."""
+        used = {c for columns in self.columns.values() for c in columns or ()}
+        rest = [c for c in df.columns if c not in used | {self.time, self.run}]
+        return _listed(rest) if rest else ""
+
 
 def coordinate_names(robot: Robot) -> tuple[str, ...]:
     """One name per coordinate: the joint's, with ``_1``, ``_2`` ... if it has several."""

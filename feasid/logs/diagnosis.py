@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.errors import InputError, LogError
 from feasid.logs.clock import check_order, run_labels
+from feasid.logs.derive import FEWEST
 from feasid.logs.diagnosis_model import check_model
 from feasid.logs.diagnosis_signals import check_signals
 from feasid.logs.diagnosis_velocity import check_velocities
 from feasid.logs.findings import Diagnosis, Finding, merged, ordered
 from feasid.logs.frame import prepare
-from feasid.logs.motion import Rows
-from feasid.logs.raw import Raw, read_raw
+from feasid.logs.motion import Array, Rows
+from feasid.logs.raw import Raw, read_raw, unwrap
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -58,8 +60,10 @@ def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Di
         return Diagnosis((_from_error("columns", error),), len(df))
     findings, runs, mend = _order(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
-        findings += check_signals(raw, robot, runs)
-        findings += check_velocities(raw, runs, findings)
+        findings += _said(raw, unwrap(raw.values["q"], robot, runs))
+        if len(df) >= FEWEST:
+            findings += check_signals(raw, robot, runs)
+            findings += check_velocities(raw, runs, findings)
         mend = merged([options, mend, *(f.options for f in findings)])
         findings += _prepared(df, robot, mend, findings)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
@@ -94,17 +98,43 @@ def _order(df: pd.DataFrame, raw: Raw) -> tuple[list[Finding], list[Rows], dict[
             mend["sort"] = True
         doubled = int((steps == 0).sum())
         if doubled:
+            own = np.flatnonzero(codes == code)
+            same = all(_repeat(x[own], steps == 0) for x in raw.values.values())
             findings.append(
                 Finding(
                     "doubled",
-                    "warning",
-                    f"{doubled} row(s) have the time stamp of the row before",
-                    "drop one of each: df.drop_duplicates(subset='t')",
+                    "warning" if same else "error",
+                    f"{doubled} row(s) have the time stamp of the row before, "
+                    + ("and its values" if same else "but other values: which are right?"),
+                    "nothing: they are dropped"
+                    if same
+                    else "drop one of each: df.drop_duplicates(subset='t')",
                     rows=tuple((int(k), int(k)) for k in np.flatnonzero(steps == 0)[:20] + 1),
                 )
             )
         runs.append(rows)
     return findings, runs, mend
+
+
+def _repeat(values: Array, at: npt.NDArray[np.bool_]) -> bool:
+    """Whether rows whose time repeats repeat the values as well."""
+    where = np.flatnonzero(at)
+    return np.array_equal(values[where + 1], values[where], equal_nan=True)
+
+
+NOTES = {"time (": "ticks", "columns are matched by number": "numbered", "columns not": "extra"}
+"""How notes of the reader start that are worth a finding, and its code."""
+
+
+def _said(raw: Raw, unwrapped: Sequence[str]) -> list[Finding]:
+    """What the reader did on its own."""
+    found = [
+        Finding(code, "warning" if code == "ticks" else "note", note)
+        for note in raw.notes
+        for start, code in NOTES.items()
+        if note.startswith(start)
+    ]
+    return found + [Finding("wrapped", "note", note) for note in unwrapped]
 
 
 def _prepared(

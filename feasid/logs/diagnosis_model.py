@@ -50,7 +50,7 @@ TILT = 15.0
 LEAST_SPREAD = 0.01
 """The usual scatter is taken to be at least this share of the torque's deviation."""
 
-REVERSING = 0.03
+REVERSING = 0.06
 """Below this share of its largest velocity a joint may be about to turn round."""
 
 NEGLIGIBLE = 1e-9
@@ -424,9 +424,13 @@ def outliers(motion: Motion, robot: Robot) -> list[Finding]:
     model = regressor(robot, samples.q, samples.dq, samples.ddq)
     for j, name in enumerate(coordinate_names(robot)):
         tau = samples.torque[:, j]
-        rest = tau - _fitted(np.asarray(model[:, j]), tau)
+        columns = np.asarray(model[:, j])
+        rest = tau - _fitted(columns, tau, np.ones(len(tau), dtype=bool))
+        calm = np.abs(rest - np.median(rest)) < OUTLIER * _spread(rest, tau)
+        if not calm.all():  # a collision bends the first fit: the second leaves it out
+            rest = tau - _fitted(columns, tau, calm)
         rest = rest - np.median(rest)
-        spread = max(1.4826 * float(np.median(np.abs(rest))), LEAST_SPREAD * float(tau.std()))
+        spread = _spread(rest, tau)
         if spread == 0:
             continue
         limit = OUTLIER * spread * np.where(_reversing(samples.dq[:, j], wide), 3.0, 1.0)
@@ -465,14 +469,21 @@ def _reversing(velocity: Array, wide: int) -> npt.NDArray[np.bool_]:
     return np.asarray(near | (np.abs(velocity) < REVERSING * np.abs(velocity).max()))
 
 
-def _fitted(columns: Array, torque: Array) -> Array:
-    """What a row's own parameters explain of a torque at best."""
+def _spread(rest: Array, torque: Array) -> float:
+    """Usual scatter of a residual: robust, and not absurdly small."""
+    typical = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
+    return max(typical, LEAST_SPREAD * float(torque.std()))
+
+
+def _fitted(columns: Array, torque: Array, of: npt.NDArray[np.bool_]) -> Array:
+    """What a row's own parameters explain of a torque, fitted to some of its samples."""
     from scipy.linalg import lstsq
 
     size = np.linalg.norm(columns, axis=0)
     seen = size > NEGLIGIBLE * max(float(size.max()), 1e-300)
     columns = columns[:, seen] / size[seen]
-    return np.asarray(columns @ lstsq(columns, torque, cond=1e-6, lapack_driver="gelsy")[0])
+    found = lstsq(columns[of], torque[of], cond=1e-6, lapack_driver="gelsy")[0]
+    return np.asarray(columns @ found)
 
 
 def _joined(indices: Rows) -> Rows:

@@ -19,7 +19,7 @@ from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.derive import FEWEST, Process, find_cutoff, process
 from feasid.logs.motion import Array, Excluded, Motion, Rows, Run, blocks, reasons
-from feasid.logs.raw import Raw, holes, read_raw, refuse_holes
+from feasid.logs.raw import Raw, holes, read_raw, refuse_holes, unwrap
 from feasid.logs.smoothers import check_method
 from feasid.robot.description import Robot
 
@@ -31,10 +31,6 @@ FILTERS = {
     "savitzky-golay": "Savitzky-Golay filter of degree three",
     "spline": "cubic smoothing spline",
 }
-
-TURN = 2 * np.pi
-TURN_TOLERANCE = 0.1
-"""A jump of q counts as a whole turn when it is within this share of one."""
 
 
 def prepare(
@@ -143,7 +139,7 @@ def prepare(
     excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
     stretches, repeated = _stretches(df, raw, ~bad, sort, notes)
     excluded += repeated
-    notes += _unwrap(values["q"], robot, stretches)
+    notes += unwrap(values["q"], robot, (s.rows for s in stretches))
     frequency, said = find_cutoff(values, stretches, cutoff)
     check_method(method)
     how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest, method)
@@ -199,24 +195,6 @@ def _repeats(raw: Raw, rows: Rows) -> npt.NDArray[np.bool_]:
             np.array_equal(x[rows[k]], x[rows[k - 1]], equal_nan=True) for x in raw.values.values()
         )
     return out
-
-
-def _unwrap(q: Array, robot: Robot, stretches: Sequence[Stretch]) -> list[str]:
-    """Undo jumps by whole turns in the angles of revolute joints."""
-    notes = []
-    for body, rows in zip(robot.bodies, robot.rows, strict=True):
-        if body.dof != 1 or not body.motion[:3].any():
-            continue
-        k, count = rows.start, 0
-        for stretch in stretches:
-            jumps = np.abs(np.diff(q[stretch.rows, k]))
-            turns = jumps > (1 - TURN_TOLERANCE) * TURN
-            if turns.any() and (jumps[turns] < (1 + TURN_TOLERANCE) * TURN).all():
-                q[stretch.rows, k] = np.unwrap(q[stretch.rows, k])
-                count += int(turns.sum())
-        if count:
-            notes.append(f"joint {body.joint!r}: {count} jump(s) of q by a whole turn unwrapped")
-    return notes
 
 
 def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> npt.NDArray[np.bool_]:

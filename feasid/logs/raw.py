@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,16 @@ from feasid.logs.columns import (
     rows_listed,
     unit_factor,
 )
-from feasid.logs.motion import Array, blocks
+from feasid.logs.motion import Array, Rows, blocks
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+TURN = 2 * np.pi
+TURN_TOLERANCE = 0.1
+"""A jump of q counts as a whole turn when it is within this share of one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +93,9 @@ def read_raw(
         if joint not in layout.coordinates:
             raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
         values["q"][:, layout.coordinates.index(joint)] += offset
+    unused = layout.unused(df)
+    if unused:
+        notes.append(f"columns not used: {unused}")
     if layout.numbered:
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(f"columns are matched by number: {order}")
@@ -122,6 +130,33 @@ def _joint_side(
         )
     inverse = np.linalg.inv(T)
     return {kind: x @ T if kind == "tau" else x @ inverse.T for kind, x in values.items()}
+
+
+def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[str]:
+    """Undo jumps by whole turns in the angles of revolute joints, in place; says where.
+
+    Parameters
+    ----------
+    q : ndarray, shape (N, dof)
+    robot : Robot
+    stretches : iterable of int arrays
+        Row numbers of stretches without gaps.
+    """
+    notes = []
+    parts = list(stretches)
+    for body, rows in zip(robot.bodies, robot.rows, strict=True):
+        if body.dof != 1 or not body.motion[:3].any():
+            continue
+        k, count = rows.start, 0
+        for part in parts:
+            jumps = np.abs(np.diff(q[part, k]))
+            turns = jumps > (1 - TURN_TOLERANCE) * TURN
+            if turns.any() and (jumps[turns] < (1 + TURN_TOLERANCE) * TURN).all():
+                q[part, k] = np.unwrap(q[part, k])
+                count += int(turns.sum())
+        if count:
+            notes.append(f"joint {body.joint!r}: {count} jump(s) of q by a whole turn unwrapped")
+    return notes
 
 
 def holes(raw: Raw) -> npt.NDArray[np.bool_]:
