@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from feasid.feasibility.program import Attempt, Program, Raw
 from feasid.feasibility.reference import Reference
 from feasid.feasibility.scaled import margins, normalised, shrunk
 from feasid.feasibility.sets import FeasibleSet
-from feasid.feasibility.units import Units
+from feasid.feasibility.ties import Ties
+from feasid.feasibility.units import Units, assemble
 
 Array = npt.NDArray[np.float64]
 
@@ -110,6 +111,20 @@ def closest(
     from the multipliers, for the program as it was given to the solver: with the margin, and with
     the pull on faint directions.
     """
+    if feasible.equalities:
+        ties = Ties.of(feasible)
+        part = ties.substituted(feasible)
+        found_part = closest(
+            ties.matrix(rows),
+            target - rows @ ties.fixed,
+            part,
+            assemble(part, scale.mass, scale.length, scale.parameters[ties.roots]),
+            replace(aim, delta=aim.delta[ties.roots]),
+            margin,
+            solvers,
+            refine=refine,
+        )
+        return replace(found_part, delta=ties.expanded(found_part.delta))
     anchor = Anchor(feasible, scale, aim)
     problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
     raw, attempts = _solved(problem, anchor, solvers)

@@ -83,6 +83,24 @@ class Linear:
     opposite: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class Equality:
+    """A known parameter, ``delta[j] = value``, or a pair, ``delta[i] = sign delta[j]``."""
+
+    name: str
+    columns: tuple[int, ...]
+    value: float = 0.0
+    sign: float = 1.0
+
+
+MIRRORED = {
+    "x": np.array([1, -1, -1, 1, 1, 1, -1, 1, 1, 1.0]),
+    "y": np.array([1, -1, 1, 1, -1, 1, 1, -1, 1, 1.0]),
+    "z": np.array([1, 1, -1, 1, -1, 1, 1, 1, -1, 1.0]),
+}
+"""Signs of the ten parameters under reflection in the plane through the origin with this normal."""
+
+
 def inertia_block(name: str, body: int, columns: npt.NDArray[np.intp], consistency: str) -> Block:
     """The consistency condition of one body.
 

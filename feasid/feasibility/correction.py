@@ -161,6 +161,11 @@ def _corrected_robot(
     for block in feasible.blocks:
         if free[block.columns].any():
             free[block.columns] = True
+    if feasible.equalities:
+        raise InputError(
+            "known or tied bodies are for base parameters: correct(beta, base, ...); a robot's own "
+            "values are corrected body by body"
+        )
     if not free.any():
         return Correction(given, None, 0.0, metric, 0.0, (), robot, ())
     part = restricted(feasible, free, given)

@@ -273,7 +273,7 @@ class Prover:
     def _size(self, unknown: Unknown) -> float:
         """What one unit of an unknown of `_solved` is worth, in the problem's units."""
         if unknown[0] == "y":
-            return float(self.scale.parameters[self.claim.independent[unknown[1]]])
+            return float(self._inverse[1][unknown[1]])
         if unknown[0] == "share":
             return float(self.scale.linear[unknown[1]])
         _, k, a, b = unknown

@@ -11,7 +11,7 @@ is (the test BPFT, eq. (51) of Sousa and Cortesao (2014), made to answer both wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,15 @@ from feasid.feasibility.program import Attempt, Program, Raw
 from feasid.feasibility.proofs import Certificate, Claim
 from feasid.feasibility.scaled import normalised
 from feasid.feasibility.sets import FeasibleSet
-from feasid.feasibility.units import Units
+from feasid.feasibility.units import Units, slimmed
 from feasid.robot.description import Robot
 
 Array = npt.NDArray[np.float64]
+
+
+SLIMMER = (1e2, 1e4)
+"""While nothing is proved, bodies are counted as this many times heavier and smaller: the same
+first moments. That is what little inertia beside a large first moment needs to be feasible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +85,29 @@ def decide(
     solvers : sequence of (solver, form, backend), optional
     """
     claim = Claim.of(feasible, K, beta)
+    outcome = _attempt(claim, K, beta, scale, aim, robot, solvers)
+    for factor in SLIMMER:
+        if outcome.feasible is not None:
+            break
+        first = (solvers or solve.default_solvers())[:1]
+        slim = slimmed(feasible, scale, factor)
+        more = _attempt(claim, K, beta, slim, aim, robot, first)
+        attempts = outcome.attempts + more.attempts
+        outcome = replace(more if more.feasible is not None else outcome, attempts=attempts)
+    return outcome
+
+
+def _attempt(
+    claim: Claim,
+    K: Array,
+    beta: Array,
+    scale: Units,
+    aim: Array,
+    robot: Robot | None,
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+) -> Outcome:
+    """Solve in these units, and accept an answer that is proved."""
+    feasible = claim.feasible
     prover = Prover(claim, K, beta, scale, robot)
     start, directions = fibre_map(K, beta, scale.parameters, aim)
     program = margin_program(feasible, scale, start, directions)

@@ -20,6 +20,7 @@ from feasid import files
 from feasid.errors import CertificateError, InputError
 from feasid.feasibility import certificate as checker
 from feasid.feasibility.constraints import Block
+from feasid.feasibility.elimination import solve_near
 from feasid.feasibility.sets import FeasibleSet
 
 Array = npt.NDArray[np.float64]
@@ -100,14 +101,14 @@ class Certificate:
 class Claim:
     """What is asked, in exact numbers: the constraints and ``K delta = beta``.
 
-    ``rows`` are the non-zero entries of K, with ``rows[i][independent[i]] = 1`` and no other row
-    using that column.
+    ``rows`` are the non-zero entries of K. Where each row has a column of its own with coefficient
+    1, as base parameters have, `lead` names it and the equations are solved by substitution.
     """
 
     feasible: FeasibleSet
     rows: tuple[Row, ...]
     values: tuple[Fraction, ...]
-    independent: tuple[int, ...]
+    lead: tuple[int, ...] | None
 
     @classmethod
     def of(cls, feasible: FeasibleSet, K: Array, beta: Array) -> Claim:
@@ -125,7 +126,15 @@ class Claim:
     def completed(self, delta: Array) -> list[Fraction]:
         """The point that solves ``K delta = beta`` exactly with the dependent part of `delta`."""
         point = [decimal(d) for d in delta]
-        for row, value, lead in zip(self.rows, self.values, self.independent, strict=True):
+        if self.lead is None:
+            start = {(j,): x for j, x in enumerate(point)}
+            equations = [
+                ({(j,): c for j, c in row.items()}, value)
+                for row, value in zip(self.rows, self.values, strict=True)
+            ]
+            solved = solve_near(equations, start, lambda _: 1.0) or start
+            return [solved[(j,)] for j in range(len(point))]
+        for row, value, lead in zip(self.rows, self.values, self.lead, strict=True):
             others = (c * point[j] for j, c in row.items() if j != lead)
             point[lead] = value - sum(others, Fraction(0))
         return point
@@ -239,28 +248,15 @@ def text(number: Fraction) -> str:
     return f"{sign}{whole}.{str(part).zfill(power).rstrip('0') or '0'}"
 
 
-def leading_columns(K: Array) -> tuple[int, ...]:
-    """For each row of K a column in which it is 1 and every other row 0.
-
-    Raises
-    ------
-    InputError
-        When a row has none: K must be as `feasid.base_parameters` gives it.
-    """
+def leading_columns(K: Array) -> tuple[int, ...] | None:
+    """For each row of K a column in which it is 1 and every other row 0; None if one has none."""
     single = np.flatnonzero((K != 0).sum(axis=0) == 1)
     lead: dict[int, int] = {}
     for j in single.tolist():
         i = int(np.flatnonzero(K[:, j])[0])
         if K[i, j] == 1.0:
             lead.setdefault(i, j)
-    missing = [i for i in range(len(K)) if i not in lead]
-    if missing:
-        raise InputError(
-            f"row {missing[0]} of K has no parameter of its own with coefficient 1: K must be in "
-            f"the form beta = delta_b + Kd delta_d, as feasid.base_parameters gives it",
-            row=missing[0],
-        )
-    return tuple(lead[i] for i in range(len(K)))
+    return tuple(lead[i] for i in range(len(K))) if len(lead) == len(K) else None
 
 
 def with_margin(feasible: FeasibleSet, margin: float) -> FeasibleSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility import constraints, shapes
 from feasid.feasibility.certificate import definiteness
-from feasid.feasibility.constraints import CONSISTENCY, Block, Linear
+from feasid.feasibility.constraints import CONSISTENCY, MIRRORED, Block, Equality, Linear
 from feasid.robot.description import Robot
 
 Array = npt.NDArray[np.float64]
@@ -52,13 +52,16 @@ class FeasibleSet:
     blocks : tuple of Block
         The inertia blocks come first, one per body and one per general rotor.
     linear : tuple of Linear
+    equalities : tuple of Equality
+        Known and tied parameters; see `feasid.feasibility.ties`.
     """
 
     names: tuple[tuple[str, str], ...]
     bodies: tuple[str, ...]
     consistency: str
     blocks: tuple[Block, ...]
-    linear: tuple[Linear, ...] = field(default=())
+    linear: tuple[Linear, ...] = ()
+    equalities: tuple[Equality, ...] = ()
 
     @property
     def size(self) -> int:
@@ -128,7 +131,8 @@ class FeasibleSet:
         """
         exact = [Fraction(repr(x)) for x in delta.tolist()]
         broken = [b.name for b in self.blocks if _broken(block_value(b, exact), b.strict)]
-        return (*broken, *(c.name for c in self.linear if linear_value(c, exact) < 0))
+        broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
+        return (*broken, *(e.name for e in self.equalities if equality_error(e, exact)))
 
     def body_columns(self, body: str) -> npt.NDArray[np.intp]:
         """Columns of a body's ten parameters."""
@@ -156,6 +160,12 @@ def linear_value(constraint: Linear, exact: Sequence[Fraction]) -> Fraction:
     )
 
 
+def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
+    """Left minus right side at rational parameters."""
+    first, *rest = (exact[j] for j in equality.columns)
+    return first - (int(equality.sign) * rest[0] if rest else Fraction(repr(equality.value)))
+
+
 def _broken(matrix: list[list[Fraction]], strict: bool) -> bool:
     outcome = definiteness(matrix)
     return outcome == "indefinite" or (strict and outcome == "singular")
@@ -175,6 +185,9 @@ def feasible_set(
     inertia_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     linear: Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]]
     | None = None,
+    known: Mapping[str, npt.ArrayLike] | None = None,
+    equal: Sequence[tuple[str, str]] = (),
+    mirrored: Sequence[tuple[str, str, str]] = (),
 ) -> FeasibleSet:
     """Everything that a robot's standard parameters must satisfy to exist.
 
@@ -202,6 +215,12 @@ def feasible_set(
         Centre of mass in the convex hull of points of the body's frame [m].
     linear : mapping of name to (coefficients, lower, upper), optional
         Any linear inequality; coefficients by (body, symbol).
+    known : mapping of body to ten parameters, optional
+        NaN where one is not known.
+    equal : sequence of (body, body), optional
+        Bodies with the same parameters, each in its own frame.
+    mirrored : sequence of (body, body, axis), optional
+        Bodies that are mirror images in the plane with normal "x", "y" or "z" of their frames.
 
     Returns
     -------
@@ -253,7 +272,38 @@ def feasible_set(
     for label, (coefficients, lower, upper) in (linear or {}).items():
         index = [_parameter_index(robot, key) for key in coefficients]
         rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
-    return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows))
+    ties = _equalities(robot, known or {}, equal, mirrored)
+    return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
+
+
+def _equalities(
+    robot: Robot,
+    known: Mapping[str, npt.ArrayLike],
+    equal: Sequence[tuple[str, str]],
+    mirrored: Sequence[tuple[str, str, str]],
+) -> tuple[Equality, ...]:
+    names = tuple(b.name for b in robot.bodies)
+    columns = robot.inertial_columns
+    out = []
+    for name, given in known.items():
+        values = np.asarray(given, dtype=np.float64)
+        if values.shape != (10,) or np.isinf(values).any():
+            raise InputError(f"known parameters of {name!r} must be ten numbers: {values.tolist()}")
+        for j, value in zip(columns[_body_index(names, name)], values, strict=True):
+            if not np.isnan(value):
+                label = f"known {name}.{robot.parameter_names[j][1]}"
+                out.append(Equality(label, (int(j),), float(value)))
+    pairs = [(a, b, np.ones(10), "equal") for a, b in equal]
+    for a, b, axis in mirrored:
+        if axis not in MIRRORED:
+            raise InputError(f"mirrored bodies need an axis of x, y, z, not {axis!r}")
+        pairs.append((a, b, MIRRORED[axis], f"mirrored in {axis}"))
+    for a, b, signs, how in pairs:
+        of_a, of_b = columns[_body_index(names, a)], columns[_body_index(names, b)]
+        for i, j, sign in zip(of_a, of_b, signs, strict=True):
+            label = f"{a} and {b} {how}, {robot.parameter_names[i][1]}"
+            out.append(Equality(label, (int(i), int(j)), 0.0, float(sign)))
+    return tuple(out)
 
 
 def _signs(robot: Robot) -> list[Linear]:

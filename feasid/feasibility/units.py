@@ -154,6 +154,16 @@ def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Arra
     return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
 
 
+def slimmed(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
+    """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
+    parameters = scale.parameters.copy()
+    powers = np.array(LENGTH_POWERS)
+    for block in feasible.blocks:
+        if len(block.columns) == len(powers) and block.kind in ("full", "semi"):
+            parameters[block.columns] *= factor ** (1.0 - powers)
+    return assemble(feasible, scale.mass * factor, scale.length / factor, parameters)
+
+
 def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
     """Unit of each inertial parameter, m l^p; 0 for joint terms; shape (n,)."""
     out = np.zeros(robot.size)

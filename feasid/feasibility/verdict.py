@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.errors import InputError
-from feasid.feasibility.proofs import Certificate, Claim, with_margin
+from feasid.feasibility.proofs import Certificate, Claim, decimal, with_margin
 from feasid.feasibility.reference import reference
-from feasid.feasibility.sets import FeasibleSet, feasible_set
-from feasid.feasibility.units import Units, units
+from feasid.feasibility.sets import FeasibleSet, equality_error, feasible_set
+from feasid.feasibility.ties import Ties
+from feasid.feasibility.units import Units, assemble, units
 from feasid.feasibility.witness import refutation
 from feasid.robot.description import Robot
 
@@ -209,6 +211,8 @@ def _of_values(
     margins = _margins(feasible, scale, full)
     broken = feasible.violations(full)
     worst = min(margins.values())
+    if any(e.name in broken for e in feasible.equalities):
+        return _untied(robot, feasible, full, known, margins, broken)
     if broken:
         certificate = refutation(feasible, full, known)
         names = _owners(feasible, broken)
@@ -219,6 +223,37 @@ def _of_values(
     claim = Claim.of(feasible, np.eye(n)[list(columns)], delta[known])
     certificate = claim.feasibility(full)
     return Verdict(True, feasible.consistency, worst, margins, (), (), (), (), certificate)
+
+
+def _untied(
+    robot: Robot,
+    feasible: FeasibleSet,
+    delta: Array,
+    known: npt.NDArray[np.bool_],
+    margins: dict[str, float],
+    broken: tuple[str, ...],
+) -> Verdict:
+    """Given parameters that are not what they are said to be: a proof by one of them."""
+    tie = next(e for e in feasible.equalities if e.name in broken)
+    claim = Claim.of(feasible, np.eye(robot.size)[known], delta[known])
+    signs = [Fraction(1), *[Fraction(-int(tie.sign))] * (len(tie.columns) - 1)]
+    row = dict(zip(tie.columns, signs, strict=True))
+    error = equality_error(tie, [decimal(d) for d in delta])
+    claim = replace(
+        claim,
+        rows=(*claim.rows, row),
+        values=(*claim.values, Fraction(0) if len(signs) > 1 else decimal(tie.value)),
+        lead=None,
+    )
+    push = Fraction(1 if error > 0 else -1)
+    y = [-push * row.get(int(j), Fraction(0)) for j in np.flatnonzero(known)]
+    zeros = [[[Fraction(0)] * b.size for _ in range(b.size)] for b in feasible.blocks]
+    certificate = claim.infeasibility(
+        [*y, push], [*zeros, *([[Fraction(0)]] for _ in feasible.linear)]
+    )
+    owners = tuple(dict.fromkeys(robot.parameter_names[j][0] for j in tie.columns))
+    worst = min(margins.values())
+    return Verdict(False, feasible.consistency, worst, margins, owners, broken, (), (), certificate)
 
 
 def _of_equations(
@@ -235,7 +270,15 @@ def _of_equations(
 
     scale = units(robot, feasible, K, beta)
     aim = reference(robot, scale).delta
-    outcome = decide(feasible, K, beta, scale, aim, robot, solvers)
+    if feasible.equalities:
+        ties = Ties.of(feasible)
+        K, beta, kept = ties.equations(K, beta)
+        feasible, aim = ties.substituted(feasible), aim[ties.roots]
+        scale = assemble(feasible, scale.mass, scale.length, scale.parameters[ties.roots])
+        labels = [labels[i] for i in kept]
+    # Motion says what proofs can reach as long as every body has its own parameters.
+    mover = robot if feasible.names == robot.parameter_names else None
+    outcome = decide(feasible, K, beta, scale, aim, mover, solvers)
     margins = {} if outcome.delta is None else _margins(feasible, scale, outcome.delta)
     clash: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
