@@ -120,3 +120,15 @@ def test_delay_is_whole_and_fractional():
     x = np.arange(20.0)[:, None]
     np.testing.assert_allclose(delayed(x, 3)[5:], x[5:] - 3)
     np.testing.assert_allclose(delayed(x, -2.5)[:15], x[:15] + 2.5)
+
+
+def test_spline_is_that_of_scipy():
+    from scipy.interpolate import make_smoothing_spline
+
+    rng = np.random.default_rng(4)
+    t = np.arange(300) / RATE
+    y = np.sin(9 * t) + 0.1 * rng.normal(size=300)
+    reference = make_smoothing_spline(t, y, lam=RATE / (2 * np.pi * 12.0) ** 4)
+    found = smooth(y[:, None], 2, 12.0, RATE, "spline")
+    for k, size in enumerate((1.0, 9.0, 81.0)):
+        np.testing.assert_allclose(found[k][:, 0], reference(t, k), atol=1e-7 * size)

@@ -88,17 +88,32 @@ def _savitzky_golay(
 
 
 def _spline(signal: Array, derivatives: int, cutoff: float, rate: float) -> tuple[Array, ...]:
-    """Minimises sum (y - f)^2 + lam int f''^2, whose gain is 1 / (1 + lam w^4 / rate)."""
-    from scipy.interpolate import make_smoothing_spline
+    """Minimises sum (y - f)^2 + lam int f''^2, whose gain is 1 / (1 + lam w^4 / rate).
 
-    t = np.arange(len(signal)) / rate
-    lam = rate / (2 * np.pi * cutoff) ** 4
-    made = [np.empty_like(signal) for _ in range(derivatives + 1)]
-    for column in range(signal.shape[1]):
-        spline = make_smoothing_spline(t, signal[:, column], lam=lam)
-        for k, out in enumerate(made):
-            out[:, column] = spline(t, k)
-    return tuple(made)
+    Reinsch's equations for a natural cubic spline on an even grid with step h: the second
+    derivatives g at the samples solve (R + lam Q'Q) g = Q'y with bands of width five, and
+    f = y - lam Q g; Q takes second differences over h, R is h/6 (1, 4, 1).
+    """
+    from scipy.linalg import solveh_banded
+
+    n, h = len(signal), 1.0 / rate
+    if n < 5:
+        raise InputError(f"cannot fit a smoothing spline to {n} samples: five are needed")
+    weight = rate / (2 * np.pi * cutoff) ** 4
+    bands = np.empty((3, n - 2))
+    bands[0] = weight / h**2
+    bands[1] = h / 6 - 4 * weight / h**2
+    bands[2] = 2 * h / 3 + 6 * weight / h**2
+    bend = np.zeros_like(signal)
+    bend[1:-1] = solveh_banded(bands, np.diff(signal, 2, axis=0) / h)
+    smoothed = signal.copy()
+    smoothed[1:-1] -= weight / h * (bend[2:] - 2 * bend[1:-1] + bend[:-2])
+    smoothed[0] -= weight / h * bend[1]
+    smoothed[-1] -= weight / h * bend[-2]
+    slope = np.empty_like(signal)
+    slope[:-1] = np.diff(smoothed, axis=0) / h - h / 6 * (2 * bend[:-1] + bend[1:])
+    slope[-1] = (smoothed[-1] - smoothed[-2]) / h + h / 6 * (bend[-2] + 2 * bend[-1])
+    return (smoothed, slope, bend)[: derivatives + 1]
 
 
 METHODS: dict[str, Callable[[Array, int, float, float], tuple[Array, ...]]] = {
