@@ -178,6 +178,13 @@ def test_defaults_frames_and_welded_bodies(tmp_path):
     assert [m.name for m in robot.fixed] == ["fixed"]
 
 
+def test_a_compiled_model_is_taken_as_it_is():
+    robot = load_robot(mujoco.MjModel.from_xml_string(TREE), lock={"a": 0.1})
+    assert [b.name for b in robot.bodies] == ["c", "d", "body6", "second"]
+    assert robot.source is None
+    assert load_robot(TREE).joints[0] == "a"
+
+
 def wheel_models():
     found = []
     for name in ("mujoco", "mujoco-core", "gymnasium", "dm-control"):

@@ -59,6 +59,15 @@ def test_bodies_joints_and_members(tmp_path):
     np.testing.assert_array_equal(robot.gravity, [0, 0, -9.81])
 
 
+def test_a_description_may_be_given_as_text():
+    robot = load_robot("\n" + ARM)
+    assert robot.joints == ("shoulder", "slide", "wheel_joint")
+    with pytest.raises(DescriptionError, match=r"<text>:1:1: root is <html>"):
+        load_robot("<html/>")
+    with pytest.raises(InputError, match="not from dict"):
+        load_robot({})
+
+
 def test_a_floating_base_carries_the_root_link(tmp_path):
     robot = load_robot(arm(tmp_path), floating=True, gravity=(0, 0, -1.62))
     assert robot.bodies[0].name == "base"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy.typing as npt
 
@@ -12,9 +13,12 @@ from feasid.robot.description import Robot
 from feasid.robot.parts import Source
 from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
+TEXT = "<text>"
+"""Stands for the path of a description that was given as text."""
+
 
 def load_robot(
-    path: str | os.PathLike[str],
+    path: Any,
     floating: bool = False,
     lock: Mapping[str, float] | None = None,
     gravity: npt.ArrayLike | None = None,
@@ -25,9 +29,10 @@ def load_robot(
 
     Parameters
     ----------
-    path : str or path
+    path : str, path, or mujoco.MjModel
         The file. Only this file is opened, and for MJCF what it includes from its own folder;
-        never a mesh.
+        never a mesh. A string that starts with ``<`` is the description itself, as ROS passes
+        it in ``robot_description``; a compiled MuJoCo model is taken as it is.
     floating : bool
         Let the root link of a URDF float; else it is fixed to the world. In MJCF a free joint
         says so.
@@ -65,8 +70,13 @@ def load_robot(
     from feasid.robot.urdf import urdf_of
     from feasid.robot.urdf_tree import robot_from_urdf
 
-    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     held = dict(lock or {})
+    if hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):
+        from feasid.robot.mjcf_tree import robot_from_mjmodel
+
+        robot = robot_from_mjmodel(path, gravity)
+        return locked(robot, held) if held else robot
+    text = _parsed(path, limits)
     if text.root.tag == "mujoco":
         robot = _from_mjcf(text, floating, gravity, use_mujoco, limits)
     elif text.root.tag == "robot":
@@ -76,6 +86,18 @@ def load_robot(
             f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root
         )
     return locked(robot, held) if held else robot
+
+
+def _parsed(path: Any, limits: ReadLimits) -> XmlText:
+    """A file, or a description given as text."""
+    if isinstance(path, str) and path.lstrip().startswith("<"):
+        return parse_xml(path.strip().encode(), TEXT, limits)
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"a robot is read from a file name, a path, a description's text or a MuJoCo model, "
+            f"not from {type(path).__name__}"
+        )
+    return parse_xml(read_bytes(path, limits), os.fspath(path), limits)
 
 
 def _from_mjcf(
