@@ -70,12 +70,12 @@ def test_prepare_takes_every_method(method):
     robot = Robot.from_dh([(0, 0.1, 0.2, 0), (0, 0.3, 0.1, 0)])
     t = np.arange(2000) / RATE
     df = pd.DataFrame({"t": t, "q_1": np.sin(3 * t), "q_2": np.cos(2 * t), "tau_1": t, "tau_2": t})
-    motion = prepare(df, robot, method=method, cutoff=12.0)
+    motion = prepare(df, robot, smoothing=method, cutoff=12.0)
     run = motion.runs[0]
     np.testing.assert_allclose(run.ddq[:, 0], -9 * np.sin(3 * run.t), atol=0.15)
     assert any("12 Hz" in note for note in motion.notes)
     with pytest.raises(InputError, match=r"did you mean 'spline'"):
-        prepare(df, robot, method="splin")
+        prepare(df, robot, smoothing="splin")
 
 
 def test_noise_is_reduced_alike():

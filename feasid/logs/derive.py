@@ -67,7 +67,7 @@ class Process:
     decimate: int = 1
     delay: float = 0.0
     rest: float = 1e-3
-    method: str = "butterworth"
+    smoothing: str = "butterworth"
 
 
 def process(
@@ -85,15 +85,15 @@ def process(
         return [], blocks(rows, "stretch too short for the filter and its trimmed ends")
     part = {kind: signal[rows] for kind, signal in values.items()}
     if "tau" in part and how.filter_torque:
-        part["tau"] = smooth(part["tau"], 0, cutoff, rate, how.method)[0]
+        part["tau"] = smooth(part["tau"], 0, cutoff, rate, how.smoothing)[0]
     if "ddq" in part:
-        part["ddq"] = smooth(part["ddq"], 0, cutoff, rate, how.method)[0]
+        part["ddq"] = smooth(part["ddq"], 0, cutoff, rate, how.smoothing)[0]
     if "dq" in part:
-        part["q"] = smooth(part["q"], 0, cutoff, rate, how.method)[0]
-        slopes = smooth(part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.method)
+        part["q"] = smooth(part["q"], 0, cutoff, rate, how.smoothing)[0]
+        slopes = smooth(part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.smoothing)
         part |= dict(zip(("dq", "ddq"), slopes, strict=False))
     else:
-        motion = smooth(part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.method)
+        motion = smooth(part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.smoothing)
         part |= dict(zip(("q", "dq", "ddq"), motion, strict=False))
     if cutoff is not None and how.rest:
         part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0

@@ -52,7 +52,7 @@ def prepare(
     offsets: Mapping[str, float] | None = None,
     delay: float = 0.0,
     rest: float = 1e-3,
-    method: str = "butterworth",
+    smoothing: str = "butterworth",
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -105,7 +105,7 @@ def prepare(
         Speed [rad/s or m/s] below which a joint rests when it stays there for 0.05 s: its velocity
         is set to zero, so that Coulomb friction does not take the sign of noise. Only where
         signals are filtered; 0 leaves all velocities as they are.
-    method : {"butterworth", "savitzky-golay", "spline"}
+    smoothing : {"butterworth", "savitzky-golay", "spline"}
         How signals are smoothed and differentiated; all have gain 1/2 at the cut-off.
 
     Returns
@@ -141,8 +141,8 @@ def prepare(
     excluded += repeated
     notes += unwrap(values["q"], robot, (s.rows for s in stretches))
     frequency, said = find_cutoff(values, stretches, cutoff)
-    check_method(method)
-    how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest, method)
+    check_method(smoothing)
+    how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest, smoothing)
     mask = _exclusion_mask(df, t, exclude)
     runs: list[Run] = []
     for stretch in stretches:
@@ -228,10 +228,10 @@ def _derivation_notes(raw: Raw, how: Process) -> list[str]:
         notes.append("nothing was filtered")
     else:
         side = "all signals" if how.filter_torque else "all signals but the torques"
-        notes.append(f"{FILTERS[how.method]} at {how.cutoff:g} Hz on {side}")
+        notes.append(f"{FILTERS[how.smoothing]} at {how.cutoff:g} Hz on {side}")
     if how.delay:
         notes.append(f"torques are delayed by {how.delay:g} s")
-    slope = "central differences" if how.method == "butterworth" else "derivatives"
+    slope = "central differences" if how.smoothing == "butterworth" else "derivatives"
     measured = "measured" if "dq" in raw.values else f"{slope} of the positions"
     notes.append(f"velocities: {measured}")
     if "ddq" in raw.values:
