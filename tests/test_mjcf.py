@@ -183,6 +183,9 @@ def test_a_compiled_model_is_taken_as_it_is():
     assert [b.name for b in robot.bodies] == ["c", "d", "body6", "second"]
     assert robot.source is None
     assert load_robot(TREE).joints[0] == "a"
+    assert load_robot(TREE, use_mujoco=True).joints[0] == "a"
+    with pytest.raises(SecurityError, match="cannot include"):
+        load_robot(model('<include file="x.xml"/>'))
 
 
 def wheel_models():

@@ -11,10 +11,7 @@ import numpy.typing as npt
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
-from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
-
-TEXT = "<text>"
-"""Stands for the path of a description that was given as text."""
+from feasid.robot.xmltext import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 def load_robot(
@@ -114,5 +111,5 @@ def _from_mjcf(
         raise InputError("floating=True is for URDF: in MJCF the file has a <freejoint> itself")
     if use_mujoco:
         source = Source(text.path, "mjcf", text.data)
-        return robot_from_mjmodel(compile_mjcf(text.path), gravity, source)
+        return robot_from_mjmodel(compile_mjcf(text), gravity, source)
     return robot_from_mjcf(mjcf_of(text, limits), gravity)

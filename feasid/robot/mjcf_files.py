@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from feasid.errors import InputError, LimitError, SecurityError
-from feasid.robot.xmltext import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.robot.xmltext import LIMITS, TEXT, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 class MjcfFiles:
@@ -82,6 +82,10 @@ class MjcfFiles:
 
     def _find(self, element: Element, name: str) -> Path:
         """The file, relative to the main file or to the including one."""
+        if self.main.path == TEXT:
+            self.fail(
+                "a description given as text cannot include files", element, kind=SecurityError
+            )
         including = self.text(element)
         for folder in (Path(self.main.path).parent, Path(including.path).parent):
             path = folder / name

@@ -17,6 +17,7 @@ from feasid.robot.lump import compose, lumped
 from feasid.robot.mjcf import Compiler, Mjcf
 from feasid.robot.mjcf_inertia import NeedsCompilerError, body_parameters
 from feasid.robot.parts import Array, Body, Limits, Member, Source
+from feasid.robot.xmltext import TEXT, XmlText
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,13 +150,16 @@ def robot_from_mjmodel(
     return build(bodies, np.array(given), "mujoco", source)
 
 
-def compile_mjcf(path: str) -> Any:
+def compile_mjcf(text: XmlText) -> Any:
     """A file compiled by MuJoCo, which may open the meshes and textures that it names."""
     try:
         import mujoco  # type: ignore[import-untyped]
     except ImportError as error:
         raise missing_extra("compiling MJCF", "mujoco", "mujoco") from error
+    path = text.path
     try:
+        if path == TEXT:
+            return mujoco.MjModel.from_xml_string(text.data.decode())
         return mujoco.MjModel.from_xml_path(path)
     except ValueError as error:
         message = " ".join(str(error).split())

@@ -39,6 +39,9 @@ class ReadLimits:
 
 LIMITS = ReadLimits()
 
+TEXT = "<text>"
+"""Stands for the path of a description that was given as text."""
+
 _CHUNK = 64 * 1024
 
 _NO_ATTRIBUTES: dict[str, str] = {}  # shared by all elements without attributes
@@ -194,7 +197,7 @@ def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> byt
     return data
 
 
-def parse_xml(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) -> XmlText:
+def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:
     """Parse a file's bytes.
 
     Raises
