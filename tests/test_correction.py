@@ -102,6 +102,18 @@ def test_corrected_base_parameters_are_feasible_and_no_random_ones_are_closer(in
             assert distance > correction.distance * (1 - 1e-4)
 
 
+def test_the_entropic_distance_is_measured_around_a_given_model(infeasible):
+    base, beta, _ = infeasible
+    model = random_parameters(np.random.default_rng(6), base.robot)
+    near = feasid.correct(beta, base, metric="entropic", around=model)
+    assert feasid.check(near.beta, base).feasible is True
+    assert near.distance != pytest.approx(feasid.correct(beta, base, metric="entropic").distance)
+    with pytest.raises(InputError, match="breaks"):
+        feasid.correct(beta, base, metric="entropic", around=-model)
+    with pytest.raises(InputError, match="around="):
+        feasid.correct(beta, base, around=model)
+
+
 def test_feasible_base_parameters_stay(infeasible):
     base, _, _ = infeasible
     truth = random_parameters(np.random.default_rng(5), base.robot)

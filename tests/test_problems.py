@@ -101,8 +101,9 @@ def test_bounds_are_kept():
 def test_contradictory_bounds_are_the_callers_error():
     robot, base, R, rho, _ = problem(5)
     feasible = feasible_set(robot, total_mass=1.0, mass={"b1": (2.0, None)})
-    with pytest.raises(InputError, match="no parameters satisfy"):
+    with pytest.raises(InputError, match="no parameters satisfy") as caught:
         feasible_least_squares(R, rho, base, feasible)
+    assert set(caught.value.conflict) == {"mass of b1 lower", "total mass upper"}
 
 
 def test_a_strong_prior_wins_over_the_data_and_a_weak_one_does_not():

@@ -70,6 +70,7 @@ def correct(
     *,
     metric: str = "euclidean",
     weight: npt.ArrayLike | None = None,
+    around: npt.ArrayLike | None = None,
     consistency: str = "full",
     feasible: FeasibleSet | None = None,
     margin: float | None = None,
@@ -88,8 +89,11 @@ def correct(
         "euclidean": the paper's distance of the vectors, in SI numbers. "weighted": of ``weight @
         vector``; with the triangular factor of a regressor as weight, of the torques. "entropic":
         the second-order form of the entropic divergence (log-det Bregman, Lee, Wensing and Park
-        2020) around the reference model: a distance of mass distributions, which does not depend
-        on units or frames.
+        2020) around a model: a distance of mass distributions, which does not depend on units or
+        frames.
+    around : array_like, shape (n,), optional
+        That model, strictly feasible; by default the description's own inertials where they are
+        usable, else generic bodies.
     weight : array_like, shape (rows, nb) or (rows, n)
     consistency : {"full", "semi"}
     feasible : FeasibleSet, optional
@@ -111,9 +115,11 @@ def correct(
         )
     if (weight is None) == (metric == "weighted"):
         raise InputError('weight= belongs to metric="weighted", and that needs it')
+    if around is not None and metric != "entropic":
+        raise InputError('around= belongs to metric="entropic"')
     if isinstance(subject, Robot):
         allowed = feasible or feasible_set(subject, consistency, **bounds)
-        return _corrected_robot(subject, allowed, metric, weight, margin, solvers)
+        return _corrected_robot(subject, allowed, metric, weight, around, margin, solvers)
     if base is None:
         raise InputError("base parameters mean nothing without base=feasid.base_parameters(robot)")
     allowed = feasible or feasible_set(base.robot, consistency, **bounds)
@@ -121,6 +127,8 @@ def correct(
     K = np.asarray(base.K, dtype=np.float64)
     scale = units(base.robot, allowed, K, beta)
     aim = reference(base.robot, scale)
+    if around is not None:
+        aim = replace(aim, delta=_model(around, base.robot, allowed))
     if metric == "entropic":
         root = _entropic_rows(allowed, scale, aim.delta)
         spread = np.linalg.solve(root.T @ root, K.T)
@@ -146,6 +154,7 @@ def _corrected_robot(
     feasible: FeasibleSet,
     metric: str,
     weight: npt.ArrayLike | None,
+    around: npt.ArrayLike | None,
     margin: float | None,
     solvers: Sequence[Any] | None,
 ) -> Correction:
@@ -170,6 +179,8 @@ def _corrected_robot(
         return Correction(given, None, 0.0, metric, 0.0, (), robot, ())
     part = restricted(feasible, free, given)
     scale, aim = _own_units(robot, feasible, given)
+    if around is not None:
+        aim = _model(around, robot, feasible)
     some = assemble(part, scale.mass, scale.length, scale.parameters[free])
     if metric == "entropic":
         rows = _entropic_rows(feasible, scale, aim)[:, free]
@@ -206,6 +217,15 @@ def _weight(weight: npt.ArrayLike, count: int) -> Array:
     if matrix.ndim != 2 or matrix.shape[1] != count or not np.isfinite(matrix).all():
         raise InputError(f"weight must be finite with {count} columns, its shape is {matrix.shape}")
     return matrix
+
+
+def _model(around: npt.ArrayLike, robot: Robot, feasible: FeasibleSet) -> Array:
+    """A strictly feasible model to measure around."""
+    delta = robot.check_parameters(around)
+    broken = feasible.violations(delta)
+    if broken:
+        raise InputError(f"the model to measure around breaks {', '.join(broken)}")
+    return delta
 
 
 def _own_units(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units, Array]:

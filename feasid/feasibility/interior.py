@@ -84,6 +84,13 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
 
     raw, attempts = solve.run(program, judge)
     if raw is None:
+        from feasid.feasibility.conflict import minimal_conflict
+
+        suspects = [c.name for c in feasible.constraints]
+        clash = minimal_conflict(feasible, np.zeros((0, n)), np.zeros(0), scale, aim, suspects)
+        named = f": {', '.join(clash)} cannot hold together" if clash else ""
         tried = "; ".join(str(a) for a in attempts)
-        raise InputError(f"no parameters satisfy all constraints at once ({tried})")
+        raise InputError(
+            f"no parameters satisfy all constraints at once{named} ({tried})", conflict=clash
+        )
     return np.asarray(raw.x[:-1] * scale.parameters)
