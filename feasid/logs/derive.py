@@ -114,7 +114,7 @@ def process(
 def _resting(velocity: Array, speed: float, rate: float) -> npt.NDArray[np.bool_]:
     """Where a joint is slower than `speed` for at least SHORTEST_REST: its sign is noise."""
     slow = np.abs(velocity) < speed
-    least = max(2, int(np.ceil(SHORTEST_REST * rate)))
+    least = max(2, int(np.ceil(SHORTEST_REST * rate - signals.WHOLE)))
     out = np.zeros_like(slow)
     for k in np.flatnonzero(slow.any(axis=0)):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], slow[:, k].view(np.int8), [0]])))
