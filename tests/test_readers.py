@@ -255,3 +255,22 @@ def test_mutated_files_end_in_a_table_or_a_feasid_error(data):
             return
     with contextlib.suppress(FeasidError):
         assert len(read_csv(bytes(content), "mutant.csv"))
+
+
+def test_parquet_with_damaged_notes_of_pandas_is_read(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"t": [0.0, 0.1]}).replace_schema_metadata({b"pandas": b"{damaged \xff"})
+    pq.write_table(table, tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet")["t"].tolist() == [0.0, 0.1]
+
+
+def test_an_index_of_time_comes_back_as_a_column(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"t": [0.0, 0.1], "q_1": [1.0, 2.0]}).set_index("t").to_parquet(tmp_path / "i.pq")
+    assert set(read_log(tmp_path / "i.pq").columns) == {"t", "q_1"}
+
+
+def test_units_of_a_text_column_convert_nothing(tmp_path):
+    df = read_log(write(tmp_path, "t,state\n[ms],[deg]\n0,a\n1,b\n"))
+    assert df["state"].tolist() == ["a", "b"]

@@ -58,6 +58,8 @@ def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Di
         raw = read_raw(df, robot, **reading)
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
+    for values in raw.values.values():
+        values[~np.isfinite(values)] = np.nan
     findings, runs, mend = _order(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += _said(raw, unwrap(raw.values["q"], robot, runs))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LARGEST = 1e50
+
 TURN = 2 * np.pi
 TURN_TOLERANCE = 0.1
 """A jump of q counts as a whole turn when it is within this share of one."""
@@ -112,7 +114,21 @@ def _read_kind(
         factor = unit_factor(units, kind, joint)
         if factor != 1.0:
             out[:, k] *= factor
+        _refuse_absurd(out[:, k], column, joint)
     return out
+
+
+def _refuse_absurd(values: Array, column: Any, joint: str) -> None:
+    """Numbers beyond 1e50 are no physical quantity, and their squares overflow."""
+    far = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST))
+    if far.size:
+        raise LogError(
+            f"column {column!r} of joint {joint!r} has {values[far[0]]:g} in row {far[0]}: no "
+            f"physical quantity exceeds {LARGEST:g}",
+            joint=joint,
+            column=column,
+            row=int(far[0]),
+        )
 
 
 def _joint_side(

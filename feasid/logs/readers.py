@@ -10,6 +10,7 @@ import glob
 import gzip
 import io
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -256,21 +257,23 @@ def read_csv(
     found = scan(data, path, delimiter, decimal, names, allow_truncated)
     columns = [*found.names, *([""] if found.trailing else [])]
     try:
-        df = pd.read_csv(
-            io.BytesIO(memoryview(data)[found.start : found.end]),
-            sep=found.delimiter,
-            decimal=decimal,
-            header=None,
-            names=columns,
-            index_col=False,
-            skipinitialspace=True,
-            low_memory=False,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            df = pd.read_csv(
+                io.BytesIO(memoryview(data)[found.start : found.end]),
+                sep=found.delimiter,
+                decimal=decimal,
+                header=None,
+                names=columns,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+            )
     except UnicodeDecodeError as error:
         raise LogError(
             f"{path}: not UTF-8 at byte offset {found.start + error.start}", path=path
         ) from None
-    except pd.errors.ParserError as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise LogError(f"{path}: {error}", path=path) from error
     if found.trailing:
         if df[""].notna().any():
@@ -320,7 +323,7 @@ def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
     known = {u: f for table in UNITS.values() for u, f in table.items()}
     notes, unknown = [], []
     for name, unit in zip(list(df.columns), units, strict=False):
-        if unit in known:
+        if unit in known and df[name].dtype.kind in "iuf":
             if known[unit] != 1.0:
                 df[name] = df[name] * known[unit]
                 notes.append(f"column {name!r} converted from {unit} to SI")
@@ -349,8 +352,9 @@ def _read_parquet(path: Path, max_bytes: int) -> pd.DataFrame:
                     f"need {size} bytes, more than the limit of {max_bytes} (max_bytes=...)",
                     path=str(path),
                 )
-            df: pd.DataFrame = file.read().to_pandas()
-    except (pa.ArrowException, OSError) as error:
+            # What pandas noted in the file about itself is not needed, and may be damaged.
+            df: pd.DataFrame = file.read().replace_schema_metadata(None).to_pandas()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, InputError):
             raise
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error

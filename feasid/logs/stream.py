@@ -175,8 +175,8 @@ def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(path, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=rows, use_threads=False):
-                yield batch.to_pandas()
-    except (pa.ArrowException, OSError) as error:
+                yield batch.replace_schema_metadata(None).to_pandas()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
 
 
