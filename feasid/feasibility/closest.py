@@ -135,7 +135,9 @@ def closest(
     while refine and attempts[-1].accepted and pull > FAINTEST_PULL:
         pull *= 0.1
         weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
-        again, more = _solved(weaker, anchor, (solvers or solve.default_solvers())[:1])
+        again, more = _solved(
+            weaker, anchor, (solve.default_solvers() if solvers is None else solvers)[:1]
+        )
         attempts += more
         if again is None or not more[-1].accepted:
             break

@@ -23,11 +23,21 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.feasibility.certificate import definiteness
-from feasid.feasibility.constraints import Block, Linear
 from feasid.feasibility.elimination import Equation, Unknown, solve_near
 from feasid.feasibility.faces import Face, kinetic_energy
 from feasid.feasibility.program import Raw
 from feasid.feasibility.proofs import Certificate, Claim, decimal
+from feasid.feasibility.rationals import (
+    ENORMOUS,
+    adjoint,
+    corrected,
+    definite,
+    limited,
+    projected,
+    rounded,
+    shortfall,
+    size_weights,
+)
 from feasid.feasibility.sets import FeasibleSet
 from feasid.feasibility.units import Units
 from feasid.robot.description import Robot
@@ -35,11 +45,8 @@ from feasid.robot.description import Robot
 Array = npt.NDArray[np.float64]
 Exact = list[list[Fraction]]
 
-ENERGY_SHARES = (1e-2, 1e-4, 1e-7, 0.0)
+ENERGY_SHARES = (1e-2, 1e-5)
 """Shares of kinetic energy to try, as a fraction of what the proof can afford."""
-
-ENORMOUS = 1e8
-"""Size limit, in units of each body's mass and length, of proofs that need one."""
 
 NOTHING = 1e-13
 """Combinations of this relative size are the rounding of zeros."""
@@ -86,7 +93,7 @@ class Prover:
         if len(raw.multipliers) != len(self.feasible.blocks) or len(raw.prices) < count:
             return None
         blocks = [
-            _projected(Z, unit) for Z, unit in zip(raw.multipliers, self.scale.blocks, strict=True)
+            projected(Z, unit) for Z, unit in zip(raw.multipliers, self.scale.blocks, strict=True)
         ]
         prices = np.maximum(raw.prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(prices).all()):
@@ -179,7 +186,7 @@ class Prover:
         pull = self._combination(self._pull(blocks, prices))
         multipliers: list[Exact] = [[] for _ in blocks]
         for k in self._extra_blocks:
-            multipliers[k] = _definite(blocks[k])
+            multipliers[k] = definite(blocks[k])
         solved = self._solved(
             {i: decimal(v) for i, v in enumerate(pull)},
             {i: decimal(prices[i]) for i in self._bought(prices)},
@@ -200,14 +207,14 @@ class Prover:
             if k in inside:
                 multipliers[k] = inside[k]
                 continue
-            columns, start = block.columns.tolist(), _rounded(blocks[k])
-            parts = _adjoint(block.basis, start)
+            columns, start = block.columns.tolist(), rounded(blocks[k])
+            parts = adjoint(block.basis, start)
             remainder = [left[j] - part for j, part in zip(columns, parts, strict=True)]
-            exact = _corrected(block.basis, start, remainder)
+            exact = corrected(block.basis, start, remainder)
             if faces is None:
-                limits[k] = _shortfall(exact, self.scale.blocks[k])
-                weights = _size_weights(block, self.scale.blocks[k])
-                exact = _corrected(block.basis, exact, [-limits[k] * decimal(w) for w in weights])
+                limits[k] = shortfall(exact, self.scale.blocks[k])
+                weights = size_weights(block, self.scale.blocks[k])
+                exact = corrected(block.basis, exact, [-limits[k] * decimal(w) for w in weights])
             multipliers[k] = exact
         for j, i in self._owners.items():
             shares[i] = left[j] / decimal(self.feasible.linear[i].coefficients[0])
@@ -222,7 +229,7 @@ class Prover:
                 out[j] += share * decimal(c)
         for k in self._extra_blocks:
             block = self.feasible.blocks[k]
-            parts = _adjoint(block.basis, multipliers[k])
+            parts = adjoint(block.basis, multipliers[k])
             for j, part in zip(block.columns.tolist(), parts, strict=True):
                 out[j] += part
         return out
@@ -253,8 +260,8 @@ class Prover:
         equations: list[Equation] = [(columns[j], others[j]) for j in self._orphans]
         for k, face in faces.items():
             block = self.feasible.blocks[k]
-            for (a, b), rounded in face.coordinates(blocks[k]).items():
-                start["W", k, a, b] = decimal(rounded)
+            for (a, b), entry in face.coordinates(blocks[k]).items():
+                start["W", k, a, b] = decimal(entry)
             for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
                 row: dict[Unknown, Fraction] = dict(columns[j])
                 for (a, b), value in face.form(basis).items():
@@ -304,9 +311,26 @@ class Prover:
         every = range(len(self.feasible.linear))
         claim, rows = self.claim, [[[shares.get(i, Fraction(0))]] for i in every]
         if limits is not None:
-            claim = replace(claim, feasible=_limited(self.feasible, self.scale))
+            price = float(sum(limits, Fraction(0)))
+            afford = -float(self._exact_total(y, multipliers, shares)) / price if price else np.inf
+            size = next((e for e in ENORMOUS if e < 0.9 * afford), None)
+            if size is None:
+                return None
+            claim = replace(claim, feasible=limited(self.feasible, self.scale, size))
             rows += [[[limit]] for limit in limits]
         return claim.infeasibility(y, [*multipliers, *rows])
+
+    def _exact_total(
+        self, y: list[Fraction], multipliers: list[Exact], shares: Mapping[int, Fraction]
+    ) -> Fraction:
+        """``<C, Z> + shares.constants + y.beta``."""
+        total = sum((v * b for v, b in zip(y, self.claim.values, strict=True)), Fraction(0))
+        for i, share in shares.items():
+            total += share * decimal(self.feasible.linear[i].constant)
+        for block, Z in zip(self.feasible.blocks, multipliers, strict=True):
+            for r, c in zip(*np.nonzero(block.constant), strict=True):
+                total += decimal(block.constant[r, c]) * Z[r][c]
+        return total
 
     @cached_property
     def _extra_blocks(self) -> frozenset[int]:
@@ -335,72 +359,3 @@ class Prover:
         """Columns that no constraint owns: the friction offsets."""
         owned = {j for b in self.feasible.blocks for j in b.columns.tolist()} | set(self._owners)
         return [j for j in range(self.feasible.size) if j not in owned]
-
-
-def _projected(Z: Array, unit: Array) -> Array:
-    """A multiplier in SI numbers, its negative eigenvalues dropped."""
-    if not np.isfinite(Z).all():
-        return Z
-    values, vectors = np.linalg.eigh(0.5 * (Z + Z.T))
-    clipped = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray(clipped / np.outer(unit, unit))
-
-
-def _rounded(Z: Array) -> Exact:
-    return [[decimal(Z[min(r, c), max(r, c)]) for c in range(len(Z))] for r in range(len(Z))]
-
-
-def _definite(Z: Array) -> Exact:
-    """Rounded, with a little of the identity so that rounding cannot make it indefinite."""
-    return _rounded(Z + 1e-12 * np.trace(Z) * np.eye(len(Z)))
-
-
-def _adjoint(basis: Array, Z: Exact) -> list[Fraction]:
-    """<B_j, Z> for each j."""
-    out = []
-    for B in basis:
-        total = Fraction(0)
-        for r, c in zip(*np.nonzero(B), strict=True):
-            total += decimal(B[r, c]) * Z[r][c]
-        out.append(total)
-    return out
-
-
-def _corrected(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
-    """Z plus the smallest matrix whose adjoint is `remainder`: ``sum_j w_j B_j``, ``G w = r``."""
-    gram = np.einsum("aij,bij->ab", basis, basis)
-    inverse = np.linalg.inv(gram)
-    # The Gram matrices are small integers and halves, so that sixteenths hold their inverses.
-    exact_inverse = [[Fraction(float(x)).limit_denominator(64) for x in row] for row in inverse]
-    weights = [
-        sum((g * r for g, r in zip(row, remainder, strict=True)), Fraction(0))
-        for row in exact_inverse
-    ]
-    out = [row[:] for row in Z]
-    for w, B in zip(weights, basis, strict=True):
-        if w:
-            for r, c in zip(*np.nonzero(B), strict=True):
-                out[r][c] += w * decimal(B[r, c])
-    return out
-
-
-def _shortfall(Z: Exact, unit: Array) -> Fraction:
-    """What a multiple of the unit matrix must add so that Z is positive semidefinite."""
-    scaled = np.array([[float(x) for x in row] for row in Z]) * np.outer(unit, unit)
-    values = np.linalg.eigvalsh(scaled)
-    rounding = 1e-15 * float(np.abs(values).max())
-    return decimal(max(0.0, -float(values[0])) * 1.001 + rounding)
-
-
-def _size_weights(block: Block, unit: Array) -> Array:
-    """Coefficients of minus the block's trace in units, shape (c,)."""
-    return np.asarray(-np.einsum("cii,i->c", block.basis, 1.0 / unit**2))
-
-
-def _limited(feasible: FeasibleSet, scale: Units) -> FeasibleSet:
-    """With a size limit per block: its trace in units is at most `ENORMOUS`."""
-    rows = []
-    for block, unit in zip(feasible.blocks, scale.blocks, strict=True):
-        weights = _size_weights(block, unit)
-        rows.append(Linear(f"enormous size of {block.name}", block.columns, weights, ENORMOUS))
-    return replace(feasible, linear=(*feasible.linear, *rows))

@@ -89,7 +89,7 @@ def decide(
     for factor in SLIMMER:
         if outcome.feasible is not None:
             break
-        first = (solvers or solve.default_solvers())[:1]
+        first = (solve.default_solvers() if solvers is None else solvers)[:1]
         slim = slimmed(feasible, scale, factor)
         more = _attempt(claim, K, beta, slim, aim, robot, first)
         attempts = outcome.attempts + more.attempts
