@@ -53,6 +53,7 @@ def test_base_parameters_of_a_feasible_robot_are_proved_feasible(seed):
         assert verdict.feasible is True
         assert verdict.margin > 0
         assert verdict.status in verdict.certificate.verify()
+        assert base.K @ verdict.point == pytest.approx(base.K @ truth, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,6 +64,13 @@ def test_base_parameters_of_an_impossible_robot_are_proved_infeasible(seed):
     assert verdict.margin < 0
     assert robot.bodies[-1].name in verdict.bodies
     assert "infeasible" in verdict.certificate.verify()
+
+
+def test_names_are_escaped_in_notebooks():
+    body = feasid.Body("<script>", None, parameters=-np.ones(10))
+    shown = feasid.check(feasid.Robot((body,)))._repr_html_()
+    assert "&lt;script&gt;" in shown
+    assert "<script>" not in shown
 
 
 def test_a_negative_drive_inertia_is_named():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,9 @@ class Correction:
     def __repr__(self) -> str:
         what = ", ".join(self.changed) or "nothing"
         return f"<Correction: {self.metric} distance {self.distance:.6g}, changed {what}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def correct(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,9 @@ class Verdict:
         ``certificate.verify()`` checks the proof without any solver.
     attempts : tuple of Attempt
         Solver calls; empty when none was needed.
+    point : ndarray, shape (n,), or None
+        Standard parameters that show feasibility: those given, or some that give the base
+        parameters; not an estimate of anything.
     """
 
     feasible: bool | None
@@ -71,6 +75,7 @@ class Verdict:
     parameters: tuple[str, ...]
     certificate: Certificate | None
     attempts: tuple[Attempt, ...] = ()
+    point: Array | None = None
 
     @property
     def status(self) -> str:
@@ -102,6 +107,9 @@ class Verdict:
     def __repr__(self) -> str:
         because = f": {', '.join(self.bodies)}" if self.bodies else ""
         return f"<Verdict: {self.status} ({self.consistency}), margin {self.margin:.3g}{because}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.explain())}</pre>"
 
 
 def check(
@@ -222,7 +230,9 @@ def _of_values(
     columns = tuple(np.flatnonzero(known).tolist())
     claim = Claim.of(feasible, np.eye(n)[list(columns)], delta[known])
     certificate = claim.feasibility(full)
-    return Verdict(True, feasible.consistency, worst, margins, (), (), (), (), certificate)
+    return Verdict(
+        True, feasible.consistency, worst, margins, (), (), (), (), certificate, (), full
+    )
 
 
 def _untied(
@@ -270,8 +280,8 @@ def _of_equations(
 
     scale = units(robot, feasible, K, beta)
     aim = reference(robot, scale).delta
+    ties = Ties.of(feasible)
     if feasible.equalities:
-        ties = Ties.of(feasible)
         K, beta, kept = ties.equations(K, beta)
         feasible, aim = ties.substituted(feasible), aim[ties.roots]
         scale = assemble(feasible, scale.mass, scale.length, scale.parameters[ties.roots])
@@ -310,6 +320,7 @@ def _of_equations(
         parameters,
         outcome.certificate,
         outcome.attempts,
+        ties.expanded(outcome.delta) if outcome.feasible and outcome.delta is not None else None,
     )
 
 
