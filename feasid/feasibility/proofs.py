@@ -116,13 +116,6 @@ class Claim:
         rows = tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in K)
         return cls(feasible, rows, tuple(decimal(b) for b in beta), leading_columns(K))
 
-    @classmethod
-    def of_values(cls, feasible: FeasibleSet, delta: Array) -> Claim:
-        """All standard parameters given."""
-        n = feasible.size
-        rows = tuple({j: Fraction(1)} for j in range(n))
-        return cls(feasible, rows, tuple(decimal(d) for d in delta), tuple(range(n)))
-
     def completed(self, delta: Array) -> list[Fraction]:
         """The point that solves ``K delta = beta`` exactly with the dependent part of `delta`."""
         point = [decimal(d) for d in delta]

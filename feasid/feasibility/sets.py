@@ -106,13 +106,6 @@ class FeasibleSet:
         """Values that must not be negative, shape (m,)."""
         return np.asarray(self.linear_matrix @ delta + self.linear_constant)
 
-    def smallest_eigenvalues(self, delta: Array) -> Array:
-        """Smallest eigenvalue of each block, in SI numbers, shape (len(blocks),)."""
-        out = np.empty(len(self.blocks))
-        for group in self.groups:
-            out[list(group.members)] = np.linalg.eigvalsh(group.matrices(delta))[:, 0]
-        return out
-
     def strictly_inside(self, delta: Array) -> bool:
         """True when every block is positive definite and every number positive, in floats."""
         if not np.isfinite(delta).all() or (self.linear_values(delta) <= 0).any():
@@ -133,14 +126,6 @@ class FeasibleSet:
         broken = [b.name for b in self.blocks if _broken(block_value(b, exact), b.strict)]
         broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
         return (*broken, *(e.name for e in self.equalities if equality_error(e, exact)))
-
-    def body_columns(self, body: str) -> npt.NDArray[np.intp]:
-        """Columns of a body's ten parameters."""
-        return self.blocks[self.body_index(body)].columns
-
-    def body_index(self, body: str) -> int:
-        """Index of a body; `InputError` with the closest name otherwise."""
-        return _body_index(self.bodies, body)
 
 
 def block_value(block: Block, exact: Sequence[Fraction]) -> list[list[Fraction]]:
