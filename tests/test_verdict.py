@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from feasibility_problems import base_of, random_parameters, random_robot
 from hypothesis import given, settings
@@ -170,6 +171,16 @@ def test_wrong_input_is_named():
         feasid.check(beta, base, feasible=feasid.feasible_set(other))
     with pytest.raises(InputError, match="nothing to check"):
         feasid.check(other)
+
+
+def test_named_values_in_another_order_are_refused():
+    robot, _, truth, _ = arm(9)
+    base = feasid.base_parameters(robot)
+    named = pd.Series(base.values(truth), index=base.expressions)
+    assert feasid.check(named, base).feasible is True
+    assert feasid.check(named.reset_index(drop=True), base).feasible is True
+    with pytest.raises(InputError, match="but the values given name"):
+        feasid.check(named[::-1], base)
 
 
 def lies(kind):

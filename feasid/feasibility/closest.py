@@ -32,7 +32,7 @@ grow without end while the residual falls by less and less."""
 
 FAINTEST_PULL = 1e-9
 
-GOOD_GAP = 1e-6
+GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
 
 

@@ -192,6 +192,17 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
         )
     if values.shape != (nb,):
         raise InputError(f"base parameters have shape {values.shape}, but there are {nb} of them")
+    index, labels = getattr(beta, "index", None), getattr(base, "expressions", None)
+    if labels is not None and index is not None and not callable(index):
+        # A Series that names its entries must name them in this order.
+        given = [str(label) for label in index]
+        wrong = [i for i, label in enumerate(given) if label != labels[i]]
+        if wrong and given != [str(i) for i in range(nb)]:
+            i = wrong[0]
+            raise InputError(
+                f"base parameter {i} is {labels[i]!r}, but the values given name {given[i]!r}",
+                entry=i,
+            )
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         labels = getattr(base, "expressions", None) or range(nb)
