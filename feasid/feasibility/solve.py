@@ -113,7 +113,8 @@ def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel
     settings.chordal_decomposition_enable = False
     settings.max_iter = ITERATIONS["clarabel"]
     settings.time_limit = SECONDS
-    settings.max_threads = 1
+    if hasattr(settings, "max_threads"):  # since 0.11
+        settings.max_threads = 1
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, tolerance)
     size = data["c"].size
