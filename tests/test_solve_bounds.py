@@ -24,6 +24,9 @@ from feasid.feasibility.units import units
 from feasid.feasibility.witness import bad_direction, short_direction
 
 SEEDS = st.integers(0, 2**32 - 1)
+GAP = {"clarabel": 1e-6, "scs": 1e-2}
+"""An interior point is as good as its tolerance; SCS says 1e-8 and means its own residuals."""
+
 RTOL_SCHUR = 1e-3
 """The Schur form is solved in the same units to 1e-8 of the squared norm; its root is coarser."""
 
@@ -74,7 +77,7 @@ def test_every_solver_and_form_gives_multipliers_that_prove_its_optimum(backend,
     value = np.linalg.norm(program.A @ raw.x - program.b)
     bound = lower_bound(program, raw).value
     assert bound <= value * (1 + 1e-9)
-    assert value - bound < 1e-4 * np.linalg.norm(program.b)
+    assert value - bound < GAP[backend.__name__] * np.linalg.norm(program.b)
 
 
 @pytest.mark.parametrize("seed", range(3))
