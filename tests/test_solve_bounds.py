@@ -24,8 +24,9 @@ from feasid.feasibility.units import units
 from feasid.feasibility.witness import bad_direction, short_direction
 
 SEEDS = st.integers(0, 2**32 - 1)
-GAP = {"clarabel": 1e-6, "scs": 1e-2}
-"""An interior point is as good as its tolerance; SCS says 1e-8 and means its own residuals."""
+GAP = {"clarabel": 1e-4, "scs": 1e-2}
+"""An interior point on squares knows multipliers to the root of its tolerance; SCS before 3.2.8
+may end without reaching 1e-8."""
 
 RTOL_SCHUR = 1e-3
 """The Schur form is solved in the same units to 1e-8 of the squared norm; its root is coarser."""
@@ -72,12 +73,11 @@ def test_the_schur_formulation_of_the_paper_gives_the_same_optimum(seed):
 @pytest.mark.parametrize("backend", [solve.clarabel, solve.scs])
 @pytest.mark.parametrize("form", ["cone", "quadratic"])
 def test_every_solver_and_form_gives_multipliers_that_prove_its_optimum(backend, form):
-    program, _ = scaled(0)
-    raw = backend(program, form)
-    value = np.linalg.norm(program.A @ raw.x - program.b)
-    bound = lower_bound(program, raw).value
-    assert bound <= value * (1 + 1e-9)
-    assert value - bound < GAP[backend.__name__] * np.linalg.norm(program.b)
+    program, best = scaled(0)
+    optimum = np.linalg.norm(program.A @ best.x - program.b)
+    bound = lower_bound(program, backend(program, form)).value
+    assert bound <= optimum * (1 + 1e-6)
+    assert optimum - bound < GAP[backend.__name__] * np.linalg.norm(program.b)
 
 
 @pytest.mark.parametrize("seed", range(3))
