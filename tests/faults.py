@@ -126,9 +126,10 @@ def inject(kind, df, name, rng):
         loaded = {"kuka_lwr4": [1, 3], "unitree_z1": [1, 2], "simulated": [1, 2]}[name]
         a = int(rng.choice(loaded))
         b = int(rng.choice([j for j in understood(name) if j != a]))
-        what = "tau"
-        ca, cb = f"{what}_{joints[a]}", f"{what}_{joints[b]}"
-        out[[ca, cb]] = out[[cb, ca]].to_numpy()
+        kinds = ["tau"] if rng.random() < 0.5 else ["q", "dq"]
+        for what in (w for w in kinds if f"{w}_{joints[a]}" in out):
+            ca, cb = f"{what}_{joints[a]}", f"{what}_{joints[b]}"
+            out[[ca, cb]] = out[[cb, ca]].to_numpy()
         return out, {joints[a], joints[b]}
     elif kind == "sign":
         joint = joints[int(rng.choice(understood(name)))]

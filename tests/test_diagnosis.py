@@ -342,3 +342,16 @@ def test_extra_columns_are_listed_once_and_change_nothing():
     motion = prepare(more, df.attrs["robot"])
     np.testing.assert_array_equal(motion.runs[0].q, prepare(df, df.attrs["robot"]).runs[0].q)
     assert sum("temperature, state" in note for note in motion.notes) == 1
+
+
+def test_an_exchange_is_mended_in_the_columns_of_the_log():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    names = {f"{k}_{j}": f"{k}[{j}]" for k in ("q", "dq", "tau") for j in robot.joints}
+    other = df.rename(columns=names)
+    other[["tau[2]", "tau[5]"]] = other[["tau[5]", "tau[2]"]].to_numpy()
+    columns = dict(names)
+    found = serious(feasid.diagnose(other, robot, columns=columns))[0]
+    assert found.options == {"columns": {"tau_2": "tau[5]", "tau_5": "tau[2]"}}
+    mended = feasid.diagnose(other, robot, columns={**columns, **found.options["columns"]})
+    assert mended.ok

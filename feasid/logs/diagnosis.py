@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Di
             findings += check_signals(raw, robot, runs)
             findings += check_velocities(raw, runs, findings)
         mend = merged([options, mend, *(f.options for f in findings)])
-        findings += _prepared(df, robot, mend, findings)
+        findings += _prepared(df, robot, mend, findings, raw)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
@@ -140,7 +141,11 @@ def _said(raw: Raw, unwrapped: Sequence[str]) -> list[Finding]:
 
 
 def _prepared(
-    df: pd.DataFrame, robot: Robot, options: Mapping[str, Any], findings: Sequence[Finding]
+    df: pd.DataFrame,
+    robot: Robot,
+    options: Mapping[str, Any],
+    findings: Sequence[Finding],
+    raw: Raw,
 ) -> list[Finding]:
     """Tests on the prepared log, with what was found so far put right."""
     from feasid.logs.diagnosis_excitation import check_excitation
@@ -152,4 +157,26 @@ def _prepared(
     except LogError as error:
         return [_from_error("unusable", error)]
     weak = {f.joints[0] for f in findings if f.code == "coarse"}
-    return check_model(motion, robot, weak) + check_excitation(motion, robot)
+    found = [_in_log(f, raw) for f in check_model(motion, robot, weak)]
+    return found + check_excitation(motion, robot)
+
+
+def _in_log(finding: Finding, raw: Raw) -> Finding:
+    """An exchange in the log's own column names; positions take velocities with them."""
+    if finding.code != "swap":
+        return finding
+    kinds = ["tau"] if finding.columns[0].startswith("tau_") else ["q", "dq", "ddq"]
+    a, b = finding.joints
+    place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
+    pairs = {
+        f"{kind}_{ours}": (raw.layout.columns[kind] or ())[place[theirs]]
+        for kind in kinds
+        if raw.layout.columns[kind]
+        for ours, theirs in ((a, b), (b, a))
+    }
+    return replace(
+        finding,
+        columns=tuple(str(c) for c in pairs.values()),
+        remedy=f"columns={pairs}",
+        options={"columns": pairs},
+    )

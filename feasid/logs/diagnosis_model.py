@@ -38,6 +38,9 @@ SIGN_GAIN = 0.4
 SWAP_GAIN = 0.5
 """Exchanging two joints must leave at most this share of the product of their residuals."""
 
+MOTION_SWAP_GAIN = 0.55
+"""Exchanging two joints' motions must leave at most this share of the product of all residuals."""
+
 GEAR_RANGE = (0.2, 5.0)
 """Factors between torque and description that are taken for a bad description."""
 
@@ -87,14 +90,14 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
         ]
     screen = Screen(robot, samples)
     tilt = _gravity(screen, robot)
+    if tilt and _upright_share(screen, tilt[0].direction) < _best_share(screen, names, weak):
+        return [t.finding for t in tilt]  # wrong gravity looks like wrong signs and exchanges, too
     findings, screen = _exchanges(screen, names, weak)
-    if tilt and sum(f.code == "sign" for f in findings) > 1:
-        return tilt  # gravity the other way round turns the sign of every weight
     gears = _gears(screen, names)
     findings += gears
     screen = _rescaled(screen, gears, names)
     tilt = _gravity(screen, robot)
-    findings += tilt
+    findings += [t.finding for t in tilt]
     if not tilt:
         findings += _lag(screen, names)
         findings += _payload(screen, robot)
@@ -115,6 +118,9 @@ def _rescaled(screen: Screen, findings: Sequence[Finding], names: Sequence[str])
 
 
 # -- columns of the wrong joint or sign ------------------------------------------------------------
+
+MOST_SWAPPED = 8
+"""Joints, the least explained ones, whose positions are tried the other way round."""
 
 MOST_EXCHANGES = 4
 """Wrong signs and exchanged columns that are looked for in one log."""
@@ -161,18 +167,21 @@ def _signs(
 
 
 def _swaps(screen: Screen, table: Array) -> list[_Change]:
-    """Pairs whose exchange leaves a small share of the product of their residuals."""
+    """Pairs whose exchange leaves a small share of the product of all residuals."""
     own = np.diag(table)
     changes = []
     for i, j in combinations(range(len(own)), 2):
         share = float(table[i, j] * table[j, i] / (own[i] * own[j]))
         if share < SWAP_GAIN and max(table[i, j], table[j, i]) < EXPLAINED:
             changes.append(_Change(share, "tau", (i, j)))
-        if max(own[i], own[j]) > 0.3 and screen.cad is not None:
-            other = np.maximum(screen.with_positions_swapped(i, j).residuals(), FLOOR)
-            share = float(np.exp(np.log(other).sum() - np.log(own).sum()))
-            if share < SWAP_GAIN and max(other[i], other[j]) < EXPLAINED:
-                changes.append(_Change(share, "q", (i, j)))
+    if screen.cad is None:
+        return changes
+    worst = sorted(np.argsort(-own)[:MOST_SWAPPED].tolist())
+    for i, j in combinations(worst, 2):
+        other = np.maximum(screen.with_positions_swapped(i, j).residuals(), FLOOR)
+        share = float(np.exp(np.log(other).sum() - np.log(own).sum()))
+        if share < MOTION_SWAP_GAIN:
+            changes.append(_Change(share, "q", (i, j)))
     return changes
 
 
@@ -308,7 +317,28 @@ def _lag(screen: Screen, names: Sequence[str]) -> list[Finding]:
     ]
 
 
-def _gravity(screen: Screen, robot: Robot) -> list[Finding]:
+@dataclass(frozen=True)
+class _Tilt:
+    direction: tuple[float, ...]
+    finding: Finding
+
+
+def _upright_share(screen: Screen, gravity: Sequence[float]) -> float:
+    """What another gravity leaves of the product of all residuals."""
+    own = np.maximum(screen.residuals(), FLOOR)
+    other = Screen(screen.robot.with_gravity(np.array(gravity)), screen.samples)
+    left = np.maximum(other.residuals(), FLOOR)
+    return float(np.exp(np.log(left).sum() - np.log(own).sum()))
+
+
+def _best_share(screen: Screen, names: Sequence[str], weak: Collection[str]) -> float:
+    """What the most telling single exchange or sign leaves of it."""
+    table = np.maximum(screen.table(), FLOOR)
+    changes = _signs(screen, table, names, weak) + _swaps(screen, table)
+    return min((c.share for c in changes), default=np.inf)
+
+
+def _gravity(screen: Screen, robot: Robot) -> list[_Tilt]:
     """Direction of gravity in which the description explains the torques best."""
     unit = screen.gravity_torques()
     given = float(np.linalg.norm(robot.gravity))
@@ -343,17 +373,16 @@ def _gravity(screen: Screen, robot: Robot) -> list[Finding]:
     scaled = np.linalg.norm(matrix @ (robot.gravity * max(cosine, 0) * size / given) - vector)
     if angle < TILT or after > 0.7 * min(as_given, scaled):
         return []
-    direction = tuple(round(float(x), 2) for x in found * given / size)
-    return [
-        Finding(
-            "gravity",
-            "error",
-            f"gravity seems to point along {direction} in the base frame, {angle:.0f} degrees from "
-            f"the description's {tuple(round(float(x), 2) for x in robot.gravity)}",
-            f"load_robot(..., gravity={direction})",
-            confidence=float(np.clip(1 - after / as_given, 0.5, 0.97)),
-        )
-    ]
+    direction = tuple(round(float(x), 2) + 0.0 for x in found * given / size)
+    finding = Finding(
+        "gravity",
+        "error",
+        f"gravity seems to point along {direction} in the base frame, {angle:.0f} degrees from "
+        f"the description's {tuple(round(float(x), 2) for x in robot.gravity)}",
+        f"load_robot(..., gravity={direction})",
+        confidence=float(np.clip(1 - after / as_given, 0.5, 0.97)),
+    )
+    return [_Tilt(direction, finding)]
 
 
 PAYLOAD_LEAST = 0.05
