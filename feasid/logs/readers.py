@@ -11,7 +11,6 @@ import gzip
 import io
 import os
 import warnings
-import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -31,15 +30,13 @@ from feasid.errors import (
 from feasid.logs.bags import is_bag, read_bag
 from feasid.logs.columns import UNITS
 from feasid.logs.csvscan import COMMA_NUMBER, Scan, scan
+from feasid.logs.npz import MOST_EXPANSION, read_npz
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BYTES = 2**30
 """Bytes that a file may have when read, unless `max_bytes` says otherwise."""
-
-MOST_EXPANSION = 200
-"""A compressed file may grow by this factor, beyond its first megabyte."""
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
 
@@ -176,7 +173,7 @@ def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.Dat
         if kind == "parquet":
             return _read_parquet(path, max_bytes)
         if kind == "npz":
-            return _read_npz(path, max_bytes)
+            return read_npz(path, max_bytes)
         return read_csv(_bytes(path, max_bytes), str(path), **csv_options)
     except OSError as error:
         if isinstance(error, InputError):
@@ -334,7 +331,7 @@ def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
     return notes
 
 
-# -- Parquet and NumPy ----------------------------------------------------------------------------
+# -- Parquet --------------------------------------------------------------------------------------
 
 
 def _read_parquet(path: Path, max_bytes: int) -> pd.DataFrame:
@@ -360,80 +357,3 @@ def _read_parquet(path: Path, max_bytes: int) -> pd.DataFrame:
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
     df.attrs = {}
     return df
-
-
-def _read_npz(path: Path, max_bytes: int) -> pd.DataFrame:
-    """Arrays of one length as columns; an array of k columns becomes name_1 ... name_k."""
-    import pandas as pd
-
-    arrays = _npz_arrays(path, max_bytes)
-    lengths = [a.shape[0] for a in arrays.values() if a.ndim in (1, 2) and a.size]
-    if not lengths:
-        raise LogError(f"{path}: no array with samples in it", path=str(path))
-    time = next((arrays[k] for k in ("t", "time", "times") if k in arrays), None)
-    rows = len(time) if time is not None and time.ndim == 1 else max(lengths, key=lengths.count)
-    columns: dict[str, Any] = {}
-    skipped = []
-    for name, array in arrays.items():
-        if array.ndim == 1 and len(array) == rows:
-            columns[name] = array
-        elif array.ndim == 2 and array.shape[0] == rows:
-            columns |= {f"{name}_{k + 1}": array[:, k] for k in range(array.shape[1])}
-        else:
-            skipped.append(f"{name} {array.shape}")
-    df = pd.DataFrame(columns)
-    df.attrs["notes"] = (f"arrays without {rows} rows skipped: {', '.join(skipped)}",) * bool(
-        skipped
-    )
-    return df
-
-
-def _npz_arrays(path: Path, max_bytes: int) -> dict[str, Any]:
-    arrays: dict[str, Any] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            total = sum(m.file_size for m in members)
-            limit = min(max_bytes, max(2**20, MOST_EXPANSION * path.stat().st_size))
-            if total > limit:
-                raise LimitError(
-                    f"{path}: expands to {total} bytes, more than the limit of {limit}",
-                    path=str(path),
-                )
-            for member in members:
-                if member.filename.endswith(".npy"):
-                    with archive.open(member) as file:
-                        content = file.read(member.file_size + 1)
-                    name = member.filename[:-4]
-                    arrays[name] = _npy_array(content, name, path)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
-        raise LogError(f"{path}: damaged or no NumPy archive: {error}", path=str(path)) from error
-    return arrays
-
-
-def _npy_array(content: bytes, name: str, path: Path) -> Any:
-    """One array; its header must agree with its size before memory is taken."""
-    file = io.BytesIO(content)
-    try:
-        version = np.lib.format.read_magic(file)
-        read = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            read = np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
-        if dtype.hasobject:
-            raise SecurityError(
-                f"{path}: array {name!r} holds Python objects, which are not read: they can hold "
-                "code; save numbers only",
-                path=str(path),
-                column=name,
-            )
-        if int(np.prod(shape, dtype=object)) * dtype.itemsize != len(content) - file.tell():
-            raise ValueError("its header does not agree with its size")
-        file.seek(0)
-        return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, TypeError, KeyError, SyntaxError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise LogError(
-            f"{path}: array {name!r} is damaged: {error}", path=str(path), column=name
-        ) from error
