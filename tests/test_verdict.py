@@ -65,6 +65,9 @@ def test_base_parameters_of_an_impossible_robot_are_proved_infeasible(seed):
     assert verdict.margin < 0
     assert robot.bodies[-1].name in verdict.bodies
     assert "infeasible" in verdict.certificate.verify()
+    # Axes at arbitrary angles are no short decimals, and the proof says what that costs it.
+    assert verdict.certificate.limit == 1e8
+    assert "no body is larger than 1e+08 units" in verdict.explain()
 
 
 def test_names_are_escaped_in_notebooks():

@@ -91,6 +91,14 @@ class Face:
         W = inverse @ Z @ inverse.T
         return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.pairs}
 
+    def floating(self, W: Mapping[tuple[int, int], float]) -> Array:
+        """``V W V'`` in doubles."""
+        V = np.array([[float(x) for x in row] for row in self.V])
+        full = np.zeros((V.shape[1], V.shape[1]))
+        for (a, b), value in W.items():
+            full[a, b] = full[b, a] = value
+        return np.asarray(V @ full @ V.T)
+
     def form(self, basis: Array) -> dict[tuple[int, int], Fraction]:
         """Coefficients of ``<B, V W V'>`` in the entries of W."""
         out = {}

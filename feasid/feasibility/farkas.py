@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from feasid.feasibility.candidates import Candidate
 from feasid.feasibility.certificate import definiteness
 from feasid.feasibility.elimination import Equation, Unknown, solve_near
 from feasid.feasibility.faces import Face, kinetic_energy
@@ -98,46 +99,53 @@ class Prover:
         prices = np.maximum(raw.prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(prices).all()):
             return None
-        for candidate, bought, faces in self._candidates(blocks, prices):
-            certificate = self._exact(candidate, bought, faces)
-            if certificate is not None and certificate.holds():
+        best: Certificate | None = None
+        for candidate in self._candidates(blocks, prices):
+            certificate = self._exact(candidate)
+            if certificate is None or not certificate.holds():
+                continue
+            if certificate.limit is None or certificate.limit >= ENORMOUS[0]:
                 return certificate
-        return None
+            if best is None or certificate.limit > (best.limit or 0.0):
+                best = certificate
+        return best
 
-    def _candidates(
-        self, blocks: list[Array], prices: Array
-    ) -> Iterator[tuple[list[Array], Array, dict[int, Face] | None]]:
-        """Multipliers and prices to try, with faces they lie on; None for a proof with a limit."""
-        if not self.energy:
-            yield blocks, prices, {}
-            yield blocks, prices, None
-            return
+    def _candidates(self, blocks: list[Array], prices: Array) -> Iterator[Candidate]:
+        """Multipliers to try, first without a size limit, then with one."""
         nothing = np.zeros_like(prices)
-        if self._total(self.energy, nothing) < 0:  # motions whose energy would be negative
-            yield self.energy, nothing, self._faces
-            yield self.energy, nothing, None
-        reached = [
-            face.reach(Z) if (face := self._faces.get(k)) else Z for k, Z in enumerate(blocks)
-        ]
+        if self.energy and self._total(self.energy, nothing) < 0:
+            # Motions whose energy would be negative.
+            alone = self._settled(self.energy, nothing, self._faces)
+            yield alone
+            yield replace(alone, limited=True)
         # A bound that takes part pushes the bodies it touches in ways that no motion does.
         touched = {int(j) for i in self._bought(prices) for j in self.feasible.linear[i].columns}
-        free = {
+        faces = {
             k: face
             for k, face in self._faces.items()
             if touched.isdisjoint(self.feasible.blocks[k].columns.tolist())
         }
-        mixed = [reached[k] if k in free else Z for k, Z in enumerate(blocks)]
-        for start, faces in ((mixed, free), (reached, None)):
-            share = abs(self._total(start, prices)) / (
-                abs(self._total(self.energy, 0 * prices)) or 1.0
-            )
-            for part in ENERGY_SHARES:
-                yield (
-                    [Z + part * share * E for Z, E in zip(start, self.energy, strict=True)],
-                    prices,
-                    faces,
-                )
-        yield blocks, prices, None
+        reached = [faces[k].reach(Z) if k in faces else Z for k, Z in enumerate(blocks)]
+        start = self._settled(reached, prices, faces)
+        mixtures = [start]
+        if self.energy:
+            energy = self._settled(self.energy, nothing, self._faces)
+            whole = abs(self._total(energy.blocks, nothing)) or 1.0
+            share = abs(self._total(start.blocks, prices)) / whole
+            mixtures = [*(start.mixed(energy, part * share) for part in ENERGY_SHARES), start]
+        for mixture in mixtures:
+            yield mixture
+        for mixture in mixtures:
+            yield replace(mixture, limited=True)
+        whole_y = self._combination(self._pull(blocks, prices))
+        yield Candidate(blocks, whole_y, prices, {}, True)
+
+    def _settled(self, blocks: list[Array], prices: Array, faces: Mapping[int, Face]) -> Candidate:
+        """The candidate with these multipliers, moved onto its faces."""
+        y, (_, sizes) = self._combination(self._pull(blocks, prices)), self._inverse
+        return Candidate(blocks, y, prices, faces, False).settled(
+            self.feasible, self.K / sizes[:, None], sizes, self.scale.parameters
+        )
 
     def _bought(self, prices: Array) -> list[int]:
         """Linear constraints that own no column and take part in the proof."""
@@ -179,20 +187,18 @@ class Prover:
             np.add.at(out, block.columns, np.einsum("cij,ij->c", block.basis, Z))
         return out
 
-    def _exact(
-        self, blocks: list[Array], prices: Array, faces: dict[int, Face] | None
-    ) -> Certificate | None:
+    def _exact(self, candidate: Candidate) -> Certificate | None:
         """Round what is free, then let every owner take exactly what is left in its columns."""
-        pull = self._combination(self._pull(blocks, prices))
+        blocks, prices = candidate.blocks, candidate.prices
         multipliers: list[Exact] = [[] for _ in blocks]
         for k in self._extra_blocks:
             multipliers[k] = definite(blocks[k])
         solved = self._solved(
-            {i: decimal(v) for i, v in enumerate(pull)},
+            {i: decimal(v) for i, v in enumerate(candidate.y)},
             {i: decimal(prices[i]) for i in self._bought(prices)},
             blocks,
             multipliers,
-            faces or {},
+            {} if candidate.limited else candidate.faces,
         )
         if solved is None:
             return None
@@ -211,14 +217,14 @@ class Prover:
             parts = adjoint(block.basis, start)
             remainder = [left[j] - part for j, part in zip(columns, parts, strict=True)]
             exact = corrected(block.basis, start, remainder)
-            if faces is None:
+            if candidate.limited:
                 limits[k] = shortfall(exact, self.scale.blocks[k])
                 weights = size_weights(block, self.scale.blocks[k])
                 exact = corrected(block.basis, exact, [-limits[k] * decimal(w) for w in weights])
             multipliers[k] = exact
         for j, i in self._owners.items():
             shares[i] = left[j] / decimal(self.feasible.linear[i].coefficients[0])
-        return self._assembled(y, multipliers, shares, limits if faces is None else None)
+        return self._assembled(y, multipliers, shares, limits if candidate.limited else None)
 
     def _others(self, multipliers: list[Exact], shares: Mapping[int, Fraction]) -> list[Fraction]:
         """What constraints that own no column contribute to each, shape (n,)."""

@@ -32,6 +32,9 @@ which are decimals, such as 0.045 squared, are just that, and what cancels on pa
 
 PLAIN_DENOMINATOR = 1000
 
+LIMIT = "enormous size"
+"""How the constraints of a proof with a size limit are named."""
+
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
@@ -49,6 +52,15 @@ class Certificate:
     def claim(self) -> str:
         """What is proved: "feasible" or "infeasible"."""
         return str(self.data["claim"])
+
+    @property
+    def limit(self) -> float | None:
+        """Size, in units of each body's mass and length, below which the proof speaks of bodies.
+
+        None for a proof without a limit, as feasibility always has.
+        """
+        sizes = [c["constant"][0][2] for c in self.data["constraints"] if LIMIT in c["name"]]
+        return float(sizes[0]) if sizes else None
 
     def verify(self) -> str:
         """Check in exact rational arithmetic, without any solver; the sentence that it proves.

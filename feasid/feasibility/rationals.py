@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.feasibility.constraints import Block, Linear
-from feasid.feasibility.proofs import decimal
+from feasid.feasibility.proofs import LIMIT, decimal
 from feasid.feasibility.sets import FeasibleSet
 from feasid.feasibility.units import Units
 
@@ -87,5 +87,5 @@ def limited(feasible: FeasibleSet, scale: Units, size: float) -> FeasibleSet:
     rows = []
     for block, unit in zip(feasible.blocks, scale.blocks, strict=True):
         weights = size_weights(block, unit)
-        rows.append(Linear(f"enormous size of {block.name}", block.columns, weights, size))
+        rows.append(Linear(f"{LIMIT} of {block.name}", block.columns, weights, size))
     return replace(feasible, linear=(*feasible.linear, *rows))

@@ -99,7 +99,13 @@ class Verdict:
             more = f" and {len(self.parameters) - NAMED} more" * (len(self.parameters) > NAMED)
             lines.append(f"with the given values of {'; '.join(self.parameters[:NAMED])}{more}")
         if self.certificate is not None:
-            lines.append("proved in exact rational arithmetic: verdict.certificate.verify()")
+            proved = "proved in exact rational arithmetic: verdict.certificate.verify()"
+            if self.certificate.limit is not None:
+                proved += (
+                    f", for all parameters in which no body is larger than "
+                    f"{self.certificate.limit:.0e} units"
+                )
+            lines.append(proved)
         else:
             lines += ["neither answer could be proved; tried:", *map(str, self.attempts)]
         return "\n".join(lines)
