@@ -355,3 +355,14 @@ def test_an_exchange_is_mended_in_the_columns_of_the_log():
     assert found.options == {"columns": {"tau_2": "tau[5]", "tau_5": "tau[2]"}}
     mended = feasid.diagnose(other, robot, columns={**columns, **found.options["columns"]})
     assert mended.ok
+
+
+def test_signs_without_inertials_rest_on_friction():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    bare = replace(robot, bodies=tuple(replace(b, parameters=None) for b in robot.bodies))
+    assert feasid.diagnose(df, bare).ok
+    for joint in robot.joints:
+        flipped = df.assign(**{f"tau_{joint}": -df[f"tau_{joint}"]})
+        found = serious(feasid.diagnose(flipped, bare))
+        assert [(f.code, f.joints) for f in found] == [("sign", (joint,))]

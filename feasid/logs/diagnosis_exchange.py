@@ -77,7 +77,7 @@ def _signs(
         if flipped > SIGN_GAIN * as_is or flipped > SIGN_EXPLAINED or names[j] in weak:
             continue
         # An offset alone may suit the other sign: what varies must say so as well.
-        features, tau = screen.features[j], screen.samples.torque[:, j]
+        features, tau = screen.features[j], screen.visible(j, screen.samples.torque[:, j])
         if explain_variation(features, -tau) < EXPLAINED * explain_variation(features, tau):
             changes.append(_Change(float(flipped / as_is), "sign", (j,)))
     return changes
@@ -85,14 +85,14 @@ def _signs(
 
 def _swaps(screen: Screen, table: Array) -> list[_Change]:
     """Pairs whose exchange leaves a small share of the product of all residuals."""
+    if screen.cad is None:  # base parameters fitted freely suit many a wrong column
+        return []
     own = np.diag(table)
     changes = []
     for i, j in combinations(range(len(own)), 2):
         share = float(table[i, j] * table[j, i] / (own[i] * own[j]))
         if share < SWAP_GAIN and max(table[i, j], table[j, i]) < EXPLAINED:
             changes.append(_Change(share, "tau", (i, j)))
-    if screen.cad is None:
-        return changes
     worst = sorted(np.argsort(-own)[:MOST_SWAPPED].tolist())
     for i, j in combinations(worst, 2):
         other = np.maximum(screen.with_positions_swapped(i, j).residuals(), FLOOR)

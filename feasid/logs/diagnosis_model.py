@@ -145,7 +145,7 @@ def _nice(factor: float) -> float:
 
 def _lag(screen: Screen, names: Sequence[str]) -> list[Finding]:
     samples = screen.samples
-    if samples.reach == 0:
+    if samples.reach == 0 or screen.cad is None:
         return []
     joints = [j for j, e in enumerate(screen.residuals()) if e < EXPLAINED]
     if not joints:

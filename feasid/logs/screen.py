@@ -28,6 +28,9 @@ MOST_SAMPLES = 1200
 PULL = 0.3
 """c_j = 0 or 2, or an offset as large as the torque, cost as much as this relative residual."""
 
+RANK = 1e-6
+"""Singular values of a row of the regressor below this share of the largest count as zero."""
+
 SMOOTH = 0.05
 """sign(dq) is smoothed below this share of the largest velocity: filtered reversals are soft."""
 
@@ -106,14 +109,34 @@ class Screen:
         self.robot, self.samples = robot, samples
         self.described = rigid(robot)
         self.cad = self._rigid_torques(samples.q, samples.dq, samples.ddq)
+        self.free = self._free_parts() if self.cad is None else None
         self.features = [
-            self._features(self.cad, samples.dq, samples.ddq, j) for j in range(robot.dof)
+            self.visible(j, self._features(self.cad, samples.dq, samples.ddq, j))
+            for j in range(robot.dof)
         ]
 
     def _rigid_torques(self, q: Array, dq: Array, ddq: Array) -> Array | None:
         if self.described is None:
             return None
         return np.asarray(inverse_dynamics(self.described, q, dq, ddq))
+
+    def _free_parts(self) -> list[Array]:
+        """Per joint an orthonormal basis of all that its rigid bodies could explain."""
+        s, bare = self.samples, replace(self.robot, drives=())
+        rows = np.asarray(regressor(bare, s.q, s.dq, s.ddq))
+        bases = []
+        for j in range(self.robot.dof):
+            columns = rows[:, j][:, np.any(rows[:, j] != 0, axis=0)]
+            left, singular, _ = np.linalg.svd(columns, full_matrices=False)
+            seen = singular > RANK * singular[0] if singular.size else singular > 0
+            bases.append(left[:, seen])
+        return bases
+
+    def visible(self, j: int, signals: Array) -> Array:
+        """What is left of signals when rigid bodies explain all they can, without a description."""
+        if self.free is None:
+            return signals
+        return np.asarray(signals - self.free[j] @ (self.free[j].T @ signals))
 
     def _features(self, cad: Array | None, dq: Array, ddq: Array, j: int) -> Array:
         """Columns ddq, dq, sign(dq), 1, -1 and the description's torque, shape (N, 6)."""
@@ -126,7 +149,7 @@ class Screen:
 
     def explain(self, j: int, torque: Array, pull: bool = True) -> tuple[float, Array]:
         """Relative residual of a torque in joint j's model, and the six coefficients."""
-        return explain(self.features[j], torque, pull)
+        return explain(self.features[j], self.visible(j, torque), pull)
 
     def residuals(self, torques: Array | None = None) -> Array:
         """Relative residual of every joint, shape (dof,)."""
