@@ -35,6 +35,9 @@ FAINTEST_PULL = 1e-9
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
 
+REFINED_GAP = 1e-6
+"""Gap to which refinement must keep: it is there for distances that are small beside the target."""
+
 
 @dataclass(frozen=True, eq=False)
 class Closest:
@@ -136,7 +139,10 @@ def closest(
         pull *= 0.1
         weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
         again, more = _solved(
-            weaker, anchor, (solve.default_solvers() if solvers is None else solvers)[:1]
+            weaker,
+            anchor,
+            (solve.default_solvers() if solvers is None else solvers)[:1],
+            REFINED_GAP,
         )
         attempts += more
         if again is None or not more[-1].accepted:
@@ -159,7 +165,10 @@ def closest(
 
 
 def _solved(
-    problem: _Problem, anchor: Anchor, solvers: Sequence[tuple[str, str, solve.Backend]] | None
+    problem: _Problem,
+    anchor: Anchor,
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    good: float = GOOD_GAP,
 ) -> tuple[Raw | None, list[Attempt]]:
     """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""
     feasible, scale = problem.feasible, problem.scale
@@ -173,7 +182,7 @@ def _solved(
         )
         gap = problem.gap(problem.value(raw), lower_bound(problem.program, raw).value)
         return solve.Verdict(
-            inside and gap <= GOOD_GAP,
+            inside and gap <= good,
             inside or anchor.reaches(delta),
             problem.cost(anchor.repair(delta)),
             f"smallest margin {worst:.1e}, gap {gap:.1e}",
