@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -33,3 +34,9 @@ def limit_before_numpy() -> None:
     if "numpy" not in sys.modules:
         for variable in VARIABLES:
             os.environ.setdefault(variable, "1")
+
+
+def is_limited() -> bool:
+    """Whether `one_thread` takes effect, or the environment asked for one thread anyway."""
+    asked = os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
+    return asked == "1" or find_spec("threadpoolctl") is not None

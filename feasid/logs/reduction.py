@@ -31,10 +31,11 @@ from feasid.errors import FeasidError, InputError, LimitError, LogError
 from feasid.files import write_aside
 from feasid.robot.description import Robot
 from feasid.robot.parts import Array
+from feasid.threads import is_limited, one_thread
 
 PANEL_WORK = 2**19
-"""Largest samples x columns x panel of a blocked Householder update. Beyond it the BLAS library
-starts threads for products that are too small to gain from them (measured: 10 times slower)."""
+"""Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the
+library starts them for products that are too small to gain (measured: 10 times slower)."""
 
 PANELS = (4, 8)
 """Fewest and most columns per panel."""
@@ -269,6 +270,7 @@ class Reducer:
         self._blocks = [np.empty((k, CHUNK)) for k in sizes]
         self._samples = 0
 
+    @one_thread()
     def add(
         self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike, tau: npt.ArrayLike
     ) -> None:
@@ -350,8 +352,11 @@ def _absorb(triangle: Array, block: Array) -> None:
     """Triangle of [triangle; block], in place; both Fortran-ordered, block is destroyed."""
     from scipy.linalg.lapack import dtpqrt
 
-    work = max(1, block.shape[0]) * triangle.shape[0]
-    panel = min(max(PANEL_WORK // work, PANELS[0]), PANELS[1], triangle.shape[0])
+    panel = PANELS[1]
+    if not is_limited():
+        work = max(1, block.shape[0]) * triangle.shape[0]
+        panel = min(max(PANEL_WORK // work, PANELS[0]), panel)
+    panel = min(panel, triangle.shape[0])
     new, _, _, info = dtpqrt(0, panel, triangle, block, overwrite_a=1, overwrite_b=1)
     if info:
         raise LogError(f"LAPACK tpqrt rejected argument {-info}")
