@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `one_thread`
 
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
@@ -350,8 +351,6 @@ def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
 
 def _absorb(triangle: Array, block: Array) -> None:
     """Triangle of [triangle; block], in place; both Fortran-ordered, block is destroyed."""
-    from scipy.linalg.lapack import dtpqrt
-
     panel = PANELS[1]
     if not is_limited():
         work = max(1, block.shape[0]) * triangle.shape[0]
