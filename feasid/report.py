@@ -81,7 +81,8 @@ def _error_table(errors: dict[str, pd.Series[float]]) -> str:
     for name in names:
         cells = "".join(f"{100 * e[name]:9.2f}%" for e in errors.values())
         lines.append(f"  {name!s:<{max(width, 19)}}{cells}")
-    return "\n".join(lines)
+    warned = [e.attrs["leakage"] for e in errors.values() if e.attrs.get("leakage")]
+    return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
 
 
 def _bodies(fit: Fit) -> str:

@@ -15,6 +15,7 @@ from feasid.feasibility.problems import FeasibleFit
 from feasid.feasibility.sets import FeasibleSet
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.columns import coordinate_names
+from feasid.logs.leakage import leakage
 from feasid.logs.reduction import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
@@ -156,13 +157,17 @@ class Fit:
         -------
         Series
             ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
+            ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
+            motion.
         """
         from feasid.gather import reduce
 
         reduced = reduce(
             other, self.description, base=self.base_parameters, **self.test_options(options)
         )
-        return self._errors(reduced)
+        errors = self._errors(reduced)
+        errors.attrs["leakage"] = leakage(self.reduced, reduced)
+        return errors
 
     def _errors(self, reduced: Reduced) -> pd.Series[float]:
         import pandas as pd

@@ -159,6 +159,16 @@ def test_wrong_logs_are_errors_that_name(arm):
         feasid.fit(log.iloc[:4], robot)
 
 
+def test_a_test_that_is_none_is_said(arm):
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 1, noise=0.05)
+    fit = feasid.fit(log, robot)
+    assert "is the fitted log" in fit.errors(log).attrs["leakage"]
+    assert "is the fitted log" in fit.summary(test=log)
+    other = simulate(truth, delta, 2, noise=0.05)
+    assert fit.errors(other).attrs["leakage"] is None
+
+
 def test_summary_says_what_matters(arm):
     _, robot, truth, delta = arm
     fit = feasid.fit(simulate(truth, delta, 1, noise=0.05), robot)
