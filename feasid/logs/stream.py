@@ -86,13 +86,13 @@ def reduce_parquet(
     head = next(_batches(path, rows), None)
     if head is None:
         raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
-    if options.get("cutoff") is None:
-        cutoff = prepare(head, robot, **options).cutoff
+    if options.get("cutoff") is not False:
+        motion = prepare(head, robot, **options)
+        cutoff = motion.cutoff
         options["cutoff"] = False if cutoff is None else cutoff
-    elif options["cutoff"] is not False:
-        cutoff = float(options["cutoff"])
-    if cutoff is not None:
-        around = int(np.ceil(MEMORY_PERIODS * _rate(head, robot, options) / cutoff))
+        if cutoff is not None:
+            rate = max(run.rate for run in motion.runs)
+            around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))
     for piece in _pieces(_batches(path, rows), around):
         _absorb(piece, robot, options, reducer, tally)
     if not tally.kept:
@@ -178,10 +178,6 @@ def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
                 yield batch.replace_schema_metadata(None).to_pandas()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
-
-
-def _rate(frame: pd.DataFrame, robot: Robot, options: Mapping[str, Any]) -> float:
-    return max(run.rate for run in prepare(frame, robot, **options).runs)
 
 
 def _reasons(tally: Tally) -> str:
