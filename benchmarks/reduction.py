@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 import feasid
 from feasid.datasets import wam
 from feasid.identifiability.base import base_parameters
-from feasid.logs.reduction import Reduced, Reducer
+from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.inertia import PINOCCHIO
 
 LONG = 2_000_000

@@ -17,8 +17,8 @@ import cvxpy as cp
 import numpy as np
 
 import feasid
-from feasid.feasibility.problems import feasible_least_squares
-from feasid.feasibility.sets import FeasibleSet, feasible_set
+from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia
 
 BODIES = (7, 20, 30)

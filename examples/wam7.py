@@ -15,7 +15,7 @@ import numpy as np
 
 import feasid
 from feasid.datasets import wam
-from feasid.feasibility.problems import feasible_least_squares
+from feasid.feasibility.least_squares import feasible_least_squares
 
 EPSILON = 1e-6  # the paper's margin on D(delta)
 DRIVES = ("4", "5", "6")  # whose inertia Table 6 puts on the margin

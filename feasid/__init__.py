@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feasid import datasets as datasets
+    from feasid.diagnosis.diagnose import diagnose as diagnose
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
-    from feasid.feasibility.correction import correct as correct
-    from feasid.feasibility.sets import feasible_set as feasible_set
-    from feasid.feasibility.verdict import check as check
-    from feasid.gather import reduce as reduce
+    from feasid.feasibility.check import check as check
+    from feasid.feasibility.constraints.sets import feasible_set as feasible_set
+    from feasid.feasibility.correct import correct as correct
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
-    from feasid.identify import fit as fit
-    from feasid.logs.diagnosis import diagnose as diagnose
-    from feasid.logs.readers import read_log as read_log
-    from feasid.logs.reduction import Reduced as Reduced
+    from feasid.identification.identify import fit as fit
+    from feasid.logs.read.readers import read_log as read_log
+    from feasid.reduction.reduce import reduce as reduce
+    from feasid.reduction.triangle import Reduced as Reduced
     from feasid.robot.description import Robot as Robot
     from feasid.robot.load import load_robot as load_robot
-    from feasid.robot.mjcf_write import write_mjcf as write_mjcf
+    from feasid.robot.mjcf.write import write_mjcf as write_mjcf
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
-    from feasid.robot.urdf_write import write_urdf as write_urdf
+    from feasid.robot.urdf.write import write_urdf as write_urdf
 
 __version__ = "0.1.0"
 
@@ -43,22 +43,22 @@ _HOME = {
     "base_parameters": "identifiability.base",
     "Body": "robot.parts",
     "Drive": "robot.parts",
-    "diagnose": "logs.diagnosis",
+    "diagnose": "diagnosis.diagnose",
     "FeasidError": "errors",
-    "check": "feasibility.verdict",
-    "correct": "feasibility.correction",
-    "feasible_set": "feasibility.sets",
-    "fit": "identify",
-    "reduce": "gather",
-    "Reduced": "logs.reduction",
+    "check": "feasibility.check",
+    "correct": "feasibility.correct",
+    "feasible_set": "feasibility.constraints.sets",
+    "fit": "identification.identify",
+    "reduce": "reduction.reduce",
+    "Reduced": "reduction.triangle",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
     "Robot": "robot.description",
     "Rotor": "robot.parts",
     "load_robot": "robot.load",
-    "read_log": "logs.readers",
-    "write_mjcf": "robot.mjcf_write",
-    "write_urdf": "robot.urdf_write",
+    "read_log": "logs.read.readers",
+    "write_mjcf": "robot.mjcf.write",
+    "write_urdf": "robot.urdf.write",
 }
 
 _MODULES = ("datasets",)
@@ -66,14 +66,17 @@ _MODULES = ("datasets",)
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"feasid.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module 'feasid' has no attribute {name!r}")
-    value = getattr(import_module(f"feasid.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker knows the names above and refuses all others
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"feasid.{name}")
+        if name not in _HOME:
+            hint = import_module("feasid.errors").did_you_mean(name, __all__)
+            raise AttributeError(f"module 'feasid' has no attribute {name!r}{hint}")
+        value = getattr(import_module(f"feasid.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -7,8 +7,10 @@ helical joint the angle's point and the displacement are independent, as a trans
 function of the angle is.
 """
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
@@ -459,3 +461,20 @@ def reframed(robot, rng, scale=1.0):
         )
     gravity = scale * poses[None][0].T @ robot.gravity
     return feasid.Robot(bodies, gravity, drives=robot.drives)
+
+
+HARD = json.loads((Path(__file__).parent / "data" / "rpna_hard_cases.json").read_text())["cases"]
+
+
+def mechanism_of(case):
+    joints = []
+    for j in case["joints"]:
+        rotor = None
+        if "rotor" in j:
+            r = j["rotor"]
+            rotor = Rotor(Fraction(r["gear"]), fractions(r["R"]), fractions(r["p"]))
+        pitch = Fraction(j["pitch"])
+        joints.append(
+            Joint(j["parent"], j["type"], fractions(j["R"]), fractions(j["p"]), pitch, rotor)
+        )
+    return Mechanism(joints, fractions(case["gravity"]))

@@ -15,8 +15,8 @@ from typing import Any
 
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import show
+from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.inspection.report import Report, inspect_file
-from feasid.inspection.verdicts import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 
 EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 

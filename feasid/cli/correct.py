@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from feasid.files import check_writable
-from feasid.inspection.correction import MARGIN, METHODS
+from feasid.inspection.judge import principal_moments
+from feasid.inspection.nearest import MARGIN, METHODS
 from feasid.inspection.repair import Change, Repair, repair_to
 from feasid.inspection.show import plain
-from feasid.inspection.verdicts import principal_moments
 from feasid.robot import inertia
 
 

@@ -26,8 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out, overwrite=arguments.overwrite)
     with step("loading solvers"):
         from feasid import datasets
-        from feasid.identify import fit
-        from feasid.logs.diagnosis import diagnose
+        from feasid.diagnosis.diagnose import diagnose
+        from feasid.identification.identify import fit
     log = datasets.load("unitree_z1")
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
     train, test = log[block % 2 == 0], log[block % 2 == 1]

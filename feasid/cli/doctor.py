@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the diagnosis; returns 0 when nothing is wrong, 1 with errors or warnings."""
-    from feasid.logs.diagnosis import diagnose
-    from feasid.logs.readers import read_log
+    from feasid.diagnosis.diagnose import diagnose
+    from feasid.logs.read.readers import read_log
 
     robot = robot_of(arguments)
     options = log_options(arguments)

@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_writable(path, overwrite=arguments.overwrite)
     _refuse_same_file(arguments, outputs)
     with step("loading solvers"):
-        from feasid.gather import reduce
-        from feasid.identify import fit
+        from feasid.identification.identify import fit
+        from feasid.reduction.reduce import reduce
     robot = robot_of(arguments)
     with step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(_logs(arguments.logs), robot, **_options(arguments))
@@ -101,7 +101,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _logs(paths: Sequence[str]) -> list[Any]:
     """Paths as they are, files of reduced data opened."""
-    from feasid.logs.reduction import Reduced
+    from feasid.reduction.triangle import Reduced
 
     return [Reduced.load(p) if str(p).endswith(".reduced") else p for p in paths]
 

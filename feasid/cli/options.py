@@ -134,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 def matrix(path: str) -> list[list[float]]:
     """Numbers of a text file, rows by line, separated by commas or blanks."""
-    from feasid.logs.readers import missing_file
+    from feasid.logs.read.readers import missing_file
 
     if not Path(path).is_file():
         raise missing_file(Path(path))

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reduce, save; returns 0, or 4 when some logs failed."""
-    from feasid.gather import reduce, with_terms
-    from feasid.logs.reduction import Reduced
+    from feasid.reduction.reduce import reduce, with_terms
+    from feasid.reduction.triangle import Reduced
 
     check_writable(arguments.out, overwrite=arguments.overwrite or arguments.resume)
     robot = robot_of(arguments)

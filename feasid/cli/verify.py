@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from feasid.feasibility import certificate
+from feasid import certificate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -59,7 +59,7 @@ class Recorded:
 
     def __call__(self) -> pd.DataFrame:
         """Read the log and its robot."""
-        from feasid.logs.readers import read_log
+        from feasid.logs.read.readers import read_log
         from feasid.robot.load import load_robot
 
         if not self.folder.is_dir():

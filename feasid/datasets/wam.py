@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def _projection(
     arm: Robot, q: Array, dq: Array, ddq: Array, columns: list[int], signal: Array
 ) -> Array:
     """Part of a torque signal that lies in the span of the regressor's columns."""
-    from feasid.logs.reduction import Reduced
+    from feasid.reduction.triangle import Reduced
 
     r, rho, _ = Reduced.from_samples(arm, q, dq, ddq, signal, columns=columns).triangle()
     return _product(arm, q, dq, ddq, columns, np.asarray(np.linalg.solve(r, rho)))

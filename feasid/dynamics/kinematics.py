@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.dynamics.spatial import Entry, Pose, ScrewPose, cross, group_pose, is_zero
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array
 
 
 @dataclass(frozen=True, eq=False)

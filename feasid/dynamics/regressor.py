@@ -20,12 +20,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.dynamics.kinematics import Node, State, nodes, propagate
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.inertia import rotational_inertia
-from feasid.robot.parts import DRIVE_SYMBOLS, Array
+from feasid.robot.parts import DRIVE_SYMBOLS
 
 CHUNK = 1700
 """Samples handled at a time (measured): fewer pay for more calls; with more, arrays of ten rows

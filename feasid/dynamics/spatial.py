@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.robot.inertia import skew
-from feasid.robot.parts import Array
 
 Entry = float | Array
 """A number for all samples, or one per sample (shape (N,))."""

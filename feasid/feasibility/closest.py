@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from feasid.feasibility import fibre, solve
-from feasid.feasibility.dual import lower_bound
-from feasid.feasibility.interior import Anchor
-from feasid.feasibility.program import Attempt, Program, Raw
-from feasid.feasibility.reference import Reference
-from feasid.feasibility.scaled import margins, normalised, shrunk
-from feasid.feasibility.sets import FeasibleSet
-from feasid.feasibility.ties import Ties
-from feasid.feasibility.units import Units, assemble
-
-Array = npt.NDArray[np.float64]
+from feasid.arrays import Array
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.ties import Ties
+from feasid.feasibility.constraints.units import Units, assemble
+from feasid.feasibility.program import barrier as fibre
+from feasid.feasibility.program import solve
+from feasid.feasibility.program.bound import lower_bound
+from feasid.feasibility.program.interior import Anchor
+from feasid.feasibility.program.program import Attempt, Program, Raw
+from feasid.feasibility.program.reference import Reference
+from feasid.feasibility.program.scaled import margins, normalised, shrunk
 
 UNSEEN = 1e-10
 """Singular value, relative to the largest, below which data say nothing about a direction."""
@@ -95,7 +94,7 @@ def closest(
     aim : Reference
         Where to go along directions that the rows do not see.
     margin : float, optional
-        Absolute in SI numbers; None for `feasid.feasibility.scaled.MARGIN` in units.
+        Absolute in SI numbers; None for `feasid.feasibility.program.scaled.MARGIN` in units.
     solvers : sequence of (solver, form, backend), optional
     refine : bool
         Weaken the pull on faint directions as long as the answer can be proved optimal. Without

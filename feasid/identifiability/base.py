@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.echelon import Echelon
@@ -30,7 +31,6 @@ from feasid.identifiability.tables import (
     symbol_table,
 )
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from feasid.arrays import Array
 from feasid.identifiability.echelon import Block, Echelon, pivots_from_right, snapped
 from feasid.identifiability.exact import exact_blocks
 from feasid.identifiability.frames import SYMMETRIC, congruence
 from feasid.identifiability.near import doubtful_joints
 from feasid.identifiability.rational import NotRational
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
-from feasid.robot.parts import Array
 
 Index = npt.NDArray[np.intp]
 

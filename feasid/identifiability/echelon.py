@@ -18,12 +18,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array, Mask
 from feasid.identifiability.frames import LENGTH_POWER, congruence
 from feasid.identifiability.nullspace import Recursion
 from feasid.identifiability.setting import NEAR, Near
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.inertia import SYMBOLS
-from feasid.robot.parts import Array
 
 PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)
 """How much of a unit vector an entry must be to be a pivot; looser ones if pivots are missing."""
@@ -67,7 +67,7 @@ class Block:
     inertial: int
 
 
-def pivots_from_right(vectors: Array, noise: Array | None = None) -> npt.NDArray[np.bool_]:
+def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
     """Last possible pivots of null vectors, (n, d, k) orthonormal columns to (n, d) flags.
 
     ``noise`` (n,) is how far off the vectors are; entries of that size are no pivots.
@@ -92,7 +92,7 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> npt.NDArray
     return picked
 
 
-def _pivots(vectors: Array, tolerance: Array) -> npt.NDArray[np.bool_]:
+def _pivots(vectors: Array, tolerance: Array) -> Mask:
     n, d, k = vectors.shape
     rest = vectors.copy()
     picked = np.zeros((n, d), dtype=bool)

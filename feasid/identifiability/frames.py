@@ -14,10 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.identifiability.spectral import ROOT2, TOLERANCE, cross, momentum, rates
 from feasid.robot.description import Robot
 from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, skew
-from feasid.robot.parts import Array, Body
+from feasid.robot.parts import Body
 
 NEGLIGIBLE_ARM = 1e-6
 """Distances below this fraction of the largest do not count in the length scale."""

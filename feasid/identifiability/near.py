@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.identifiability.frames import Frames
 from feasid.identifiability.nullspace import Recursion
 from feasid.identifiability.snap import exact_rotation
 from feasid.robot.inertia import skew
-from feasid.robot.parts import Array
 
 if TYPE_CHECKING:
     from feasid.identifiability.coefficients import Coefficients

@@ -63,10 +63,10 @@ from functools import cached_property
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.identifiability.setting import FULL, GRAVITY_SEED, SPIN, Setting
 from feasid.identifiability.spectral import Action, closure, cross, momentum, rates, span
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.robot.inertia import SYMBOLS, UPPER
-from feasid.robot.parts import Array
 
 Number = Any
 """Fraction or flint.fmpq."""

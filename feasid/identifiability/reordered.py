@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.identifiability.coefficients import Coefficients, Index, snapped_columns
 from feasid.identifiability.echelon import pivots_from_right
-from feasid.robot.parts import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.errors import UnsupportedJointError
 from feasid.identifiability.frames import SYMMETRIC, Frames, axis_of, congruence, motion_transform
 from feasid.identifiability.spectral import (
@@ -21,7 +22,7 @@ from feasid.identifiability.spectral import (
     velocity_spectrum,
 )
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array, Rotor
+from feasid.robot.parts import Rotor
 
 Key = tuple[bytes, bool, bool]
 """An axis through the origin, whether a screw turns about it and whether it shifts along it."""

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
-from feasid.robot.parts import Array, Body
+from feasid.robot.parts import Body
 
 ANGLE_ATTRIBUTES = re.compile(rb"""\b(?:rpy|euler)\s*=\s*["']([^"'<]{1,200})["']""")
 OFFSET_ATTRIBUTES = re.compile(rb"""<origin\b[^>]{0,400}?\bxyz\s*=\s*["']([^"'<]{1,200})["']""")

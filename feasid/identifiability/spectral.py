@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.robot.inertia import UPPER, skew, spatial_inertia
-from feasid.robot.parts import Array
 
 TOLERANCE = 1e-11
 """Absolute: a singular value of columns of unit size below this is zero."""

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.inspection.held import load_held
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array, Body
+from feasid.robot.parts import Body
 
 TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""

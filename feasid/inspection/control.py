@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.inspection.held import load_held
 from feasid.inspection.show import plain
 from feasid.robot.description import Robot
-from feasid.robot.parts import Array
 
 if TYPE_CHECKING:
-    from feasid.feasibility.verdict import Verdict
+    from feasid.feasibility.check import Verdict
 
 SAMPLES = 64
 """Configurations at which the mass matrix is looked at."""
@@ -115,7 +115,7 @@ def control_of_file(path: str | os.PathLike[str]) -> Control:
 
 def control(robot: Robot, held: tuple[str, ...] = ()) -> Control:
     """Judge a robot's own parameters as a controller sees them; those not given count as zero."""
-    from feasid.feasibility.verdict import check
+    from feasid.feasibility.check import check
     from feasid.identifiability.base import base_parameters
 
     values = np.where(np.isnan(robot.values), 0.0, robot.values)

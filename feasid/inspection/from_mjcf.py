@@ -6,13 +6,13 @@ from functools import partial
 
 from feasid.errors import DescriptionError
 from feasid.inspection.model import Link, Model, Place, grouped
-from feasid.inspection.shapes import Shape, primitive
-from feasid.robot.mjcf import Mjcf, MjcfBody
-from feasid.robot.mjcf_geom import WEIGHTLESS
-from feasid.robot.mjcf_inertia import primitive_of, stated
-from feasid.robot.mjcf_pose import MjcfPose
-from feasid.robot.mjcf_read import mjcf_of
-from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText
+from feasid.inspection.primitives import Shape, primitive
+from feasid.robot.mjcf.geoms import WEIGHTLESS
+from feasid.robot.mjcf.inertia import primitive_of, stated
+from feasid.robot.mjcf.model import Mjcf, MjcfBody
+from feasid.robot.mjcf.pose import MjcfPose
+from feasid.robot.mjcf.read import mjcf_of
+from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText
 
 WORLD = "world"
 

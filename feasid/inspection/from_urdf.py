@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
+from feasid.exact.decimals import Number
+from feasid.exact.poses import PrecisePose, from_rpy, to_decimal
 from feasid.inspection.model import Link, Model, Place, grouped
-from feasid.inspection.shapes import Shape, primitive
-from feasid.robot import urdf as reader
-from feasid.robot.decimals import Number
-from feasid.robot.precise import PrecisePose, from_rpy, to_decimal
+from feasid.inspection.primitives import Shape, primitive
 from feasid.robot.rotations import from_rpy as float_rpy
-from feasid.robot.urdf import Pose, Urdf, depth_first, urdf_of
-from feasid.robot.xmltext import Element, XmlText
+from feasid.robot.urdf import read as reader
+from feasid.robot.urdf.read import Pose, Urdf, depth_first, urdf_of
+from feasid.robot.xml.text import Element, XmlText
 
 
 def model_of_urdf(text: XmlText) -> Model:

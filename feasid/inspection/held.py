@@ -6,8 +6,8 @@ import os
 
 from feasid.robot.description import Robot
 from feasid.robot.load import load_robot
-from feasid.robot.urdf import urdf_of
-from feasid.robot.xmltext import parse_xml, read_bytes
+from feasid.robot.urdf.read import urdf_of
+from feasid.robot.xml.text import parse_xml, read_bytes
 
 
 def load_held(path: str | os.PathLike[str]) -> tuple[Robot, tuple[str, ...]]:

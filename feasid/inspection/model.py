@@ -14,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.inspection.shapes import Shape
+from feasid.arrays import Array
+from feasid.exact.poses import PrecisePose
+from feasid.inspection.primitives import Shape
 from feasid.robot import inertia
-from feasid.robot.parts import Array
-from feasid.robot.precise import PrecisePose
-from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ def read_model(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Mod
 
 def model_of(text: XmlText, limits: ReadLimits = LIMITS) -> Model:
     """Read a parsed file for inspection."""
-    from feasid.robot.mjcf import ROOTS
+    from feasid.robot.mjcf.model import ROOTS
 
     if text.root.tag == "robot":
         from feasid.inspection.from_urdf import model_of_urdf

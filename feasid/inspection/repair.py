@@ -10,15 +10,15 @@ from typing import Any
 
 from feasid.errors import InputError, OutputError
 from feasid.files import check_writable, write_aside
-from feasid.inspection.correction import MARGIN, SMALLEST, Corrected, closest
 from feasid.inspection.model import Link, model_of
+from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest
 from feasid.inspection.report import LinkReport, Report, inspect_model
-from feasid.robot.mjcf import Mjcf, MjcfBody
-from feasid.robot.mjcf_read import mjcf_of
-from feasid.robot.patch import Patch, written
-from feasid.robot.urdf import urdf_of
-from feasid.robot.urdf_write import NewInertial, set_inertial
-from feasid.robot.xmltext import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.robot.mjcf.model import Mjcf, MjcfBody
+from feasid.robot.mjcf.read import mjcf_of
+from feasid.robot.urdf.read import urdf_of
+from feasid.robot.urdf.write import NewInertial, set_inertial
+from feasid.robot.xml.patch import Patch, written
+from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 FILL_MASS = 1e-6
 """Mass [kg] given to a moving link that has none, when asked."""
@@ -83,7 +83,7 @@ def repair_file(
     ----------
     path : str or path
     method : {"euclidean", "entropic"}
-        What "closest" means; see `feasid.inspection.correction`.
+        What "closest" means; see `feasid.inspection.nearest`.
     margin : float
         Smallest second moment over their sum in a corrected link.
     fill : bool

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feasid.inspection.causes import Cause, causes
-from feasid.inspection.correction import Corrected, closest
-from feasid.inspection.model import Body, Link, Model, read_model
-from feasid.inspection.verdicts import (
+from feasid.inspection.hints import Cause, causes
+from feasid.inspection.judge import (
     FEASIBLE,
     INCONCLUSIVE,
     INFEASIBLE,
@@ -21,7 +19,9 @@ from feasid.inspection.verdicts import (
     judge_body,
     judge_link,
 )
-from feasid.robot.xmltext import LIMITS, ReadLimits
+from feasid.inspection.model import Body, Link, Model, read_model
+from feasid.inspection.nearest import Corrected, closest
+from feasid.robot.xml.text import LIMITS, ReadLimits
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from feasid.errors import FeasidError
-from feasid.inspection.causes import Cause
-from feasid.inspection.report import LinkReport, Report
-from feasid.inspection.verdicts import (
+from feasid.inspection.hints import Cause
+from feasid.inspection.judge import (
     INCONCLUSIVE,
     INFEASIBLE,
     SINGULAR,
@@ -18,6 +17,7 @@ from feasid.inspection.verdicts import (
     ZERO,
     principal_moments,
 )
+from feasid.inspection.report import LinkReport, Report
 
 RULES = {
     "mass-negative": "The mass is negative",

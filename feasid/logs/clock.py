@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array, Mask
 from feasid.errors import LogError
 from feasid.logs.columns import numbers, unit_factor
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 GAP = 1.5
@@ -89,7 +89,7 @@ def read_time(
     return _in_seconds(t, where)
 
 
-def _refuse_holes(bad: npt.NDArray[np.bool_], where: str, column: Any) -> None:
+def _refuse_holes(bad: Mask, where: str, column: Any) -> None:
     row = int(np.flatnonzero(bad)[0])
     raise LogError(
         f"time ({where}) is missing or not finite in {int(bad.sum())} row(s), first row {row}",

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import LogError, did_you_mean
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = npt.NDArray[np.float64]
 
 KINDS = ("q", "dq", "ddq", "tau")
 """Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array, Mask
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
-from feasid.logs.derive import FEWEST, Process, find_cutoff, process
-from feasid.logs.motion import Array, Excluded, Motion, Rows, Run, blocks, reasons
+from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks, reasons
 from feasid.logs.raw import Raw, holes, read_raw, refuse_holes, unwrap
-from feasid.logs.smoothers import check_method
+from feasid.logs.signals.derive import FEWEST, Process, find_cutoff, process
+from feasid.logs.signals.smoothers import check_method
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def prepare(
 
 
 def _stretches(
-    df: pd.DataFrame, raw: Raw, usable: npt.NDArray[np.bool_], sort: bool, notes: list[str]
+    df: pd.DataFrame, raw: Raw, usable: Mask, sort: bool, notes: list[str]
 ) -> tuple[list[Stretch], list[Excluded]]:
     """Rows without gaps, and rows that only repeat the one before."""
     codes, labels = run_labels(df, raw.layout.run)
@@ -186,7 +187,7 @@ def _stretches(
     return stretches, excluded
 
 
-def _repeats(raw: Raw, rows: Rows) -> npt.NDArray[np.bool_]:
+def _repeats(raw: Raw, rows: Rows) -> Mask:
     """Rows with the time and all the values of the row before."""
     out = np.zeros(len(rows), dtype=bool)
     same = np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1
@@ -197,7 +198,7 @@ def _repeats(raw: Raw, rows: Rows) -> npt.NDArray[np.bool_]:
     return out
 
 
-def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> npt.NDArray[np.bool_]:
+def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
     """True where the caller wants rows left out."""
     mask = np.zeros(len(t), dtype=bool)
     if isinstance(exclude, str):

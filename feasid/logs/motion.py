@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from feasid.arrays import Array
+
 Rows = npt.NDArray[np.int64]
 
 

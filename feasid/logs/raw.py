@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array, Mask
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
@@ -20,7 +21,7 @@ from feasid.logs.columns import (
     rows_listed,
     unit_factor,
 )
-from feasid.logs.motion import Array, Rows, blocks
+from feasid.logs.motion import Rows, blocks
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[str]:
     return notes
 
 
-def holes(raw: Raw) -> npt.NDArray[np.bool_]:
+def holes(raw: Raw) -> Mask:
     """Rows with a cell that is not finite."""
     bad = np.zeros(len(raw.t), dtype=bool)
     for cells in raw.values.values():

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot import inertia
 from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Member, Source, constant
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = npt.NDArray[np.float64]
 
 GRAVITY = (0.0, 0.0, -9.81)
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot.description import GRAVITY, Robot
-from feasid.robot.parts import Array, Body
+from feasid.robot.parts import Body
 
 FIELDS = ("alpha", "a", "d", "theta", "type")
 

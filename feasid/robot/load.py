@@ -11,7 +11,7 @@ import numpy.typing as npt
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
-from feasid.robot.xmltext import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.robot.xml.text import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 def load_robot(
@@ -64,12 +64,12 @@ def load_robot(
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
     from feasid.robot.lock import locked
-    from feasid.robot.urdf import urdf_of
-    from feasid.robot.urdf_tree import robot_from_urdf
+    from feasid.robot.urdf.read import urdf_of
+    from feasid.robot.urdf.tree import robot_from_urdf
 
     held = dict(lock or {})
     if hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):
-        from feasid.robot.mjcf_tree import robot_from_mjmodel
+        from feasid.robot.mjcf.tree import robot_from_mjmodel
 
         robot = robot_from_mjmodel(path, gravity)
         return locked(robot, held) if held else robot
@@ -104,8 +104,8 @@ def _from_mjcf(
     use_mujoco: bool,
     limits: ReadLimits,
 ) -> Robot:
-    from feasid.robot.mjcf_read import mjcf_of
-    from feasid.robot.mjcf_tree import compile_mjcf, robot_from_mjcf, robot_from_mjmodel
+    from feasid.robot.mjcf.read import mjcf_of
+    from feasid.robot.mjcf.tree import compile_mjcf, robot_from_mjcf, robot_from_mjmodel
 
     if floating:
         raise InputError("floating=True is for URDF: in MJCF the file has a <freejoint> itself")

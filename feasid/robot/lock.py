@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.lump import compose, lumped, placed
-from feasid.robot.parts import Array, Body, Drive, Member, constant
+from feasid.robot.parts import Body, Drive, Member, constant
 
 
 def locked(robot: Robot, joints: Mapping[str, npt.ArrayLike]) -> Robot:

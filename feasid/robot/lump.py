@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.robot.parts import Array, Member
+from feasid.arrays import Array
+from feasid.robot.parts import Member
 
 
 def compose(

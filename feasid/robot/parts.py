@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import DescriptionError
 from feasid.robot import inertia
-
-Array = npt.NDArray[np.float64]
 
 DRIVE_SYMBOLS = ("Ia", "fv", "fc", "fo")
 """Drive inertia, viscous, Coulomb and offset friction, eq. (27) of Sousa and Cortesao."""

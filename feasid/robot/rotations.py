@@ -6,22 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-
-QUARTER_TOLERANCE = 1e-12
-"""An angle this close to a multiple of 90 degrees [rad] is that multiple: rounding of pi/2."""
+from feasid.arrays import Array
+from feasid.exact.poses import quarter_turns
 
 _QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
-
-
-def quarter_turns(angle: float) -> int | None:
-    """Which multiple of 90 degrees (mod 4) the angle [rad] is, None when it is none."""
-    turns = round(angle / (math.pi / 2))
-    if abs(angle - turns * (math.pi / 2)) <= QUARTER_TOLERANCE * max(1, abs(turns)):
-        return turns % 4
-    return None
 
 
 def cos_sin(angle: float) -> tuple[float, float]:

@@ -1,0 +1,182 @@
+"""What is wrong with a log, in one screen: `diagnose`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.arrays import Array, Mask
+from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
+from feasid.diagnosis.model import check_model
+from feasid.diagnosis.signals import check_signals
+from feasid.diagnosis.velocity import check_velocities
+from feasid.errors import InputError, LogError
+from feasid.logs.clock import check_order, run_labels
+from feasid.logs.frame import prepare
+from feasid.logs.motion import Rows
+from feasid.logs.raw import Raw, read_raw, unwrap
+from feasid.logs.signals.derive import FEWEST
+from feasid.robot.description import Robot
+from feasid.threads import one_thread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+READING = ("columns", "units", "rate", "torque", "transmission", "offsets")
+"""Options of `prepare` that say how the log is read."""
+
+
+@one_thread()
+def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Diagnosis:
+    """Say what is wrong with a log: what, where, how sure, and what mends it.
+
+    Parameters
+    ----------
+    df : DataFrame
+    robot : Robot, optional
+        Default what travels in ``df.attrs["robot"]``.
+    **options
+        Those of `feasid.logs.frame.prepare`.
+
+    Returns
+    -------
+    Diagnosis
+        Never an error for what is wrong with the log: that is a finding.
+
+    Raises
+    ------
+    InputError
+        Without a robot, or for an option that `prepare` does not have.
+    """
+    robot = robot if robot is not None else df.attrs.get("robot")
+    if not isinstance(robot, Robot):
+        raise InputError('no robot: pass one, or attach it, df.attrs["robot"] = robot')
+    reading = {k: v for k, v in options.items() if k in READING}
+    try:
+        raw = read_raw(df, robot, **reading)
+    except LogError as error:
+        return Diagnosis((_from_error("columns", error),), len(df))
+    for values in raw.values.values():
+        values[~np.isfinite(values)] = np.nan
+    findings, runs, mend = _order(df, raw)
+    if not any(f.level == "error" and f.code == "time" for f in findings):
+        findings += _said(raw, unwrap(raw.values["q"], robot, runs))
+        if len(df) >= FEWEST:
+            findings += check_signals(raw, robot, runs)
+            findings += check_velocities(raw, runs, findings)
+        mend = merged([options, mend, *(f.options for f in findings)])
+        findings += _prepared(df, robot, mend, findings, raw)
+    span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
+    steps = np.diff(raw.t)
+    rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
+    return Diagnosis(ordered(findings), len(df), span, rate, raw.notes)
+
+
+def _from_error(code: str, error: LogError) -> Finding:
+    """An error that reading or preparing raised, as a finding."""
+    data = error.data
+    joints = data.get("joints") or ((data["joint"],) if data.get("joint") else ())
+    columns = (str(data["column"]),) if data.get("column") is not None else ()
+    rows = ((int(data["row"]), int(data["row"])),) if "row" in data else ()
+    return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
+
+
+def _order(df: pd.DataFrame, raw: Raw) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
+    """Row numbers of every run in order of time, and what is wrong with the order."""
+    findings: list[Finding] = []
+    mend: dict[str, Any] = {}
+    codes, labels = run_labels(df, raw.layout.run)
+    runs = []
+    for code, label in enumerate(labels):
+        rows = np.flatnonzero(codes == code)
+        steps = np.diff(raw.t[rows])
+        rows = rows[np.concatenate([[True], steps != 0])] if len(rows) else rows
+        try:
+            check_order(raw.t[rows], rows, label)
+        except LogError as error:
+            findings.append(_from_error("time", error))
+            mend["sort"] = True
+        doubled = int((steps == 0).sum())
+        if doubled:
+            own = np.flatnonzero(codes == code)
+            same = all(_repeat(x[own], steps == 0) for x in raw.values.values())
+            findings.append(
+                Finding(
+                    "doubled",
+                    "warning" if same else "error",
+                    f"{doubled} row(s) have the time stamp of the row before, "
+                    + ("and its values" if same else "but other values: which are right?"),
+                    "nothing: they are dropped"
+                    if same
+                    else "drop one of each: df.drop_duplicates(subset='t')",
+                    rows=tuple((int(k), int(k)) for k in np.flatnonzero(steps == 0)[:20] + 1),
+                )
+            )
+        runs.append(rows)
+    return findings, runs, mend
+
+
+def _repeat(values: Array, at: Mask) -> bool:
+    """Whether rows whose time repeats repeat the values as well."""
+    where = np.flatnonzero(at)
+    return np.array_equal(values[where + 1], values[where], equal_nan=True)
+
+
+NOTES = {"time (": "ticks", "columns are matched by number": "numbered", "columns not": "extra"}
+"""How notes of the reader start that are worth a finding, and its code."""
+
+
+def _said(raw: Raw, unwrapped: Sequence[str]) -> list[Finding]:
+    """What the reader did on its own."""
+    found = [
+        Finding(code, "warning" if code == "ticks" else "note", note)
+        for note in raw.notes
+        for start, code in NOTES.items()
+        if note.startswith(start)
+    ]
+    return found + [Finding("wrapped", "note", note) for note in unwrapped]
+
+
+def _prepared(
+    df: pd.DataFrame,
+    robot: Robot,
+    options: Mapping[str, Any],
+    findings: Sequence[Finding],
+    raw: Raw,
+) -> list[Finding]:
+    """Tests on the prepared log, with what was found so far put right."""
+    from feasid.diagnosis.excitation import check_excitation
+
+    if any(f.code == "dead" and f.level == "error" for f in findings):
+        return []
+    try:
+        motion = prepare(df, robot, **options)
+    except LogError as error:
+        return [_from_error("unusable", error)]
+    weak = {f.joints[0] for f in findings if f.code == "coarse"}
+    found = [_in_log(f, raw) for f in check_model(motion, robot, weak)]
+    return found + check_excitation(motion, robot)
+
+
+def _in_log(finding: Finding, raw: Raw) -> Finding:
+    """An exchange in the log's own column names; positions take velocities with them."""
+    if finding.code != "swap":
+        return finding
+    kinds = ["tau"] if finding.columns[0].startswith("tau_") else ["q", "dq", "ddq"]
+    a, b = finding.joints
+    place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
+    pairs = {
+        f"{kind}_{ours}": (raw.layout.columns[kind] or ())[place[theirs]]
+        for kind in kinds
+        if raw.layout.columns[kind]
+        for ours, theirs in ((a, b), (b, a))
+    }
+    return replace(
+        finding,
+        columns=tuple(str(c) for c in pairs.values()),
+        remedy=f"columns={pairs}",
+        options={"columns": pairs},
+    )

@@ -1,0 +1,357 @@
+"""Diagnosis of the signals themselves: time, holes, dead and clipped columns, units, ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.diagnosis.findings import Finding
+from feasid.logs.clock import GAP, JITTER
+from feasid.logs.columns import WORDS
+from feasid.logs.motion import Rows, blocks
+from feasid.logs.raw import Raw
+from feasid.robot.description import Robot
+
+STUCK = 0.5
+"""A signal that does not change for longer than this [s] is looked at."""
+
+STUCK_SAMPLES = 20
+"""... and for at least so many samples."""
+
+CLIPPED = 4
+"""Equal samples in a row at the extreme of a signal that make a plateau."""
+
+CLIPPED_SHARE = 0.003
+"""Share of all samples on such plateaus that counts as saturation."""
+
+COARSE = 0.1
+"""A resolution coarser than this share of the standard deviation is reported."""
+
+SPIKE = 12.0
+"""A single sample off its neighbours by so many times the largest usual such distance."""
+
+OUTSIDE = 0.02
+"""Positions beyond the description's range by more than this share of it are reported."""
+
+DEGREE = np.pi / 180
+
+
+def check_signals(raw: Raw, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
+    """Everything that can be told from one column at a time.
+
+    Parameters
+    ----------
+    raw : Raw
+    robot : Robot
+    runs : sequence of int arrays
+        Row numbers of each run, in order of time.
+    """
+    findings = _check_time(raw, runs) + _check_holes(raw)
+    for kind, values in raw.values.items():
+        for k, joint in enumerate(raw.layout.coordinates):
+            column = str((raw.layout.columns[kind] or ())[k])
+            where = _Where(kind, joint, column, raw.t)
+            findings += _check_column(values[:, k], where, runs)
+    return findings + check_range(raw, robot)
+
+
+class _Where:
+    """Names a column in findings."""
+
+    def __init__(self, kind: str, joint: str, column: str, t: Array) -> None:
+        self.kind, self.joint, self.column, self.t = kind, joint, column, t
+
+    def finding(
+        self, code: str, level: str, message: str, remedy: str, rows: Sequence[tuple[int, int]] = ()
+    ) -> Finding:
+        times = tuple((float(self.t[a]), float(self.t[b])) for a, b in rows)
+        exclude = {"exclude": times} if level == "warning" and rows else {}
+        return Finding(
+            code,
+            level,
+            f"{WORDS[self.kind]} ({self.column}) {message}",
+            remedy,
+            (self.joint,),
+            (self.column,),
+            tuple(rows),
+            times,
+            options=exclude,
+        )
+
+
+def _check_time(raw: Raw, runs: Sequence[Rows]) -> list[Finding]:
+    findings = []
+    for rows in runs:
+        if len(rows) < 3:
+            continue
+        steps = np.diff(raw.t[rows])
+        median = float(np.median(steps))
+        gaps = np.flatnonzero(steps > GAP * median)
+        if gaps.size:
+            spans = tuple((int(rows[k]), int(rows[k + 1])) for k in gaps[:20])
+            lost = float((steps[gaps] - median).sum())
+            findings.append(
+                Finding(
+                    "gap",
+                    "warning",
+                    f"{gaps.size} gap(s) in time, {lost:.4g} s in all, the longest "
+                    f"{steps.max():.4g} s after row {rows[int(np.argmax(steps))]}",
+                    "nothing: runs are split there, nothing is differentiated across",
+                    rows=spans,
+                    times=tuple((float(raw.t[a]), float(raw.t[b])) for a, b in spans),
+                )
+            )
+        inside = steps[steps <= GAP * median]
+        uneven = float((np.abs(inside - median) > JITTER * median).mean()) if inside.size else 0.0
+        if uneven > 0.01:
+            findings.append(
+                Finding(
+                    "jitter",
+                    "warning",
+                    f"{uneven:.1%} of the time steps differ by more than {JITTER:.0%} from the "
+                    f"median {median:.4g} s",
+                    "log the time of the measurement rather than that of its arrival",
+                )
+            )
+    return findings
+
+
+def _check_holes(raw: Raw) -> list[Finding]:
+    findings = []
+    for kind, values in raw.values.items():
+        for k, joint in enumerate(raw.layout.coordinates):
+            bad = np.flatnonzero(~np.isfinite(values[:, k]))
+            if not bad.size:
+                continue
+            parts = blocks(bad, "")
+            column = str((raw.layout.columns[kind] or ())[k])
+            where = _Where(kind, joint, column, raw.t)
+            longest = max(p.count for p in parts)
+            found = where.finding(
+                "nan",
+                "error",
+                f"has {bad.size} cells without a finite number in {len(parts)} stretch(es), first "
+                f"row {bad[0]}, the longest {longest} rows",
+                "nan='drop-segments' leaves them out and splits the run",
+                [(p.first, p.last) for p in parts[:20]],
+            )
+            findings.append(_with_options(found, {"nan": "drop-segments"}))
+    return findings
+
+
+def _with_options(finding: Finding, options: dict[str, object]) -> Finding:
+    from dataclasses import replace
+
+    return replace(finding, options=options)
+
+
+def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Finding]:
+    if not np.isfinite(values).any():
+        return []
+    finite = values[np.isfinite(values)]
+    if where.kind in ("q", "tau") and np.ptp(finite) == 0:
+        advice = "lock the joint if it did not move: load_robot(..., lock={...})"
+        return [
+            where.finding(
+                "dead",
+                "error" if where.kind == "tau" else "warning",
+                f"is {finite[0]:g} in all rows: a dead signal",
+                advice if where.kind == "q" else "check the sensor and the recording",
+            )
+        ]
+    findings = _check_coarse(finite, where)
+    if where.kind not in ("q", "tau"):
+        return findings
+    stuck: list[tuple[int, int]] = []
+    clipped: list[tuple[int, int]] = []
+    spikes: list[tuple[int, int]] = []
+    low, high = float(finite.min()), float(finite.max())
+    for rows in runs:
+        x = values[rows]
+        plateaus = _plateaus(x)
+        long = max(STUCK_SAMPLES, STUCK / max(_step(where.t[rows]), 1e-12))
+        for a, b in plateaus:
+            if where.kind == "tau" and x[a] in (low, high):
+                clipped.append((int(rows[a]), int(rows[b])))
+            elif b - a + 1 >= long and _abrupt(x, a, b, where.kind):
+                stuck.append((int(rows[a]), int(rows[b])))
+        spikes += [(int(rows[k]), int(rows[k])) for k in _spikes(x)]
+    if stuck:
+        findings.append(
+            where.finding(
+                "stuck",
+                "warning",
+                f"does not change for {_total(stuck, where.t):.3g} s in {len(stuck)} stretch(es) "
+                "while it should: a stuck signal",
+                f"exclude={_intervals(stuck, where.t)}",
+                stuck,
+            )
+        )
+    count = sum(b - a + 1 for a, b in clipped)
+    if count > CLIPPED_SHARE * len(values):
+        levels = sorted({round(float(values[a]), 6) for a, _ in clipped})
+        findings.append(
+            where.finding(
+                "saturated",
+                "warning",
+                f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
+                f"({count / len(values):.1%}): saturated or clipped",
+                f"exclude={_intervals(clipped, where.t)}",
+                clipped,
+            )
+        )
+    if spikes:
+        findings.append(
+            where.finding(
+                "spike",
+                "warning",
+                f"has {len(spikes)} single sample(s) far off their neighbours, first row "
+                f"{spikes[0][0]}",
+                f"exclude={_intervals(spikes, where.t)}",
+                spikes,
+            )
+        )
+    return findings
+
+
+def _step(t: Array) -> float:
+    return float(np.median(np.diff(t))) if len(t) > 1 else 1.0
+
+
+def _plateaus(x: Array) -> list[tuple[int, int]]:
+    """First and last index of every stretch of equal values, of at least CLIPPED samples."""
+    edges = np.flatnonzero(np.concatenate([[True], np.diff(x) != 0, [True]]))
+    lengths = np.diff(edges)
+    return [
+        (int(a), int(a + n - 1)) for a, n in zip(edges[:-1], lengths, strict=True) if n >= CLIPPED
+    ]
+
+
+def _abrupt(x: Array, a: int, b: int, kind: str) -> bool:
+    """Whether a signal freezes or jumps, rather than coming to rest.
+
+    Torques always move a little; a position may rest, but it slows down before and does not jump
+    afterwards.
+    """
+    if kind == "tau":
+        return True
+    steps = np.abs(np.diff(x))
+    moving = steps[steps > 0]
+    if not moving.size:
+        return False
+    entry = float(steps[a - 1]) if a > 0 else 0.0
+    leave = float(steps[b]) if b < len(steps) else 0.0
+    usual, large = float(np.median(moving)), float(np.quantile(moving, 0.99))
+    return leave > 2 * large or (entry > usual and (b == len(x) - 1 or leave > usual))
+
+
+def _spikes(x: Array) -> list[int]:
+    """Single samples off the mean of their neighbours by far more than is usual."""
+    if len(x) < 50:
+        return []
+    off = np.abs(x[1:-1] - 0.5 * (x[:-2] + x[2:]))
+    usual = float(np.quantile(off[np.isfinite(off)], 0.99)) if np.isfinite(off).any() else 0.0
+    level = max(SPIKE * usual, 1e-3 * float(np.nanstd(x)))
+    large = np.flatnonzero(off > level) + 1
+    # A step makes two neighbours large, a spike one large and two half as large beside it.
+    return [
+        int(k)
+        for k in large
+        if abs(x[k + 1] - x[k - 1]) < 0.5 * min(abs(x[k] - x[k - 1]), abs(x[k] - x[k + 1]))
+    ]
+
+
+def _check_coarse(x: Array, where: _Where) -> list[Finding]:
+    levels = np.unique(x)
+    if len(levels) < 2 or len(x) < 50:
+        return []
+    step = float(np.diff(levels).min())
+    if len(levels) * 10 < len(x) and step > COARSE * float(x.std()):
+        return [
+            where.finding(
+                "coarse",
+                "note",
+                f"has only {len(levels)} levels, {step:.3g} apart: quantised",
+                "log with more digits or a lower cut-off",
+            )
+        ]
+    return []
+
+
+def check_range(raw: Raw, robot: Robot) -> list[Finding]:
+    """Positions outside the description's limits, and degrees by their range."""
+    findings = []
+    for body, rows in zip(robot.bodies, robot.rows, strict=True):
+        if body.dof != 1:
+            continue
+        q = raw.values["q"][:, rows.start]
+        column = str((raw.layout.columns["q"] or ())[rows.start])
+        where = _Where("q", body.joint, column, raw.t)
+        low = -np.inf if body.limits.lower is None else body.limits.lower
+        high = np.inf if body.limits.upper is None else body.limits.upper
+        revolute = bool(body.motion[:3].any())
+        if revolute and looks_like_degrees(q, low, high):
+            findings.append(degrees_finding(body.joint, column, _range_text(q, low, high)))
+            continue
+        room = OUTSIDE * (high - low) if np.isfinite(high - low) and high > low else 0.0
+        if not (np.isfinite(low) or np.isfinite(high)) or low >= high:
+            continue
+        outside = np.flatnonzero((q < low - room) | (q > high + room))
+        if outside.size:
+            parts = blocks(outside, "")
+            found = where.finding(
+                "limits",
+                "note" if outside.size < 0.05 * len(q) else "warning",
+                f"is outside the description's range {low:.4g} .. {high:.4g} in {outside.size} "
+                f"rows ({np.nanmin(q):.4g} .. {np.nanmax(q):.4g} seen)",
+                "check the joint's zero and direction (offsets=, units=)",
+                [(p.first, p.last) for p in parts[:20]],
+            )
+            findings.append(_with_options(found, {}))
+    return findings
+
+
+def looks_like_degrees(q: Array, low: float, high: float) -> bool:
+    """Too large for radians, and inside the limits as degrees."""
+    finite = q[np.isfinite(q)]
+    if not finite.size:
+        return False
+    largest = float(np.abs(finite).max())
+    span = max(abs(low), abs(high)) if np.isfinite(low) and np.isfinite(high) else 2 * np.pi
+    if low >= high:
+        low, high, span = -np.inf, np.inf, 2 * np.pi
+    room = 0.1 * span
+    inside = low - room <= DEGREE * finite.min() and DEGREE * finite.max() <= high + room
+    share_outside = float(((finite < low - room) | (finite > high + room)).mean())
+    return bool(inside and largest > 1.5 * span and (share_outside > 0.1 or not np.isfinite(high)))
+
+
+def _range_text(q: Array, low: float, high: float) -> str:
+    limits = f", the description allows {low:.4g} .. {high:.4g}" if low < high else ""
+    return f"goes from {np.nanmin(q):.4g} to {np.nanmax(q):.4g}{limits}"
+
+
+def degrees_finding(joint: str, column: str, why: str, confidence: float = 0.97) -> Finding:
+    """The position of a joint is in degrees."""
+    key = f"q_{joint}"
+    return Finding(
+        "degrees",
+        "error",
+        f"position ({column}) {why}: degrees",
+        f"units={{{key!r}: 'deg'}}",
+        (joint,),
+        (column,),
+        confidence=confidence,
+        options={"units": {key: "deg"}},
+    )
+
+
+def _total(spans: Sequence[tuple[int, int]], t: Array) -> float:
+    return float(sum(t[b] - t[a] for a, b in spans))
+
+
+def _intervals(spans: Sequence[tuple[int, int]], t: Array, most: int = 3) -> str:
+    shown = ", ".join(f"({t[a]:.4g}, {t[b]:.4g})" for a, b in spans[:most])
+    return f"[{shown}{', ...' if len(spans) > most else ''}]"

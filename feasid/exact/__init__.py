@@ -1,0 +1,1 @@
+"""Exact arithmetic: decimals in text, poses to sixty digits, inertias and linear equations."""

@@ -1,0 +1,146 @@
+"""Poses to sixty digits, for verdicts on links that are turned by angles.
+
+A file's decimals are rational, but the cosine of its angles is not. Here poses are computed in
+`decimal` arithmetic with 60 digits; what a verdict may conclude from them is decided with an
+enclosure far wider than the rounding (`ENCLOSURE`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
+DIGITS = 60
+
+ENCLOSURE = Fraction(1, 10**40)
+"""Relative half-width around a matrix computed with 60 digits: 20 digits to spare."""
+
+PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923078164062862")
+
+CONTEXT = Context(prec=DIGITS)
+
+QUARTER_TOLERANCE = 1e-12
+"""An angle this close to a multiple of 90 degrees [rad] is that multiple: rounding of pi/2."""
+
+Rotation = list[list[Decimal]]
+Position = list[Decimal]
+PrecisePose = tuple[Rotation, Position]
+
+_ONE, _ZERO = Decimal(1), Decimal(0)
+
+
+def quarter_turns(angle: float) -> int | None:
+    """Which multiple of 90 degrees (mod 4) the angle [rad] is, None when it is none."""
+    turns = round(angle / (math.pi / 2))
+    if abs(angle - turns * (math.pi / 2)) <= QUARTER_TOLERANCE * max(1, abs(turns)):
+        return turns % 4
+    return None
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """A rational rounded to 60 digits."""
+    return CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def cos_sin(angle: Decimal) -> tuple[Decimal, Decimal]:
+    """Cosine and sine; multiples of 90 degrees as written in double precision are exact."""
+    quarter = quarter_turns(float(angle))
+    if quarter is not None:
+        return [(_ONE, _ZERO), (_ZERO, _ONE), (-_ONE, _ZERO), (_ZERO, -_ONE)][quarter]
+    with localcontext(CONTEXT):
+        x = angle % (2 * PI)
+        term, k, sums = _ONE, 0, [_ZERO, _ZERO]
+        while abs(term) > Decimal(10) ** -(DIGITS + 5) or k < 8:
+            sums[k % 2] += term if k % 4 < 2 else -term
+            k += 1
+            term *= x / k
+        return sums[0], sums[1]
+
+
+def about(axis: int, angle: Decimal) -> Rotation:
+    """Rotation about a coordinate axis (0, 1, 2) by an angle [rad]."""
+    c, s = cos_sin(angle)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    out = identity()
+    out[i][i] = out[j][j] = c
+    out[j][i], out[i][j] = s, -s
+    return out
+
+
+def identity() -> Rotation:
+    """The unit rotation."""
+    return [[_ONE if r == c else _ZERO for c in range(3)] for r in range(3)]
+
+
+def multiply(a: Sequence[Sequence[Decimal]], b: Sequence[Sequence[Decimal]]) -> Rotation:
+    """Product of two 3x3 matrices."""
+    with localcontext(CONTEXT):
+        return [
+            [sum((a[r][k] * b[k][c] for k in range(3)), _ZERO) for c in range(3)] for r in range(3)
+        ]
+
+
+def apply(a: Sequence[Sequence[Decimal]], v: Sequence[Decimal]) -> Position:
+    """A 3x3 matrix times a vector."""
+    with localcontext(CONTEXT):
+        return [sum((a[r][k] * v[k] for k in range(3)), _ZERO) for r in range(3)]
+
+
+def from_rpy(rpy: Sequence[Fraction]) -> Rotation:
+    """URDF's Rz(yaw) Ry(pitch) Rx(roll)."""
+    turns = [about(axis, to_decimal(angle)) for axis, angle in enumerate(rpy)]
+    return multiply(multiply(turns[2], turns[1]), turns[0])
+
+
+def compose(outer: PrecisePose, inner: PrecisePose) -> PrecisePose:
+    """Pose of a frame given in another frame that itself has a pose."""
+    moved = apply(outer[0], inner[1])
+    with localcontext(CONTEXT):
+        position = [a + b for a, b in zip(outer[1], moved, strict=True)]
+    return multiply(outer[0], inner[0]), position
+
+
+def pseudo_inertia(
+    mass: Fraction, sigma: Sequence[Sequence[Fraction]], pose: PrecisePose
+) -> list[list[Decimal]]:
+    """4x4 second moments in a frame, of a body given about its centre of mass.
+
+    `pose` places the centre of mass, and the axes in which `sigma` (3x3) is given, in that frame.
+    """
+    rotation, c = pose
+    inner = [[to_decimal(x) for x in row] for row in sigma]
+    turned = multiply(multiply(rotation, inner), [list(x) for x in zip(*rotation, strict=True)])
+    with localcontext(CONTEXT):
+        m = to_decimal(mass)
+        out = [[turned[r][k] + m * c[r] * c[k] for k in range(3)] + [m * c[r]] for r in range(3)]
+        return [*out, [*(m * x for x in c), m]]
+
+
+def add(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> list[list[Fraction]]:
+    """Sum of 4x4 matrices as exact rationals, symmetric."""
+    total = [[sum(Fraction(a[r][c]) for a in matrices) for c in range(4)] for r in range(4)]
+    return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)]
+
+
+def enclosed(
+    matrix: list[list[Fraction]],
+    scale: Fraction,
+    decide: Callable[[list[list[Fraction]]], str],
+    width: Fraction = ENCLOSURE,
+) -> str:
+    """Definiteness of a matrix known to ``width * scale`` per entry, or "undecided".
+
+    `scale` bounds every number that was added on the way to an entry.
+    """
+    radius = 4 * width * scale
+
+    def shifted(by: Fraction) -> list[list[Fraction]]:
+        return [
+            [x + (by if r == c else 0) for c, x in enumerate(row)] for r, row in enumerate(matrix)
+        ]
+
+    if decide(shifted(-radius)) == "positive definite":
+        return "positive definite"
+    return "indefinite" if decide(shifted(radius)) == "indefinite" else "undecided"

@@ -1,0 +1,1 @@
+"""The feasible set: constraints as affine data, their units, and equalities substituted."""

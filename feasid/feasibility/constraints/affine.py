@@ -1,0 +1,184 @@
+"""Single constraints on standard parameters, each written once as affine data.
+
+A `Block` asks an affine symmetric matrix to be positive (semi)definite, a `Linear` asks an affine
+number to be non-negative. NumPy evaluates them, CVXPY optimises over them, certificates carry
+them: nobody writes a constraint a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.robot import inertia
+
+CONSISTENCY = ("full", "semi")
+
+FULL_POWERS = (1, 1, 1, 0)
+"""Power of length in the unit sqrt(kg) m^p of each row of the 4x4 pseudo-inertia."""
+
+SEMI_POWERS = (1, 1, 1, 0, 0, 0)
+
+LENGTH_POWERS = (2,) * 6 + (1,) * 3 + (0,)
+"""Power of length in the unit kg m^p of each of a body's ten parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """``constant + sum_j delta[columns[j]] basis[j]`` must be positive (semi)definite.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "full" or "semi" for inertia matrices, else "matrix".
+    body : int
+        Index of the body whose mass and length give the units.
+    columns : ndarray of int, shape (c,)
+    basis : ndarray, shape (c, s, s)
+    constant : ndarray, shape (s, s)
+    powers : tuple of int, length s
+        Row i has the unit sqrt(kg) m^powers[i].
+    strict : bool
+        Positive definite is asked; semidefinite is not enough.
+    """
+
+    name: str
+    kind: str
+    body: int
+    columns: npt.NDArray[np.intp]
+    basis: Array
+    constant: Array
+    powers: tuple[int, ...]
+    strict: bool = True
+
+    @property
+    def size(self) -> int:
+        """Rows of the matrix."""
+        return int(self.constant.shape[0])
+
+    def matrix(self, delta: Array) -> Array:
+        """Value at the standard parameters `delta`, shape (n,); returns shape (s, s)."""
+        return np.asarray(self.constant + np.tensordot(delta[self.columns], self.basis, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """``constant + coefficients . delta[columns] >= 0``, under a name.
+
+    ``opposite`` is the offset to the row that bounds the same number from the other side, 0 for
+    none: the two together say how narrow the gap is.
+    """
+
+    name: str
+    columns: npt.NDArray[np.intp]
+    coefficients: Array
+    constant: float = 0.0
+    opposite: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Equality:
+    """A known parameter, ``delta[j] = value``, or a pair, ``delta[i] = sign delta[j]``."""
+
+    name: str
+    columns: tuple[int, ...]
+    value: float = 0.0
+    sign: float = 1.0
+
+
+MIRRORED = {
+    "x": np.array([1, -1, -1, 1, 1, 1, -1, 1, 1, 1.0]),
+    "y": np.array([1, -1, 1, 1, -1, 1, 1, -1, 1, 1.0]),
+    "z": np.array([1, 1, -1, 1, -1, 1, 1, 1, -1, 1.0]),
+}
+"""Signs of the ten parameters under reflection in the plane through the origin with this normal."""
+
+
+def inertia_block(name: str, body: int, columns: npt.NDArray[np.intp], consistency: str) -> Block:
+    """The consistency condition of one body.
+
+    ``"full"``: its 4x4 pseudo-inertia is positive definite (Wensing, Kim and Slotine 2017,
+    eq. (10)). ``"semi"``: the 6x6 matrix of Sousa and Cortesao (2014) eq. (17) is.
+    """
+    basis: Array
+    powers: tuple[int, ...]
+    if consistency == "full":
+        basis, powers = inertia.pseudo_inertia(np.eye(10)), FULL_POWERS
+        label = "pseudo-inertia"
+    else:
+        # Eq. (17) has S(l)' above the diagonal: the spatial inertia of the mirrored moment.
+        mirrored = np.r_[np.ones(6), -np.ones(3), 1.0]
+        basis, powers = inertia.spatial_inertia(np.diag(mirrored)), SEMI_POWERS
+        label = "inertia matrix"
+    size = len(powers)
+    return Block(
+        f"{label} of {name}", consistency, body, columns, basis, np.zeros((size, size)), powers
+    )
+
+
+def bounds(
+    name: str,
+    columns: Sequence[int] | npt.NDArray[np.intp],
+    coefficients: npt.ArrayLike,
+    lower: float | None,
+    upper: float | None,
+) -> list[Linear]:
+    """``lower <= coefficients . delta[columns] <= upper``; None for no bound.
+
+    Raises
+    ------
+    InputError
+        When a number is not finite or the bounds are empty or a single value.
+    """
+    index = np.asarray(columns, dtype=np.intp)
+    weights = np.atleast_1d(np.asarray(coefficients, dtype=np.float64))
+    given = [b for b in (lower, upper) if b is not None]
+    if not np.isfinite([*given, *weights]).all():
+        raise InputError(f"bound {name!r} has a number that is not finite: {lower}, {upper}")
+    both = lower is not None and upper is not None
+    if lower is not None and upper is not None and lower >= upper:
+        raise InputError(
+            f"bound {name!r}: lower {lower} is not below upper {upper}; a value that is known "
+            f"exactly is not a bound"
+        )
+    out = []
+    if lower is not None:
+        out.append(Linear(f"{name} lower", index, weights, -float(lower), int(both)))
+    if upper is not None:
+        out.append(Linear(f"{name} upper", index, -weights, float(upper), -int(both)))
+    return out
+
+
+def com_box(
+    name: str, columns: npt.NDArray[np.intp], lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> list[Linear]:
+    """Centre of mass in a box in the body's frame, Sousa and Cortesao (2014) eq. (26).
+
+    ``l - m lower >= 0`` and ``m upper - l >= 0``, with `lower` and `upper` of shape (3,) [m];
+    infinite entries are no bound.
+    """
+    low, high = (np.asarray(b, dtype=np.float64) for b in (lower, upper))
+    if low.shape != (3,) or high.shape != (3,) or np.isnan([low, high]).any():
+        raise InputError(
+            f"the box of the centre of mass of {name!r} needs two corners of 3 numbers"
+        )
+    if (low >= high).any():
+        raise InputError(
+            f"the box of the centre of mass of {name!r} is empty: {low.tolist()} to {high.tolist()}"
+        )
+    out = []
+    for axis, direction in enumerate("xyz"):
+        pair = columns[[6 + axis, 9]]
+        both = int(np.isfinite([low[axis], high[axis]]).all())
+        for label, sign, corner in (("lower", 1.0, low[axis]), ("upper", -1.0, high[axis])):
+            if np.isfinite(corner):
+                weights = np.array([sign, -sign * corner])
+                offset = both if label == "lower" else -both
+                out.append(Linear(f"com of {name} {direction} {label}", pair, weights, 0.0, offset))
+    return out

@@ -1,0 +1,344 @@
+"""The feasible set of a robot: every constraint, once, as affine data over its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.certificate import definiteness
+from feasid.errors import InputError, did_you_mean
+from feasid.feasibility.constraints import affine as constraints
+from feasid.feasibility.constraints import shapes
+from feasid.feasibility.constraints.affine import CONSISTENCY, MIRRORED, Block, Equality, Linear
+from feasid.robot.description import Robot
+
+SIGNED = ("Ia", "fv", "fc")
+"""Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Blocks of one shape, stacked: columns (g, c), basis (g, c, s, s), constant (g, s, s)."""
+
+    members: tuple[int, ...]
+    columns: npt.NDArray[np.intp]
+    basis: Array
+    constant: Array
+
+    def matrices(self, delta: Array) -> Array:
+        """Values at `delta`, shape (g, s, s)."""
+        return np.asarray(
+            self.constant + np.einsum("gc,gcij->gij", delta[self.columns], self.basis)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleSet:
+    """Standard parameters that can exist: affine matrices and numbers that must be positive.
+
+    Attributes
+    ----------
+    names : tuple of (str, str)
+        The robot's parameter names.
+    bodies : tuple of str
+    consistency : {"full", "semi"}
+    blocks : tuple of Block
+        The inertia blocks come first, one per body and one per general rotor.
+    linear : tuple of Linear
+    equalities : tuple of Equality
+        Known and tied parameters; see `feasid.feasibility.constraints.ties`.
+    """
+
+    names: tuple[tuple[str, str], ...]
+    bodies: tuple[str, ...]
+    consistency: str
+    blocks: tuple[Block, ...]
+    linear: tuple[Linear, ...] = ()
+    equalities: tuple[Equality, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of standard parameters, n."""
+        return len(self.names)
+
+    @property
+    def constraints(self) -> tuple[Block | Linear, ...]:
+        """Blocks, then linear constraints: the order of margins and certificates."""
+        return (*self.blocks, *self.linear)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The blocks, stacked by shape."""
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for k, block in enumerate(self.blocks):
+            shapes.setdefault(block.basis.shape, []).append(k)
+        return tuple(
+            Group(
+                tuple(members),
+                np.stack([self.blocks[k].columns for k in members]),
+                np.stack([self.blocks[k].basis for k in members]),
+                np.stack([self.blocks[k].constant for k in members]),
+            )
+            for members in shapes.values()
+        )
+
+    @cached_property
+    def linear_matrix(self) -> Array:
+        """Coefficients of the linear constraints, shape (m, n)."""
+        out = np.zeros((len(self.linear), self.size))
+        for row, constraint in zip(out, self.linear, strict=True):
+            np.add.at(row, constraint.columns, constraint.coefficients)
+        return out
+
+    @cached_property
+    def linear_constant(self) -> Array:
+        """Constants of the linear constraints, shape (m,)."""
+        return np.array([c.constant for c in self.linear], dtype=np.float64)
+
+    def linear_values(self, delta: Array) -> Array:
+        """Values that must not be negative, shape (m,)."""
+        return np.asarray(self.linear_matrix @ delta + self.linear_constant)
+
+    def strictly_inside(self, delta: Array) -> bool:
+        """True when every block is positive definite and every number positive, in floats."""
+        if not np.isfinite(delta).all() or (self.linear_values(delta) <= 0).any():
+            return False
+        try:
+            for group in self.groups:
+                np.linalg.cholesky(group.matrices(delta))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def violations(self, delta: Array) -> tuple[str, ...]:
+        """Names of the constraints that these numbers break, in exact rationals.
+
+        A double means the decimal that Python prints for it, as it would stand in a file.
+        """
+        exact = [Fraction(repr(x)) for x in delta.tolist()]
+        broken = [b.name for b in self.blocks if _broken(block_value(b, exact), b.strict)]
+        broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
+        return (*broken, *(e.name for e in self.equalities if equality_error(e, exact)))
+
+
+def block_value(block: Block, exact: Sequence[Fraction]) -> list[list[Fraction]]:
+    """Exact value of a block at rational parameters."""
+    value = [[Fraction(repr(x)) for x in row] for row in block.constant.tolist()]
+    for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
+        for r, c in zip(*np.nonzero(basis), strict=True):
+            value[r][c] += Fraction(repr(float(basis[r, c]))) * exact[j]
+    return value
+
+
+def linear_value(constraint: Linear, exact: Sequence[Fraction]) -> Fraction:
+    """Exact value of a linear constraint at rational parameters."""
+    pairs = zip(constraint.columns.tolist(), constraint.coefficients.tolist(), strict=True)
+    return Fraction(repr(float(constraint.constant))) + sum(
+        (Fraction(repr(c)) * exact[j] for j, c in pairs), Fraction(0)
+    )
+
+
+def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
+    """Left minus right side at rational parameters."""
+    first, *rest = (exact[j] for j in equality.columns)
+    return first - (int(equality.sign) * rest[0] if rest else Fraction(repr(equality.value)))
+
+
+def _broken(matrix: list[list[Fraction]], strict: bool) -> bool:
+    outcome = definiteness(matrix)
+    return outcome == "indefinite" or (strict and outcome == "singular")
+
+
+def feasible_set(
+    robot: Robot,
+    consistency: str = "full",
+    *,
+    mass: Mapping[str, tuple[float | None, float | None]] | None = None,
+    total_mass: float | tuple[float | None, float | None] | None = None,
+    mass_sums: Mapping[str, tuple[Sequence[str], float | None, float | None]] | None = None,
+    com_box: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    com_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    com_cylinder: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike, float]] | None = None,
+    com_hull: Mapping[str, npt.ArrayLike] | None = None,
+    inertia_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    linear: Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]]
+    | None = None,
+    known: Mapping[str, npt.ArrayLike] | None = None,
+    equal: Sequence[tuple[str, str]] = (),
+    mirrored: Sequence[tuple[str, str, str]] = (),
+) -> FeasibleSet:
+    """Everything that a robot's standard parameters must satisfy to exist.
+
+    Parameters
+    ----------
+    robot : Robot
+    consistency : {"full", "semi"}
+        "full": each body's pseudo-inertia is positive definite, the inertia of some positive
+        mass distribution. "semi": the weaker 6x6 condition of Sousa and Cortesao (2014)
+        eq. (17), which lets impossible inertias such as diag(1, 1, 5) pass.
+    mass : mapping of body to (lower, upper), optional
+        [kg]; None for no bound, eq. (25).
+    total_mass : float or (lower, upper), optional
+        Of all moving bodies [kg]; a number is an upper bound.
+    mass_sums : mapping of name to (bodies, lower, upper), optional
+        Bounds on sums of masses [kg].
+    com_box : mapping of body to (lower corner, upper corner), optional
+        Centre of mass in a box in the body's frame [m], eq. (26).
+    com_ellipsoid, inertia_ellipsoid : mapping of body to (centre, semi-axes), optional
+        Centre of mass, or all of the mass, in an ellipsoid in the body's frame [m]; semi-axes as
+        three lengths or as the columns of a matrix.
+    com_cylinder : mapping of body to (start, end, radius), optional
+        Centre of mass in a cylinder between two points of the body's frame [m].
+    com_hull : mapping of body to points (k, 3), optional
+        Centre of mass in the convex hull of points of the body's frame [m].
+    linear : mapping of name to (coefficients, lower, upper), optional
+        Any linear inequality; coefficients by (body, symbol).
+    known : mapping of body to ten parameters, optional
+        NaN where one is not known.
+    equal : sequence of (body, body), optional
+        Bodies with the same parameters, each in its own frame.
+    mirrored : sequence of (body, body, axis), optional
+        Bodies that are mirror images in the plane with normal "x", "y" or "z" of their frames.
+
+    Returns
+    -------
+    FeasibleSet
+        With friction fv, fc and drive inertia Ia not negative, eq. (28); rotors consistent too.
+
+    Raises
+    ------
+    InputError
+        Names the unknown body or parameter, or the bound that is empty.
+    """
+    if consistency not in CONSISTENCY:
+        hint = did_you_mean(str(consistency), CONSISTENCY)
+        raise InputError(f"consistency {consistency!r} is not one of {CONSISTENCY}{hint}")
+    bodies = tuple(b.name for b in robot.bodies)
+    columns = robot.inertial_columns
+    blocks = [
+        constraints.inertia_block(name, i, columns[i], consistency) for i, name in enumerate(bodies)
+    ]
+    blocks += _rotors(robot, consistency)
+    rows = _signs(robot)
+
+    def masses(names: Iterable[str]) -> list[int]:
+        return [int(columns[_body_index(bodies, name), 9]) for name in names]
+
+    for name, (lower, upper) in (mass or {}).items():
+        rows += constraints.bounds(f"mass of {name}", masses([name]), [1.0], lower, upper)
+    if total_mass is not None:
+        low, high = total_mass if isinstance(total_mass, tuple) else (None, total_mass)
+        ones = np.ones(len(bodies))
+        rows += constraints.bounds("total mass", masses(bodies), ones, low, high)
+    for label, (names, lower, upper) in (mass_sums or {}).items():
+        rows += constraints.bounds(label, masses(names), np.ones(len(names)), lower, upper)
+    for name, (corner, opposite) in (com_box or {}).items():
+        rows += constraints.com_box(name, columns[_body_index(bodies, name)], corner, opposite)
+    for name, (middle, axes) in (com_ellipsoid or {}).items():
+        i = _body_index(bodies, name)
+        blocks.append(shapes.com_ellipsoid(name, i, columns[i], middle, axes))
+    for name, (start, end, radius) in (com_cylinder or {}).items():
+        i = _body_index(bodies, name)
+        block, ends = shapes.com_cylinder(name, i, columns[i], start, end, radius)
+        blocks.append(block)
+        rows += ends
+    for name, points in (com_hull or {}).items():
+        rows += shapes.com_hull(name, columns[_body_index(bodies, name)], points)
+    for name, (middle, axes) in (inertia_ellipsoid or {}).items():
+        i = _body_index(bodies, name)
+        rows.append(shapes.inertia_ellipsoid(name, columns[i], middle, axes))
+    for label, (coefficients, lower, upper) in (linear or {}).items():
+        index = [_parameter_index(robot, key) for key in coefficients]
+        rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
+    ties = _equalities(robot, known or {}, equal, mirrored)
+    return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
+
+
+def _equalities(
+    robot: Robot,
+    known: Mapping[str, npt.ArrayLike],
+    equal: Sequence[tuple[str, str]],
+    mirrored: Sequence[tuple[str, str, str]],
+) -> tuple[Equality, ...]:
+    names = tuple(b.name for b in robot.bodies)
+    columns = robot.inertial_columns
+    out = []
+    for name, given in known.items():
+        values = np.asarray(given, dtype=np.float64)
+        if values.shape != (10,) or np.isinf(values).any():
+            raise InputError(f"known parameters of {name!r} must be ten numbers: {values.tolist()}")
+        for j, value in zip(columns[_body_index(names, name)], values, strict=True):
+            if not np.isnan(value):
+                label = f"known {name}.{robot.parameter_names[j][1]}"
+                out.append(Equality(label, (int(j),), float(value)))
+    pairs = [(a, b, np.ones(10), "equal") for a, b in equal]
+    for a, b, axis in mirrored:
+        if axis not in MIRRORED:
+            raise InputError(f"mirrored bodies need an axis of x, y, z, not {axis!r}")
+        pairs.append((a, b, MIRRORED[axis], f"mirrored in {axis}"))
+    for a, b, signs, how in pairs:
+        of_a, of_b = columns[_body_index(names, a)], columns[_body_index(names, b)]
+        for i, j, sign in zip(of_a, of_b, signs, strict=True):
+            label = f"{a} and {b} {how}, {robot.parameter_names[i][1]}"
+            out.append(Equality(label, (int(i), int(j)), 0.0, float(sign)))
+    return tuple(out)
+
+
+def _signs(robot: Robot) -> list[Linear]:
+    rows = []
+    for k, drive in enumerate(robot.drives):
+        for symbol, column in robot.drive_columns(k).items():
+            if symbol in SIGNED:
+                rows += constraints.bounds(f"{symbol} of {drive.name}", [column], [1.0], 0.0, None)
+    return [Linear(r.name.removesuffix(" lower"), r.columns, r.coefficients) for r in rows]
+
+
+def _rotors(robot: Robot, consistency: str) -> list[Block]:
+    """Consistency of rotors.
+
+    A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
+    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]]; the 6x6 matrix of eq. (17) falls
+    into Lzz, m and [[Lxx, lz], [lz, m]] twice.
+    """
+    blocks = []
+    for i, body in enumerate(robot.bodies):
+        if body.rotor is None:
+            continue
+        span = robot.rotor_columns(i)
+        columns = np.arange(span.start, span.stop)
+        name = f"rotor of {body.name}"
+        if not body.rotor.symmetric:
+            blocks.append(constraints.inertia_block(name, i, columns, consistency))
+            continue
+        basis = np.zeros((4, 3, 3))
+        basis[0, 1, 1] = basis[1, 0, 0] = basis[3, 2, 2] = 1.0
+        basis[1, 1, 1] = -0.5 if consistency == "full" else 0.0
+        basis[2, 1, 2] = basis[2, 2, 1] = 1.0
+        zero = np.zeros((3, 3))
+        blocks.append(Block(f"inertia of {name}", "matrix", i, columns, basis, zero, (1, 1, 0)))
+    return blocks
+
+
+def _body_index(bodies: Sequence[str], name: Any) -> int:
+    if name not in bodies:
+        hint = did_you_mean(str(name), bodies)
+        raise InputError(f"no body {name!r}{hint}; bodies: {', '.join(bodies)}", body=name)
+    return bodies.index(name)
+
+
+def _parameter_index(robot: Robot, key: Any) -> int:
+    if key not in robot.parameter_names:
+        known = [f"{b}.{s}" for b, s in robot.parameter_names]
+        label = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        raise InputError(
+            f"no parameter {label!r}{did_you_mean(label, known)}: name it as (body, symbol)",
+            parameter=key,
+        )
+    return robot.parameter_names.index(key)

@@ -1,0 +1,210 @@
+"""Units in which a problem's numbers are near one, so that tolerances mean the same everywhere.
+
+In SI numbers a finger's pseudo-inertia is 1e-7 and a leg's is 1, and solvers that stop at 1e-8
+call either of them feasible when it is not. Every body therefore gets a mass and a length; its
+parameters, its matrices and its margins are counted in them. All of it scales with the robot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.arrays import Array, Mask
+from feasid.feasibility.constraints.affine import LENGTH_POWERS
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.robot import inertia
+from feasid.robot.description import Robot
+
+SMALLEST_LENGTH = 1e-3
+"""A lever arm shorter than this fraction of the robot's longest says nothing about a body."""
+
+ROUNDING = 1e-9
+"""Coefficients smaller than this beside their row's largest are rounding."""
+
+THINNEST = 1e-6
+"""Relative smallest principal second moment below which a described body is degenerate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Size of one unit of everything.
+
+    Attributes
+    ----------
+    mass, length : ndarray, shape (n_bodies,)
+        [kg] and [m]
+    parameters : ndarray, shape (n,)
+        SI value of one unit of each standard parameter.
+    blocks : tuple of ndarray, shape (s,)
+        Square root of the unit of each block's diagonal: a block C has the normalised value
+        ``C / outer(blocks[k], blocks[k])``.
+    linear : ndarray, shape (m,)
+        Unit of each linear constraint.
+    """
+
+    mass: Array
+    length: Array
+    parameters: Array
+    blocks: tuple[Array, ...]
+    linear: Array
+
+    def block_margins(self, feasible: FeasibleSet, delta: Array) -> Array:
+        """Smallest eigenvalue of each normalised block, shape (len(blocks),)."""
+        return np.array(
+            [
+                np.linalg.eigvalsh(block.matrix(delta) / np.outer(unit, unit))[0]
+                for block, unit in zip(feasible.blocks, self.blocks, strict=True)
+            ]
+        )
+
+    def linear_margins(self, feasible: FeasibleSet, delta: Array) -> Array:
+        """Normalised value of each linear constraint, shape (m,)."""
+        return np.asarray(feasible.linear_values(delta) / self.linear)
+
+
+def described(robot: Robot) -> Mask:
+    """Which bodies' own inertials are usable as a prior, shape (n_bodies,).
+
+    Finite, of positive mass, and with a positive definite pseudo-inertia whose second moments
+    about the centre of mass are not degenerate (a rod, a plate or a point is).
+    """
+    values = robot.values[robot.inertial_columns]
+    usable = np.zeros(len(values), dtype=bool)
+    for i, body in enumerate(values):
+        if not np.isfinite(body).all() or body[9] <= 0:
+            continue
+        pseudo = inertia.pseudo_inertia(body)
+        about_com = pseudo[:3, :3] - np.outer(pseudo[:3, 3], pseudo[:3, 3]) / body[9]
+        moments = np.linalg.eigvalsh(about_com)
+        usable[i] = moments[0] > THINNEST * max(moments[2], 0.0)
+    return usable
+
+
+def lengths(robot: Robot) -> Array:
+    """A length per body [m], shape (n_bodies,): its longest lever arm to a neighbouring joint.
+
+    Bodies without one (intersecting axes, the last link) get the mean of the others, and a robot
+    without any length gets 1 m.
+    """
+    arms = np.zeros(len(robot.bodies))
+    for i, (body, parent) in enumerate(zip(robot.bodies, robot.parents, strict=True)):
+        reach = float(np.linalg.norm(body.position))
+        arms[i] = max(arms[i], reach)
+        if parent >= 0:
+            arms[parent] = max(arms[parent], reach)
+    longest = arms.max()
+    if longest <= 0:
+        return np.ones(len(arms))
+    known = arms > SMALLEST_LENGTH * longest
+    typical = float(np.exp(np.log(arms[known]).mean()))
+    return np.where(known, arms, typical)
+
+
+def units(
+    robot: Robot, feasible: FeasibleSet, A: Array, b: Array, *, torques: bool = False
+) -> Units:
+    """Units for a robot whose parameters delta have ``A delta`` near `b`.
+
+    Parameters
+    ----------
+    robot : Robot
+    feasible : FeasibleSet
+    A : ndarray, shape (rows, n)
+        K, or R K when there are data.
+    b : ndarray, shape (rows,)
+        beta, or rho; it sets the mass unit of bodies without usable inertials.
+    torques : bool
+        The rows of `A` are torques, so that its columns can be compared: then the unit of a joint
+        term is the value that would explain all of `b` by itself.
+    """
+    n_bodies = len(robot.bodies)
+    length, mass = lengths(robot), np.full(n_bodies, np.nan)
+    known = described(robot)
+    values = robot.values[robot.inertial_columns]
+    for i in np.flatnonzero(known):
+        pseudo = inertia.pseudo_inertia(values[i])
+        mass[i] = values[i, 9]
+        length[i] = np.sqrt(np.trace(pseudo[:3, :3]) / mass[i])
+    if known.all():
+        typical = float(np.exp(np.log(mass).mean()))
+    else:
+        typical = _typical_mass(robot, A, b, length, torques)
+    mass = np.where(known, mass, typical)
+    parameters = _parameter_units(robot, A, b, mass, length, torques)
+    return assemble(feasible, mass, length, parameters)
+
+
+def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Array) -> Units:
+    """Units of the constraints that follow from those of bodies and parameters."""
+    blocks = tuple(
+        np.sqrt(mass[b.body]) * length[b.body] ** np.array(b.powers, dtype=np.float64)
+        for b in feasible.blocks
+    )
+    rows, constants = feasible.linear_matrix, feasible.linear_constant
+    linear = np.abs(rows) @ parameters
+    for i, constraint in enumerate(feasible.linear):
+        if constraint.opposite:  # two bounds: their sum is the width of the gap between them
+            j = i + constraint.opposite
+            width = np.abs(rows[i] + rows[j]) @ parameters + abs(constants[i] + constants[j])
+            linear[i] = min(linear[i], width)
+    return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
+
+
+def slimmed(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
+    """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
+    parameters = scale.parameters.copy()
+    powers = np.array(LENGTH_POWERS)
+    for block in feasible.blocks:
+        if len(block.columns) == len(powers) and block.kind in ("full", "semi"):
+            parameters[block.columns] *= factor ** (1.0 - powers)
+    return assemble(feasible, scale.mass * factor, scale.length / factor, parameters)
+
+
+def _inertial_units(robot: Robot, mass: Array, length: Array) -> Array:
+    """Unit of each inertial parameter, m l^p; 0 for joint terms; shape (n,)."""
+    out = np.zeros(robot.size)
+    powers = np.array(LENGTH_POWERS)
+    for i, columns in enumerate(robot.inertial_columns):
+        out[columns] = mass[i] * length[i] ** powers
+        rotor = robot.bodies[i].rotor
+        if rotor is not None:
+            own = powers if not rotor.symmetric else powers[[0, 5, 8, 9]]
+            out[robot.rotor_columns(i)] = mass[i] * length[i] ** own
+    return out
+
+
+def _typical_mass(robot: Robot, A: Array, b: Array, length: Array, torques: bool) -> float:
+    """The smallest mass that explains `b`, spread over the best visible direction [kg].
+
+    Only the strongest direction is asked: the weak ones would answer with the noise.
+    """
+    per_mass = _inertial_units(robot, np.ones(len(length)), length)
+    inertial = per_mass > 0
+    columns, target = A[:, inertial] * per_mass[inertial], b
+    if not torques:  # rows in different units: compare them by what one unit of mass gives
+        sizes = np.abs(columns).max(axis=1, initial=0.0)
+        counted = sizes > ROUNDING * np.abs(A).max(axis=1, initial=0.0)
+        columns = columns[counted] / sizes[counted, None]
+        target = target[counted] / sizes[counted]
+    visible = float(np.linalg.norm(columns, 2)) if columns.size else 0.0
+    size = float(np.linalg.norm(target))
+    return size / visible if size > 0 and visible > 0 else 1.0
+
+
+def _parameter_units(
+    robot: Robot, A: Array, b: Array, mass: Array, length: Array, torques: bool
+) -> Array:
+    """Unit of each standard parameter in SI, shape (n,)."""
+    out = _inertial_units(robot, mass, length)
+    inertia_like = float((mass * length**2).mean())
+    gravity = float(np.linalg.norm(robot.gravity)) or 1.0
+    torque = float((mass * length).mean()) * gravity
+    sizes = np.linalg.norm(A, axis=0)
+    for k in range(len(robot.drives)):
+        for symbol, column in robot.drive_columns(k).items():
+            out[column] = inertia_like if symbol == "Ia" else torque
+            if torques and sizes[column] > 0 and b.any():
+                out[column] = np.linalg.norm(b) / sizes[column]
+    return out

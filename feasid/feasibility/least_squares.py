@@ -1,0 +1,217 @@
+"""Feasible least squares: the parameters that fit best among those that can exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.feasibility.closest import closest
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.program import solve
+from feasid.feasibility.program.program import Attempt
+from feasid.feasibility.program.reference import reference
+from feasid.robot.description import Robot
+
+FRICTION_RIDGE = 1e-3
+"""Ridge on fv, fc and fo as a fraction of their columns' norm in the data: it moves a well
+excited coefficient by one part in a million, and splits what a joint that moves one way only
+cannot tell apart (offset and Coulomb friction) evenly instead of without limit."""
+
+
+class Base(Protocol):
+    """What is needed of base parameters: the robot and beta = K delta, (nb, n)."""
+
+    @property
+    def robot(self) -> Robot: ...  # noqa: D102
+
+    @property
+    def K(self) -> Array: ...  # noqa: D102, N802
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleFit:
+    """A strictly feasible model, verified in exact arithmetic.
+
+    Attributes
+    ----------
+    delta : ndarray, shape (n,)
+        Standard parameters.
+    beta : ndarray, shape (nb,)
+        Base parameters ``K @ delta``.
+    objective : float
+        ``|R beta - rho|^2``, recomputed from R.
+    gap : float
+        Proven optimality gap: by what fraction of ``|rho|`` the residual ``|R beta - rho|`` could
+        at most be lower; see the notes of `feasid.feasibility.closest.closest`.
+    margins : dict of str to float
+        Per constraint matrix, its smallest eigenvalue in units of the body's mass and length.
+    consistency : str
+        "full" or "semi": what feasible means here.
+    tie_break : {"description", "centre", "mixed"}
+        Towards what the part that data cannot see was chosen: the description's own inertials,
+        the centre of the feasible set, or the former for the bodies in `described`.
+    described : tuple of str
+        Bodies whose own inertials were usable as a reference.
+    repair_cost : float
+        Relative increase of ``|R beta - rho|`` by which strict feasibility was bought after the
+        solver; 0 when its point was strictly feasible by itself.
+    attempts : tuple of Attempt
+        Every solver call, in order.
+    verified : str
+        What was checked, in words.
+    """
+
+    delta: Array
+    beta: Array
+    objective: float
+    gap: float
+    margins: dict[str, float]
+    consistency: str
+    tie_break: str
+    described: tuple[str, ...]
+    repair_cost: float
+    attempts: tuple[Attempt, ...]
+    verified: str
+    units: Units = field(repr=False)
+
+
+def feasible_least_squares(
+    R: npt.ArrayLike,
+    rho: npt.ArrayLike,
+    base: Base,
+    feasible: FeasibleSet,
+    *,
+    margin: float | None = None,
+    friction_ridge: float = FRICTION_RIDGE,
+    prior: npt.ArrayLike | None = None,
+    prior_weight: float = 0.0,
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+) -> FeasibleFit:
+    """Minimise ``|R K delta - rho|`` over the feasible set, then choose one full model.
+
+    This is FBPE-OLS, Sousa and Cortesao (2014) eq. (64)-(75), on the triangular factor and as a
+    second-order cone, in units of each body. Base parameters do not determine delta; along what
+    the data cannot see, the model closest to the reference is chosen (see
+    `feasid.feasibility.program.barrier`).
+
+    Parameters
+    ----------
+    R : array_like, shape (rows, nb)
+        Reduced regressor of the base parameters, weighted as the fit shall be [N m].
+    rho : array_like, shape (rows,)
+    base : BaseParameters
+        Its ``robot`` and ``K`` are used.
+    feasible : FeasibleSet
+        Of the same robot: see `feasid.feasibility.constraints.sets.feasible_set`.
+    margin : float, optional
+        Absolute margin in SI numbers on every matrix and linear constraint, as the paper's
+        epsilon of eq. (21). By default `MARGIN` in units of each body's own mass and length.
+    friction_ridge : float
+        See `FRICTION_RIDGE`; 0 for none.
+    prior : array_like, shape (n,), optional
+        Initial guess delta0 of the standard parameters, with `prior_weight` w: minimises
+        ``|R K delta - rho|^2 + w |delta - delta0|^2``, the "initial guess" of eq. (33) in the
+        Valkyrie identification paper with w = (1 - alpha)/alpha.
+    prior_weight : float
+    solvers : sequence of (solver, form, backend), optional
+        The ladder of attempts.
+
+    Returns
+    -------
+    FeasibleFit
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a number is not finite, or the constraints contradict each other.
+    SolverError
+        When no attempt gave a point that passed verification; ``attempts`` says what was tried.
+    """
+    R, rho = _checked(R, rho, base, feasible)
+    robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
+    scale = units(robot, feasible, R @ K, rho, torques=True)
+    aim = reference(robot, scale)
+    rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
+    found = closest(rows, target, feasible, scale, aim, margin, solvers)
+    beta = K @ found.delta
+    return FeasibleFit(
+        delta=found.delta,
+        beta=beta,
+        objective=float(np.sum((R @ beta - rho) ** 2)),
+        gap=found.gap,
+        margins=dict(
+            zip(
+                (b.name for b in feasible.blocks),
+                scale.block_margins(feasible, found.delta).tolist(),
+                strict=True,
+            )
+        ),
+        consistency=feasible.consistency,
+        tie_break=aim.tie_break,
+        described=tuple(
+            b for b, known in zip(feasible.bodies, aim.from_description, strict=True) if known
+        ),
+        repair_cost=found.repair_cost,
+        attempts=found.attempts,
+        verified=(
+            f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
+            f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
+        ),
+        units=scale,
+    )
+
+
+def _checked(
+    R: npt.ArrayLike, rho: npt.ArrayLike, base: Base, feasible: FeasibleSet
+) -> tuple[Array, Array]:
+    R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
+    nb, n = np.shape(base.K)
+    if R.ndim != 2 or R.shape[1] != nb or rho.shape != R.shape[:1]:
+        raise InputError(
+            f"R has shape {R.shape} and rho {rho.shape}, but there are {nb} base parameters"
+        )
+    if feasible.names != base.robot.parameter_names or n != feasible.size:
+        raise InputError(
+            f"the feasible set has {feasible.size} parameters and K is {nb} x {n} for robot "
+            f"{base.robot.name!r} with {base.robot.size}: they belong to different robots"
+        )
+    if not (np.isfinite(R).all() and np.isfinite(rho).all()):
+        raise InputError("R or rho has an entry that is not finite")
+    return R, rho
+
+
+def _least_squares_rows(
+    A: Array,
+    b: Array,
+    robot: Robot,
+    ridge: float,
+    prior: npt.ArrayLike | None,
+    prior_weight: float,
+) -> tuple[Array, Array]:
+    """Data, ridge and prior as rows over the standard parameters."""
+    rows, target = [A], [b]
+    if ridge:
+        friction = [
+            column
+            for k in range(len(robot.drives))
+            for symbol, column in robot.drive_columns(k).items()
+            if symbol != "Ia"
+        ]
+        extra = np.zeros((len(friction), A.shape[1]))
+        sizes = np.linalg.norm(A[:, friction], axis=0)
+        extra[np.arange(len(friction)), friction] = ridge * sizes
+        rows.append(extra)
+        target.append(np.zeros(len(friction)))
+    if prior is not None and prior_weight:
+        if not prior_weight > 0:
+            raise InputError(f"prior_weight must be positive, not {prior_weight}")
+        rows.append(np.sqrt(prior_weight) * np.eye(A.shape[1]))
+        target.append(np.sqrt(prior_weight) * robot.check_parameters(prior))
+    return np.vstack(rows), np.concatenate(target)

@@ -1,0 +1,79 @@
+"""Our own lower bound on a program's optimum, from whatever multipliers a solver returned.
+
+For ``minimise |A x - b|`` over ``F_k x + f_k >= 0`` and ``G x + h >= 0`` take any positive
+semidefinite Z_k, any z >= 0 and any w with ``|w| <= 1`` and ``A'w = F*(Z) + G'z``. Then every
+feasible x satisfies
+
+    |A x - b| >= w'(A x - b) >= -w'b - sum_k <Z_k, f_k> - z'h,
+
+because the left side exceeds the right by ``<Z, F x + f> + z'(G x + h)`` or more. Nothing is taken
+on trust: multipliers are projected to their cones, w is computed, and a solver that lies only
+makes the bound worse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from feasid.arrays import Array
+from feasid.feasibility.program.program import Program, Raw
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A proven lower bound, and the w that proves it, shape (rows,)."""
+
+    value: float
+    w: Array
+
+
+def lower_bound(program: Program, raw: Raw) -> Bound:
+    """The best bound along the ray of the projected multipliers, for a program with c = 0.
+
+    Z, z and w may be scaled together by any t >= 0 as long as ``|t w| <= 1``, and what is left of
+    the unit ball is spent on the part of b outside the range of A, which nothing can fit.
+    """
+    A, b = program.A, program.b
+    pull, offset = _pull(program, raw)
+    Q, R = program.factors
+    outside = b - Q @ (Q.T @ b)
+    outside -= Q @ (Q.T @ outside)
+    rest = float(np.linalg.norm(outside))
+    w = Q @ linalg.solve_triangular(R, pull, trans="T")
+    # The rounding of A'w = pull cannot be ignored: what is left over must be paid for.
+    left = float(np.linalg.norm(A.T @ w - pull) * (1.0 + np.linalg.norm(raw.x)))
+    gain = -float(w @ b) - offset - left
+    size = float(np.linalg.norm(w))
+    best, scale = _best_scale(gain, size, rest)
+    direction = scale * w
+    if rest > 0:
+        direction = direction - np.sqrt(max(0.0, 1 - (scale * size) ** 2)) / rest * outside
+    return Bound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
+
+
+def _pull(program: Program, raw: Raw) -> tuple[Array, float]:
+    """``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones."""
+    if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
+        return np.zeros(program.c.size), 0.0
+    stacked = np.zeros(len(program.f))
+    for part, matrix in zip(program.slices, raw.multipliers, strict=True):
+        if np.isfinite(matrix).all():
+            values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+            stacked[part] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
+    prices = np.where(np.isfinite(raw.prices), np.maximum(raw.prices, 0.0), 0.0)
+    pull = program.F.T @ stacked + program.G.T @ prices
+    return np.asarray(pull), float(stacked @ program.f + prices @ program.h)
+
+
+def _best_scale(gain: float, size: float, rest: float) -> tuple[float, float]:
+    """Maximise ``t gain + rest sqrt(1 - (t size)^2)`` over ``0 <= t <= 1 / size``."""
+    if gain <= 0:
+        return rest, 0.0
+    if size == 0:
+        return rest, 0.0
+    slope = gain / size
+    t = slope / np.hypot(slope, rest) / size
+    return float(np.hypot(slope, rest)), float(t)

@@ -1,0 +1,1 @@
+"""Proofs in rationals that parameters can or cannot exist."""

@@ -1,0 +1,157 @@
+"""The ways a body can move, as the face of the cone on which its multipliers must lie.
+
+Whatever can be known of a body is a combination of kinetic energies, potential energies and
+dissipated powers of motions. Near the base bodies move in a few ways only; a multiplier that is
+positive definite in other directions would speak of what no motion shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.dynamics.kinematics import nodes, propagate
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units
+from feasid.feasibility.proof.claim import decimal, plain
+from feasid.robot.description import Robot
+from feasid.robot.inertia import skew
+
+Exact = list[list[Fraction]]
+
+REACHED = 1e-9
+"""Relative eigenvalue below which motion does not reach a direction."""
+
+NOTHING = 1e-13
+"""Entries of this relative size are the rounding of zeros."""
+
+SAMPLES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """Matrices ``V W V'``.
+
+    Attributes
+    ----------
+    V : list of lists of Fraction, shape (s, r)
+        The identity on the rows `lead`.
+    lead : tuple of int
+    projector : ndarray, shape (s, s)
+        On the span of V, in units.
+    unit : ndarray, shape (s,)
+    """
+
+    V: Exact
+    lead: tuple[int, ...]
+    projector: Array
+    unit: Array
+
+    @classmethod
+    def of(cls, energy: Array, unit: Array) -> Face | None:
+        """The face that an energy is inside of; None when that is the whole cone."""
+        values, vectors = np.linalg.eigh(energy * np.outer(unit, unit))
+        if not values[-1] > 0:
+            return None
+        kept = vectors[:, values > REACHED * values[-1]]
+        if kept.shape[1] == len(unit):
+            return None
+        lead: list[int] = []
+        for r in range(len(unit)):
+            if np.linalg.svd(kept[[*lead, r]], compute_uv=False)[-1] > REACHED:
+                lead.append(r)
+            if len(lead) == kept.shape[1]:
+                break
+        span = kept @ np.linalg.inv(kept[lead])
+        span[np.abs(span) < 1e3 * NOTHING] = 0.0
+        plain_span = span * unit[lead] / unit[:, None]
+        return cls(
+            [[plain(x) for x in row] for row in plain_span], tuple(lead), kept @ kept.T, unit
+        )
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Index pairs of W, the upper triangle."""
+        count = len(self.lead)
+        return [(a, b) for a in range(count) for b in range(a, count)]
+
+    def reach(self, Z: Array) -> Array:
+        """Z restricted to the face."""
+        square = np.outer(self.unit, self.unit)
+        return np.asarray(self.projector @ (Z * square) @ self.projector / square)
+
+    def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
+        """W of the nearest ``V W V'``."""
+        inverse = np.linalg.pinv(np.array([[float(x) for x in row] for row in self.V]))
+        W = inverse @ Z @ inverse.T
+        return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.pairs}
+
+    def floating(self, W: Mapping[tuple[int, int], float]) -> Array:
+        """``V W V'`` in doubles."""
+        V = np.array([[float(x) for x in row] for row in self.V])
+        full = np.zeros((V.shape[1], V.shape[1]))
+        for (a, b), value in W.items():
+            full[a, b] = full[b, a] = value
+        return np.asarray(V @ full @ V.T)
+
+    def form(self, basis: Array) -> dict[tuple[int, int], Fraction]:
+        """Coefficients of ``<B, V W V'>`` in the entries of W."""
+        out = {}
+        entries = [
+            (int(r), int(c), decimal(basis[r, c])) for r, c in zip(*np.nonzero(basis), strict=True)
+        ]
+        for a, b in self.pairs:
+            total = sum((v * self.V[r][a] * self.V[c][b] for r, c, v in entries), Fraction(0))
+            if total:
+                out[a, b] = total * (1 + (a != b))
+        return out
+
+    def matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
+        """``V W V'`` exactly."""
+        count = range(len(self.lead))
+        full = [[W[min(a, b), max(a, b)] for b in count] for a in count]
+        half = [[_dot(row, column) for column in full] for row in self.V]
+        return [[_dot(row, other) for other in self.V] for row in half]
+
+    def size(self, a: int, b: int) -> float:
+        """What one unit of W[a, b] is worth, in units."""
+        return float(self.unit[self.lead[a]] * self.unit[self.lead[b]])
+
+
+def kinetic_energy(robot: Robot, feasible: FeasibleSet, scale: Units) -> list[Array]:
+    """Multipliers Z_k with ``sum_k <Z_k, C_k(delta)>`` = twice the energy of random motions.
+
+    Scaled so that the largest entry is 1 in units; zero for blocks that are not inertia matrices.
+    """
+    rng = np.random.default_rng(0)
+    q, dq = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
+    tree = nodes(robot)
+    states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
+    out = []
+    for block in feasible.blocks:
+        node = next((k for k, n in enumerate(tree) if n.columns == tuple(block.columns)), None)
+        if node is None or block.kind not in ("full", "semi"):
+            out.append(np.zeros((block.size, block.size)))
+            continue
+        state, rates = states[node], dq[list(tree[node].rows)]
+        turn = np.einsum("ikn,kn->ni", state.turns, rates)
+        shift = np.einsum("ikn,kn->ni", state.shifts, rates)
+        if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2
+            A = np.concatenate([skew(turn), shift[:, :, None]], axis=2)
+            out.append(np.einsum("nai,naj->ij", A, A))
+        else:  # eq. (17) has the first moment's sign turned
+            twist = np.concatenate([turn, -shift], axis=1)
+            out.append(twist.T @ twist)
+    sizes = [
+        np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, scale.blocks, strict=True)
+    ]
+    largest = max(sizes, default=0.0) or 1.0
+    return [np.where(np.abs(E) < NOTHING * np.abs(E).max(), 0.0, E) / largest for E in out]
+
+
+def _dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))

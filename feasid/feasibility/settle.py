@@ -1,0 +1,134 @@
+"""Trading an insignificant part of the fit for a model that looks like a robot.
+
+The optimum of feasible least squares often lies on the boundary of the feasible set, or at
+infinity: a link whose inertia tends to zero while its mass grows to hundreds of kilograms predicts
+a log better by one part in a thousand. Among all feasible models whose residual is at most
+``(1 + slack)`` times the smallest possible, `settle` takes the one that is closest to the
+reference model (the description's own inertials, or a generic body) in the entropic divergence.
+By Lagrange duality that is the minimiser of
+
+    |A delta - b|^2 / (2 |A delta* - b|^2) + weight * divergence(delta, reference)
+
+for the largest weight that keeps the bound; every such minimiser is strictly feasible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.least_squares import Base, FeasibleFit
+from feasid.feasibility.program import barrier as fibre
+from feasid.feasibility.program import solve
+from feasid.feasibility.program.reference import reference
+
+WEIGHTS = (1e-12, 1e6)
+"""Weights between which the bound is searched; beyond them it does not bind, or cannot be kept."""
+
+SEARCH_STEPS = 14
+"""Halvings of the interval of log weights: to one part in 16 000 of its width."""
+
+NOTHING = 1e-14
+"""Parameters below this share of their unit are zeros that the iteration approached."""
+
+DECREMENT = 1e-8
+"""Newton decrement, squared and halved, at which a minimiser is close enough, per weight."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trade:
+    """Cost and derivatives of the trade at one weight, in unit-free directions."""
+
+    A: Array
+    b: Array
+    best: float
+    barrier: fibre.Barrier
+    weight: float
+
+    def value(self, delta: Array) -> float:
+        """The trade's cost."""
+        fit = float(np.sum((self.A @ delta - self.b) ** 2)) / (2 * self.best)
+        return fit + self.weight * self.barrier.value(delta)
+
+    def minimise(self, delta: Array) -> Array:
+        """The minimiser, from a strictly feasible start."""
+        directions = self.barrier.directions
+        along = self.A @ directions
+        curvature = along.T @ along / self.best
+
+        def derivatives(at: Array) -> tuple[Array, Array]:
+            slope, bend = self.barrier.derivatives(at)
+            pull = along.T @ (self.A @ at - self.b) / self.best
+            return pull + self.weight * slope, curvature + self.weight * bend
+
+        return fibre.descend(delta, directions, self.value, derivatives, DECREMENT * self.weight)
+
+
+def settle(
+    R: npt.ArrayLike,
+    rho: npt.ArrayLike,
+    residual: float,
+    base: Base,
+    feasible: FeasibleSet,
+    solution: FeasibleFit,
+    slack: float,
+) -> FeasibleFit:
+    """The model closest to the reference among those that fit almost as well as `solution`.
+
+    Parameters
+    ----------
+    R, rho, residual
+        The triangle of the fit: ``|R K delta - rho|^2 + residual^2`` is its squared residual.
+    base : BaseParameters
+    feasible : FeasibleSet
+    solution : FeasibleFit
+        The optimum, from `feasid.feasibility.least_squares.feasible_least_squares`.
+    slack : float
+        Relative increase of the residual that is given up at most; 0 returns `solution`.
+
+    Returns
+    -------
+    FeasibleFit
+        Verified in exact arithmetic like `solution`.
+    """
+    if not (np.isfinite(slack) and slack >= 0):
+        raise InputError(f"slack must be a non-negative number, not {slack}")
+    R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
+    K = np.asarray(base.K, dtype=np.float64)
+    optimum = solution.objective + residual**2
+    if slack == 0 or not optimum > 0:
+        return solution
+    A = R @ K
+    bound = (1 + slack) ** 2 * optimum - residual**2
+    aim = reference(base.robot, solution.units).delta.copy()
+    for k in range(len(base.robot.drives)):
+        columns = list(base.robot.drive_columns(k).values())
+        aim[columns] = solution.delta[columns]  # friction is data's business, not the reference's
+    barrier = fibre.Barrier.around(feasible, aim, np.diag(solution.units.parameters))
+    delta = solution.delta
+    low, high = np.log(WEIGHTS)
+    for _ in range(SEARCH_STEPS):
+        weight = 0.5 * (low + high)
+        start = delta
+        trial = Trade(A, rho, optimum, barrier, float(np.exp(weight))).minimise(start)
+        if float(np.sum((A @ trial - rho) ** 2)) <= bound:
+            delta, low = trial, weight
+        else:
+            high = weight
+    delta = np.where(np.abs(delta) < NOTHING * solution.units.parameters, 0.0, delta)
+    broken = feasible.violations(delta)
+    if broken:
+        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+    margins = solution.units.block_margins(feasible, delta).tolist()
+    return replace(
+        solution,
+        delta=delta,
+        beta=K @ delta,
+        objective=float(np.sum((A @ delta - rho) ** 2)),
+        margins=dict(zip((b.name for b in feasible.blocks), margins, strict=True)),
+    )

@@ -1,0 +1,1 @@
+"""The main job: from a log and a robot to a fit."""

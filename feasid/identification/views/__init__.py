@@ -1,0 +1,1 @@
+"""A fit as text, page and figures."""

@@ -1,0 +1,389 @@
+"""Why a link looks wrong: the mistakes that people make, each named with its evidence.
+
+These are hints, in floating point, beside the exact verdicts of `feasid.inspection.judge`. A
+hint is given only with numbers that speak for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.certificate import definiteness
+from feasid.exact.inertia import second_moments
+from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, Verdict, principal_moments
+from feasid.inspection.model import Link, Model
+from feasid.inspection.primitives import Shape, bounding_box, farthest
+from feasid.robot import inertia
+
+DENSITIES = (50.0, 25_000.0)
+"""Plausible mean densities of a link [kg/m^3]: from hollow shells to tungsten."""
+
+RESIDUE = 1e-12
+"""Moments below this times the mass (a radius of gyration of 1 um) are what rounding left."""
+
+MARKER = 0.005
+"""Collision shapes that reach no farther than this [m] mark a frame and say nothing of a link."""
+
+BESIDE = 0.02
+"""Distance of the centre of mass from the shapes' box, over its diagonal, that is still fine."""
+
+INERTIA_FACTORS = {
+    1e-3: "g m^2 instead of kg m^2",
+    1e-4: "kg cm^2 instead of kg m^2",
+    1e-6: "kg mm^2 instead of kg m^2",
+    1e-7: "g cm^2 instead of kg m^2",
+    1e-9: "g mm^2 instead of kg m^2",
+}
+
+TOO_WIDE = 1.5
+"""Radius of gyration over the farthest point of the collision shapes, from which it is said."""
+
+ORDERS = {
+    "xx yy zz xy xz yz": (0, 3, 4, 1, 5, 2),
+    "xx xy yy xz yz zz": (0, 1, 3, 2, 4, 5),
+}
+"""Orders in which other tools list six moments: place of xx xy xz yy yz zz in the file's list."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A probable mistake in one link."""
+
+    code: str
+    message: str
+    evidence: Mapping[str, float | str | Sequence[float]] = field(default_factory=dict)
+
+
+def causes(model: Model, verdicts: Mapping[str, Verdict]) -> dict[str, list[Cause]]:
+    """Probable mistakes per link name; links without any are absent."""
+    copies = _copies(model)
+    known = {link.name: link for link in model.links}
+    found: dict[str, list[Cause]] = {}
+    for link in model.links:
+        verdict = verdicts[link.name]
+        if verdict.status == UNSTATED or link.mass is None or link.moments is None:
+            continue
+        hints = [] if verdict.status == ZERO else list(_of_numbers(link, verdict))
+        if verdict.status != ZERO:
+            hints += list(_of_geometry(link))
+            hints += list(_of_twin(known, link, verdict, verdicts))
+        if link.name in copies and verdict.status != ZERO:
+            hints.append(copies[link.name])
+        if hints:
+            found[link.name] = hints
+    return found
+
+
+# -- the numbers themselves -----------------------------------------------------------------------
+
+
+def _of_numbers(link: Link, verdict: Verdict) -> Iterator[Cause]:
+    mass, moments = link.mass or Fraction(0), link.moments or ()
+    yield from _placeholder(moments)
+    largest = float(max(map(abs, moments)))
+    if mass > 0 and 0 < largest < RESIDUE * float(mass):
+        yield Cause(
+            "residue",
+            f"the largest moment is {largest:.1g} kg m^2 for {float(mass):g} kg: rounding residue "
+            f"of a zero inertia",
+            {"moment": largest},
+        )
+        return
+    if verdict.code == "mass-negative":
+        return
+    if verdict.code == "massless":
+        yield Cause("massless", "has inertia but no mass, which no mass distribution has")
+    if verdict.possible:
+        return
+    if link.com.any():
+        yield from _frame(link)
+    flipped = [-x if k in (1, 2, 4) else x for k, x in enumerate(moments)]
+    if _possible(mass, flipped):
+        yield Cause(
+            "product-sign",
+            "with the signs of ixy, ixz and iyz turned the inertia is possible: some tools write "
+            "the integrals of xy, xz, yz, URDF and MJCF their negatives",
+        )
+    yield from _misplaced(mass, moments)
+    for name, order in ORDERS.items():
+        listed = [moments[k] for k in order]
+        if listed != list(moments) and _possible(mass, listed):
+            yield Cause(
+                "order",
+                f"read in the order {name} the six numbers are possible: they may have been "
+                f"copied from a tool that lists them so",
+                {"order": name},
+            )
+
+
+def _frame(link: Link) -> Iterator[Cause]:
+    """Whether adding the parallel-axis term makes the inertia possible."""
+    mass = float(link.mass or 0)
+    cross = inertia.skew(link.com)
+    added = link.tensor - mass * cross @ cross
+    if _floats_possible(added):
+        yield Cause(
+            "frame",
+            "adding m (c x c), the parallel-axis term, makes the inertia possible: it may have "
+            "been subtracted once too often, or the inertia belongs to another frame than the "
+            "centre of mass",
+            {"mass": mass, "com": link.com.tolist()},
+        )
+
+
+def _placeholder(moments: Sequence[Fraction]) -> Iterator[Cause]:
+    xx, xy, xz, yy, yz, zz = moments
+    size = float(xx)
+    digits = f"{size:e}".split("e")[0].rstrip("0").rstrip(".")
+    if len(set(moments)) == 1 and xx:
+        yield Cause(
+            "placeholder",
+            f"all six moments are {size:g}: a placeholder? Products of inertia are usually zero",
+            {"moment": size},
+        )
+    elif xx == yy == zz and not (xy or xz or yz) and xx > 0 and digits == "1":
+        yield Cause(
+            "placeholder",
+            f"the inertia is {size:g} times the identity: a placeholder?",
+            {"moment": size},
+        )
+
+
+def _misplaced(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
+    """A product that repeats a moment to the last digit, and without which all is well."""
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    for k in (1, 2, 4):
+        same = [names[d] for d in (0, 3, 5) if moments[d] == moments[k] != 0]
+        without = [Fraction(0) if n == k else x for n, x in enumerate(moments)]
+        if same and _possible(mass, without):
+            yield Cause(
+                "misplaced",
+                f"{names[k]} equals {same[0]} to the last digit, and without it the inertia is "
+                f"possible: written to the wrong attribute?",
+                {"attribute": names[k], "equals": same[0]},
+            )
+
+
+# -- against collision shapes ---------------------------------------------------------------------
+
+
+def _of_geometry(link: Link) -> Iterator[Cause]:
+    if not link.shapes or link.mass is None or link.mass <= 0:
+        return
+    if _is_marker(link.shapes):
+        return
+    mass = float(link.mass)
+    volume = sum(shape.volume for shape in link.shapes)
+    density = mass / volume
+    low, high = DENSITIES
+    if not low <= density <= high:
+        unit = "g instead of kg" if low <= density * 1e-3 <= high and mass > 1 else ""
+        yield Cause(
+            "density",
+            f"{mass:g} kg in collision shapes of {volume:.3g} m^3 is {density:.3g} kg/m^3, outside "
+            f"{low:g} to {high:g}" + (f": {unit}?" if unit else ""),
+            {"density": density, "volume": volume},
+        )
+    yield from _com_outside(link)
+    if not any(True for _ in _placeholder(link.moments or ())):
+        yield from _too_wide(link, mass)
+
+
+def _is_marker(shapes: Sequence[Shape]) -> bool:
+    lower, upper = bounding_box(shapes)
+    return float(np.linalg.norm(upper - lower)) < 2 * MARKER
+
+
+def _com_outside(link: Link) -> Iterator[Cause]:
+    lower, upper = bounding_box(link.shapes or ())
+    outside = np.maximum(np.maximum(lower - link.com, link.com - upper), 0)
+    distance = float(np.linalg.norm(outside))
+    size = float(np.linalg.norm(upper - lower))
+    if distance > BESIDE * size:
+        unit = " (mm instead of m?)" if distance > 100 * size else ""
+        yield Cause(
+            "com-outside",
+            f"the centre of mass lies {distance:.3g} m outside the box around the collision "
+            f"shapes{unit}",
+            {"distance": distance, "com": link.com.tolist()},
+        )
+
+
+def _too_wide(link: Link, mass: float) -> Iterator[Cause]:
+    """Mass inside the collision shapes cannot have a larger radius of gyration than they reach."""
+    reach = farthest(link.shapes or (), link.com)
+    largest = float(principal_moments(link.moments or ())[-1])
+    gyration = float(np.sqrt(max(largest, 0.0) / mass))
+    if gyration <= TOO_WIDE * reach:
+        return
+    evidence = {"radius_of_gyration": gyration, "reach": reach}
+    cross = inertia.skew(link.com)
+    shifted = link.tensor + mass * cross @ cross
+    if link.com.any() and _floats_possible(shifted):
+        smaller = float(np.sqrt(np.linalg.eigvalsh(shifted)[-1] / mass))
+        if smaller <= reach:
+            yield Cause(
+                "frame",
+                f"the radius of gyration is {gyration:.3g} m, but no collision shape is farther "
+                f"than {reach:.3g} m from the centre of mass; taken about the link's origin the "
+                f"inertia fits (radius {smaller:.3g} m): it may be given about the link frame",
+                evidence,
+            )
+            return
+    fits = (t for f, t in INERTIA_FACTORS.items() if 0.05 < gyration * f**0.5 / reach < 1)
+    unit = next(fits, "")
+    yield Cause(
+        "inertia-unit",
+        f"the radius of gyration is {gyration:.3g} m, but no collision shape is farther than "
+        f"{reach:.3g} m from the centre of mass" + (f": {unit}?" if unit else ""),
+        evidence,
+    )
+
+
+# -- against other links --------------------------------------------------------------------------
+
+_SIDES = (
+    ("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"),
+    ("lf", "rf"), ("lh", "rh"), ("LF", "RF"), ("LH", "RH"), ("fl", "fr"), ("FL", "FR"),
+    ("hl", "hr"), ("HL", "HR"), ("rl", "rr"), ("RL", "RR"), ("bl", "br"), ("BL", "BR"),
+)  # fmt: skip
+
+
+def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
+    """Name of the link on the other side: left for right, l for r, FL for FR and so on."""
+    for a, b in _SIDES:
+        for old, new in ((a, b), (b, a)):
+            if len(old) > 2:
+                candidate = re.sub(re.escape(old), new, name)
+            else:
+                # A short side counts only as a word of its own or as CamelCase's first letter.
+                word = rf"(?<![A-Za-z]){old}(?=[_\-.0-9]|$|[A-Z][a-z])|(?<=_){old}(?=_|$)"
+                candidate = re.sub(word, new, name, count=1)
+            if candidate != name and candidate in known:
+                return candidate
+    return None
+
+
+def _of_twin(
+    known: Mapping[str, Link], link: Link, verdict: Verdict, verdicts: Mapping[str, Verdict]
+) -> Iterator[Cause]:
+    name = twin_name(link.name, known)
+    if name is None:
+        return
+    twin = known[name]
+    if twin.mass is None or twin.mass <= 0 or not link.mass or link.mass <= 0:
+        return
+    if not verdict.possible and verdicts[name].possible and verdicts[name].status != SINGULAR:
+        differs = _differences(link, twin)
+        if differs:
+            yield Cause(
+                "twin", f"its mirror image {name!r} is possible; they differ in {differs}",
+                {"twin": name},
+            )  # fmt: skip
+    if twin_name(name, known) == link.name and _mirror_disagrees(link, twin):
+        yield Cause(
+            "mirror-sign",
+            f"the products of inertia have signs that no mirroring of {name!r} gives, although "
+            f"mass, centre of mass and principal diagonal agree",
+            {"twin": name},
+        )
+
+
+def _differences(link: Link, twin: Link) -> str:
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    pairs = zip(names, link.moments or (), twin.moments or (), strict=False)
+    return ", ".join(
+        f"{n} ({float(a):g} here, {float(b):g} there{_decades(a, b)})"
+        for n, a, b in pairs
+        if abs(abs(a) - abs(b)) * 100 > max(abs(a), abs(b))
+    )
+
+
+def _decades(a: Fraction, b: Fraction) -> str:
+    """Say so when two numbers differ by a power of ten: a slip of the decimal point."""
+    if not a or not b:
+        return ""
+    decades = float(np.log10(abs(float(a / b))))
+    near = round(decades)
+    return f": a factor {10.0**near:g}" if near and abs(decades - near) < 0.01 else ""
+
+
+_MIRROR_RTOL = 1e-3
+"""Mirrored links are mirrored by hand or by CAD: they agree to three digits."""
+
+_MIRROR_COM = 1e-2
+"""The same for the largest coordinate of the centre of mass, which is often rounded to mm."""
+
+
+def _mirror_disagrees(link: Link, twin: Link) -> bool:
+    """Same mass, centre of mass and diagonal up to axes' signs, but products with other signs."""
+    a, b = link.tensor, twin.tensor
+    scale = float(np.abs(np.diag(a)).max())
+    same = abs(float(link.mass or 0) - float(twin.mass or 0)) <= _MIRROR_RTOL * float(
+        link.mass or 0
+    )
+    if scale <= 0 or not same or np.abs(np.diag(a - b)).max() > _MIRROR_RTOL * scale:
+        return False
+    products = [a[0, 1], a[0, 2], a[1, 2]], [b[0, 1], b[0, 2], b[1, 2]]
+    if np.abs(np.abs(products[0]) - np.abs(products[1])).max() > _MIRROR_RTOL * scale:
+        return False
+    if np.abs(products).max() < 10 * _MIRROR_RTOL * scale:
+        return False
+    size = max(float(np.abs(link.com).max()), 1e-6)
+    mirrored = [np.array(signs) * 2 - 1 for signs in np.ndindex(2, 2, 2)]
+    placed = [s for s in mirrored if np.abs(link.com - s * twin.com).max() <= _MIRROR_COM * size]
+    return bool(placed) and all(
+        np.abs(a - np.outer(s, s) * b).max() > 3 * _MIRROR_RTOL * scale for s in placed
+    )
+
+
+_FEW = 4
+"""Links that a message names."""
+
+_MANY = 3
+"""Links with equal inertia from which it is said, when their shapes differ."""
+
+
+def _copies(model: Model) -> dict[str, Cause]:
+    """Links that share mass and inertia to the last digit although their shapes differ."""
+    groups: dict[tuple[Fraction | int, ...], list[Link]] = {}
+    for link in model.links:
+        if link.mass and link.moments and any(link.moments):
+            groups.setdefault((link.mass, *link.moments), []).append(link)
+    found = {}
+    for group in groups.values():
+        sizes = {_size(link) for link in group if link.shapes}
+        if len(group) >= _MANY and len(sizes) > 1:
+            few = [link.name for link in group[:_FEW]]
+            for link in group:
+                shown = ", ".join([n for n in few if n != link.name][: _FEW - 1])
+                more = ", ..." if len(group) > _FEW else ""
+                found[link.name] = Cause(
+                    "copied",
+                    f"mass and inertia equal those of {len(group) - 1} other links "
+                    f"({shown}{more}), whose shapes differ: copied?",
+                    {"count": len(group), "links": ", ".join(few)},
+                )
+    return found
+
+
+def _size(link: Link) -> float:
+    return round(sum(shape.volume for shape in link.shapes or ()), 12)
+
+
+# -- small questions ------------------------------------------------------------------------------
+
+
+def _possible(mass: Fraction, moments: Sequence[Fraction]) -> bool:
+    return mass > 0 and definiteness(second_moments(moments)) == "positive definite"
+
+
+def _floats_possible(tensor: Array) -> bool:
+    sigma = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    return bool(np.linalg.eigvalsh(sigma)[0] > 0)

@@ -1,0 +1,184 @@
+"""Exact verdicts: can this link, and can this moving body, be the inertia of anything?
+
+A link is judged by its decimals alone (see `feasid.exact.inertia`). A moving body is the sum of its
+links' pseudo-inertias, each turned and placed in the body's frame. A sum of positive semidefinite
+matrices with one positive definite among them is positive definite, so bodies of possible links
+need no arithmetic. Otherwise the sum is enclosed to 40 digits, and the body is
+called infeasible or feasible only where the enclosure decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from feasid.certificate import definiteness
+from feasid.exact.inertia import second_moments, tensor
+from feasid.exact.poses import PrecisePose, add, compose, enclosed, identity, pseudo_inertia
+from feasid.inspection.model import Body, Link, Place
+
+FEASIBLE = "feasible"
+SINGULAR = "singular"
+ZERO = "zero"
+UNSTATED = "none"
+GEOMETRY = "by geometry"
+INFEASIBLE = "infeasible"
+INCONCLUSIVE = "inconclusive"
+
+FLOAT_WIDTH = 1e-11
+"""Relative half-width around sums of poses known in double precision: 1e-16 each, and to spare."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What exact arithmetic says.
+
+    Attributes
+    ----------
+    status : str
+        "feasible" (positive definite), "singular" (a valid limit: rod, disc, point mass), "zero"
+        (mass and inertia zero), "none" (no inertia given), "by geometry", "infeasible", or
+        "inconclusive" (bodies only: closer to singular than 40 digits).
+    code : str
+        For infeasible links "mass-negative", "inertia-negative" or "triangle"; for singular ones
+        "point", "rod", "flat" or "massless".
+    violation : float
+        By how much, relative: for "triangle" the excess of the largest principal moment over the
+        sum of the others, for "inertia-negative" the negative moment, both over the largest.
+    """
+
+    status: str
+    code: str = ""
+    violation: float = 0.0
+
+    @property
+    def possible(self) -> bool:
+        """Not infeasible and not undecided."""
+        return self.status not in (INFEASIBLE, INCONCLUSIVE)
+
+
+def judge_link(link: Link) -> Verdict:
+    """Exact verdict on one link from the file's decimals."""
+    if link.by_geometry:
+        return Verdict(GEOMETRY)
+    if link.mass is None or link.moments is None:
+        return Verdict(UNSTATED)
+    mass, moments = link.mass, link.moments
+    if mass == 0 and not any(moments):
+        return Verdict(ZERO)
+    if mass < 0:
+        return Verdict(INFEASIBLE, "mass-negative", 1.0)
+    sigma = definiteness(second_moments(moments))
+    if sigma == "indefinite":
+        if definiteness(tensor(moments)) == "indefinite":
+            return Verdict(INFEASIBLE, "inertia-negative", _negative(moments))
+        return Verdict(INFEASIBLE, "triangle", _excess(moments))
+    if mass == 0:
+        return Verdict(SINGULAR, "massless")
+    if sigma == "singular":
+        return Verdict(SINGULAR, _kind(moments))
+    return Verdict(FEASIBLE)
+
+
+def judge_body(body: Body, verdicts: Sequence[Verdict]) -> Verdict:
+    """Verdict on a moving body, given those on its links."""
+    status = {v.status for v in verdicts}
+    if len(verdicts) == 1:
+        return verdicts[0]
+    if not verdicts:
+        return Verdict(UNSTATED)
+    if INFEASIBLE not in status:
+        if GEOMETRY in status:
+            return Verdict(GEOMETRY)
+        if FEASIBLE in status:
+            return Verdict(FEASIBLE)
+        if SINGULAR not in status:
+            return Verdict(ZERO if ZERO in status else UNSTATED)
+    elif GEOMETRY in status:
+        return Verdict(INCONCLUSIVE, "geometry")
+    decided = _decide(body)
+    if decided == "positive definite":
+        return Verdict(FEASIBLE)
+    if INFEASIBLE not in status:
+        return Verdict(SINGULAR)
+    if decided == "indefinite":
+        return Verdict(INFEASIBLE, "lumped")
+    return Verdict(INCONCLUSIVE)
+
+
+def _decide(body: Body) -> str:
+    """Definiteness of the sum of the links' pseudo-inertias in the body's frame.
+
+    Floats decide where an enclosure far wider than their rounding does, else sixty digits.
+    """
+    matrix, scale = _summed(body, _float_pose)
+    width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
+    decided = enclosed(matrix, scale, definiteness, width)
+    if decided != "undecided":
+        return decided
+    matrix, scale = _summed(body, Place.precise_pose)
+    return enclosed(matrix, scale, definiteness)
+
+
+def _summed(
+    body: Body, pose_of: Callable[[Place], PrecisePose]
+) -> tuple[list[list[Fraction]], Fraction]:
+    """Sum of pseudo-inertias (4x4), and a bound of every number on the way to it."""
+    poses: list[tuple[PrecisePose, Fraction]] = []
+    parts, scale = [], Fraction(0)
+    start: PrecisePose = (identity(), [Decimal(0)] * 3)
+    for part in body.parts:
+        pose, length = poses[part.parent] if part.parent >= 0 else (start, Fraction(1))
+        if part.place is not None:
+            pose, length = _step(pose, length, pose_of(part.place))
+        poses.append((pose, length))
+        link = part.link
+        if link.mass is None or link.moments is None or link.place is None:
+            continue
+        pose, length = _step(pose, length, pose_of(link.place))
+        sigma = second_moments(link.moments)
+        parts.append(pseudo_inertia(link.mass, sigma, pose))
+        scale += abs(link.mass) * length**2 + sum(abs(x) for row in sigma for x in row)
+    return add(parts), scale
+
+
+def _step(pose: PrecisePose, length: Fraction, step: PrecisePose) -> tuple[PrecisePose, Fraction]:
+    """One pose further, and the length of the way so far."""
+    return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
+
+
+def _float_pose(place: Place) -> PrecisePose:
+    """A place's floats as decimals."""
+    rotation = [[Decimal(x) for x in row] for row in place.rotation.tolist()]
+    return rotation, [Decimal(x) for x in place.position.tolist()]
+
+
+# -- how much, in floating point: for messages only ------------------------------------------------
+
+
+def principal_moments(moments: Sequence[Fraction]) -> np.ndarray:
+    """Principal moments in ascending order, as floats."""
+    return np.linalg.eigvalsh(np.array(tensor(moments), dtype=np.float64))
+
+
+def _excess(moments: Sequence[Fraction]) -> float:
+    a, b, c = principal_moments(moments)
+    return float((c - a - b) / c)
+
+
+def _negative(moments: Sequence[Fraction]) -> float:
+    values = principal_moments(moments)
+    return float(-values[0] / np.abs(values).max())
+
+
+def _kind(moments: Sequence[Fraction]) -> str:
+    """Point, rod or flat: the rank of the second moments, 0, 1 or 2."""
+    if not any(moments):
+        return "point"
+    s = second_moments(moments)
+    minors = (s[i][i] * s[j][j] - s[i][j] ** 2 for i, j in ((0, 1), (0, 2), (1, 2)))
+    return "flat" if any(minors) else "rod"

@@ -1,0 +1,279 @@
+"""ROS 2 bags and MCAP files with ``sensor_msgs/msg/JointState`` as logs. Needs the extra "ros".
+
+Messages are decoded with the standard definition of JointState and never with one that a file
+brings along, so that a file cannot define what is executed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError, LimitError, LogError, did_you_mean, missing_extra
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+
+SIGNALS = {"position": "q", "velocity": "dq", "effort": "tau"}
+
+MOST_CHUNK = 2**28
+"""Bytes that one chunk of an MCAP file may unpack to."""
+
+MOST_RATIO = 200
+"""An MCAP file may grow by this factor, beyond its first 64 MB, when it is unpacked."""
+
+STEP = 2**20
+"""Bytes that are unpacked at a time when a chunk's size is checked."""
+
+BAG_SUFFIXES = (".mcap", ".db3")
+
+
+@dataclass
+class Track:
+    """What the messages say about one joint."""
+
+    stamps: list[int] = field(default_factory=list)
+    signals: dict[str, list[float]] = field(default_factory=dict)
+
+
+def is_bag(path: Path) -> bool:
+    """Whether a path looks like a ROS 2 bag: its folder, or a file of one."""
+    return path.suffix.lower() in BAG_SUFFIXES or (path / "metadata.yaml").is_file()
+
+
+def read_bag(path: str | Path, *, topic: str | None = None) -> pd.DataFrame:
+    """Read the joint states of a bag, merged by joint name and time.
+
+    Parameters
+    ----------
+    path : path
+        Folder of a ROS 2 bag, a ``.db3`` within one, or an ``.mcap`` file.
+    topic : str, optional
+        Needed when there are joint states on several topics.
+
+    Returns
+    -------
+    DataFrame
+        ``t`` [s] from the first message, ``q_<joint>``, ``dq_<joint>``, ``tau_<joint>`` for what
+        the messages hold. Joints that come in messages of their own are matched by the nearest
+        time within half a period; nothing is interpolated. ``attrs["notes"]`` says what was done.
+
+    Raises
+    ------
+    InputError
+        No joint states (with the topics that exist), several topics, compressed databases.
+    LogError
+        Damaged files, or messages whose arrays do not match their names.
+    LimitError
+        Files that unpack beyond reason.
+    """
+    where = Path(path)
+    if where.suffix.lower() == ".mcap":
+        check_mcap(where)
+    tracks: dict[str, Track] = {}
+    notes: list[str] = []
+    try:
+        reader_class: Any = import_module("rosbags.rosbag2").Reader
+        types: Any = import_module("rosbags.typesys")
+    except ImportError:
+        raise missing_extra("reading ROS bags", "rosbags", "ros") from None
+    store = types.get_typestore(types.Stores.ROS2_HUMBLE)
+    folder = where.parent if where.suffix.lower() == ".db3" else where
+    try:
+        with reader_class(folder) as reader:
+            if getattr(reader, "compression_mode", None):
+                raise InputError(
+                    f"{path}: compressed bags are not read; convert it first with "
+                    "'ros2 bag convert' to uncompressed storage or MCAP",
+                    path=str(path),
+                )
+            connections = _connections(reader.connections, topic, str(path))
+            clocks = set()
+            for connection, received, raw in reader.messages(connections=connections):
+                message = store.deserialize_cdr(raw, connection.msgtype)
+                clocks.add(_collect(message, received, tracks, str(path)))
+    except (InputError, LogError):
+        raise
+    except Exception as error:  # the library's own errors have no common base
+        raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
+    if not tracks:
+        raise LogError(f"{path}: the topic has no messages", path=str(path))
+    notes.append(f"time: {' and '.join(sorted(clocks))}")
+    frame = _merged(tracks, notes)
+    frame.attrs["notes"] = notes
+    return frame
+
+
+def check_mcap(path: Path) -> None:
+    """Refuse an MCAP file whose chunks say that they unpack beyond reason, before unpacking."""
+    total = 0
+    with path.open("rb") as file:
+        if file.read(8) != b"\x89MCAP0\r\n":
+            raise LogError(f"{path}: no MCAP file (it does not start as one)", path=str(path))
+        size = path.stat().st_size
+        for kind, length, start in _records(file, size, str(path)):
+            if kind == 0x06 and length >= 24:
+                file.seek(start)
+                (unpacked,) = struct.unpack_from("<Q", file.read(24), 16)
+                total += unpacked
+                if unpacked > MOST_CHUNK or total > 2**26 + MOST_RATIO * size:
+                    raise LimitError(
+                        f"{path}: the chunk at byte {start} says it unpacks to {unpacked} bytes "
+                        f"({total} so far, the file has {size})",
+                        path=str(path),
+                        offset=start,
+                    )
+                file.seek(start)
+                _check_chunk(file.read(length), unpacked, path, start)
+
+
+def _check_chunk(record: bytes, declared: int, path: Path, offset: int) -> None:
+    """Refuse a chunk that unpacks to more than it says: the reader unpacks without a limit."""
+    try:
+        (length,) = struct.unpack_from("<I", record, 28)
+        compression = bytes(record[32 : 32 + length]).decode("ascii", errors="replace")
+    except struct.error:
+        return  # too short to be a chunk: the reader says so
+    if compression and _unpacks_beyond(record[40 + length :], compression, declared):
+        raise LimitError(
+            f"{path}: the chunk at byte {offset} unpacks to more than the {declared} bytes that it "
+            "says",
+            path=str(path),
+            offset=offset,
+        )
+
+
+def _unpacks_beyond(data: bytes, compression: str, limit: int) -> bool:
+    """Unpack frame after frame in small steps, keeping nothing, until the limit is passed."""
+    total = 0
+    while data and total <= limit:
+        try:
+            decompressor = _decompressor(compression)
+            piece = decompressor.decompress(data, max_length=STEP)
+            total += len(piece)
+            while not decompressor.eof and piece and total <= limit:
+                piece = decompressor.decompress(b"", max_length=STEP)
+                total += len(piece)
+        except Exception:  # damaged, or an unknown compression: the reader says so
+            return False
+        data = (decompressor.unused_data or b"") if decompressor.eof else b""
+    return total > limit
+
+
+def _decompressor(compression: str) -> Any:
+    if compression == "lz4":
+        return import_module("lz4.frame").LZ4FrameDecompressor()
+    if compression != "zstd":
+        raise ValueError(compression)
+    try:
+        return import_module("compression.zstd").ZstdDecompressor()
+    except ImportError:
+        return import_module("backports.zstd").ZstdDecompressor()
+
+
+def _records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
+    """Kind, length and start of every top-level record."""
+    at = 8
+    while at + 9 <= size:
+        file.seek(at)
+        kind, length = struct.unpack("<BQ", file.read(9))
+        if at + 9 + length > size:
+            raise LogError(
+                f"{path}: damaged MCAP file: the record at byte {at} ends beyond the file (cut "
+                "short, or never closed; repair it with 'mcap recover')",
+                path=path,
+                offset=at,
+            )
+        yield kind, length, at + 9
+        if kind == 0x02:  # footer
+            return
+        at += 9 + length
+
+
+def _connections(known: Sequence[Any], topic: str | None, path: str) -> list[Any]:
+    states = [c for c in known if c.msgtype == JOINT_STATE]
+    topics = sorted({c.topic for c in states})
+    if not states:
+        found = sorted({f"{c.topic} ({c.msgtype})" for c in known})
+        raise InputError(
+            f"{path}: no topic of type {JOINT_STATE}; there is {', '.join(found) or 'nothing'}",
+            path=path,
+        )
+    if topic is None and len(topics) > 1:
+        raise InputError(
+            f"{path}: joint states on several topics, choose one with topic=: {', '.join(topics)}",
+            path=path,
+        )
+    chosen = [c for c in states if topic is None or c.topic == topic]
+    if not chosen:
+        hint = did_you_mean(str(topic), topics)
+        raise InputError(f"{path}: no joint states on {topic!r}{hint}", path=path)
+    return chosen
+
+
+def _collect(message: Any, received: int, tracks: dict[str, Track], path: str) -> str:
+    """Append one message to the tracks of its joints; returns the clock it was stamped by."""
+    stamp = message.header.stamp
+    own = int(stamp.sec) * 10**9 + int(stamp.nanosec)
+    when = own or int(received)
+    values: Mapping[str, Any] = {s: getattr(message, s) for s in SIGNALS}
+    for signal, array in values.items():
+        if len(array) not in (0, len(message.name)):
+            raise LogError(
+                f"{path}: a message at {when} ns names {len(message.name)} joints but has "
+                f"{len(array)} values of {signal}",
+                path=path,
+            )
+    for k, name in enumerate(message.name):
+        track = tracks.setdefault(str(name), Track())
+        track.stamps.append(when)
+        for signal, array in values.items():
+            series = track.signals.setdefault(signal, [])
+            series.append(float(array[k]) if len(array) else float("nan"))
+    return "the messages' header stamps" if own else "when messages were received (no stamps)"
+
+
+def _merged(tracks: dict[str, Track], notes: list[str]) -> pd.DataFrame:
+    """One table on the stamps of the joint that was seen most often."""
+    import pandas as pd
+
+    leader = max(tracks, key=lambda name: len(tracks[name].stamps))
+    order = np.argsort(np.array(tracks[leader].stamps, dtype=np.int64), kind="stable")
+    stamps = np.array(tracks[leader].stamps, dtype=np.int64)[order]
+    period = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
+    columns: dict[str, Array] = {"t": (stamps - stamps[0]) * 1e-9}
+    absent: dict[str, list[str]] = {}
+    for name, track in tracks.items():
+        own = np.array(track.stamps, dtype=np.int64)
+        rows, missed = _nearest(own, stamps, period)
+        if missed:
+            notes.append(f"joint {name!r} has no message near {missed} of {len(stamps)} times")
+        for signal, word in SIGNALS.items():
+            values = np.array(track.signals[signal])
+            if np.isnan(values).all():
+                absent.setdefault(signal, []).append(name)
+                continue
+            columns[f"{word}_{name}"] = np.where(rows >= 0, values[rows], np.nan)
+    notes += [f"{s} absent for {', '.join(names)}" for s, names in absent.items()]
+    return pd.DataFrame(columns)
+
+
+def _nearest(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
+    """Index of the message nearest to each wanted time within half a period, else -1."""
+    order = np.argsort(own, kind="stable")
+    ordered = own[order]
+    right = np.clip(np.searchsorted(ordered, wanted), 1, max(1, len(own) - 1))
+    left = right - 1
+    right = np.minimum(right, len(own) - 1)
+    closer = np.where(wanted - ordered[left] <= ordered[right] - wanted, left, right)
+    far = np.abs(ordered[closer] - wanted) > period / 2
+    return np.where(far, -1, order[closer]), int(far.sum())

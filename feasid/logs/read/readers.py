@@ -1,0 +1,359 @@
+"""Files to DataFrames: CSV, Parquet and NumPy archives, one or many, read strictly.
+
+Nothing that is read can execute code: pickles and object arrays are refused. Sizes are checked
+before memory is taken.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.errors import (
+    InputError,
+    LimitError,
+    LogError,
+    SecurityError,
+    did_you_mean,
+    missing_extra,
+)
+from feasid.logs.columns import UNITS
+from feasid.logs.read.bags import is_bag, read_bag
+from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, scan
+from feasid.logs.read.npz import MOST_EXPANSION, read_npz
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_BYTES = 2**30
+"""Bytes that a file may have when read, unless `max_bytes` says otherwise."""
+
+PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
+
+
+def read_log(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    names: Sequence[str] | None = None,
+    allow_truncated: bool = False,
+    max_bytes: int = MOST_BYTES,
+) -> pd.DataFrame:
+    """Read a log, or several as runs.
+
+    Parameters
+    ----------
+    source : path, glob pattern, or sequence of paths
+        ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, a ROS 2 bag's folder
+        or ``.mcap`` (see `feasid.logs.read.bags.read_bag`).
+        Of several files each is a run, named after the file.
+    delimiter, decimal, names, allow_truncated
+        How a CSV file is written; see `csvscan.scan`.
+    max_bytes : int
+        Refuse files that are or grow larger than this.
+
+    Returns
+    -------
+    DataFrame
+        ``df.attrs["notes"]`` says what was dropped or converted while reading.
+
+    Raises
+    ------
+    InputError
+        The file does not exist (with the nearest name), is a folder, or of no known kind.
+    LogError
+        Names file, line or column.
+    SecurityError
+        Pickles and object arrays.
+    LimitError
+        Files larger than `max_bytes`, or compressed ones that expand beyond reason.
+    """
+    paths = _paths(source)
+    csv_options = {
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "names": names,
+        "allow_truncated": allow_truncated,
+    }
+
+    def read(path: Path) -> pd.DataFrame:
+        return _read_one(path, csv_options, max_bytes)
+
+    if len(paths) == 1 and not _is_many(source):
+        return read(paths[0])
+    return _as_runs(paths, read)
+
+
+def _is_many(source: Any) -> bool:
+    return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
+
+
+def _paths(source: Any) -> list[Path]:
+    """The files that a path, a pattern or a list of them stands for."""
+    if not isinstance(source, str | os.PathLike):
+        paths = [path for item in source for path in _paths(item)]
+        if not paths:
+            raise InputError("no files were given")
+        return paths
+    path = Path(source)
+    if path.exists():
+        return [path]
+    if glob.has_magic(str(path)):
+        found = sorted(glob.glob(str(path), recursive=True))
+        if not found:
+            raise InputError(f"no file matches {str(path)!r}", path=str(path))
+        return [Path(f) for f in found]
+    raise missing_file(path)
+
+
+def missing_file(path: Path) -> InputError:
+    """The error for a file that does not exist, with the nearest name that does."""
+    folder = path.parent
+    if not folder.is_dir():
+        return InputError(f"{path}: no such file, and no folder {str(folder)!r}", path=str(path))
+    hint = did_you_mean(path.name, sorted(os.listdir(folder))[:10_000])
+    return InputError(f"{path}: no such file{hint}", path=str(path))
+
+
+def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    labels = _labels(paths)
+    frames, notes = [], []
+    for path, label in zip(paths, labels, strict=True):
+        frame = read(path)
+        own = frame["run"].astype(str) if "run" in frame.columns else None
+        frame["run"] = label if own is None else label + ":" + own
+        notes += [f"{label}: {note}" for note in frame.attrs.pop("notes", ())]
+        frame.attrs.clear()
+        frames.append(frame)
+    columns = set(frames[0].columns)
+    for path, frame in zip(paths, frames, strict=True):
+        if set(frame.columns) != columns:
+            odd = sorted(columns ^ set(frame.columns))
+            raise LogError(
+                f"{path} and {paths[0]} have different columns: {', '.join(map(str, odd[:6]))} in "
+                "only one of them",
+                path=str(path),
+                column=odd[0],
+            )
+    df = pd.concat(frames, ignore_index=True)
+    df.attrs["notes"] = tuple(notes)
+    return df
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """File names without suffix, or as much of the path as tells them apart."""
+    stems = [path.name.split(".")[0] for path in paths]
+    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+
+
+def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.DataFrame:
+    if is_bag(path):
+        return read_bag(path)
+    kind = _kind(path)
+    try:
+        size = path.stat().st_size
+        if size > max_bytes:
+            raise LimitError(
+                f"{path}: {size} bytes, more than the limit of {max_bytes} (max_bytes=...)",
+                path=str(path),
+            )
+        if kind == "parquet":
+            return _read_parquet(path, max_bytes)
+        if kind == "npz":
+            return read_npz(path, max_bytes)
+        return read_csv(_bytes(path, max_bytes), str(path), **csv_options)
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: {error.strerror or error}", path=str(path)) from error
+
+
+def _kind(path: Path) -> str:
+    suffixes = [s.lower() for s in path.suffixes]
+    last = suffixes[-1] if suffixes else ""
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, expected a file", path=str(path))
+    if last in PICKLES:
+        raise SecurityError(
+            f"{path}: files of kind {last} are not read, they can hold code; save the arrays with "
+            "numpy.savez or as CSV or Parquet",
+            path=str(path),
+        )
+    if last == ".gz":
+        last = suffixes[-2] if len(suffixes) > 1 else ""
+    if last in (".csv", ".txt", ".tsv", ".dat", ""):
+        return "csv"
+    if last in (".parquet", ".pq"):
+        return "parquet"
+    if last == ".npz":
+        return "npz"
+    known = ".csv .tsv .txt .parquet .npz .mcap, folders of ROS 2 bags"
+    raise InputError(f"{path}: no reader for {last!r} (known: {known})", path=str(path))
+
+
+# -- CSV ------------------------------------------------------------------------------------------
+
+
+def _bytes(path: Path, max_bytes: int) -> bytes:
+    """The file's bytes as UTF-8, decompressed with a limit."""
+    zipped = path.suffix.lower() == ".gz"
+    data = _gunzip(path, max_bytes) if zipped else path.read_bytes()
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeDecodeError as error:
+            raise LogError(
+                f"{path}: not UTF-16 at byte offset {error.start}", path=str(path)
+            ) from None
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _gunzip(path: Path, max_bytes: int) -> bytes:
+    limit = min(max_bytes, max(2**20, MOST_EXPANSION * path.stat().st_size))
+    try:
+        with gzip.open(path) as file:
+            data = file.read(limit + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
+    if len(data) > limit:
+        raise LimitError(
+            f"{path}: expands to more than {limit} bytes (limit: {MOST_EXPANSION} times its size "
+            "and max_bytes)",
+            path=str(path),
+        )
+    return data
+
+
+def read_csv(
+    data: bytes,
+    path: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    names: Sequence[str] | None = None,
+    allow_truncated: bool = False,
+) -> pd.DataFrame:
+    """Read scanned CSV text; see `read_log` for what is refused."""
+    import pandas as pd
+
+    if decimal not in (".", ","):
+        raise InputError(f"decimal must be '.' or ',', not {decimal!r}")
+    found = scan(data, path, delimiter, decimal, names, allow_truncated)
+    columns = [*found.names, *([""] if found.trailing else [])]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            df = pd.read_csv(
+                io.BytesIO(memoryview(data)[found.start : found.end]),
+                sep=found.delimiter,
+                decimal=decimal,
+                header=None,
+                names=columns,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+            )
+    except UnicodeDecodeError as error:
+        raise LogError(
+            f"{path}: not UTF-8 at byte offset {found.start + error.start}", path=path
+        ) from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        raise LogError(f"{path}: {error}", path=path) from error
+    if found.trailing:
+        if df[""].notna().any():
+            raise LogError(f"{path}: the last column has cells but no name", path=path)
+        df = df.drop(columns="")
+    for name in df.columns:
+        _check_cells(df[name], found, path)
+    notes = list(found.notes)
+    if found.units is not None:
+        notes += _to_si(df, found.units)
+    df.attrs["notes"] = tuple(notes)
+    return df
+
+
+def _check_cells(cells: pd.Series[Any], found: Scan, path: str) -> None:
+    """Refuse a column in which some cells are numbers and some are not."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return
+    as_numbers = pd.to_numeric(cells.astype(object), errors="coerce")
+    bad = (as_numbers.isna() & cells.notna()).to_numpy()
+    text = str(cells.iloc[int(np.argmax(bad))]) if bad.any() else ""
+    comma = COMMA_NUMBER.fullmatch(text.strip())
+    if not bad.any() or (bool(as_numbers.isna().all()) and not comma):
+        return
+    row = int(np.argmax(bad))
+    repeated = text.strip() in found.names
+    advice = ""
+    if comma:
+        advice = ": a decimal comma? read with decimal=','"
+    elif repeated:
+        advice = ": the header is repeated there; give joined files as a list, each is a run"
+    raise LogError(
+        f"{path}, line {found.first_line + row}: column {cells.name!r} has {text[:40]!r}, which is "
+        f"no number ({int(bad.sum())} such cell(s)){advice}",
+        path=path,
+        line=found.first_line + row,
+        row=row,
+        column=cells.name,
+        text=text,
+    )
+
+
+def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
+    """Convert columns whose unit below the header is known; say which are not."""
+    known = {u: f for table in UNITS.values() for u, f in table.items()}
+    notes, unknown = [], []
+    for name, unit in zip(list(df.columns), units, strict=False):
+        if unit in known and df[name].dtype.kind in "iuf":
+            if known[unit] != 1.0:
+                df[name] = df[name] * known[unit]
+                notes.append(f"column {name!r} converted from {unit} to SI")
+        elif unit and unit != "-":
+            unknown.append(f"{name} [{unit}]")
+    if unknown:
+        notes.append(f"units not converted: {', '.join(unknown)}")
+    return notes
+
+
+# -- Parquet --------------------------------------------------------------------------------------
+
+
+def _read_parquet(path: Path, max_bytes: int) -> pd.DataFrame:
+    try:
+        pa: Any = import_module("pyarrow")
+        pq: Any = import_module("pyarrow.parquet")
+    except ImportError:
+        raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
+    try:
+        with pq.ParquetFile(path) as file:
+            size = 8 * file.metadata.num_rows * file.metadata.num_columns
+            if size > max_bytes:
+                raise LimitError(
+                    f"{path}: {file.metadata.num_rows} rows x {file.metadata.num_columns} columns "
+                    f"need {size} bytes, more than the limit of {max_bytes} (max_bytes=...)",
+                    path=str(path),
+                )
+            # What pandas noted in the file about itself is not needed, and may be damaged.
+            df: pd.DataFrame = file.read().replace_schema_metadata(None).to_pandas()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
+    df.attrs = {}
+    return df

@@ -1,0 +1,1 @@
+"""Filters, derivatives, and what they make of one stretch of a log."""

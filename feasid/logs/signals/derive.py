@@ -1,0 +1,168 @@
+"""From one stretch of a log to runs: filter, differentiate, cut the ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.arrays import Array, Mask
+from feasid.errors import LogError
+from feasid.logs.clock import Stretch
+from feasid.logs.motion import Excluded, Run, blocks
+from feasid.logs.signals import filters as signals
+from feasid.logs.signals.smoothers import smooth
+
+FEWEST = 8
+"""Samples that a stretch must keep after its ends are trimmed."""
+
+SHORTEST_REST = 0.05
+"""A joint that is slow for a shorter time [s] is taken to be turning round."""
+
+JUDGED = 9
+"""Stretches whose spectra are looked at for the automatic cut-off."""
+
+
+def find_cutoff(
+    values: Mapping[str, Array], stretches: Sequence[Stretch], cutoff: float | bool | None
+) -> tuple[float | None, list[str]]:
+    """The cut-off [Hz], None for no filter, and how it was chosen.
+
+    A log that has velocities and accelerations needs no derivative and is used as it is.
+    """
+    longest = max(stretches, key=lambda s: len(s.rows), default=None)
+    if cutoff is False or longest is None or len(longest.rows) < 2:
+        return None, []
+    if cutoff is None:
+        if "dq" in values and "ddq" in values:
+            return None, []
+        chosen = _typical_cutoff(values["q"], stretches)
+        return chosen.frequency, [f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"]
+    if cutoff is True:
+        raise LogError("cutoff must be a frequency [Hz], None (automatic) or False (no filter)")
+    frequency = float(cutoff)
+    signals.check_cutoff(frequency, longest.rate)
+    return frequency, []
+
+
+def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
+    """The middle one of the cut-offs that the longest stretches ask for."""
+    longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:JUDGED]
+    asked = [
+        signals.choose_cutoff(positions[s.rows], s.rate)
+        for s in longest
+        if len(s.rows) >= len(longest[0].rows) / 2
+    ]
+    return sorted(asked, key=lambda c: c.frequency)[len(asked) // 2]
+
+
+@dataclass(frozen=True)
+class Process:
+    """What happens to every stretch; the fields are parameters of `feasid.logs.frame.prepare`."""
+
+    cutoff: float | None
+    filter_torque: bool = True
+    trim: float | None = None
+    decimate: int = 1
+    delay: float = 0.0
+    rest: float = 1e-3
+    smoothing: str = "butterworth"
+
+
+def process(
+    t: Array,
+    values: Mapping[str, Array],
+    stretch: Stretch,
+    how: Process,
+    mask: Mask,
+) -> tuple[list[Run], list[Excluded]]:
+    """Filter and derive one stretch, then cut its ends and the excluded rows."""
+    rows, rate = stretch.rows, stretch.rate
+    cutoff = how.cutoff
+    ends = _trimmed(how, rate, derived="ddq" not in values)
+    if len(rows) < 2 * ends + FEWEST:
+        return [], blocks(rows, "stretch too short for the filter and its trimmed ends")
+    part = {kind: signal[rows] for kind, signal in values.items()}
+    if "tau" in part and how.filter_torque:
+        part["tau"] = smooth(part["tau"], 0, cutoff, rate, how.smoothing)[0]
+    if "ddq" in part:
+        part["ddq"] = smooth(part["ddq"], 0, cutoff, rate, how.smoothing)[0]
+    if "dq" in part:
+        part["q"] = smooth(part["q"], 0, cutoff, rate, how.smoothing)[0]
+        slopes = smooth(part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.smoothing)
+        part |= dict(zip(("dq", "ddq"), slopes, strict=False))
+    else:
+        motion = smooth(part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.smoothing)
+        part |= dict(zip(("q", "dq", "ddq"), motion, strict=False))
+    if cutoff is not None and how.rest:
+        part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0
+    if "tau" not in part:
+        part["tau"] = np.full_like(part["q"], np.nan)
+    elif how.delay:
+        part["tau"] = signals.delayed(part["tau"], how.delay * rate)
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[ends : len(rows) - ends] = True
+    left_out = blocks(rows[~keep], "end of a stretch, trimmed") if ends else []
+    smear = 0 if cutoff is None else signals.settling(cutoff, rate)
+    unwanted = keep & _widened(mask[rows], smear)
+    left_out += blocks(rows[unwanted], "excluded by hand")
+    keep &= ~unwanted
+    return _cut(part, stretch, t, keep, how.decimate), left_out
+
+
+def _resting(velocity: Array, speed: float, rate: float) -> Mask:
+    """Where a joint is slower than `speed` for at least SHORTEST_REST: its sign is noise."""
+    slow = np.abs(velocity) < speed
+    least = max(2, int(np.ceil(SHORTEST_REST * rate - signals.WHOLE)))
+    out = np.zeros_like(slow)
+    for k in np.flatnonzero(slow.any(axis=0)):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], slow[:, k].view(np.int8), [0]])))
+        for a, b in zip(edges[::2], edges[1::2], strict=True):
+            if b - a >= least:
+                out[a:b, k] = True
+    return out
+
+
+def _trimmed(how: Process, rate: float, derived: bool) -> int:
+    """Samples to cut from each end of a stretch."""
+    least = 1 if derived else 0
+    if not np.isfinite(rate):
+        return least
+    if how.delay:
+        least += int(np.ceil(abs(how.delay) * rate - signals.WHOLE))
+    if how.trim is not None:
+        if not (np.isfinite(how.trim) and how.trim >= 0):
+            raise LogError(f"trim must be a time of at least 0 s, not {how.trim!r}")
+        return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
+    return least if how.cutoff is None else max(least, signals.settling(how.cutoff, rate))
+
+
+def _widened(mask: Mask, by: int) -> Mask:
+    if not by or not mask.any():
+        return mask
+    return np.asarray(np.convolve(mask, np.ones(2 * by + 1), "same") > 0.5)
+
+
+def _cut(
+    part: dict[str, Array], stretch: Stretch, t: Array, keep: Mask, decimate: int
+) -> list[Run]:
+    """The kept rows as runs, one per consecutive block."""
+    if decimate < 1 or decimate != int(decimate):
+        raise LogError(f"decimate must be a whole number of at least 1, not {decimate!r}")
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], keep, [False]]).astype(np.int8)))
+    runs = []
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        take = slice(int(a), int(b), int(decimate))
+        rows = stretch.rows[take]
+        signal = {k: np.ascontiguousarray(x[take]) for k, x in part.items()}
+        runs.append(
+            Run(
+                stretch.label,
+                stretch.rate / decimate,
+                rows,
+                np.ascontiguousarray(t[rows]),
+                **signal,
+            )
+        )
+    return runs

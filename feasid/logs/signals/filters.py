@@ -1,0 +1,201 @@
+"""Signals: zero-phase low-pass, central differences, and the cut-off read from the spectrum.
+
+Everything here works on one run sampled at a constant rate, along the first axis. Nothing knows
+of columns, joints or gaps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+
+ORDER = 3
+"""Order of the Butterworth filter, as in section 5.2.2 of Sousa and Cortesao (2014)."""
+
+LOWEST_CUTOFF = 5.0
+"""Lowest automatic cut-off [Hz]: slower filters smear the reversals of friction of an arm."""
+
+MARGIN = 5.0
+"""The automatic cut-off is this many times the highest frequency of the motion."""
+
+POWER = 0.95
+"""Share of the velocity's power that defines the highest frequency of the motion."""
+
+SIGNAL_TO_NOISE = 30.0
+"""Power over the noise floor from which a frequency counts as motion."""
+
+HEADROOM = 3.0
+"""The cut-off need not be higher than this many times the highest visible frequency."""
+
+OCTAVE_FROM = 1.0
+"""Gaps between lines of the spectrum may be an octave and this wide [Hz]."""
+
+SMOOTHING = 9
+"""Neighbouring frequencies over which a spectrum is averaged before it is judged."""
+
+EXTENSION = 3
+"""Periods of the cut-off over which the ends are extended."""
+
+SHORTEST = 64
+"""Samples from which a spectrum is taken at its word."""
+
+WHOLE = 1e-6
+"""A count this close above a whole number is that number: rates carry rounding of time stamps."""
+
+HIGHEST_SHARE = 0.2
+"""The automatic cut-off stays below this share of the sampling rate."""
+
+
+def settling(cutoff: float, rate: float) -> int:
+    """Samples after which the filter has forgotten its start: one period of the cut-off.
+
+    The slowest poles of the third-order filter decay with time constant ``1 / (pi cutoff)``, so
+    that one period leaves exp(-pi) = 4 % of what the extension at the ends got wrong.
+    """
+    return int(np.ceil(rate / cutoff - WHOLE))
+
+
+def low_pass(signal: Array, cutoff: float, rate: float, order: int = ORDER) -> Array:
+    """Zero-phase Butterworth low-pass along the first axis.
+
+    Filtered forwards and backwards, so that the phase is not distorted and the gain at the
+    cut-off is 1/2, section 5.2.2 of Sousa and Cortesao (2014). The ends are extended by point
+    reflection over three periods of the cut-off.
+
+    Parameters
+    ----------
+    signal : ndarray, shape (N,) or (N, k)
+    cutoff, rate : float
+        Cut-off and sampling rate [Hz]; ``0 < cutoff < rate / 2``.
+    order : int
+        Order of the filter that is applied twice.
+
+    Raises
+    ------
+    InputError
+        When the cut-off is not below half the rate, or the signal is shorter than three samples.
+    """
+    from scipy.signal import butter, sosfiltfilt
+
+    check_cutoff(cutoff, rate)
+    if len(signal) < 3:
+        raise InputError(f"cannot filter {len(signal)} samples: three are needed")
+    sections = butter(order, cutoff, fs=rate, output="sos")
+    extension = min(len(signal) - 2, max(3 * (order + 1), EXTENSION * settling(cutoff, rate)))
+    return np.asarray(sosfiltfilt(sections, signal, axis=0, padlen=extension), dtype=np.float64)
+
+
+def check_cutoff(cutoff: float, rate: float) -> None:
+    """Raise `InputError` unless ``0 < cutoff < rate / 2``."""
+    if not (np.isfinite(cutoff) and 0 < cutoff < rate / 2):
+        raise InputError(
+            f"the cut-off must lie between 0 and half the sampling rate, {rate / 2:.4g} Hz, but "
+            f"is {cutoff!r} Hz",
+            cutoff=cutoff,
+            rate=rate,
+        )
+
+
+def first_difference(signal: Array, rate: float) -> Array:
+    """Second-order central first derivative; one-sided of second order at the two ends."""
+    out = np.empty_like(signal)
+    np.subtract(signal[2:], signal[:-2], out=out[1:-1])
+    out[0] = -3.0 * signal[0] + 4.0 * signal[1] - signal[2]
+    out[-1] = 3.0 * signal[-1] - 4.0 * signal[-2] + signal[-3]
+    out *= rate / 2.0
+    return out
+
+
+def second_difference(signal: Array, rate: float) -> Array:
+    """Second-order central second derivative; the ends repeat their neighbours."""
+    out = np.empty_like(signal)
+    out[1:-1] = signal[2:] - 2.0 * signal[1:-1] + signal[:-2]
+    out[0], out[-1] = out[1], out[-2]
+    out *= rate * rate
+    return out
+
+
+def delayed(signal: Array, samples: float) -> Array:
+    """The signal later by so many samples, interpolated linearly; the ends repeat."""
+    n = len(signal)
+    at = np.clip(np.arange(n) - samples, 0, n - 1)
+    left = np.minimum(at.astype(np.intp), max(n - 2, 0))
+    share = (at - left)[:, None]
+    return np.asarray((1 - share) * signal[left] + share * signal[np.minimum(left + 1, n - 1)])
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """A cut-off frequency [Hz] and how it came about."""
+
+    frequency: float
+    reason: str
+
+
+def choose_cutoff(positions: Array, rate: float) -> Cutoff:
+    """Choose the low-pass cut-off from the spectrum of the joint positions.
+
+    Per joint, the spectrum of the velocity (differences of q, Hann window, smoothed over
+    neighbouring frequencies) is compared with the noise floor of the position (median of its
+    upper half). The motion's highest frequency is the one below which 95 % of the velocity's
+    power lies, counting only frequencies that stand out from the noise; the cut-off is five
+    times the highest of all joints, at least 5 Hz, at most three times the frequency
+    where the last joint sinks into the noise, and a fifth of the sampling rate.
+
+    Parameters
+    ----------
+    positions : ndarray, shape (N, dof)
+        One run, sampled at `rate` [Hz].
+    """
+    ceiling = HIGHEST_SHARE * rate
+    measured = [_motion_band(q, rate) for q in positions.T]
+    found = [band for band in measured if band is not None]
+    if not found:
+        return Cutoff(min(LOWEST_CUTOFF, ceiling), "no joint moves above its noise")
+    motion = max(highest for highest, _ in found)
+    visible = max(limit for _, limit in found)
+    wanted = max(MARGIN * motion, LOWEST_CUTOFF)
+    frequency = min(wanted, max(HEADROOM * visible, LOWEST_CUTOFF), ceiling)
+    if frequency == ceiling:
+        why = f"a fifth of the sampling rate {rate:.4g} Hz"
+    elif frequency < wanted:
+        why = "where the motion sinks into the noise"
+    elif frequency == LOWEST_CUTOFF:
+        why = f"the least that keeps friction's reversals; the motion ends at {motion:.3g} Hz"
+    else:
+        why = f"{MARGIN:g} times the motion's highest frequency {motion:.3g} Hz"
+    return Cutoff(_rounded(frequency), why)
+
+
+def _rounded(frequency: float) -> float:
+    """Two significant digits: nobody quotes a cut-off of 16.6667 Hz."""
+    return float(f"{frequency:.2g}")
+
+
+def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
+    """Frequency below which the motion lies and where it sinks into the noise [Hz]."""
+    steps = np.diff(position)
+    n = len(steps)
+    if n < SHORTEST or not steps.any():
+        return None
+    frequencies = np.fft.rfftfreq(n, 1.0 / rate)[1:]
+    power = np.abs(np.fft.rfft(steps * np.hanning(n)))[1:] ** 2
+    width = SMOOTHING
+    power = np.convolve(np.pad(power, width // 2, mode="edge"), np.full(width, 1 / width), "valid")
+    noise_shape = np.sin(np.pi * frequencies / rate) ** 2
+    high = frequencies > rate / 4
+    floor = float(np.median(power[high] / noise_shape[high]))
+    stands_out = power > SIGNAL_TO_NOISE * floor * noise_shape
+    if not stands_out.any():
+        return None
+    seen = frequencies[stands_out]
+    # Lines of a periodic motion leave gaps; what stands out an octave further is something else.
+    breaks = np.flatnonzero(seen[1:] > 2 * seen[:-1] + OCTAVE_FROM)
+    last = float(seen[breaks[0]] if breaks.size else seen[-1])
+    share = np.cumsum(np.where(stands_out & (frequencies <= last), power, 0.0))
+    highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]
+    return float(highest), last

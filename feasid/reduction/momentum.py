@@ -1,0 +1,119 @@
+"""Equations without accelerations: the change of momentum over a window of time.
+
+The inverse dynamics is ``tau = d/dt (Y_p delta) + C delta`` with Y_p(q, dq) the regressor of the
+generalised momentum H(q) dq (and of Ia dq), and C(q, dq) what is left: minus the gradient of the
+kinetic energy, weight and friction. Integrated over a window,
+
+    int tau dt = [Y_p delta] + (int C dt) delta
+
+holds without any acceleration. Y_p is the regressor at (q, 0, dq) without gravity and friction,
+and ``C = Y(q, dq, 0) - dY_p/dq dq``, the last term by a central difference along dq.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.dynamics.regressor import RegressorPlan
+from feasid.dynamics.spatial import as_samples_last
+from feasid.errors import InputError, NotEnoughDataError
+from feasid.logs.motion import Motion, Run
+from feasid.reduction.triangle import Reduced, Reducer
+from feasid.robot.description import Robot
+
+WINDOW = 0.1
+"""Default length of a window [s]."""
+
+STEP = 1e-5
+"""Step [s] of the difference along dq: its error is of order 1e-10, its rounding 1e-11."""
+
+CHUNK_WINDOWS = 64
+"""Windows whose equations are formed at a time."""
+
+
+def reduce_momentum(
+    motion: Motion, robot: Robot, columns: Sequence[int], window: float = WINDOW
+) -> Reduced:
+    """Reduce prepared runs through their momentum; consecutive windows overlap by half.
+
+    Parameters
+    ----------
+    motion : Motion
+        Its accelerations are not used.
+    robot : Robot
+        Joints of one degree of freedom.
+    columns : sequence of int
+        ``base.independent``.
+    window : float
+        [s]; at least two samples long.
+
+    Returns
+    -------
+    Reduced
+        Of equations in N m s (N s), one per window and joint, divided by the window's length so
+        that they compare with torques.
+    """
+    if not (np.isfinite(window) and window > 0):
+        raise InputError(f"window must be a positive time [s], not {window!r}")
+    several = [b.joint for b in robot.bodies if b.dof > 1]
+    if several:
+        raise InputError(f"momentum needs joints of one degree of freedom; {several[0]!r} has more")
+    plan = RegressorPlan.of(robot, columns)
+    free = RegressorPlan.of(robot.with_gravity((0.0, 0.0, 0.0)), columns)
+    reducer = Reducer(robot, columns)
+    for run in motion.runs:
+        half = max(1, round(0.5 * window * run.rate))
+        edges = np.arange(0, len(run), half)
+        for first in range(0, len(edges) - 2, CHUNK_WINDOWS):
+            chosen = edges[first : first + CHUNK_WINDOWS + 2]
+            reducer.add_rows(*_windows(plan, free, run, chosen, half))
+    if not reducer.samples:
+        raise NotEnoughDataError(f"no run is as long as a window of {window:g} s")
+    note = f"accelerations are not used: change of momentum over windows of {window:g} s"
+    return reducer.result((*motion.notes, note), motion.cutoff)
+
+
+def _windows(
+    plan: RegressorPlan, free: RegressorPlan, run: Run, edges: npt.NDArray[np.intp], half: int
+) -> tuple[list[Array], Array]:
+    """Blocks (columns, windows) per row, and integrated torques (dof, windows)."""
+    part = slice(int(edges[0]), int(edges[-1]) + 1)
+    q, dq, tau = (as_samples_last(x[part]) for x in (run.q, run.dq, run.tau))
+    at = edges - edges[0]
+    momentum = _momentum(free, q[:, at], dq[:, at])
+    ahead, behind = (_momentum(free, q + s * dq, dq) for s in (STEP, -STEP))
+    rest = _fill(plan, q, dq, np.zeros_like(dq))
+    length = 2 * half / run.rate
+    blocks = []
+    for p, c, a, b in zip(momentum, rest, ahead, behind, strict=True):
+        swept = _integral(c - (a - b) / (2 * STEP), run.rate)[:, at]
+        total = p + swept
+        blocks.append((total[:, 2:] - total[:, :-2]) / length)
+    pushed = _integral(tau, run.rate)[:, at]
+    return blocks, (pushed[:, 2:] - pushed[:, :-2]) / length
+
+
+def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
+    """Y_p per row: the regressor at (q, 0, dq), where offsets must not count as momentum."""
+    blocks = _fill(free, q, np.zeros_like(dq), dq)
+    names = free.robot.parameter_names
+    for block, support in zip(blocks, free.support, strict=True):
+        block[[names[c][1] == "fo" for c in support]] = 0.0
+    return blocks
+
+
+def _fill(plan: RegressorPlan, q: Array, dq: Array, ddq: Array) -> list[Array]:
+    blocks = [np.empty((len(s), q.shape[1])) for s in plan.support]
+    plan.fill(q, dq, ddq, blocks)
+    return blocks
+
+
+def _integral(signal: Array, rate: float) -> Array:
+    """Running integral by the trapezoidal rule, zero at the first sample."""
+    out = np.zeros_like(signal)
+    np.cumsum(0.5 * (signal[:, 1:] + signal[:, :-1]) / rate, axis=1, out=out[:, 1:])
+    return out

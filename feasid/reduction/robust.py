@@ -1,0 +1,155 @@
+"""Robust weights: blocks of a log that fit much worse than the others count less.
+
+A collision, a hand on the arm or a dropped message spoils a stretch of time, not single samples,
+so weights are per block of time and joint: iteratively reweighted least squares on reduced data,
+which reads the log once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.logs.motion import Motion
+from feasid.reduction.triangle import Reduced, Reducer
+from feasid.robot.description import Robot
+
+SECONDS = 0.5
+"""Default length of a block [s]."""
+
+HUBER = 2.0
+TUKEY = 5.0
+"""Block residuals, in units of their joint's median, from which Huber's weights fall and at which
+Tukey's vanish. Residuals of clean blocks of filtered signals spread by about a factor of two."""
+
+STEPS = 15
+SETTLED = 1e-3
+"""Iterations at most, and the largest change of a weight at which they end."""
+
+FEWEST = 8
+"""Blocks below which a median residual means nothing."""
+
+SHOWN = 6
+"""Blocks that the notes list."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One stretch of a log: its run, its time [s] and its reduced data."""
+
+    label: str
+    start: float
+    end: float
+    reduced: Reduced
+
+
+def huber(u: Array) -> Array:
+    """Weights min(1, c / u) of squared residuals (Huber 1964)."""
+    return np.asarray(HUBER / np.maximum(u, HUBER))
+
+
+def tukey(u: Array) -> Array:
+    """Weights (1 - (u / c)^2)^2 below c, 0 beyond (Beaton and Tukey 1974)."""
+    return np.asarray(np.where(u < TUKEY, (1 - (u / TUKEY) ** 2) ** 2, 0.0))
+
+
+WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
+
+
+def check_kind(kind: str) -> None:
+    """Refuse an unknown kind of weights."""
+    if kind not in WEIGHTS:
+        hint = did_you_mean(str(kind), WEIGHTS)
+        raise InputError(f"robust weights {kind!r} are not one of {[*WEIGHTS]}{hint}")
+
+
+def reduce_blocks(
+    motion: Motion, robot: Robot, columns: Sequence[int], seconds: float = SECONDS
+) -> list[Block]:
+    """Cut prepared runs into blocks of time and reduce each by itself."""
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InputError(f"block must be a positive time [s], not {seconds!r}")
+    blocks = []
+    for run in motion.runs:
+        size = max(1, round(seconds * run.rate)) if np.isfinite(run.rate) else len(run)
+        for start in range(0, len(run), size):
+            part = slice(start, min(start + size, len(run)))
+            reducer = Reducer(robot, columns)
+            reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
+            first, last = float(run.t[part][0]), float(run.t[part][-1])
+            reduced = reducer.result(motion.notes, motion.cutoff)
+            blocks.append(Block(run.label, first, last, reduced))
+    return blocks
+
+
+def reweight(
+    blocks: Sequence[Block], kind: str, solve: Callable[[Reduced], Array]
+) -> tuple[Reduced, Array]:
+    """Iterate weights and estimates until they agree.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    kind : {"huber", "tukey"}
+    solve : callable
+        From reduced data to base parameters beta.
+
+    Returns
+    -------
+    Reduced
+        The weighted equations.
+    ndarray, shape (blocks, dof)
+        Weight of each block for each joint, 0 to 1.
+    """
+    check_kind(kind)
+    if len(blocks) < FEWEST:
+        raise InputError(f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}")
+    samples = np.array([block.reduced.samples for block in blocks])[:, None]
+    weights = np.ones((len(blocks), len(blocks[0].reduced.triangles)))
+    total = weighted_sum(blocks, weights)
+    for _ in range(STEPS):
+        beta = solve(total)
+        rms = np.array([block.reduced.residuals(beta) for block in blocks]) / np.sqrt(samples)
+        middle = np.median(rms, axis=0)
+        new = WEIGHTS[kind](rms / np.where(middle > 0, middle, np.inf))
+        change = np.abs(new - weights).max()
+        weights = new
+        total = weighted_sum(blocks, weights)
+        if change < SETTLED:
+            break
+    return total, weights
+
+
+def weighted_sum(blocks: Sequence[Block], weights: Array) -> Reduced:
+    """Sum of reduced data, each row's squared residuals times its block's weight."""
+    first = blocks[0].reduced
+    triangles = []
+    for r in range(len(first.triangles)):
+        factors = np.sqrt(weights[:, r])
+        stacked = [f * b.reduced.triangles[r] for f, b in zip(factors, blocks, strict=True)]
+        size = first.triangles[r].shape[0]
+        full = np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
+        triangle = np.zeros((size, size))
+        triangle[: full.shape[0]] = full
+        triangles.append(triangle)
+    samples = sum(block.reduced.samples for block in blocks)
+    return replace(first, triangles=tuple(triangles), samples=samples)
+
+
+def notes(blocks: Sequence[Block], weights: Array, joints: Sequence[str], kind: str) -> list[str]:
+    """What was weighted down, the worst blocks first."""
+    low = np.argwhere(weights < 0.5)
+    text = f"{kind} weights: {len(low)} of {weights.size} blocks and joints count less than half"
+    if not len(low):
+        return [text]
+    order = np.argsort([weights[b, j] for b, j in low])[:SHOWN]
+    shown = [
+        f"{joints[j]} {blocks[b].start:.4g}-{blocks[b].end:.4g} s"
+        f"{'' if blocks[b].label == 'log' else f' of run {blocks[b].label}'} ({weights[b, j]:.2g})"
+        for b, j in low[order]
+    ]
+    return [f"{text}: {', '.join(shown)}{', ...' if len(low) > SHOWN else ''}"]

@@ -1,0 +1,184 @@
+"""Logs larger than memory: a Parquet file reduced piece by piece, as if it were read whole.
+
+Every piece is prepared together with what lies before and after it, far enough that the
+zero-phase filter has forgotten where the piece was cut; only its own rows are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.errors import FeasidError, LogError, NotEnoughDataError, missing_extra
+from feasid.logs.frame import prepare
+from feasid.logs.motion import Run
+from feasid.reduction.triangle import Reduced, Reducer
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 50_000
+"""Rows of a piece: some ten MB per signal of a robot of seven joints, copies included."""
+
+MEMORY_PERIODS = 10
+"""Periods of the cut-off after which the filter has forgotten its start: exp(-10 pi) = 2e-14."""
+
+BARE = 16
+"""Rows beside a piece when nothing is filtered: enough for central differences, and for a short
+last piece to make a stretch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows ``first:last`` of a frame are the piece's own, the others its surroundings."""
+
+    frame: pd.DataFrame
+    first: int
+    last: int
+    offset: int
+
+
+@dataclass
+class Tally:
+    """What was kept and left out so far."""
+
+    kept: int = 0
+    rows: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+
+def reduce_parquet(
+    path: str | Path,
+    robot: Robot,
+    columns: list[int],
+    options: Mapping[str, Any],
+    rows: int = ROWS,
+) -> Reduced:
+    """Reduce a Parquet file of any length in bounded memory.
+
+    Parameters
+    ----------
+    path : path
+    robot : Robot
+    columns : list of int
+        ``base.independent``.
+    options : mapping
+        Those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first piece.
+    rows : int
+        Rows of a piece.
+
+    Raises
+    ------
+    LogError
+        With the row of the file.
+    """
+    options = dict(options)
+    reducer, tally = Reducer(robot, columns), Tally()
+    cutoff: float | None = None
+    around = BARE
+    head = next(_batches(path, rows), None)
+    if head is None:
+        raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
+    if options.get("cutoff") is not False:
+        motion = prepare(head, robot, **options)
+        cutoff = motion.cutoff
+        options["cutoff"] = False if cutoff is None else cutoff
+        if cutoff is not None:
+            rate = max(run.rate for run in motion.runs)
+            around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))
+    for piece in _pieces(_batches(path, rows), around):
+        _absorb(piece, robot, options, reducer, tally)
+    if not tally.kept:
+        raise NotEnoughDataError(
+            f"{path}: no usable samples in {tally.rows} rows: {_reasons(tally)}", path=str(path)
+        )
+    notes = [*tally.notes]
+    if tally.left_out:
+        lost = sum(tally.left_out.values())
+        notes.append(f"{lost} of {tally.rows} rows are not used: {_reasons(tally)}")
+    return replace(reducer.result(notes, cutoff), sources=(Path(path).name,))
+
+
+def _absorb(
+    piece: Piece, robot: Robot, options: Mapping[str, Any], reducer: Reducer, tally: Tally
+) -> None:
+    tally.rows += piece.last - piece.first
+    try:
+        motion = prepare(piece.frame, robot, **options)
+    except NotEnoughDataError:
+        count = piece.last - piece.first
+        tally.left_out["too short a stretch"] = tally.left_out.get("too short a stretch", 0) + count
+        return
+    except FeasidError as error:
+        where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""
+        raise type(error)(f"{error}{where}", **error.data) from error
+    for run in motion.runs:
+        own = _own(run, piece)
+        tally.kept += len(own)
+        reducer.add(own.q, own.dq, own.ddq, own.tau)
+    for block in motion.excluded:
+        count = min(block.last + 1, piece.last) - max(block.first, piece.first)
+        if count > 0:
+            tally.left_out[block.reason] = tally.left_out.get(block.reason, 0) + count
+    for note in motion.notes:
+        if "rows are not used" not in note:
+            tally.notes[note] = None
+
+
+def _own(run: Run, piece: Piece) -> Run:
+    """The part of a run that belongs to the piece itself."""
+    a, b = np.searchsorted(run.rows, [piece.first, piece.last])
+    part = slice(int(a), int(b))
+    signals = {name: getattr(run, name)[part] for name in ("rows", "t", "q", "dq", "ddq", "tau")}
+    return replace(run, **signals)
+
+
+def _pieces(batches: Iterator[pd.DataFrame], around: int) -> Iterator[Piece]:
+    """Consecutive pieces with `around` rows on either side where the file has them."""
+    import pandas as pd
+
+    before: pd.DataFrame | None = None
+    current = next(batches, None)
+    offset = 0
+    while current is not None:
+        after = next(batches, None)
+        while after is not None and len(after) < around:
+            more = next(batches, None)
+            if more is None:
+                break
+            after = pd.concat([after, more])
+        parts = [f for f in (before, current, None if after is None else after.iloc[:around])
+                 if f is not None]  # fmt: skip
+        first = 0 if before is None else len(before)
+        frame = parts[0] if len(parts) == 1 else pd.concat(parts)
+        yield Piece(frame.reset_index(drop=True), first, first + len(current), offset - first)
+        offset += len(current)
+        before = current.iloc[-around:] if len(current) >= around or before is None else (
+            pd.concat([before, current]).iloc[-around:])  # fmt: skip
+        current = after
+
+
+def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
+    try:
+        pa: Any = import_module("pyarrow")
+        pq: Any = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise missing_extra("reading Parquet", "pyarrow", "parquet") from error
+    try:
+        # With pre_buffer, what was read already stays in memory until the file is closed.
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=rows, use_threads=False):
+                yield batch.replace_schema_metadata(None).to_pandas()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
+
+
+def _reasons(tally: Tally) -> str:
+    return ", ".join(f"{n} ({reason})" for reason, n in tally.left_out.items())

@@ -1,0 +1,370 @@
+"""Reduced data: everything a least-squares fit needs of a log, in a few kilobytes.
+
+Row r of the regressor touches only the parameters of what joint r carries, so each row keeps a
+triangle of its own,
+
+    [W_r | tau_r] = Q_r [[R_r, rho_r], [0, residual_r]]
+
+(eq. (64)-(70) of Sousa and Cortesao (2014)), updated in place, chunk after chunk, by Householder
+reflections of a triangle on top of a block (LAPACK ``tpqrt``). Reductions of two logs add: the
+triangle of the stacked triangles is that of the stacked logs. So streams, many files, cores and
+clusters are one and the same code, and weights per joint can be chosen later without reading the
+log again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `one_thread`
+
+from feasid.arrays import Array
+from feasid.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.dynamics.spatial import as_samples_last
+from feasid.errors import FeasidError, InputError, LimitError, LogError
+from feasid.files import write_aside
+from feasid.robot.description import Robot
+from feasid.threads import is_limited, one_thread
+
+PANEL_WORK = 2**19
+"""Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the
+library starts them for products that are too small to gain (measured: 10 times slower)."""
+
+PANELS = (4, 8)
+"""Fewest and most columns per panel."""
+
+FORMAT = 1
+"""Version of the saved file."""
+
+LARGEST_FILE = 2**28
+"""Bytes that a saved file may unpack to; a robot of 1000 parameters needs a tenth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A log reduced to one triangle per generalised coordinate; add two with ``+``.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Of the robot's structure and of the columns: only equal ones add.
+    columns : tuple of int
+        Standard parameters that the columns belong to (``base.independent``).
+    supports : tuple of tuple of int
+        Per row the positions in `columns` that it touches.
+    triangles : tuple of ndarray, shapes (k + 1, k + 1)
+        Per row the triangle of [W_r | tau_r], upper triangular.
+    samples : int
+        Rows of the log that went in.
+    notes : tuple of str
+        What was done to the signals on the way.
+    cutoff : float or None
+        Cut-off of the low-pass [Hz], when all of the log was filtered alike.
+    robot : Robot or None
+        The robot it belongs to; not kept in files.
+    sources : tuple of str
+        Names of the files that went in.
+    """
+
+    fingerprint: str
+    columns: tuple[int, ...]
+    supports: tuple[tuple[int, ...], ...]
+    triangles: tuple[Array, ...]
+    samples: int
+    notes: tuple[str, ...] = ()
+    cutoff: float | None = None
+    robot: Robot | None = field(default=None, repr=False)
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def from_samples(
+        cls,
+        robot: Robot,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        columns: Sequence[int] | None = None,
+        notes: Sequence[str] = (),
+    ) -> Reduced:
+        """Reduce arrays of shape (samples, dof).
+
+        Parameters
+        ----------
+        robot : Robot
+        q, dq, ddq, tau : array_like, shape (samples, dof)
+            [rad or m, per s, per s^2; N m or N]
+        columns : sequence of int, optional
+            Default ``base_parameters(robot).independent``.
+        notes : sequence of str
+        """
+        reducer = Reducer(robot, columns)
+        reducer.add(q, dq, ddq, tau)
+        return reducer.result(notes)
+
+    def __add__(self, other: Reduced) -> Reduced:
+        if not isinstance(other, Reduced):
+            return NotImplemented
+        if other.fingerprint != self.fingerprint:
+            raise InputError(
+                "these reduced data belong to different robots (geometry, gravity, joint terms or "
+                "base parameters differ), so they cannot be added"
+            )
+        triangles = [_stack(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)]
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        samples = self.samples + other.samples
+        cutoff = self.cutoff if self.cutoff == other.cutoff else None
+        robot = self.robot or other.robot
+        head = self.fingerprint, self.columns, self.supports
+        sources = (*self.sources, *other.sources)
+        return Reduced(*head, tuple(triangles), samples, notes, cutoff, robot, sources)
+
+    def __radd__(self, other: object) -> Reduced:
+        """Let ``sum(parts)`` work."""
+        if other == 0:
+            return self
+        return NotImplemented
+
+    def with_notes(self, *notes: str) -> Reduced:
+        """The same data with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def triangle(self, weights: npt.ArrayLike | None = None) -> tuple[Array, Array, float]:
+        """One triangle for all rows: ``|W beta - tau|^2 = |R beta - rho|^2 + residual^2``.
+
+        Parameters
+        ----------
+        weights : array_like, shape (dof,), optional
+            Factor per row of the regressor, such as 1 / standard deviation; default 1.
+
+        Returns
+        -------
+        R : ndarray, shape (nb, nb)
+            Upper triangular, non-negative diagonal.
+        rho : ndarray, shape (nb,)
+        residual : float
+        """
+        scale = np.ones(len(self.triangles)) if weights is None else np.asarray(weights, float)
+        size = len(self.columns)
+        stacked = []
+        for factor, support, triangle in zip(scale, self.supports, self.triangles, strict=True):
+            wide = np.zeros((triangle.shape[0], size + 1))
+            wide[:, [*support, size]] = factor * triangle
+            stacked.append(wide)
+        r = np.zeros((size + 1, size + 1))
+        full = np.asarray(np.linalg.qr(np.vstack(stacked), mode="r"))
+        r[: full.shape[0]] = full
+        r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
+        return r[:size, :size], r[:size, size], float(r[size, size])
+
+    def residuals(self, beta: npt.ArrayLike) -> Array:
+        """Root of the sum of squared residuals per row, shape (dof,) [N m or N]."""
+        beta = np.asarray(beta, dtype=np.float64)
+        out = []
+        for support, triangle in zip(self.supports, self.triangles, strict=True):
+            vector = triangle @ np.append(beta[list(support)], -1.0)
+            out.append(np.linalg.norm(vector))
+        return np.array(out)
+
+    @property
+    def torque_norms(self) -> Array:
+        """Root of the sum of squared torques per row, shape (dof,) [N m or N]."""
+        return np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
+
+    # -- files -------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a NumPy ``.npz`` archive without pickled objects."""
+        arrays: dict[str, Any] = {
+            "format": np.array(FORMAT),
+            "fingerprint": np.array(self.fingerprint),
+            "columns": np.array(self.columns),
+            "samples": np.array(self.samples),
+            "notes": np.array(self.notes, dtype=np.str_),
+            "sources": np.array(self.sources, dtype=np.str_),
+            "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
+        }
+        for r, (support, triangle) in enumerate(zip(self.supports, self.triangles, strict=True)):
+            arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
+            arrays[f"triangle_{r}"] = triangle
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)
+        write_aside(path, buffer.getvalue(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Reduced:
+        """Read what `save` wrote; refuses pickled objects and inconsistent shapes."""
+        try:
+            with zipfile.ZipFile(path) as members:
+                size = sum(member.file_size for member in members.infolist())
+            if size > LARGEST_FILE:
+                raise LimitError(f"{path} unpacks to {size} bytes, more than {LARGEST_FILE}")
+            with np.load(path, allow_pickle=False) as archive:
+                return cls._from_archive(archive)
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: no such file", path=str(path)) from error
+        except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            if isinstance(error, FeasidError):
+                raise
+            raise InputError(f"{path} is not a file of reduced data: {error}") from error
+
+    @classmethod
+    def _from_archive(cls, archive: Any) -> Reduced:
+        version = int(archive["format"])
+        if version > FORMAT:
+            raise InputError(f"reduced data of format {version} need a newer feasid")
+        columns = tuple(int(c) for c in archive["columns"])
+        supports: list[tuple[int, ...]] = []
+        triangles: list[Array] = []
+        while f"triangle_{len(triangles)}" in archive:
+            support = archive[f"support_{len(triangles)}"]
+            triangle = np.asarray(archive[f"triangle_{len(triangles)}"], dtype=np.float64)
+            size = support.size + 1
+            if triangle.shape != (size, size) or not np.isfinite(triangle).all():
+                raise ValueError(f"triangle {len(triangles)} is damaged")
+            if support.size and not (support.min() >= 0 and support.max() < len(columns)):
+                raise ValueError(f"support {len(triangles)} is damaged")
+            supports.append(tuple(int(s) for s in support))
+            triangles.append(triangle)
+        notes = tuple(str(n) for n in archive["notes"])
+        name, samples = str(archive["fingerprint"]), int(archive["samples"])
+        cutoff = float(archive["cutoff"])
+        said = None if np.isnan(cutoff) else cutoff
+        sources = tuple(str(x) for x in archive["sources"])
+        head = name, columns, tuple(supports), tuple(triangles), samples, notes, said
+        return cls(*head, None, sources)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Reduced: {self.samples} samples, {len(self.triangles)} joint rows, "
+            f"{len(self.columns)} base parameters>"
+        )
+
+
+class Reducer:
+    """Accumulates samples into triangles with memory that does not depend on how many come.
+
+    Parameters
+    ----------
+    robot : Robot
+    columns : sequence of int, optional
+        Default ``base_parameters(robot).independent``.
+    """
+
+    def __init__(self, robot: Robot, columns: Sequence[int] | None = None) -> None:
+        if columns is None:
+            from feasid.identifiability.base import base_parameters
+
+            columns = [int(c) for c in base_parameters(robot).independent]
+        self.plan = RegressorPlan.of(robot, columns)
+        sizes = [len(s) + 1 for s in self.plan.support]
+        self._triangles = [np.zeros((k, k), order="F") for k in sizes]
+        self._blocks = [np.empty((k, CHUNK)) for k in sizes]
+        self._samples = 0
+
+    @one_thread()
+    def add(
+        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike, tau: npt.ArrayLike
+    ) -> None:
+        """Add samples, arrays of shape (samples, dof); all must be finite."""
+        dof = self.plan.robot.dof
+        arrays: list[Array] = []
+        for name, value in zip(("q", "dq", "ddq", "tau"), (q, dq, ddq, tau), strict=True):
+            array = np.asarray(value, dtype=np.float64)
+            if array.ndim != 2 or array.shape[1] != dof:
+                raise LogError(f"{name} has shape {array.shape}, expected (samples, {dof})")
+            if arrays and len(array) != len(arrays[0]):
+                raise LogError(f"{name} has {len(array)} samples, q has {len(arrays[0])}")
+            if not np.isfinite(array).all():
+                row, joint = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
+                raise LogError(f"{name} of row {row}, coordinate {joint} is not finite", row=row)
+            arrays.append(array)
+        for start in range(0, len(arrays[0]), CHUNK):
+            self._chunk(*(as_samples_last(a[start : start + CHUNK]) for a in arrays))
+
+    def _chunk(self, q: Array, dq: Array, ddq: Array, tau: Array) -> None:
+        count = q.shape[1]
+        # Rows of a C-ordered (k, CHUNK) block are columns of a Fortran matrix with CHUNK rows;
+        # a last, shorter chunk gets blocks of its own so that they stay contiguous.
+        blocks = self._blocks
+        if count < CHUNK:
+            blocks = [np.empty((len(b), count)) for b in blocks]
+        self.plan.fill(q, dq, ddq, blocks)
+        for r, block in enumerate(blocks):
+            block[-1] = tau[r]
+            _absorb(self._triangles[r], block.T)
+        self._samples += count
+
+    def add_rows(self, blocks: Sequence[Array], tau: Array) -> None:
+        """Add equations that somebody else formed, in place of regressor and torque.
+
+        Parameters
+        ----------
+        blocks : sequence of ndarray, shapes (len(support[r]), N)
+            Per row, coefficients of its columns.
+        tau : ndarray, shape (dof, N)
+        """
+        for triangle, block, right in zip(self._triangles, blocks, tau, strict=True):
+            _absorb(triangle, np.ascontiguousarray(np.vstack([block, right])).T)
+        self._samples += tau.shape[1]
+
+    @property
+    def samples(self) -> int:
+        """Samples added so far."""
+        return self._samples
+
+    def result(self, notes: Sequence[str] = (), cutoff: float | None = None) -> Reduced:
+        """The reduction of everything added so far."""
+        place = {c: k for k, c in enumerate(self.plan.columns)}
+        supports = tuple(tuple(place[c] for c in s) for s in self.plan.support)
+        triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
+        robot, columns = self.plan.robot, self.plan.columns
+        head = fingerprint(robot, columns), columns, supports, triangles
+        return Reduced(*head, self._samples, tuple(notes), cutoff, robot)
+
+
+def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
+    """Hash of what decides the meaning of reduced data: geometry, gravity, names and columns."""
+    digest = hashlib.sha256()
+    for body, parent in zip(robot.bodies, robot.parents, strict=True):
+        for array in (body.rotation, body.position, body.motion):
+            digest.update(np.ascontiguousarray(array + 0.0).tobytes())
+        digest.update(f"{body.name}\0{body.joint}\0{parent}\0".encode())
+        if body.rotor is not None:
+            digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
+            digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
+    for drive in robot.drives:
+        digest.update(repr((drive.name, sorted(drive.coupling.items()), drive.symbols)).encode())
+    digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
+    digest.update(np.asarray(columns, dtype=np.int64).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _absorb(triangle: Array, block: Array) -> None:
+    """Triangle of [triangle; block], in place; both Fortran-ordered, block is destroyed."""
+    panel = PANELS[1]
+    if not is_limited():
+        work = max(1, block.shape[0]) * triangle.shape[0]
+        panel = min(max(PANEL_WORK // work, PANELS[0]), panel)
+    panel = min(panel, triangle.shape[0])
+    new, _, _, info = dtpqrt(0, panel, triangle, block, overwrite_a=1, overwrite_b=1)
+    if info:
+        raise LogError(f"LAPACK tpqrt rejected argument {-info}")
+    if new is not triangle:
+        triangle[...] = new
+
+
+def _stack(upper: Array, lower: Array) -> Array:
+    out = np.asfortranarray(upper)
+    out = out.copy(order="F") if out is upper else out
+    _absorb(out, np.array(lower, order="F"))
+    return np.ascontiguousarray(np.triu(out))

@@ -1,0 +1,1 @@
+"""MJCF in and out."""

@@ -1,0 +1,183 @@
+"""From a URDF file's links and joints to a robot of moving bodies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError, UnsupportedJointError
+from feasid.robot import inertia
+from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.lump import compose, lumped
+from feasid.robot.parts import Body, Limits, Member, Source
+from feasid.robot.urdf.read import Inertial, Joint, Urdf, depth_first
+
+FLOATING_JOINT = "floating_base"
+
+AXIS_TOLERANCE = 1e-5
+"""An axis whose length is off by more than this is noted; the rest is rounding in the file."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where a link is: in which body (None: fixed to the world), and its pose there."""
+
+    body: str | None
+    rotation: Array
+    position: Array
+
+
+def robot_from_urdf(
+    urdf: Urdf,
+    floating: bool = False,
+    lock: Iterable[str] = (),
+    gravity: npt.ArrayLike | None = None,
+) -> Robot:
+    """Build the robot: links on fixed joints are lumped into the body that carries them.
+
+    Parameters
+    ----------
+    urdf : Urdf
+    floating : bool
+        Let the root link float on a six-degree-of-freedom joint "floating_base"; else it is
+        fixed to the world.
+    lock : iterable of str
+        Joints that the caller is going to hold still: these may mimic others.
+    gravity : array_like, shape (3,), optional
+        Default (0, 0, -9.81).
+
+    Returns
+    -------
+    Robot
+        Bodies are named after their moving link and have its frame; joints keep their names.
+        `Body.members` lists the links of a body that has several, `Robot.fixed` those that do
+        not move.
+
+    Raises
+    ------
+    UnsupportedJointError
+        A moving joint that mimics another and is not to be locked.
+    """
+    _refuse_mimic(urdf, set(lock))
+    above = urdf.joint_above()
+    places: dict[str, _Place] = {}
+    members: dict[str | None, list[Member]] = {None: []}
+    moving: dict[str, tuple[str | None, Array, Array, Joint | None]] = {}
+    notes = list(urdf.notes)
+    for name in depth_first(urdf):
+        joint = above.get(name)
+        if joint is None:
+            place = _Place(None, np.eye(3), np.zeros(3))
+        else:
+            on = places[joint.parent]
+            home = compose(
+                on.rotation, on.position, joint.origin.rotation, np.array(joint.origin.position)
+            )
+            place = _Place(on.body, *home)
+        if (joint is None and floating) or (joint is not None and joint.type != "fixed"):
+            moving[name] = (place.body, place.rotation, place.position, joint)
+            place = _Place(name, np.eye(3), np.zeros(3))
+        places[name] = place
+        link = Member(name, place.rotation, place.position, parameters(urdf.links[name].inertial))
+        members.setdefault(place.body, []).append(link)
+    if not moving:
+        raise InputError(
+            f"{urdf.text.path}: robot {urdf.name!r} has no moving joint", path=urdf.text.path
+        )
+    bodies = [
+        _body(urdf, name, *place, tuple(members[name]), notes) for name, place in moving.items()
+    ]
+    return Robot(
+        tuple(bodies),
+        np.array(GRAVITY) if gravity is None else np.asarray(gravity, dtype=np.float64),
+        urdf.name,
+        source=Source(urdf.text.path, "urdf", urdf.text.data, tuple(notes)),
+        fixed=tuple(members[None]),
+    )
+
+
+def parameters(inertial: Inertial | None) -> Array | None:
+    """The ten parameters of a link in its own frame; None without ``<inertial>``."""
+    if inertial is None:
+        return None
+    tensor = inertia.rotational_inertia([*(n.value for n in inertial.moments), 0, 0, 0, 0])
+    rotation = inertial.origin.rotation
+    about_com = rotation @ tensor @ rotation.T
+    return inertia.from_mass_com_inertia(
+        inertial.mass.value, np.array(inertial.origin.position), about_com
+    )
+
+
+def _refuse_mimic(urdf: Urdf, held: set[str]) -> None:
+    for joint in urdf.joints.values():
+        if joint.mimic is not None and joint.name not in held:
+            mimics = [j.name for j in urdf.joints.values() if j.mimic is not None]
+            lock = ", ".join(f"{name!r}: 0.0" for name in mimics)
+            urdf.text.fail(
+                f"joint {joint.name!r} mimics joint {joint.mimic!r}, which is not supported; hold "
+                f"it with lock={{{lock}}}",
+                joint.element.find("mimic") or joint.element,
+                None,
+                UnsupportedJointError,
+                joint=joint.name,
+            )
+
+
+def _body(
+    urdf: Urdf,
+    name: str,
+    parent: str | None,
+    rotation: Array,
+    position: Array,
+    joint: Joint | None,
+    members: tuple[Member, ...],
+    notes: list[str],
+) -> Body:
+    body = Body(
+        name,
+        parent,
+        rotation,
+        position,
+        np.eye(6) if joint is None else _motion(urdf, joint, notes),
+        FLOATING_JOINT if joint is None else joint.name,
+        parameters=lumped(members),
+        members=members if len(members) > 1 else (),
+    )
+    return body if joint is None else replace(body, limits=_limits(joint))
+
+
+def _motion(urdf: Urdf, joint: Joint, notes: list[str]) -> Array:
+    """Motion subspace in the child's frame, angular part first."""
+    if joint.type == "floating":
+        return np.eye(6)
+    axis = np.array(joint.axis)
+    length = math.sqrt(float(axis @ axis))
+    if abs(length - 1) > AXIS_TOLERANCE:
+        element = joint.element.find("axis") or joint.element
+        notes.append(
+            f"{urdf.text.path}:{element.line}: joint {joint.name!r}: the axis has length "
+            f"{length:.6g} and was normalised"
+        )
+    axis = axis / length
+    if joint.type == "planar":
+        # Rotation about the normal and translation in the plane.
+        across = np.linalg.svd(axis[None, :])[2][1:]
+        motion = np.zeros((6, 3))
+        motion[:3, 0], motion[3:, 1:] = axis, across.T
+        return motion
+    motion = np.zeros((6, 1))
+    motion[3 if joint.type == "prismatic" else 0 :][:3, 0] = axis
+    return motion
+
+
+def _limits(joint: Joint) -> Limits:
+    given = dict(joint.limits)
+    if joint.type == "continuous":
+        given.pop("lower", None)
+        given.pop("upper", None)
+    return Limits(**given)

@@ -1,0 +1,1 @@
+"""XML as text: read strictly with places, patched in place."""

@@ -1,0 +1,141 @@
+"""The command line: what it prints, writes and returns, and that mistakes leave nothing behind."""
+
+import re
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.cli import COMMANDS, main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(tmp_path / "arm.urdf").with_joint_terms()
+    delta = arm_parameters(robot)
+    for name, seed in (("log.csv", 1), ("test.csv", 2)):
+        simulate(robot, delta, seed, noise=0.03).to_csv(tmp_path / name, index=False)
+    return tmp_path
+
+
+def written(folder):
+    return {p.name for p in folder.iterdir()} - {"arm.urdf", "log.csv", "test.csv"}
+
+
+def test_fit_prints_writes_and_returns_zero(folder, capsys):
+    status = main(
+        ["fit", "log.csv", "--robot", "arm.urdf", "--out", "out.urdf", "--test", "test.csv",
+         "--parameters", "base.csv", "--joint-dynamics", "--certificate", "proof.json"]
+    )  # fmt: skip
+    printed = capsys.readouterr()
+    assert status == 0
+    assert re.search(r"all +\d\.\d\d% +\d\.\d\d%", printed.out)
+    assert printed.err == ""  # progress only on a terminal
+    assert written(folder) == {"out.urdf", "base.csv", "proof.json"}
+    assert main(["verify", "proof.json"]) == 0
+    assert "damping" in (folder / "out.urdf").read_text()
+    assert feasid.load_robot(folder / "out.urdf").dof == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "lgo.csv", "--robot", "arm.urdf"], "did you mean|nearest|log.csv"),
+        (["fit", "log.csv", "--robot", "arn.urdf"], r"arn\.urdf"),
+        (["fit", "log.csv", "--robot", "arm.urdf", "--lock", "slide=x"], "not a number"),
+        (["fit", "log.csv", "--robot", "arm.urdf", "--friction", "viscos"], "'viscous'"),
+        (["fit", "log.csv", "--robot", "arm.urdf", "--gravity", "1,2"], "three numbers"),
+        (["fit", "log.csv", "--robot", "arm.urdf", "--cutoff", "1e9"], "cut-?off"),
+        (["fti"], "did you mean 'fit'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named_and_write_nothing(folder, capsys, arguments, message):
+    outputs = ["--out", "out.urdf"] if arguments[0] == "fit" else []
+    assert main([*arguments, *outputs]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert written(folder) == set()
+
+
+def test_existing_output_is_kept(folder, capsys):
+    (folder / "out.urdf").write_text("mine")
+    arguments = ["fit", "log.csv", "--robot", "arm.urdf", "--out", "out.urdf"]
+    assert main(arguments) == 2
+    assert "exists" in capsys.readouterr().err
+    assert (folder / "out.urdf").read_text() == "mine"
+    assert main([*arguments, "--overwrite"]) == 0
+    assert (folder / "out.urdf").read_text() != "mine"
+    assert main([*arguments[:-1], "arm.urdf", "--overwrite"]) == 2
+    assert "is an input" in capsys.readouterr().err
+    assert (folder / "arm.urdf").read_text() == ARM
+
+
+@pytest.mark.parametrize(("mass", "text"), [("nan", "nan"), ("1,5", "1,5")])
+def test_a_wrong_number_in_the_urdf_is_named(folder, capsys, mass, text):
+    broken = ARM.replace('<mass value="1.25"/>', f'<mass value="{mass}"/>')
+    (folder / "arm.urdf").write_text(broken)
+    assert main(["fit", "log.csv", "--robot", "arm.urdf", "--out", "out.urdf"]) == 2
+    error = capsys.readouterr().err
+    line = 1 + broken[: broken.index(f'value="{mass}"')].count("\n")
+    for part in ("arm.urdf", f"{line}", "upper", "mass", text):
+        assert part in error
+    assert written(folder) == set()
+
+
+def test_demo_runs_on_the_packaged_log(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "FEASIBLE" in out
+    assert "test" in out
+    assert feasid.load_robot(tmp_path / "z1_identified.urdf").dof == 7
+
+
+def test_help_and_version(capsys):
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in COMMANDS)
+    assert main(["--version"]) == 0
+    assert feasid.__version__ in capsys.readouterr().out
+    for name in COMMANDS:
+        with pytest.raises(SystemExit, match="0"):
+            main([name, "--help"])
+
+
+def test_doctor_prints_the_command_that_mends(folder, capsys):
+    import shlex
+
+    import pandas as pd
+
+    log = pd.read_csv(folder / "log.csv")
+    turning = [c for c in log if c.startswith(("q_", "dq_")) and "slide" not in c]
+    log[turning] = np.rad2deg(log[turning])
+    log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv("degrees.csv", index=False)
+    assert main(["doctor", "degrees.csv", "--robot", "arm.urdf"]) == 1
+    words = shlex.split(capsys.readouterr().out.split("mended: ")[1].splitlines()[0])
+    assert words[:2] == ["feasid", "fit"]
+    assert main([*words[1:], "--test", "test.csv"]) == 0
+    error = re.search(r"all +(\S+)% +(\S+)%", capsys.readouterr().out)
+    assert float(error.group(1)) < 10
+
+
+def test_options_of_fit_can_be_given_as_json(folder, capsys):
+    arguments = ["fit", "log.csv", "--robot", "arm.urdf"]
+    assert main([*arguments, "--option", "slack=0", "--option", 'weights={"slide": 2}']) == 0
+    assert main([*arguments, "--option", "slak=0"]) == 2
+    assert "did you mean 'slack'" in capsys.readouterr().err
+    assert main([*arguments, "--option", "slack"]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err
+
+
+def test_a_motor_of_several_joints_at_the_prompt(folder, capsys):
+    arguments = ["fit", "log.csv", "--robot", "arm.urdf"]
+    assert main([*arguments, "--coupling", "belt:shoulder=1,wheel_joint=-2"]) == 0
+    assert re.search(r"belt +\S+ +\S+", capsys.readouterr().out)
+    assert main([*arguments, "--coupling", "belt"]) == 2
+    assert "NAME:JOINT=FACTOR" in capsys.readouterr().err
+    assert main([*arguments, "--coupling", "belt:sholder=1,wheel_joint=1"]) == 2
+    assert "did you mean 'shoulder'" in capsys.readouterr().err

@@ -1,0 +1,368 @@
+"""The diagnosis names what was put into a log, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import replace
+
+import faults
+import numpy as np
+import pandas as pd
+import pytest
+
+import feasid
+from feasid import inverse_dynamics
+from feasid.cli import main
+from feasid.diagnosis.findings import Finding, merged, ordered
+from feasid.errors import InputError
+from feasid.logs.frame import prepare
+from feasid.reduction.leakage import leakage
+from feasid.robot.inertia import from_mass_com_inertia
+
+LOGS = ("kuka_lwr4", "unitree_z1", "simulated")
+
+NAMED = 0.95
+"""Share of injected faults that must be named correctly, with the right joint."""
+
+FALSE_ALARMS = 0.01
+
+
+def serious(diagnosis):
+    return [f for f in diagnosis if f.level != "note"]
+
+
+def correct(kind, name, seed):
+    """Whether one injected fault is the first finding, with the right joints."""
+    rng = np.random.default_rng([seed, LOGS.index(name), faults.KINDS.index(kind)])
+    df, _ = faults.clean(name)
+    broken, joints = faults.inject(kind, faults.resample(df, rng), name, rng)
+    found = serious(feasid.diagnose(broken, df.attrs["robot"]))
+    return bool(found) and found[0].code == kind and set(found[0].joints) == joints
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_clean_logs_raise_no_alarm(name):
+    df, _ = faults.clean(name)
+    diagnosis = feasid.diagnose(df, df.attrs["robot"])
+    assert serious(diagnosis) == []
+    assert diagnosis.ok
+
+
+@pytest.mark.parametrize("kind", faults.KINDS)
+@pytest.mark.parametrize("name", LOGS)
+def test_one_fault_of_each_kind_is_named(kind, name):
+    assert correct(kind, name, seed=1)
+
+
+@pytest.mark.slow
+def test_three_hundred_faults():
+    cases = [(k, n, s) for k in faults.KINDS for n in LOGS for s in range(10)]
+    assert len(cases) == 300
+    missed = [case for case in cases if not correct(*case)]
+    assert len(missed) <= (1 - NAMED) * len(cases), missed
+
+
+@pytest.mark.slow
+def test_three_hundred_clean_resamples():
+    alarms = []
+    for k, name in enumerate(LOGS):
+        df, _ = faults.clean(name)
+        for seed in range(100):
+            part = faults.resample(df, np.random.default_rng([k, seed]))
+            found = serious(feasid.diagnose(part, df.attrs["robot"]))
+            alarms += [(name, seed, f.code) for f in found]
+    assert len(alarms) <= FALSE_ALARMS * 300, alarms
+
+
+@pytest.mark.parametrize("kind", ["degrees", "swap", "sign", "lag", "nan"])
+def test_the_remedy_mends_the_fit(kind):
+    df, _ = faults.clean("simulated")
+    rng = np.random.default_rng(3)
+    broken, _ = faults.inject(kind, df, "simulated", rng)
+    options = feasid.diagnose(broken, df.attrs["robot"]).options
+    mended = feasid.diagnose(broken, df.attrs["robot"], **options)
+    assert not [f for f in serious(mended) if f.code == kind and kind != "nan"]
+    whole = feasid.fit(df, cutoff=10.0).relative_error["all"]
+    assert feasid.fit(broken, df.attrs["robot"], cutoff=10.0, **options).relative_error[
+        "all"
+    ] == pytest.approx(whole, rel=0.2)
+
+
+def test_z1_torques_are_ahead_of_its_motion():
+    found = serious(feasid.diagnose(feasid.datasets.load("unitree_z1")))
+    assert [f.code for f in found] == ["lag"]
+    assert "ahead" in found[0].message
+    assert 0.02 < found[0].options["delay"] < 0.04
+
+
+def test_wrong_gravity_is_seen_with_its_direction():
+    df, _ = faults.clean("simulated")
+    for gravity in ((9.81, 0, 0), (0, 0, 9.81), (0, -6.9, -6.9)):
+        found = serious(feasid.diagnose(df, df.attrs["robot"].with_gravity(gravity)))
+        tilt = next(f for f in found if f.code == "gravity")
+        direction = ast.literal_eval(tilt.remedy.split("gravity=")[1].removesuffix(")"))
+        assert -direction[2] / np.linalg.norm(direction) > np.cos(np.deg2rad(10))
+
+
+def test_a_payload_that_the_description_lacks():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    last = robot.bodies[-1]
+    load = from_mass_com_inertia(4.0, np.array([0, 0, 0.1]), 0.01 * np.eye(3))
+    heavy = replace(
+        robot, bodies=(*robot.bodies[:-1], replace(last, parameters=last.parameters + load))
+    )
+    run = prepare(df, robot, cutoff=15.0).runs[0]
+    extra = inverse_dynamics(heavy, run.q, run.dq, run.ddq) - inverse_dynamics(
+        robot, run.q, run.dq, run.ddq
+    )
+    loaded = df.iloc[run.rows].reset_index(drop=True)
+    for k, joint in enumerate(robot.joints):
+        loaded[f"tau_{joint}"] += extra[:, k]
+    payload = next(f for f in feasid.diagnose(loaded, robot) if f.code == "payload")
+    mass = float(payload.message.split("lacks ")[1].split(" kg")[0])
+    assert mass == pytest.approx(4.0, rel=0.3)
+    assert last.joint in payload.joints
+
+
+def one_column(change, column="tau_2"):
+    def broken(df):
+        df = df.copy()
+        df[column] = change(df[column].to_numpy().copy())
+        return df
+
+    return broken
+
+
+def put(rows, value):
+    def change(x):
+        x[rows] = value
+        return x
+
+    return change
+
+
+def frozen(x):
+    x[900:1200] = x[900]
+    return x
+
+
+def ticks(df):
+    return df.assign(t=(df.t * 1e6).round().astype("int64") + 1_700_000_000_000_000)
+
+
+def wrapped(df):
+    df = df.drop(columns=[c for c in df if c.startswith("dq_")])
+    turning = df.q_1 + 0.9 * df.t
+    return df.assign(q_1=(turning + np.pi) % (2 * np.pi) - np.pi)
+
+
+def numbered(df):
+    """Columns in another order than the names say."""
+    order = {str(k): str(k % 6 + 1) for k in range(1, 7)}
+    return df.rename(
+        columns={f"tau_{a}": f"tau_{b}" for a, b in order.items() if a in "12"}
+        | {"tau_2": "tau_1", "tau_1": "tau_2"}
+    )
+
+
+def hit(df):
+    df = df.copy()
+    df.loc[(df.t > 7.0) & (df.t < 7.4), "tau_2"] += 3 * df.tau_2.std()
+    return df
+
+
+def late(df):
+    torques = [c for c in df if c.startswith("tau")]
+    out = df.copy()
+    out[torques] = out[torques].shift(12)
+    return out.iloc[12:].reset_index(drop=True)
+
+
+def jittered(df):
+    rng = np.random.default_rng(0)
+    return df.assign(t=df.t + 0.0016 * rng.uniform(-1, 1, len(df)))
+
+
+TABLE = {
+    30: (lambda d: d.set_axis([*d.columns[:-1], "q_1"], axis=1), "columns", ["tau_6"]),
+    31: (lambda d: d.rename(columns={"q_2": "q_tow"}), "columns", ["'2'", "q_2"]),
+    32: (lambda d: d.assign(temperature=21.0), "extra", ["temperature"]),
+    33: (lambda d: d.assign(tau_2="-"), "columns", ["tau_2", "'-'"]),
+    34: (one_column(put(slice(10, 14), np.nan)), "nan", ["tau_2", "4 cells", "row 10"]),
+    35: (one_column(put(slice(None), 1.5)), "dead", ["tau_2", "1.5"]),
+    "35 part": (
+        one_column(lambda x: put(slice(900, 1200), x[900])(x)),
+        "stuck",
+        ["tau_2", "1.2 s"],
+    ),
+    36: (one_column(lambda x: x.clip(-np.inf, np.quantile(x, 0.8))), "saturated", ["tau_2"]),
+    "36 coarse": (one_column(lambda x: 8 * np.round(x / 8)), "coarse", ["tau_2", "levels"]),
+    37: (lambda d: d.iloc[[0, 2, 1, *range(3, len(d))]], "time", ["row 2", "sort=True"]),
+    38: (lambda d: d.assign(t=d.t.where(d.index != 5, d.t[4])), "doubled", ["1 row", "other"]),
+    "38 same": (lambda d: d.iloc[[*range(6), *range(5, len(d))]], "doubled", ["and its values"]),
+    39: (lambda d: d.drop(index=range(900, 990)), "gap", ["row 899", "0.36"]),
+    "39 jitter": (jittered, "jitter", ["0.00", "arrival"]),
+    40: (ticks, "ticks", ["taken as us", "250 Hz"]),
+    41: (lambda d: pd.concat([d, d]), "time", ["restarts", "run"]),
+    42: (one_column(np.rad2deg, "q_3"), "degrees", ["q_3", "units={'q_3': 'deg'}"]),
+    43: (one_column(np.negative, "dq_3"), "velocity", ["dq_3", "opposite sign"]),
+    44: (numbered, "swap", ["'1'", "'2'", "columns="]),
+    45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
+    "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
+    46: (late, "lag", ["behind", "delay=-0.0"]),
+    48: (one_column(lambda x: x + 3.0, "q_1"), "limits", ["q_1", "range"]),
+    "48 turns": (wrapped, "wrapped", ["'1'", "whole turn"]),
+    49: (lambda d: d.iloc[:10], "unusable", ["too few samples"]),
+    "49 one": (lambda d: d.iloc[:1], "unusable", ["too few samples", "has 1"]),
+    "49 none": (lambda d: d.iloc[:0], "columns", ["no rows"]),
+    50: (lambda d: d, "excitation", ["base parameters are seen"]),
+    52: (hit, "outliers", ["[2]", "contact", "exclude=[(7"]),
+    "52 spike": (one_column(put(777, 900.0)), "spike", ["tau_2", "row 777"]),
+    53: (lambda d: d.assign(**{c: d[c].iloc[0] for c in d if c[0] in "qd"}), "dead", ["q_1"]),
+    73: (one_column(lambda x: x.astype(complex)), "columns", ["tau_2", "complex"]),
+}
+"""Row of the fault table: what is done to a log, the finding's code, and what it must say."""
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_fault_table(row):
+    df, _ = faults.clean("simulated")
+    break_it, code, names = TABLE[row]
+    found = [f for f in feasid.diagnose(break_it(df), df.attrs["robot"]) if f.code == code]
+    assert found, code
+    text = "\n".join(map(str, found))
+    for name in names:
+        assert name in text
+
+
+def test_velocities_of_two_joints_exchanged():
+    df, _ = faults.clean("simulated")
+    swapped = df.rename(columns={"dq_2": "dq_5", "dq_5": "dq_2"})
+    found = serious(feasid.diagnose(swapped, df.attrs["robot"]))[0]
+    assert found.code == "swap"
+    assert set(found.joints) == {"2", "5"}
+
+
+def test_velocities_in_degrees_per_second_get_their_unit():
+    df, _ = faults.clean("simulated")
+    odd = df.assign(dq_4=np.rad2deg(df.dq_4))
+    found = serious(feasid.diagnose(odd, df.attrs["robot"]))[0]
+    assert (found.code, found.joints) == ("velocity", ("4",))
+    assert "'deg/s'" in found.remedy
+
+
+def test_a_joint_that_comes_to_rest_is_not_called_stuck():
+    df, _ = faults.clean("simulated")
+    slow = 1 / (1 + np.exp((df.t - 8) / 0.5))
+    calm = df.assign(q_4=np.round(0.2 + 0.3 * slow, 5)).drop(
+        columns=[c for c in df if c.startswith("dq_")]
+    )
+    assert (calm.q_4.diff() == 0).sum() > 1000
+    assert not [f for f in feasid.diagnose(calm, df.attrs["robot"]) if f.code == "stuck"]
+
+
+def test_unseen_parameters_name_the_idle_joints():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    idle = ["2", "3", "4", "5", "6"]
+    lazy = df.assign(**{f"q_{j}": 0.3 + 1e-7 * np.sin(df.t + int(j)) for j in idle})
+    lazy = lazy.drop(columns=[c for c in df if c.startswith("dq_")])
+    note = next(f for f in feasid.diagnose(lazy, robot) if f.code == "excitation")
+    assert "unseen" in note.message
+    assert set(note.joints) == set(idle)
+
+
+def test_synthetic_logs_without_noise_are_fine():
+    df = faults.simulated(seed=4)
+    robot = df.attrs["robot"]
+    names = [f"{k}_{j}" for k in ("q", "dq") for j in robot.joints]
+    q, dq = (df[[n for n in names if n.startswith(k)]].to_numpy() for k in ("q_", "dq_"))
+    tau = inverse_dynamics(robot, q, dq, np.gradient(dq, axis=0) * 250)
+    exact = df.assign(**{f"tau_{j}": tau[:, k] for k, j in enumerate(robot.joints)})
+    assert serious(feasid.diagnose(exact, robot)) == []
+
+
+def test_results_print_and_merge():
+    a = Finding("a", "note", "x", options={"units": {"q": "deg"}, "exclude": ((1, 2),)})
+    b = Finding(
+        "b", "error", "y", "do", ("j",), options={"units": {"t": "ms"}, "exclude": ((3, 4),)}
+    )
+    assert [f.code for f in ordered([a, b])] == ["b", "a"]
+    assert merged([a.options, b.options]) == {
+        "units": {"q": "deg", "t": "ms"},
+        "exclude": ((1, 2), (3, 4)),
+    }
+    df, _ = faults.clean("simulated")
+    diagnosis = feasid.diagnose(df.assign(tau_1=-df.tau_1), df.attrs["robot"])
+    assert "error   sign [1]" in repr(diagnosis)
+    assert "&#x27;tau_1&#x27;" in diagnosis._repr_html_()
+    assert diagnosis.frame().loc[0, "code"] == "sign"
+    assert "sign" in diagnosis
+
+
+def test_no_robot_is_an_error():
+    with pytest.raises(InputError, match="no robot"):
+        feasid.diagnose(pd.DataFrame({"t": [0.0]}))
+
+
+def test_doctor_prints_a_screen_and_its_exit_status(tmp_path, capsys):
+    folder = feasid.datasets.CHECKOUT / "kuka_lwr4"
+    arguments = ["--robot", str(folder / "kuka_lwr4.urdf")]
+    log = folder / "measurement_1.csv.gz"
+    assert main(["doctor", str(log), *arguments]) == 0
+    assert "5027 samples" in capsys.readouterr().out
+    df = feasid.read_log(log)
+    df["tau_lwr_1_joint"] *= -1
+    df.to_csv(tmp_path / "bad.csv", index=False)
+    assert main(["doctor", str(tmp_path / "bad.csv"), *arguments, "--json"]) == 1
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (first["code"], first["joints"]) == ("sign", ["lwr_1_joint"])
+    assert main(["doctor", str(tmp_path / "bda.csv"), *arguments]) == 2
+    assert "did you mean 'bad.csv'" in capsys.readouterr().err
+
+
+def test_testing_on_the_fitted_rows_or_motion_is_said():
+    df = feasid.datasets.load("kuka_lwr4")
+    robot = df.attrs["robot"]
+    first, second = (
+        feasid.reduce(df[df.run == f"measurement_{k}"], robot, cutoff=8.0) for k in (1, 2)
+    )
+    assert "is the fitted log" in leakage(first, first)
+    assert "repeats the fitted motion" in leakage(first, second)
+    one = df[df.run == "measurement_1"]
+    halves = [feasid.reduce(part, robot, cutoff=8.0) for part in (one[:2500], one[2500:])]
+    assert leakage(*halves) is None
+
+
+def test_extra_columns_are_listed_once_and_change_nothing():
+    df, _ = faults.clean("simulated")
+    more = df.assign(temperature=21.0, state="idle")
+    motion = prepare(more, df.attrs["robot"])
+    np.testing.assert_array_equal(motion.runs[0].q, prepare(df, df.attrs["robot"]).runs[0].q)
+    assert sum("temperature, state" in note for note in motion.notes) == 1
+
+
+def test_an_exchange_is_mended_in_the_columns_of_the_log():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    names = {f"{k}_{j}": f"{k}[{j}]" for k in ("q", "dq", "tau") for j in robot.joints}
+    other = df.rename(columns=names)
+    other[["tau[2]", "tau[5]"]] = other[["tau[5]", "tau[2]"]].to_numpy()
+    columns = dict(names)
+    found = serious(feasid.diagnose(other, robot, columns=columns))[0]
+    assert found.options == {"columns": {"tau_2": "tau[5]", "tau_5": "tau[2]"}}
+    mended = feasid.diagnose(other, robot, columns={**columns, **found.options["columns"]})
+    assert mended.ok
+
+
+def test_signs_without_inertials_rest_on_friction():
+    df, _ = faults.clean("simulated")
+    robot = df.attrs["robot"]
+    bare = replace(robot, bodies=tuple(replace(b, parameters=None) for b in robot.bodies))
+    assert feasid.diagnose(df, bare).ok
+    for joint in robot.joints:
+        flipped = df.assign(**{f"tau_{joint}": -df[f"tau_{joint}"]})
+        found = serious(feasid.diagnose(flipped, bare))
+        assert [(f.code, f.joints) for f in found] == [("sign", (joint,))]

@@ -1,0 +1,153 @@
+"""The regressor and inverse dynamics against Pinocchio, energy balance and each other."""
+
+import numpy as np
+import pytest
+from robots import RTOL, random_robot, random_rotation, relative
+
+import feasid
+from feasid.errors import InputError
+from feasid.robot import inertia
+from feasid.robot.parts import Body
+
+pin = pytest.importorskip("pinocchio")
+
+
+def pinocchio_model(robot):
+    """The same tree in Pinocchio; only joints whose axis passes through the body's origin."""
+    model = pin.Model()
+    model.gravity.linear = robot.gravity
+    for i, body in enumerate(robot.bodies):
+        screw = body.motion[:, 0]
+        joint = (
+            pin.JointModelRevoluteUnaligned(screw[:3])
+            if screw[:3].any()
+            else pin.JointModelPrismaticUnaligned(screw[3:])
+        )
+        placement = pin.SE3(np.array(body.rotation), np.array(body.position))
+        model.addJoint(robot.parents[i] + 1, joint, placement, body.joint)
+    return model
+
+
+def pinocchio_regressor(model, q, dq, ddq):
+    """Pinocchio's regressor in our column order, (samples, dof, 10 n)."""
+    data = model.createData()
+    order = np.argsort(inertia.PINOCCHIO)
+    columns = (10 * np.arange(model.njoints - 1)[:, None] + order).ravel()
+    rows = [
+        pin.computeJointTorqueRegressor(model, data, *sample)[:, columns].copy()
+        for sample in zip(q, dq, ddq, strict=True)
+    ]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_pinocchio_on_random_trees(seed):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, int(rng.integers(1, 13)))
+    model = pinocchio_model(robot)
+    q, dq, ddq = rng.standard_normal((3, 20, robot.dof))
+    expected = pinocchio_regressor(model, q, dq, ddq)
+    assert relative(feasid.regressor(robot, q, dq, ddq), expected) < RTOL
+
+    delta = rng.standard_normal(robot.size)
+    for i in range(robot.dof):
+        ten = delta[robot.inertial_columns[i]][inertia.PINOCCHIO]
+        model.inertias[i + 1] = pin.Inertia.FromDynamicParameters(ten)
+    data = model.createData()
+    torque = np.array([pin.rnea(model, data, *s).copy() for s in zip(q, dq, ddq, strict=True)])
+    ours = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
+    assert relative(ours, torque) < RTOL
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_regressor_times_parameters_is_inverse_dynamics(seed):
+    """Two algorithms, O(n^2) projection and Newton-Euler, with every kind of joint term."""
+    rng = np.random.default_rng(100 + seed)
+    kinds = ("revolute", "prismatic", "helical", "offset")
+    robot = random_robot(rng, 7, kinds, rotors=True)
+    shared = feasid.Drive("wrist motor", {"b3": 2.0, "b5": -1.5})
+    robot = robot.with_joint_terms(drive_inertia=True, couplings=[shared])
+    q, dq, ddq = rng.standard_normal((3, 11, robot.dof))
+    delta = rng.standard_normal(robot.size)
+    regressor = feasid.regressor(robot, q, dq, ddq)
+    assert (
+        relative(regressor @ delta, feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta))
+        < RTOL
+    )
+    some = sorted(rng.choice(robot.size, 40, replace=False))
+    chosen = feasid.regressor(robot, q, dq, ddq, columns=some)
+    np.testing.assert_array_equal(chosen, regressor[..., some])
+
+
+def wide_robot(rng):
+    """Floating base with a spherical joint, a planar one and a prismatic one."""
+    eye = np.eye(6)
+    subspaces = {"base": eye, "ball": eye[:, :3], "plane": eye[:, [2, 3, 4]], "slide": eye[:, [5]]}
+    bodies, parent = [], None
+    for name, motion in subspaces.items():
+        position = rng.standard_normal(3)
+        bodies.append(Body(name, parent, random_rotation(rng), position, motion))
+        parent = name
+    return feasid.Robot(tuple(bodies))
+
+
+def test_floating_base_equals_pinocchio():
+    rng = np.random.default_rng(7)
+    robot = wide_robot(rng)
+    model = pin.Model()
+    joints = [pin.JointModelFreeFlyer(), pin.JointModelSpherical()]
+    for i in range(2):
+        body = robot.bodies[i]
+        placement = pin.SE3(np.array(body.rotation), np.array(body.position))
+        model.addJoint(i, joints[i], placement, body.name)
+    two = feasid.Robot(robot.bodies[:2])
+    q, dq, ddq = rng.standard_normal((3, 6, two.dof))
+    # Pinocchio orders twists linear first; our q are exponential coordinates, angular first.
+    swap = [3, 4, 5, 0, 1, 2, 6, 7, 8]
+    configurations = []
+    for sample in q:
+        pose = pin.exp6(pin.Motion(sample[3:6], sample[:3]))
+        ball = pin.Quaternion(pin.exp3(sample[6:])).coeffs()
+        configurations.append(np.r_[pin.SE3ToXYZQUAT(pose), ball])
+    # ddq of a free flyer is the derivative of the body-frame twist on both sides.
+    expected = pinocchio_regressor(model, configurations, dq[:, swap], ddq[:, swap])[:, swap]
+    assert relative(feasid.regressor(two, q, dq, ddq), expected) < RTOL
+
+
+def test_power_balance_with_joints_of_several_dof():
+    """d/dt (kinetic + potential) = tau . dq along a motion: nothing is missing or doubled."""
+    rng = np.random.default_rng(3)
+    robot = wide_robot(rng)
+    delta = np.tile(inertia.from_mass_com_inertia(2.0, [0.1, -0.2, 0.3], np.eye(3)), 4)
+    q0, dq0, ddq = rng.standard_normal((3, robot.dof)) * 0.5
+    twice = feasid.Robot(robot.bodies, gravity=(0, 0, 0))
+
+    def kinetic(q, dq):
+        zero = np.zeros_like(q)
+        mass = [
+            feasid.inverse_dynamics(twice, q, zero, e, parameters=delta)[0]
+            for e in np.eye(robot.dof)
+        ]
+        return 0.5 * dq @ np.array(mass) @ dq
+
+    h = 1e-5  # central difference of an analytic function: error h^2 ~ 1e-10, rounding 1e-11
+    slide = robot.rows[3].start
+    dq0[:slide] = 0.0  # quasi-velocities of the other joints are not derivatives of coordinates
+    ddq[:slide] = 0.0
+    rate = (kinetic(q0 + h * dq0, dq0 + h * ddq) - kinetic(q0 - h * dq0, dq0 - h * ddq)) / (2 * h)
+    torque = feasid.inverse_dynamics(twice, q0, dq0, ddq, parameters=delta)[0]
+    assert torque @ dq0 == pytest.approx(rate, rel=1e-7)
+
+
+def test_wrong_input_is_named():
+    robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2)
+    with pytest.raises(InputError, match=r"dq has shape \(3, 1\)"):
+        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 1)), np.zeros((3, 2)))
+    bad = np.zeros((3, 2))
+    bad[1, 0] = np.nan
+    with pytest.raises(InputError, match=r"ddq\[1, 0\] is nan"):
+        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 2)), bad)
+    with pytest.raises(InputError, match=r"gives no value for 1\.Lxx"):
+        feasid.inverse_dynamics(robot, *np.zeros((3, 1, 2)))
+    with pytest.raises(InputError, match="columns must"):
+        feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=[0, 99])

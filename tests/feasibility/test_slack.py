@@ -1,0 +1,96 @@
+"""Slack: a bounded, insignificant part of the fit buys a model close to the description."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from logs import arm_parameters, inertia_matrix
+
+import feasid
+from feasid.certificate import definiteness
+from feasid.errors import InputError
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.settle import settle
+from feasid.robot import inertia
+
+TIGHT = 1e-3  # of the slack: fourteen halvings of the weight's range
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    """A noisy fit whose optimum lies on the boundary of what can exist."""
+    from robot_files import ARM
+
+    path = tmp_path_factory.mktemp("slack") / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path).with_joint_terms()
+    base = feasid.base_parameters(robot)
+    truth = base.K @ arm_parameters(robot)
+    rng = np.random.default_rng(4)
+    R = np.triu(rng.standard_normal((len(truth),) * 2)) + 2 * np.eye(len(truth))
+    rho = R @ truth + 0.3 * rng.standard_normal(len(truth))
+    feasible = feasible_set(robot)
+    return R, rho, base, feasible, feasible_least_squares(R, rho, base, feasible)
+
+
+def residual(R, rho, solution, rest):
+    return np.hypot(np.linalg.norm(R @ solution.beta - rho), rest)
+
+
+@pytest.mark.parametrize("rest", [0.5, 5.0])
+@pytest.mark.parametrize("slack", [0.001, 0.01, 0.1])
+def test_the_price_is_used_up_and_never_exceeded(problem, slack, rest):
+    R, rho, base, feasible, optimum = problem
+    settled = settle(R, rho, rest, base, feasible, optimum, slack)
+    price = residual(R, rho, settled, rest) / residual(R, rho, optimum, rest) - 1
+    assert price <= slack * (1 + 1e-9)
+    assert price > slack * (1 - 100 * TIGHT)
+
+
+def test_every_answer_is_exactly_feasible(problem):
+    R, rho, base, feasible, optimum = problem
+    for slack in (0.001, 0.1, 10.0):
+        settled = settle(R, rho, 1.0, base, feasible, optimum, slack)
+        for columns in base.robot.inertial_columns:
+            assert definiteness(inertia_matrix(settled.delta[columns])) == "positive definite"
+        for k in range(len(base.robot.drives)):
+            columns = base.robot.drive_columns(k)
+            assert all(Fraction(float(settled.delta[columns[s]])) > 0 for s in ("fv", "fc"))
+        assert min(settled.margins.values()) > min(optimum.margins.values())
+        np.testing.assert_allclose(settled.beta, base.K @ settled.delta, rtol=1e-12)
+
+
+def test_more_slack_is_closer_to_the_description(problem):
+    R, rho, base, feasible, optimum = problem
+    known = base.robot.values[base.robot.inertial_columns[0]]
+    reference = inertia.pseudo_inertia(known)
+
+    def divergence(solution):
+        pseudo = inertia.pseudo_inertia(solution.delta[base.robot.inertial_columns[0]])
+        ratio = np.linalg.solve(reference, pseudo)
+        return np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 4
+
+    distances = [
+        divergence(settle(R, rho, 1.0, base, feasible, optimum, s)) for s in (0.001, 0.03, 0.3, 30)
+    ]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[-1] < 1e-3 * distances[0]
+
+
+def test_no_slack_is_the_optimum_and_nonsense_is_refused(problem):
+    R, rho, base, feasible, optimum = problem
+    assert settle(R, rho, 1.0, base, feasible, optimum, 0.0) is optimum
+    for slack in (-0.1, np.nan, np.inf):
+        with pytest.raises(InputError, match="slack must be"):
+            settle(R, rho, 1.0, base, feasible, optimum, slack)
+
+
+def test_units_do_not_matter(problem):
+    """Torques in other units settle on the same model."""
+    R, rho, base, feasible, optimum = problem
+    settled = settle(R, rho, 1.0, base, feasible, optimum, 0.01)
+    small = replace(optimum, objective=1e-6 * optimum.objective)
+    scaled = settle(1e-3 * R, 1e-3 * rho, 1e-3, base, feasible, small, 0.01)
+    np.testing.assert_allclose(scaled.delta, settled.delta, rtol=1e-6, atol=1e-9)

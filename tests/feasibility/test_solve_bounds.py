@@ -1,0 +1,183 @@
+"""Solver answers are judged by our own bounds; exact algebra behind proofs."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feasid.certificate import definiteness
+from feasid.errors import SolverError
+from feasid.exact.elimination import solve_near
+from feasid.feasibility import closest
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.constraints.units import units
+from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.program import solve
+from feasid.feasibility.program.bound import lower_bound
+from feasid.feasibility.program.program import Raw
+from feasid.feasibility.program.reference import reference
+from feasid.feasibility.proof.claim import plain, text
+from feasid.feasibility.proof.refutation import bad_direction, short_direction
+
+SEEDS = st.integers(0, 2**32 - 1)
+GAP = {"clarabel": 1e-4, "scs": 1e-2}
+"""An interior point on squares knows multipliers to the root of its tolerance; SCS before 3.2.8
+may end without reaching 1e-8."""
+
+RTOL_SCHUR = 1e-3
+"""The Schur form is solved in the same units to 1e-8 of the squared norm; its root is coarser."""
+
+
+def noisy(seed, bodies=3):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, bodies, drives=True)
+    base = base_of(robot)
+    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
+    rho = R @ base.K @ random_parameters(rng, robot)
+    rho += 0.3 * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    return base, R, rho
+
+
+def scaled(seed):
+    """The conic program of a fit, and its solution by Clarabel."""
+    base, R, rho = noisy(seed)
+    feasible = feasible_set(base.robot)
+    scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
+    aim = reference(base.robot, scale).delta
+    problem = closest._problem(R @ base.K, rho, feasible, scale, aim, None, closest.FAINT_PULL)
+    return problem.program, solve.clarabel(problem.program, "cone")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_schur_formulation_of_the_paper_gives_the_same_optimum(seed):
+    base, R, rho = noisy(seed)
+    feasible = feasible_set(base.robot)
+    fit = feasible_least_squares(R, rho, base, feasible, friction_ridge=0.0)
+    size = np.linalg.norm(rho)
+    delta, u = cp.Variable(feasible.size), cp.Variable((1, 1))
+    r = cp.reshape(rho / size - (R @ base.K / size) @ delta, (len(rho), 1), order="F")
+    rules = [cp.bmat([[u, r.T], [r, np.eye(len(rho))]]) >> 0]  # eq. (73)
+    for block in feasible.blocks:
+        entries = block.basis.reshape(len(block.columns), -1).T @ delta[block.columns]
+        rules.append(cp.reshape(entries, (block.size, block.size), order="C") >> 0)
+    rules += [feasible.linear_matrix @ delta >= 0, cp.norm(delta) <= 1e3]
+    cp.Problem(cp.Minimize(u[0, 0]), rules).solve(solver=cp.CLARABEL)
+    schur = size * np.sqrt(u.value[0, 0])
+    assert np.sqrt(fit.objective) == pytest.approx(schur, rel=RTOL_SCHUR)
+
+
+@pytest.mark.parametrize("backend", [solve.clarabel, solve.scs])
+@pytest.mark.parametrize("form", ["cone", "quadratic"])
+def test_every_solver_and_form_gives_multipliers_that_prove_its_optimum(backend, form):
+    program, best = scaled(0)
+    optimum = np.linalg.norm(program.A @ best.x - program.b)
+    bound = lower_bound(program, backend(program, form)).value
+    assert bound <= optimum * (1 + 1e-6)
+    assert optimum - bound < GAP[backend.__name__] * np.linalg.norm(program.b)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_multipliers_whatever_prove_more_than_the_optimum(seed):
+    program, raw = scaled(seed)
+    optimum = np.linalg.norm(program.A @ raw.x - program.b)
+    rng = np.random.default_rng(seed)
+    for spread in 10.0 ** rng.uniform(-6, 3, size=50):
+        noise = [spread * rng.normal(size=Z.shape) for Z in raw.multipliers]
+        wrong = replace(
+            raw,
+            multipliers=tuple(Z + n + n.T for Z, n in zip(raw.multipliers, noise, strict=True)),
+            prices=raw.prices + spread * rng.normal(size=raw.prices.shape),
+        )
+        assert lower_bound(program, wrong).value <= optimum * (1 + 1e-6)
+    flipped = replace(raw, multipliers=tuple(-Z for Z in raw.multipliers), prices=-raw.prices)
+    assert lower_bound(program, flipped).value <= optimum * (1 + 1e-6)
+    missing = replace(raw, multipliers=())
+    assert lower_bound(program, missing).value <= optimum * (1 + 1e-6)
+
+
+def test_a_feasible_but_poor_answer_is_not_accepted_and_its_gap_is_told():
+    base, R, rho = noisy(4)
+    feasible = feasible_set(base.robot)
+    scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
+    poor = reference(base.robot, scale).delta / scale.parameters
+
+    def lazy(program):
+        return Raw("Solved", poor, tuple(np.zeros((4, 4)) for _ in program.sizes))
+
+    fit = feasible_least_squares(R, rho, base, feasible, solvers=[("fake", "cone", lazy)])
+    assert not fit.attempts[0].accepted
+    assert fit.gap > 1e-2
+    honest = feasible_least_squares(R, rho, base, feasible)
+    assert honest.gap < 1e-6
+    assert honest.objective < fit.objective
+    both = feasible_least_squares(
+        R, rho, base, feasible, solvers=[("fake", "cone", lazy), *solve.default_solvers()]
+    )
+    assert both.objective == pytest.approx(honest.objective, rel=1e-9)
+
+
+def test_interrupts_are_not_swallowed():
+    base, R, rho = noisy(5, bodies=1)
+
+    def interrupted(program):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        feasible_least_squares(
+            R, rho, base, feasible_set(base.robot), solvers=[("fake", "cone", interrupted)]
+        )
+    with pytest.raises(SolverError):
+        feasible_least_squares(R, rho, base, feasible_set(base.robot), solvers=[])
+
+
+@given(SEEDS, st.integers(1, 6), st.integers(1, 8))
+def test_elimination_solves_exactly_and_changes_little(seed, rows, columns):
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-5, 6, size=(rows, columns))
+    truth = rng.integers(-5, 6, size=columns)
+    equations = [
+        ({(j,): Fraction(int(a)) for j, a in enumerate(row) if a}, Fraction(int(row @ truth)))
+        for row in A
+    ]
+    start = {(j,): Fraction(int(t)) + Fraction(1, 10**9) for j, t in enumerate(truth)}
+    solved = solve_near(equations, start, lambda _: 1.0)
+    for row, right in equations:
+        assert sum(c * solved[u] for u, c in row.items()) == right
+    assert max(abs(solved[(j,)] - int(t)) for j, t in enumerate(truth)) < 1e-4
+    contradiction = [*equations, (equations[0][0], equations[0][1] + 1)]
+    assert solve_near(contradiction, start, lambda _: 1.0) is None
+
+
+@given(SEEDS, st.integers(1, 5), st.booleans())
+def test_bad_directions_show_what_definiteness_says(seed, size, shift):
+    rng = np.random.default_rng(seed)
+    half = rng.integers(-3, 4, size=(size, size))
+    matrix = half @ half.T - int(shift) * rng.integers(0, 4) * np.eye(size, dtype=int)
+    exact = [[Fraction(int(x)) for x in row] for row in matrix]
+    verdict = definiteness(exact)
+    for find in (bad_direction, short_direction):
+        v = find(exact)
+        if verdict == "positive definite":
+            assert v is None
+            continue
+        form = sum(v[i] * exact[i][j] * v[j] for i in range(size) for j in range(size))
+        assert any(v)
+        assert form < 0 if verdict == "indefinite" else form == 0
+
+
+@given(st.fractions())
+def test_numbers_are_written_exactly(number):
+    assert Fraction(text(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(0.045**2, "0.002025"), (1 / 3, "1/3"), (0.1 + 0.2, "0.3"), (2**0.5, "1.41421356237")],
+)
+def test_computed_coefficients_become_what_they_stand_for(number, expected):
+    assert text(plain(number)) == expected

@@ -1,0 +1,125 @@
+"""Bodies that are known, equal or mirrored."""
+
+import numpy as np
+import pytest
+from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+
+import feasid
+from feasid.errors import InputError
+from feasid.feasibility.constraints.affine import MIRRORED
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.robot import inertia
+
+ROBOT = random_robot(np.random.default_rng(0), 4, drives=True)
+BASE = base_of(ROBOT)
+B = ROBOT.inertial_columns
+
+
+def tied_parameters(seed, axis="y"):
+    """b1 mirrored of b0, b3 equal to b2."""
+    delta = random_parameters(np.random.default_rng(seed), ROBOT)
+    delta[B[1]] = MIRRORED[axis] * delta[B[0]]
+    delta[B[3]] = delta[B[2]]
+    return delta
+
+
+TIES = {"equal": [("b2", "b3")], "mirrored": [("b0", "b1", "y")]}
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_mirrored_is_what_reflection_does_to_a_cloud_of_points(axis):
+    points = np.random.default_rng(1).normal(size=(5, 3))
+    reflected = points.copy()
+    reflected[:, "xyz".index(axis)] *= -1
+    one, other = (
+        inertia.from_pseudo_inertia(h.T @ h)
+        for h in (np.c_[p, np.ones(5)] for p in (points, reflected))
+    )
+    assert other == pytest.approx(MIRRORED[axis] * one)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_fits_keep_ties_exactly(noise):
+    rng = np.random.default_rng(2)
+    truth = tied_parameters(3)
+    R = np.linalg.qr(stacked_regressor(rng, ROBOT)[:, BASE.independent], mode="r")
+    rho = R @ BASE.K @ truth
+    rho = rho + noise * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    known = np.full(10, np.nan)
+    known[9] = truth[B[2, 9]]
+    feasible = feasible_set(ROBOT, known={"b2": known}, **TIES)
+    fit = feasible_least_squares(R, rho, BASE, feasible, friction_ridge=0.0)
+    assert (fit.delta[B[3]] == fit.delta[B[2]]).all()
+    assert (fit.delta[B[1]] == MIRRORED["y"] * fit.delta[B[0]]).all()
+    assert fit.delta[B[3, 9]] == truth[B[2, 9]]
+    assert not feasible.violations(fit.delta)
+    if not noise:
+        assert fit.beta == pytest.approx(BASE.K @ truth, rel=1e-5, abs=1e-6)
+
+
+def test_verdicts_respect_ties():
+    truth = tied_parameters(4)
+    verdict = feasid.check(BASE.K @ truth, BASE, **TIES)
+    assert verdict.feasible is True
+    verdict.certificate.verify()
+    other = random_parameters(np.random.default_rng(5), ROBOT)
+    assert feasid.check(BASE.K @ other, BASE).feasible is True
+    # Four links have 40 parameters, of which 28 or so can be seen; ties leave 20.
+    with pytest.raises(InputError, match="contradicts given value"):
+        feasid.check(BASE.K @ other, BASE, **TIES)
+
+
+def test_known_bodies_decide():
+    truth = random_parameters(np.random.default_rng(6), ROBOT)
+    known = {"b3": truth[B[3]], "b2": truth[B[2]]}
+    verdict = feasid.check(BASE.K @ truth, BASE, known=known)
+    assert verdict.feasible is True
+    verdict.certificate.verify()
+    heavier = {"b3": truth[B[3]] * 1.5}
+    with pytest.raises(InputError, match="contradicts given value"):
+        feasid.check(BASE.K @ truth, BASE, known=heavier)
+
+
+def test_a_known_mass_can_make_base_parameters_infeasible():
+    truth = random_parameters(np.random.default_rng(7), ROBOT)
+    light = np.full(10, np.nan)
+    light[9] = 1e-4 * truth[B[3, 9]]
+    verdict = feasid.check(BASE.K @ truth, BASE, known={"b3": light})
+    assert verdict.feasible is False
+    assert "b3" in verdict.bodies
+    verdict.certificate.verify()
+
+
+def test_robots_are_compared_with_what_is_said_of_them():
+    truth = tied_parameters(8)
+    robot = ROBOT.with_values(truth)
+    assert feasid.check(robot, **TIES).feasible is True
+    truth[B[3, 0]] += 1e-12
+    verdict = feasid.check(ROBOT.with_values(truth), **TIES)
+    assert verdict.feasible is False
+    assert verdict.clash == ("b2 and b3 equal, Lxx",)
+    verdict.certificate.verify()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"known": {"b0": np.ones(9)}}, "ten numbers"),
+        ({"known": {"b9": np.ones(10)}}, "no body 'b9'"),
+        ({"mirrored": [("b0", "b1", "w")]}, "axis"),
+        ({"equal": [("b0", "b9")]}, "no body 'b9'"),
+    ],
+)
+def test_wrong_ties_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        feasible_set(ROBOT, **options)
+
+
+def test_ties_that_contradict_each_other_are_the_callers_error():
+    known = {"b0": np.ones(10), "b1": 2 * np.ones(10)}
+    with pytest.raises(InputError, match="contradicts"):
+        feasid.check(np.zeros(len(BASE.K)), BASE, known=known, equal=[("b0", "b1")])
+    impossible = {"b0": np.zeros(10)}
+    with pytest.raises(InputError, match="known values break pseudo-inertia of b0"):
+        feasid.correct(BASE.K @ tied_parameters(9), BASE, known=impossible)

@@ -1,0 +1,385 @@
+"""Feasibility verdicts: proved, right, and said in terms of what was given."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from feasibility_problems import base_of, random_parameters, random_robot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import feasid
+from feasid import certificate
+from feasid.cli import main
+from feasid.errors import CertificateError, InputError, OutputError
+from feasid.feasibility.program.program import Raw
+from feasid.feasibility.proof.claim import Certificate
+from feasid.robot import inertia
+
+DIAG_115 = feasid.Robot((feasid.Body("link", None, parameters=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]),))
+
+
+def arm(seed, bodies=3):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, bodies, drives=True)
+    return robot, base_of(robot), random_parameters(rng, robot), rng
+
+
+def infeasible_beta(base, truth, rng):
+    """Base parameters of bodies one of which has a negative second moment."""
+    delta = truth.copy()
+    columns = base.robot.inertial_columns[-1]
+    taken = np.diag([4 * inertia.pseudo_inertia(truth[columns])[0, 0], 0, 0, 0])
+    delta[columns] -= inertia.from_pseudo_inertia(taken)
+    return base.K @ delta
+
+
+def test_diag_115_is_feasible_under_semi_and_infeasible_under_full():
+    assert feasid.check(DIAG_115, consistency="semi").feasible is True
+    verdict = feasid.check(DIAG_115)
+    assert verdict.feasible is False
+    assert verdict.bodies == ("link",)
+    assert "infeasible (full" in verdict.certificate.verify()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_base_parameters_of_a_feasible_robot_are_proved_feasible(seed):
+    _, base, truth, _ = arm(seed)
+    for consistency in ("full", "semi"):
+        verdict = feasid.check(base.K @ truth, base, consistency=consistency)
+        assert verdict.feasible is True
+        assert verdict.margin > 0
+        assert verdict.status in verdict.certificate.verify()
+        assert base.K @ verdict.point == pytest.approx(base.K @ truth, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_base_parameters_of_an_impossible_robot_are_proved_infeasible(seed):
+    robot, base, truth, rng = arm(seed)
+    verdict = feasid.check(infeasible_beta(base, truth, rng), base)
+    assert verdict.feasible is False
+    assert verdict.margin < 0
+    assert robot.bodies[-1].name in verdict.bodies
+    assert "infeasible" in verdict.certificate.verify()
+    # Axes at arbitrary angles are no short decimals, and the proof says what that costs it.
+    assert verdict.certificate.limit == 1e8
+    assert "no body is larger than 1e+08 units" in verdict.explain()
+
+
+def test_names_are_escaped_in_notebooks():
+    body = feasid.Body("<script>", None, parameters=-np.ones(10))
+    shown = feasid.check(feasid.Robot((body,)))._repr_html_()
+    assert "&lt;script&gt;" in shown
+    assert "<script>" not in shown
+
+
+def test_a_negative_drive_inertia_is_named():
+    robot, base, truth, _ = arm(5)
+    column = robot.parameter_names.index(("b2", "fv"))
+    delta = truth.copy()
+    delta[column] = -0.1
+    verdict = feasid.check(base.K @ delta, base)
+    assert verdict.feasible is False
+    assert verdict.clash[0] == "fv of b2"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_standard_parameters_need_no_solver(seed):
+    robot, _, truth, _ = arm(seed)
+    verdict = feasid.check(robot.with_values(truth))
+    assert verdict.feasible is True
+    assert verdict.attempts == ()
+    broken = truth.copy()
+    broken[robot.inertial_columns[1, 9]] *= -1
+    broken[robot.parameter_names.index(("b0", "Ia"))] = -1e-9
+    verdict = feasid.check(robot.with_values(broken))
+    assert verdict.feasible is False
+    assert verdict.bodies == ("b1", "b0")
+    verdict.certificate.verify()
+
+
+def test_checking_a_robot_loads_no_solver():
+    program = (
+        "import sys, feasid;"
+        "b = feasid.Body('link', None, parameters=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]);"
+        "assert feasid.check(feasid.Robot((b,))).feasible is False;"
+        "print([m for m in ('cvxpy', 'clarabel', 'scs', 'pandas', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_undescribed_links_are_not_judged():
+    known = feasid.Body(
+        "a", None, parameters=inertia.from_mass_com_inertia(1, [0, 0, 1], np.eye(3))
+    )
+    unknown = feasid.Body("b", "a")
+    verdict = feasid.check(feasid.Robot((known, unknown)))
+    assert verdict.feasible is True
+    verdict.certificate.verify()
+    # A bound that ties what is given to what is not needs a solver, and finds the conflict.
+    verdict = feasid.check(feasid.Robot((known, unknown)), total_mass=0.5)
+    assert verdict.feasible is False
+    assert verdict.conflict == ("total mass upper",)
+
+
+def test_point_masses_are_proved_not_strictly_feasible():
+    point = inertia.from_mass_com_inertia(2.0, [1.0, 0.5, 0.25], np.zeros((3, 3)))
+    verdict = feasid.check(feasid.Robot((feasid.Body("p", None, parameters=point),)))
+    assert verdict.feasible is False
+    verdict.certificate.verify()
+
+
+def test_conflicting_bounds_are_reduced_to_a_minimal_set():
+    robot, base, truth, _ = arm(7)
+    beta = base.K @ truth
+    masses = truth[robot.inertial_columns[:, 9]]
+    verdict = feasid.check(
+        beta,
+        base,
+        mass={"b0": (5 * masses[0], None), "b1": (None, 100.0)},
+        mass_sums={"first two": (["b0", "b1"], None, 4 * masses[0])},
+    )
+    assert verdict.feasible is False
+    assert set(verdict.conflict) == {"mass of b0 lower", "first two upper"}
+    assert "cannot hold together" in verdict.explain()
+
+
+def test_margins_count():
+    _, base, truth, _ = arm(8)
+    beta = base.K @ truth
+    assert feasid.check(beta, base, margin=1e-6).feasible is True
+    assert feasid.check(beta, base, margin=1e6).feasible is False
+    with pytest.raises(InputError, match="margin"):
+        feasid.check(beta, base, margin=-1.0)
+
+
+def test_wrong_input_is_named():
+    _, base, truth, _ = arm(9)
+    beta = base.K @ truth
+    with pytest.raises(InputError, match="shape"):
+        feasid.check(beta[:-1], base)
+    bad = beta.copy()
+    bad[4] = np.nan
+    with pytest.raises(InputError, match=r"base parameter 4 .* is nan"):
+        feasid.check(bad, base)
+    with pytest.raises(InputError, match="without base"):
+        feasid.check(beta)
+    other, _, _, _ = arm(9, bodies=2)
+    with pytest.raises(InputError, match="belongs to robot"):
+        feasid.check(beta, base, feasible=feasid.feasible_set(other))
+    with pytest.raises(InputError, match="nothing to check"):
+        feasid.check(other)
+
+
+def test_named_values_in_another_order_are_refused():
+    robot, _, truth, _ = arm(9)
+    base = feasid.base_parameters(robot)
+    named = pd.Series(base.values(truth), index=base.expressions)
+    assert feasid.check(named, base).feasible is True
+    assert feasid.check(named.reset_index(drop=True), base).feasible is True
+    with pytest.raises(InputError, match="but the values given name"):
+        feasid.check(named[::-1], base)
+
+
+def lies(kind):
+    """A solver that answers with authority and is wrong."""
+
+    def solver(program):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=program.c.size)
+        matrices = []
+        for s in program.sizes:
+            a = rng.normal(size=(s, s))
+            matrices.append(a @ a.T)
+        prices = rng.uniform(size=len(program.h))
+        if kind == "nan":
+            x = np.full(program.c.size, np.nan)
+        if kind == "flipped":
+            matrices, prices, x = [-Z for Z in matrices], -prices, -np.abs(x)
+        if kind == "nan multipliers":
+            matrices = [Z * np.nan for Z in matrices]
+            x = -np.abs(x)
+        return Raw("Solved", x, tuple(matrices), prices)
+
+    return [("fake", kind, solver)]
+
+
+@pytest.mark.parametrize("kind", ["random", "nan", "flipped", "nan multipliers"])
+def test_a_lying_solver_decides_nothing_wrong(kind):
+    _, base, truth, rng = arm(10)
+    for beta, answer in ((base.K @ truth, True), (infeasible_beta(base, truth, rng), False)):
+        verdict = feasid.check(beta, base, solvers=lies(kind))
+        # Multipliers out of the blue may prove a truth, and then the proof is a proof.
+        assert verdict.feasible in (None, answer)
+        if verdict.feasible is None:
+            assert verdict.certificate is None
+            assert "neither answer" in verdict.explain()
+        else:
+            verdict.certificate.verify()
+
+
+def test_without_a_solver_nothing_is_decided():
+    _, base, truth, _ = arm(10)
+    verdict = feasid.check(base.K @ truth, base, solvers=[])
+    assert verdict.feasible is None
+    assert verdict.attempts == ()
+
+
+def numbers(data, path=()):
+    """Every number in a certificate, by its path."""
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        if isinstance(value, dict | list):
+            yield from numbers(value, (*path, key))
+        elif isinstance(value, str) and certificate.NUMBER.fullmatch(value):
+            yield (*path, key)
+
+
+@pytest.mark.parametrize("claim", ["feasible", "infeasible"])
+def test_a_certificate_with_any_number_changed_is_rejected(claim, tmp_path):
+    _, base, truth, rng = arm(11, bodies=2)
+    beta = base.K @ truth if claim == "feasible" else infeasible_beta(base, truth, rng)
+    proof = feasid.check(beta, base).certificate
+    text = json.dumps(proof.data)
+    for path in numbers(proof.data):
+        changed = json.loads(text)
+        place = changed
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = certificate.exact(place[path[-1]]) + 1
+        place[path[-1]] = str(place[path[-1]])
+        with pytest.raises(CertificateError):
+            Certificate(changed).verify()
+
+
+@pytest.mark.parametrize("claim", ["feasible", "infeasible"])
+def test_a_forger_who_knows_the_digest_still_proves_nothing_false(claim):
+    _, base, truth, rng = arm(12, bodies=2)
+    good, bad = base.K @ truth, infeasible_beta(base, truth, rng)
+    proof = feasid.check(good if claim == "feasible" else bad, base).certificate
+    other = feasid.check(bad if claim == "feasible" else good, base).certificate
+    for key in ("values", "claim"):
+        forged = {**proof.data, key: other.data[key]}
+        forged["digest"] = certificate.digest(forged)
+        assert not Certificate(forged).holds()
+    fewer = {**proof.data, "constraints": proof.data["constraints"][1:]}
+    if claim == "infeasible":
+        fewer["multipliers"] = proof.data["multipliers"][1:]
+    fewer["digest"] = certificate.digest(fewer)
+    assert not Certificate(fewer).holds()
+
+
+def test_a_forged_allowance_proves_nothing():
+    proof = feasid.check(DIAG_115, consistency="semi").certificate
+    forged = json.loads(json.dumps(proof.data))
+    forged["consistency"] = forged["constraints"][0]["kind"] = "full"
+    forged["constraints"][0]["constant"] = [[i, i, "9"] for i in range(4)]
+    forged["digest"] = certificate.digest(forged)
+    with pytest.raises(CertificateError, match="nothing is proved of"):
+        Certificate(forged).verify()
+
+
+def test_certificates_travel_in_files(tmp_path, capsys):
+    proof = feasid.check(DIAG_115).certificate
+    path = tmp_path / "proof.json"
+    proof.save(path)
+    assert Certificate.load(path).verify() == proof.verify()
+    assert certificate.main([str(path)]) == 0
+    path.write_text(path.read_text().replace('"1"', '"2"', 1))
+    assert certificate.main([str(path)]) == 1
+    assert "REJECTED" in capsys.readouterr().out
+    assert certificate.main([str(tmp_path / "absent.json")]) == 2
+    with pytest.raises(InputError, match="cannot be read"):
+        Certificate.load(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[]", "[" * 100_000, '{"format": "feasid certificate 1"}', "null", '"x"', "1e999"],
+)
+def test_what_is_no_certificate_is_rejected(content, tmp_path, capsys):
+    path = tmp_path / "no.json"
+    path.write_text(content)
+    assert certificate.main([str(path)]) == 1
+    assert "REJECTED" in capsys.readouterr().out
+
+
+def test_the_command_line_verifies(tmp_path, capsys):
+    path = tmp_path / "proof.json"
+    feasid.check(DIAG_115).certificate.save(path)
+    assert main(["verify", str(path)]) == 0
+    assert "verified: infeasible" in capsys.readouterr().out
+    path.write_text("{}")
+    assert main(["verify", str(path)]) == 1
+    assert main(["verify", str(tmp_path / "absent.json")]) == 2
+    with pytest.raises(OutputError, match="exists"):
+        feasid.check(DIAG_115).certificate.save(path)
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**30),
+    st.floats(),
+    st.text(max_size=3),
+    st.sampled_from(["1", "-1/3", "1e999", "full", "matrix", "infeasible"]),
+    st.lists(st.integers(-2, 40), max_size=3),
+    st.dictionaries(st.text(max_size=2), st.none(), max_size=1),
+)
+
+
+def places(data, path=()):
+    """Every place in nested lists and dictionaries."""
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_mangled_certificates_are_rejected_in_one_way_only(data):
+    robot = feasid.Robot((feasid.Body("a", None),)).with_joint_terms()
+    base = feasid.base_parameters(robot)
+    bad = data.draw(st.booleans())
+    proof = MANGLED.setdefault(
+        bad, feasid.check(np.where(np.arange(base.size) == 0, 1 - 2 * bad, 0.5), base).certificate
+    )
+    mangled = json.loads(json.dumps(proof.data))
+    for _ in range(data.draw(st.integers(1, 3))):
+        *way, last = data.draw(st.sampled_from(list(places(mangled))))
+        place = mangled
+        for key in way:
+            place = place[key]
+        place[last] = data.draw(JUNK)
+    mangled["digest"] = certificate.digest(mangled)
+    try:
+        certificate.verify(mangled)
+    except ValueError:
+        return
+    # What still holds still claims what is true of its own numbers.
+    assert mangled["claim"] in ("feasible", "infeasible")
+
+
+MANGLED = {}
+
+
+@pytest.mark.parametrize("text", ["1e9999", "nan", "inf", "1/0", "0x1", " 1", "1_0", "9" * 5000, 3])
+def test_only_exact_numbers_of_sane_size_are_read(text):
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        certificate.exact(text)
+
+
+def test_the_checker_imports_only_the_standard_library():
+    source = Path(certificate.__file__).read_text()
+    imports = [
+        line.split()[1] for line in source.splitlines() if line.startswith(("import", "from"))
+    ]
+    assert {name.split(".")[0] for name in imports} <= sys.stdlib_module_names | {"__future__"}
+    assert len(source.splitlines()) < 200

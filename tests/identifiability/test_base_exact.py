@@ -1,0 +1,264 @@
+"""Exact certification, rounded description files, tables and explanations."""
+
+import importlib.util
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mechanisms import HARD, mechanism_of, random_mechanism
+from robots import wam, yoshida
+
+import feasid
+from feasid.cli import main
+from feasid.errors import InputError
+from feasid.identifiability import rational
+from feasid.identifiability.base import base_parameters
+from feasid.identifiability.exact import certify, exact_blocks
+from feasid.identifiability.rational import Span
+from feasid.identifiability.snap import file_rounding
+
+# -- exact certification ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["left", "paper"])
+@pytest.mark.parametrize("robot", [wam(drive_inertia=True), yoshida()])
+def test_right_angled_robots_are_certified(robot, order):
+    certified = base_parameters(robot, order=order).certified
+    assert certified, certified.reason
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rational_mechanisms_are_certified(seed):
+    rng = np.random.default_rng([4, seed])
+    mechanism = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False)
+    certified = base_parameters(mechanism.robot()).certified
+    assert certified, certified.reason
+
+
+def test_static_models_are_certified():
+    assert base_parameters(wam(), static=True).certified
+
+
+def test_exact_arithmetic_takes_over_where_floating_point_is_in_doubt():
+    case = next(c for c in HARD if c["name"] == "SCARA g tilt 1e-12")
+    base = base_parameters(mechanism_of(case).robot())
+    floating = sum(b.independent.size for b in base.coefficients.echelon.blocks)
+    assert (floating, base.size) == (8, 10)
+    assert base.certified
+    wrong = certify(base.coefficients.echelon, base.coefficients.echelon.blocks)
+    assert wrong.reason.startswith("joint '1': 3 base parameters in exact arithmetic, 1 in")
+
+
+def test_exact_coefficients_equal_those_of_floating_point():
+    rng = np.random.default_rng(12)
+    checked = 0
+    for _ in range(20):
+        robot = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False).robot()
+        coefficients = base_parameters(robot).coefficients
+        for ours, exact in zip(
+            coefficients.blocks, exact_blocks(coefficients.echelon), strict=True
+        ):
+            np.testing.assert_array_equal(ours.dependent, exact.dependent)
+            scale = 1 + np.abs(exact.vectors).max(initial=0.0)
+            np.testing.assert_allclose(ours.vectors, exact.vectors, atol=1e-12 * scale)
+            checked += exact.vectors.size
+    assert checked > 1000
+
+
+def test_exact_drive_terms_equal_those_of_floating_point():
+    robot = wam(drive_inertia=True)
+    coefficients = base_parameters(robot).coefficients
+    for ours, exact in zip(coefficients.blocks, exact_blocks(coefficients.echelon), strict=True):
+        np.testing.assert_allclose(ours.vectors, exact.vectors, atol=1e-13)
+
+
+def test_irrational_geometry_is_not_certified_and_says_why():
+    robot = feasid.Robot.from_dh([(0.3, 0.2, 0, 0), (0, 0.1, 0, 0)])
+    certified = base_parameters(robot).certified
+    assert not certified
+    assert (
+        certified.reason == "the home rotation of joint '1' is not a rotation matrix of rationals"
+    )
+
+
+def test_some_measured_joints_are_not_certified():
+    certified = base_parameters(yoshida(), measured=["2"]).certified
+    assert not certified
+    assert "all joints measured" in certified.reason
+
+
+@pytest.mark.parametrize("name", ["fractions", "python-flint"])
+def test_both_arithmetics_certify(name, monkeypatch):
+    if name == "fractions":
+        monkeypatch.setitem(sys.modules, "flint", None)
+    else:
+        pytest.importorskip("flint")
+    rational.rational_type.cache_clear()
+    try:
+        certified = base_parameters(yoshida()).certified
+        assert certified.arithmetic == name
+        assert certified
+    finally:
+        rational.rational_type.cache_clear()
+
+
+def test_span_counts_and_closes():
+    one = Fraction(1)
+    span = Span([[one, one, 0 * one], [2 * one, 2 * one, 0 * one]])
+    assert len(span.basis) == 1
+    assert not span.add([-one, -one, 0 * one])
+    shift = [[0 * one, one, 0 * one], [0 * one, 0 * one, one], [0 * one] * 3]
+    assert len(span.close([shift]).basis) == 2
+
+
+# -- rounded files ---------------------------------------------------------------------------
+
+
+def arm(angle, offset="0", tilt="0"):
+    """Shoulder about z, elbow about y, wrist parallel to the elbow, written with rounding."""
+    return f"""<robot name="arm"><link name="base"/><link name="a"/><link name="b"/><link name="c"/>
+<joint name="shoulder" type="continuous"><parent link="base"/><child link="a"/>
+<origin xyz="0 0 0.3331" rpy="0 {tilt} 0"/><axis xyz="0 0 1"/></joint>
+<joint name="elbow" type="continuous"><parent link="a"/><child link="b"/>
+<origin xyz="0.25 {offset} 0" rpy="{angle} 0 0"/><axis xyz="0 0 1"/></joint>
+<joint name="wrist" type="continuous"><parent link="b"/><child link="c"/>
+<origin xyz="0.2502 0 0" rpy="0 0 0"/><axis xyz="0 0 1"/></joint></robot>"""
+
+
+def loaded(tmp_path, text):
+    path = tmp_path / "arm.urdf"
+    path.write_text(text)
+    return feasid.load_robot(path)
+
+
+@pytest.mark.parametrize("angle", ["1.57", "1.571", "1.5708", "1.570796", "1.5707", "-1.5708"])
+def test_rounded_right_angles_are_taken_for_right_angles(tmp_path, angle):
+    exact = base_parameters(loaded(tmp_path, arm("1.5707963267948966", tilt="0")))
+    tilted = arm(angle, tilt="3.1416" if angle == "1.5708" else "0")
+    base = base_parameters(loaded(tmp_path, tilted))
+    assert base.size == exact.size
+    assert not base.warnings
+    assert base.snapped[-1].joint == "elbow"
+    off = abs(abs(float(angle)) - np.pi / 2)
+    assert base.snapped[-1].value == pytest.approx(off, rel=1e-3)
+
+
+def test_both_counts_are_reported(tmp_path):
+    """Gravity along a shoulder axis that the file tilts by the rounding of pi."""
+    base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", tilt="3.1416")))
+    assert base.literal.size > base.size
+    assert [s.joint for s in base.snapped] == ["shoulder"]
+    assert base.deciding == base.snapped
+    assert base.literal.snapped == ()
+    assert base_parameters(base.robot, snap=None).size == base.literal.size
+    assert "snapped" in repr(base)
+
+
+def test_exact_files_are_left_alone(tmp_path):
+    base = base_parameters(loaded(tmp_path, arm("1.5707963267948966")))
+    assert base.snapped == ()
+    assert base.literal is base
+    assert base.deciding == ()
+
+
+def test_an_angle_that_is_meant_is_kept(tmp_path):
+    robot = loaded(tmp_path, arm("1.5708", tilt="0.0031"))
+    base = base_parameters(robot)
+    assert [s.joint for s in base.snapped] == ["elbow"]
+    assert base.size == base_parameters(robot, snap=None).size
+
+
+def test_offsets_below_the_last_decimal_are_taken_for_zero(tmp_path):
+    robot = loaded(tmp_path, arm("1.5707963267948966", offset="0.00003"))
+    assert file_rounding(robot).length == pytest.approx(5e-5)
+    base = base_parameters(robot)
+    assert [str(s) for s in base.snapped] == ["joint 'elbow': an offset is 3e-05 m"]
+
+
+def test_snap_can_be_given_as_an_angle():
+    robot = feasid.Robot.from_dh([(1.5708, 0.2, 0, 0), (0, 0.1, 0, 0)])
+    assert base_parameters(robot).snapped == ()
+    base = base_parameters(robot, snap=1e-5)
+    assert len(base.snapped) == 1
+    assert base.size == 8
+    assert not base.warnings
+    with pytest.raises(InputError, match="an angle between 0"):
+        base_parameters(robot, snap=0.1)
+    with pytest.raises(InputError, match="snap 'flie' is not known"):
+        base_parameters(robot, snap="flie")
+
+
+def test_snapped_rotation_is_a_rotation_with_exact_zeros():
+    rows = [(1.5708, 0.2, 0.1, 0.3), (0, 0.1, 0, 0)]
+    robot = feasid.Robot.from_dh(rows)
+    run = base_parameters(robot, snap=1e-5).coefficients.echelon.run
+    rotation = run.robot.bodies[0].rotation
+    np.testing.assert_allclose(rotation.T @ rotation, np.eye(3), atol=1e-15)
+    assert np.sum(rotation == 0) == 4
+    np.testing.assert_allclose(rotation, robot.bodies[0].rotation, atol=5e-6)
+
+
+# -- sentences -------------------------------------------------------------------------------
+
+
+def test_explanations_name_the_joint_that_hides(tmp_path):
+    base = base_parameters(loaded(tmp_path, arm("1.5707963267948966")))
+    assert base.explain("c.lx") == "c.lx is identifiable alone."
+    lead = base.explain("b.lx")
+    assert lead.startswith("b.lx shows only in combination: it leads base parameter")
+    assert "0.2502 c.m" in lead
+    hidden = base.explain("c.m")
+    assert "joint 'wrist' hides an exchange with body 'b'" in hidden
+    never = base.explain("a.m")
+    assert never.startswith("a.m cannot be identified: joint 'shoulder' does not feel it")
+
+
+def test_explanations_of_drive_terms_that_cannot_show():
+    still = base_parameters(wam(), static=True)
+    assert still.explain("fv3") == "fv3 cannot be identified: it acts only while joint '3' moves."
+    some = base_parameters(wam(), measured=["1", "2"])
+    assert some.explain("fo3").endswith("the torque of joint '3' is not measured.")
+
+
+def test_explaining_an_unknown_parameter_names_the_closest():
+    with pytest.raises(InputError, match="did you mean 'L2xx'"):
+        base_parameters(yoshida()).explain("L2xxx")
+
+
+def test_command_prints_table_explanation_and_rounding(tmp_path, capsys):
+    path = tmp_path / "arm.urdf"
+    path.write_text(arm("1.5708", tilt="3.1416"))
+    assert main(["base", str(path), "--table", "--explain", "c.m"]) == 0
+    out = capsys.readouterr().out
+    assert "dim V" in out
+    assert "joint 'wrist' hides" in out
+    assert "joint 'shoulder': an axis is off by 7.3e-06 rad (decisive" in out
+    assert "when taken literally" in out
+    assert main(["base", str(path), "--literal"]) == 0
+    assert "joint 'shoulder': nearly degenerate" in capsys.readouterr().out
+
+
+def test_identifiability_needs_no_solver_and_no_pandas():
+    code = "import sys, feasid.identifiability.base; print({'pandas', 'cvxpy'} & {*sys.modules})"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
+# -- the published tables --------------------------------------------------------------------
+
+
+def test_example_reproduces_every_cell_of_the_published_tables():
+    path = Path(__file__).parents[2] / "examples" / "identifiability_tables.py"
+    spec = importlib.util.spec_from_file_location("identifiability_tables", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    for ours, published in example.compare():
+        assert ours.counts == published.counts
+        assert ours[3:] == published[3:]
+        for symbol, mine, theirs in zip(example.ROWS, ours.marks, published.marks, strict=True):
+            for body, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+                misprint = example.MISPRINTS.get((ours.title, symbol, body))
+                assert a == (misprint or b), (ours.title, symbol, body)

@@ -1,0 +1,256 @@
+"""The main job: truth comes back, errors are honest, nothing infeasible or unverified leaves."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from logs import arm_parameters, inertia_matrix, simulate
+from robots import ARM
+
+import feasid
+from feasid import datasets
+from feasid.certificate import definiteness
+from feasid.errors import InputError, LogError, NotEnoughDataError, OutputError
+from feasid.robot import inertia
+
+EXACT = 1e-6  # the solver stops at 1e-9 of the scaled cost; weak directions amplify that
+RIDGED = 2e-3  # the ridge on friction is (1e-3)^2 of its column; weak directions amplify that
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path)
+    truth = robot.with_joint_terms()
+    heavier = arm_parameters(truth)
+    heavier[truth.inertial_columns[1]] *= 1.4
+    return path, robot, truth, heavier
+
+
+@pytest.mark.parametrize(("friction", "tolerance"), [((), EXACT), (None, RIDGED)])
+def test_truth_comes_back_from_exact_data(arm, friction, tolerance):
+    _, robot, truth, delta = arm
+    if friction == ():
+        delta, truth = delta[truth.inertial_columns.ravel()], robot
+    fit = feasid.fit(simulate(truth, delta, 1), robot, friction=friction, slack=0.0)
+    expected = fit.base_parameters.K @ delta
+    scale = np.abs(fit.base_parameters.K) @ np.abs(delta)
+    np.testing.assert_allclose(fit.beta / scale, expected / scale, atol=tolerance, rtol=0)
+    other = simulate(truth, delta, 2)
+    assert fit.errors(other)["all"] < tolerance
+    predicted = fit.predict(other)
+    measured = other[[f"tau_{j}" for j in robot.joints]].to_numpy()
+    difference = np.linalg.norm(predicted.to_numpy() - measured)
+    assert difference < tolerance * np.linalg.norm(measured)
+
+
+def test_slack_buys_closeness_for_at_most_its_price(arm):
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 1, noise=0.05)
+    own = robot.values[robot.inertial_columns][:2]
+    distance = {}
+    for slack in (0.0, 0.005, 0.05):
+        fit = feasid.fit(log, robot, slack=slack)
+        assert fit.price <= slack + 1e-12
+        columns = fit.robot.inertial_columns
+        distance[slack] = np.linalg.norm(fit.delta[columns][:2] - own)
+        exact = [inertia_matrix(fit.delta[c]) for c in columns]
+        assert all(definiteness(m) == "positive definite" for m in exact)
+    assert distance[0.05] < distance[0.005] < distance[0.0]
+
+
+def test_reduced_parts_fit_like_the_whole(arm):
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 3, noise=0.02)
+    terms = robot.with_joint_terms()
+    parts = [feasid.reduce(log.iloc[:800], terms), feasid.reduce(log.iloc[800:], terms)]
+    whole = feasid.fit(log, terms)
+    together = feasid.fit(sum(parts))
+    np.testing.assert_allclose(together.beta, whole.beta, rtol=1e-6, atol=1e-9)
+    assert together.errors(parts[0])["all"] == pytest.approx(
+        whole.errors(log.iloc[:800])["all"], rel=1e-6
+    )
+
+
+def test_deviations_cover_the_truth(arm):
+    """Over independent noise, normalised errors of least squares have unit variance."""
+    _, robot, truth, delta = arm
+    scores = []
+    for seed in range(12):
+        fit = feasid.fit(simulate(truth, delta, seed, noise=0.1), robot, slack=0.0, weights="wls")
+        expected = fit.base_parameters.K @ delta
+        scores.append((fit.base["ols"] - expected) / fit.base["std"])
+    spread = np.sqrt(np.mean(np.square(scores)))
+    assert 0.8 < spread < 1.25  # 12 seeds x 11 parameters: four deviations of the spread itself
+
+
+def test_weights_and_options_are_checked(arm):
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 1)
+    fit = feasid.fit(log, robot, weights={"slide": 5.0})
+    np.testing.assert_array_equal(fit.weights, [1, 5, 1])
+    with pytest.raises(InputError, match="did you mean 'cutoff'"):
+        feasid.fit(log, robot, cut_off=8)
+    with pytest.raises(InputError, match="no joint 'slid'"):
+        feasid.fit(log, robot, weights={"slid": 5.0})
+    with pytest.raises(InputError, match="positive numbers"):
+        feasid.fit(log, robot, weights=[1, -1])
+    with pytest.raises(InputError, match="no robot"):
+        feasid.fit(log)
+    with pytest.raises(InputError, match="slack must be"):
+        feasid.fit(log, robot, slack=-1)
+
+
+def test_wrong_logs_are_errors_that_name(arm):
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 1)
+    with pytest.raises(LogError, match="slide"):
+        feasid.fit(log.drop(columns="tau_slide"), robot)
+    holes = log.copy()
+    holes.loc[7, "q_shoulder"] = np.nan
+    with pytest.raises(LogError, match="q_shoulder"):
+        feasid.fit(holes, robot)
+    with pytest.raises(LogError, match="row"):
+        feasid.fit(log.iloc[[0, 2, 1, *range(3, 50)]], robot)
+    with pytest.raises(NotEnoughDataError, match=r"base parameters|samples|row"):
+        feasid.fit(log.iloc[:4], robot)
+
+
+def test_a_test_that_is_none_is_said(arm):
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 1, noise=0.05)
+    fit = feasid.fit(log, robot)
+    assert "is the fitted log" in fit.errors(log).attrs["leakage"]
+    assert "is the fitted log" in fit.summary(test=log)
+    other = simulate(truth, delta, 2, noise=0.05)
+    assert fit.errors(other).attrs["leakage"] is None
+
+
+def test_summary_says_what_matters(arm):
+    _, robot, truth, delta = arm
+    fit = feasid.fit(simulate(truth, delta, 1, noise=0.05), robot)
+    text = fit.summary(test=simulate(truth, delta, 2, noise=0.05))
+    for word in (
+        "FEASIBLE (full",
+        "exact rational",
+        "test",
+        "shoulder",
+        "friction",
+        "own inertials",
+    ):
+        assert word in text
+    assert repr(fit) == fit.summary()
+    assert "<table" in fit._repr_html_()
+    assert set(fit.joint_terms.columns) == {"fv", "fc", "fo"}
+
+
+def test_written_urdf_is_the_fit(arm, tmp_path):
+    path, robot, truth, delta = arm
+    fit = feasid.fit(simulate(truth, delta, 1, noise=0.02), robot)
+    out = tmp_path / "identified.urdf"
+    fit.to_urdf(out)
+    back = feasid.load_robot(out)
+    written, fitted = back.values[back.inertial_columns], fit.delta[fit.robot.inertial_columns]
+    np.testing.assert_allclose(written, fitted, rtol=1e-9, atol=1e-12)
+    assert path.read_text() == ARM
+    with pytest.raises(OutputError, match="exists"):
+        fit.to_urdf(out)
+
+
+def test_a_robot_without_a_file_cannot_be_written_back(tmp_path):
+    robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2, gravity=(0, -9.81, 0))
+    values = np.tile(inertia.from_mass_com_inertia(1.0, [0.5, 0, 0], np.eye(3) * 0.1), 2)
+    fit = feasid.fit(simulate(robot, values, 4), robot, friction=())
+    assert fit.solution.tie_break == "centre"
+    with pytest.raises(OutputError, match="not read from a URDF"):
+        fit.to_urdf(tmp_path / "x.urdf")
+    with pytest.raises(OutputError, match="not read from a MJCF"):
+        fit.to_mjcf(tmp_path / "x.xml")
+
+
+# -- real logs ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kuka():
+    log = datasets.load("kuka_lwr4")
+    first, second = (log[log["run"] == r] for r in ("measurement_1", "measurement_2"))
+    return log.attrs["robot"], first, second, feasid.fit(first, log.attrs["robot"], cutoff=8.0)
+
+
+def test_kuka_errors_on_fitted_and_repeated_motion(kuka):
+    """Judged on a repeat that was never fitted; both limits leave a tenth of what is reached."""
+    _, _, second, fit = kuka
+    assert fit.relative_error["all"] <= 0.024
+    assert fit.errors(second)["all"] <= 0.026
+
+
+def test_kuka_urdf_is_exactly_feasible_and_loads_elsewhere(kuka, tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    mujoco = pytest.importorskip("mujoco")
+    _, _, second, fit = kuka
+    out = tmp_path / "identified.urdf"
+    fit.to_urdf(out)
+    for mass, matrix in written_inertials(out):
+        assert mass > 0
+        assert definiteness(matrix) == "positive definite"
+    text = out.read_text()
+    no_meshes = tmp_path / "no_meshes.urdf"
+    import re
+
+    no_meshes.write_text(re.sub(r"<(visual|collision)>.*?</\1>", "", text, flags=re.DOTALL))
+    model = mujoco.MjModel.from_xml_path(str(no_meshes))
+    assert model.njnt == 7
+
+    model = pin.buildModelFromUrdf(str(out))
+    data = model.createData()
+    motion = fit_motion(fit, second)
+    rows = [model.joints[model.getJointId(j)].idx_v for j in fit.robot.joints]
+    rigid = np.array([pin.rnea(model, data, *sample)[rows] for sample in zip(*motion, strict=True)])
+    terms = fit.joint_terms.to_numpy()
+    friction = terms[:, 0] * motion[1] + terms[:, 1] * np.sign(motion[1]) + terms[:, 2]
+    predicted = fit.predict(second).to_numpy()
+    difference = np.linalg.norm(rigid + friction - predicted) / np.linalg.norm(predicted)
+    assert difference < 1e-8
+
+
+def fit_motion(fit, log):
+    from feasid.logs.frame import prepare
+
+    runs = prepare(log, fit.robot, torque=False, **fit.test_options()).runs
+    return [np.concatenate([getattr(run, name) for run in runs]) for name in ("q", "dq", "ddq")]
+
+
+def written_inertials(path):
+    """Mass and COM-frame pseudo-inertia of every link, from the decimals in the file."""
+    import xml.etree.ElementTree as ET
+
+    for link in ET.parse(path).getroot().iter("inertial"):
+        mass = Fraction(link.find("mass").get("value"))
+        entry = {k: Fraction(v) for k, v in link.find("inertia").attrib.items()}
+        xx, yy, zz = entry["ixx"], entry["iyy"], entry["izz"]
+        half = (xx + yy + zz) / 2
+        yield (
+            mass,
+            [
+                [half - xx, -entry["ixy"], -entry["ixz"]],
+                [-entry["ixy"], half - yy, -entry["iyz"]],
+                [-entry["ixz"], -entry["iyz"], half - zz],
+            ],
+        )
+
+
+def test_wam_log_returns_the_published_estimate():
+    """Table 6's ordinary least squares column and Table 8's residual, from the reconstruction."""
+    from feasid.datasets import wam
+
+    log = datasets.load("wam7")
+    fit = feasid.fit(log, slack=0.0)
+    published = wam.estimate("ols")
+    np.testing.assert_allclose(fit.base["ols"], published, rtol=1e-9)
+    r, rho, residual = fit.reduced.triangle()
+    ordinary = np.hypot(residual, np.linalg.norm(r @ published - rho))
+    torque = np.linalg.norm(fit.reduced.torque_norms)
+    assert ordinary / torque == pytest.approx(0.0660, abs=1e-9)
+    assert fit.condition_number == pytest.approx(97.9, abs=0.5)

@@ -1,0 +1,63 @@
+"""The report: one page, no links, an outsider's names escaped; plots on any display."""
+
+import re
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import InputError, MissingExtraError, OutputError
+
+matplotlib = pytest.importorskip("matplotlib")
+
+NAME = "upper&lt;script&gt;"
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "arm.urdf"
+    path.write_text(ARM.replace('"upper"', f'"{NAME}"'))
+    robot = feasid.load_robot(path)
+    delta = arm_parameters(robot.with_joint_terms())
+    log, test = (simulate(robot.with_joint_terms(), delta, s, noise=0.05) for s in (1, 2))
+    return feasid.fit(log, robot), log, test
+
+
+def test_page_stands_alone_and_escapes_names(case, tmp_path):
+    fit, _, test = case
+    path = tmp_path / "report.html"
+    fit.report(path, test=test)
+    text = path.read_text()
+    assert "<script" not in text
+    assert NAME in text
+    assert text.count("<svg") == 2
+    assert not re.search(r'(src|href)="(?!#)', text)
+    assert "Test log, not fitted" in text
+    with pytest.raises(OutputError, match="exists"):
+        fit.report(path)
+
+
+def test_plot_shows_every_joint_with_its_error(case):
+    fit, log, _ = case
+    titles = " ".join(a.get_title(loc="left") for a in fit.plot().axes)
+    for joint in fit.robot.joints:
+        assert f"{joint}   ({100 * fit.relative_error[joint]:.1f} %)" in titles
+    lines = fit.plot(log).axes[0].get_lines()
+    np.testing.assert_allclose(lines[0].get_ydata(), log["tau_shoulder"], rtol=1e-12)
+
+
+def test_reduced_data_have_nothing_to_draw(case):
+    fit, log, _ = case
+    again = feasid.fit(feasid.reduce(log, fit.description))
+    with pytest.raises(InputError, match="pass the log"):
+        again.plot()
+
+
+def test_without_the_extra_the_command_is_named(case, monkeypatch, tmp_path):
+    fit, _, _ = case
+    monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "feasid\[report\]"'):
+        fit.report(tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())

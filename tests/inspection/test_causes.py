@@ -1,0 +1,111 @@
+"""Hints at causes: none on uniform boxes, and the injected mistake by name."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from feasid.inspection.from_urdf import model_of_urdf
+from feasid.inspection.hints import causes
+from feasid.inspection.judge import judge_link
+from feasid.robot import inertia
+from feasid.robot.rotations import from_rpy
+from feasid.robot.xml.text import parse_xml
+
+LINK = """<robot name="r"><link name="a"><inertial><origin xyz="{com}"/><mass value="{mass!r}"/>
+<inertia ixx="{0!r}" ixy="{1!r}" ixz="{2!r}" iyy="{3!r}" iyz="{4!r}" izz="{5!r}"/></inertial>
+<collision><origin xyz="{place}" rpy="{rpy}"/><geometry><{shape}/></geometry></collision>
+</link></robot>"""
+
+
+def numbers(values):
+    return " ".join(repr(float(v)) for v in values)
+
+
+def hints(mass, com, tensor, place, rpy, shape):
+    moments = [float(tensor[r, c]) for r, c in inertia.UPPER]
+    where = {"com": numbers(com), "place": numbers(place), "rpy": numbers(rpy)}
+    text = LINK.format(*moments, mass=float(mass), shape=shape, **where)
+    model = model_of_urdf(parse_xml(text.encode()))
+    verdicts = {link.name: judge_link(link) for link in model.links}
+    found = causes(model, verdicts).get("a", [])
+    return {c.code: c.message for c in found}, verdicts["a"].status
+
+
+@st.composite
+def boxes(draw):
+    """A uniform box somewhere: mass, centre, inertia about it, its angles and its shape."""
+
+    def three(low, high):
+        return np.array([draw(st.integers(low, high)) / 1000 for _ in range(3)])
+
+    size, place, rpy = three(30, 500), three(-1000, 1000), three(-3000, 3000)
+    mass = draw(st.integers(200, 8000)) * float(np.prod(size))
+    rotation = from_rpy(rpy)
+    moments = np.diag(mass / 12 * (np.sum(size**2) - size**2))
+    tensor = rotation @ moments @ rotation.T
+    return mass, place, (tensor + tensor.T) / 2, place, rpy, f'box size="{numbers(size)}"', size
+
+
+@settings(max_examples=150, deadline=None)
+@given(boxes())
+def test_a_uniform_box_raises_no_hint(box):
+    *link, _ = box
+    assert hints(*link) == ({}, "feasible")
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes())
+def test_an_inertia_about_the_link_frame(box):
+    mass, com, tensor, place, rpy, shape, size = box
+    assume(np.linalg.norm(com) > 2 * np.linalg.norm(size))
+    cross = inertia.skew(com)
+    found, status = hints(mass, com, tensor - mass * cross @ cross, place, rpy, shape)
+    assert status == "feasible"
+    assert "link frame" in found["frame"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes())
+def test_a_parallel_axis_term_subtracted_once_too_often(box):
+    mass, com, tensor, place, rpy, shape, _ = box
+    cross = inertia.skew(com)
+    found, status = hints(mass, com, tensor + mass * cross @ cross, place, rpy, shape)
+    assume(status == "infeasible")
+    assert "subtracted once too often" in found["frame"]
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e6, "kg mm^2"), (1e9, "g mm^2"), (1e4, "kg cm^2")])
+@settings(max_examples=40, deadline=None)
+@given(box=boxes())
+def test_units_of_inertia(box, factor, unit):
+    mass, com, tensor, place, rpy, shape, _ = box
+    found, _ = hints(mass, com, tensor * factor, place, rpy, shape)
+    assert "radius of gyration" in found["inertia-unit"]
+    if factor == 1e6:
+        assert unit in found["inertia-unit"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes())
+def test_units_of_mass_and_length(box):
+    mass, com, tensor, place, rpy, shape, size = box
+    found, _ = hints(mass * 1000, com, tensor * 1000, place, rpy, shape)
+    assert "density" in found
+    assume(np.linalg.norm(com) > 0.2 * np.linalg.norm(size))
+    found, _ = hints(mass, com * 1000, tensor, place, rpy, shape)
+    assert "m outside" in found["com-outside"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(boxes(), st.integers(0, 2**32 - 1))
+def test_signs_of_products(box, seed):
+    """Whenever turned signs make a possible inertia impossible, they are named."""
+    mass, com, _, place, rpy, shape, size = box
+    points = np.random.default_rng(seed).normal(size=(4, 3)) * size
+    second = points.T @ points * mass
+    tensor = np.trace(second) * np.eye(3) - second
+    flipped = 2 * np.diag(np.diag(tensor)) - tensor
+    found, status = hints(mass, com, flipped, place, rpy, shape)
+    if status == "infeasible":
+        assert "product-sign" in found

@@ -1,0 +1,538 @@
+"""`feasid check` is exact, names causes with evidence, and starts in a blink."""
+
+import json
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from robots import ARM, example_urdfs, without_geometry
+
+from feasid.cli import main
+from feasid.errors import FeasidError
+from feasid.inspection.judge import judge_link
+from feasid.inspection.model import read_model
+from feasid.inspection.report import inspect_file, inspect_model
+from feasid.robot import inertia
+from feasid.robot.xml.text import parse_xml
+
+ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Report on ARM with replacements made."""
+
+    def report(*replacements, extra=""):
+        text = ARM
+        for old, new in replacements:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        path = tmp_path / "arm.urdf"
+        path.write_text(text.replace("</robot>", extra + "</robot>"))
+        return inspect_file(path)
+
+    return report
+
+
+def moments(xx, xy, xz, yy, yz, zz):
+    values = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), (xx, xy, xz, yy, yz, zz), strict=True)
+    return "<inertia " + " ".join(f'{k}="{v}"' for k, v in values) + "/>"
+
+
+def rod(*values):
+    return (ROD, moments(*values))
+
+
+def link(report, name):
+    return next(r for r in report.links if r.link.name == name)
+
+
+def codes(report, name):
+    return {c.code for c in link(report, name).causes}
+
+
+# -- verdicts -------------------------------------------------------------------------------------
+
+
+def test_a_possible_arm_is_feasible(check):
+    report = check()
+    assert report.status == "feasible"
+    assert [r.verdict.status for r in report.links] == [*["feasible"] * 4, "none"]
+    assert [b.body.name for b in report.weightless] == ["wheel"]
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "code"),
+    [
+        ((1, 0, 0, 1, 0, "1.9999999999999999999999999"), "feasible", ""),
+        ((1, 0, 0, 1, 0, 2), "singular", "flat"),
+        ((1, 0, 0, 1, 0, "2.0000000000000000000000001"), "infeasible", "triangle"),
+        ((1, 0, 0, 1, 0, 0), "singular", "rod"),
+        ((1, 0, 0, 1, 0, "-1e-40"), "infeasible", "inertia-negative"),
+        ((0, 0, 0, 0, 0, 0), "singular", "point"),
+        ((1, 1, 1, 1, 1, 1), "infeasible", "triangle"),
+        ((1, 0, 0, 1, 0, 5), "infeasible", "triangle"),
+        ((1, 2, 0, 1, 0, 1), "infeasible", "inertia-negative"),
+    ],
+)
+def test_verdicts_are_exact(check, values, status, code):
+    """The last of 25 digits decides, where floats see a tie."""
+    verdict = link(check(rod(*values)), "rod").verdict
+    assert (verdict.status, verdict.code) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("mass", "values", "status", "code"),
+    [
+        ("-0.3", (1, 0, 0, 1, 0, 1), "infeasible", "mass-negative"),
+        ("0", (1, 0, 0, 1, 0, 1), "singular", "massless"),
+        ("0", (0, 0, 0, 0, 0, 0), "zero", ""),
+        ("-0", (0, 0, 0, 0, 0, 0), "zero", ""),
+    ],
+)
+def test_masses(check, mass, values, status, code):
+    report = check(('<mass value="0.3"/>', f'<mass value="{mass}"/>'), rod(*values))
+    verdict = link(report, "rod").verdict
+    assert (verdict.status, verdict.code) == (status, code)
+
+
+def test_relative_violation(check):
+    verdict = link(check(rod(1, 0, 0, 1, 0, 5)), "rod").verdict
+    assert verdict.violation == pytest.approx(3 / 5)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(-20, 20), min_size=6, max_size=6), st.integers(1, 3))
+def test_verdicts_agree_with_eigenvalues_away_from_the_boundary(values, mass):
+    text = ARM.replace(ROD, moments(*values)).replace('"0.3"', f'"{mass}"')
+    from feasid.inspection.from_urdf import model_of_urdf
+
+    model = model_of_urdf(parse_xml(text.encode()))
+    status = judge_link(model.link("rod")).status
+    tensor = inertia.rotational_inertia([*values, 0, 0, 0, 0])
+    smallest = np.linalg.eigvalsh(np.trace(tensor) / 2 * np.eye(3) - tensor)[0]
+    if abs(smallest) > 1e-9:
+        assert status == ("feasible" if smallest > 0 else "infeasible")
+
+
+def test_links_that_move_together_are_judged_together(check):
+    """An impossible plate on a heavy upper arm: the sum that moves is possible."""
+    plate = '<inertia ixx="0.0002" ixy="0" ixz="0" iyy="0.0002" iyz="0" izz="0.0003"/>'
+    report = check((plate, moments(0.0002, 0, 0, 0.0002, 0, 0.0009)))
+    assert link(report, "plate").verdict.status == "infeasible"
+    body = next(b for b in report.bodies if b.body.name == "upper")
+    assert [x.name for x in body.body.links] == ["upper", "plate"]
+    assert body.verdict.status == "feasible"
+    report = check((plate, moments(0.0002, 0, 0, 0.0002, 0, 0.9)))
+    body = next(b for b in report.bodies if b.body.name == "upper")
+    assert (body.verdict.status, body.verdict.code) == ("infeasible", "lumped")
+    assert report.status == "infeasible"
+
+
+@pytest.mark.parametrize("path", example_urdfs()[::5], ids=lambda p: p.stem)
+def test_lumped_verdicts_agree_with_eigenvalues(path):
+    """The enclosure of sixty digits against floats, on bodies whose links are not all possible."""
+    try:
+        model = read_model(path)
+    except FeasidError:
+        return
+    for report in inspect_model(model).bodies:
+        total = np.zeros(10)
+        for part in report.body.parts:
+            if part.link.mass is None:
+                continue
+            mass, com, tensor = float(part.link.mass), part.link.com, part.link.tensor
+            own = inertia.from_mass_com_inertia(mass, com, tensor)
+            while part.place is not None:
+                own = inertia.change_frame(part.place.rotation, part.place.position) @ own
+                part = report.body.parts[part.parent]
+            total = total + own
+        smallest = inertia.smallest_eigenvalue(total)
+        if report.verdict.status == "feasible":
+            assert smallest > -1e-12 * max(1, np.abs(total).max())
+        if report.verdict.status == "infeasible":
+            assert smallest < 1e-12 * max(1, np.abs(total).max())
+
+
+# -- causes ---------------------------------------------------------------------------------------
+
+
+def test_a_parallel_axis_term_too_few_is_recognised(check):
+    """Rod moments about the centre of mass, from which m (c x c) was subtracted once more."""
+    report = check(rod("-0.0021", 0, 0, "-0.0021", 0, "0.0001"))
+    (cause,) = [c for c in link(report, "rod").causes if c.code == "frame"]
+    assert "parallel-axis" in cause.message
+    assert cause.evidence["com"] == [0.0, 0.0, 0.1]
+
+
+def test_an_inertia_about_the_link_frame_is_recognised_by_its_shape(check):
+    """0.3 kg with the centre of mass at 0.1 m: 0.0040 about the origin, 0.0010 about it."""
+    box = (
+        '<collision><origin xyz="0 0 0.1"/><geometry><box size="0.02 0.02 0.04"/></geometry>'
+        "</collision>"
+    )
+    report = check(
+        rod(0.00304, 0, 0, 0.00304, 0, 0.00002),
+        ('<link name="rod">', f'<link name="rod">{box}'),
+    )
+    assert "frame" in codes(report, "rod")
+    (cause,) = [c for c in link(report, "rod").causes if c.code == "frame"]
+    assert "link frame" in cause.message
+
+
+def test_wrong_signs_of_products_are_recognised(check):
+    """A body along (1, 1, 1) has negative products; turned positive, it cannot exist."""
+    good = np.trace(s := np.ones((3, 3)) + 0.1 * np.eye(3)) * np.eye(3) - s
+    entries = [good[r, c] for r, c in inertia.UPPER]
+    assert link(check(rod(*entries)), "rod").verdict.status == "feasible"
+    entries = [-x if k in (1, 2, 4) else x for k, x in enumerate(entries)]
+    report = check(rod(*entries))
+    assert link(report, "rod").verdict.status == "infeasible"
+    assert "product-sign" in codes(report, "rod")
+
+
+def test_another_order_of_the_six_numbers_is_recognised(check):
+    report = check(rod(0.003, 0.004, 0.005, 0.0001, 0.0002, 0.0003))
+    assert "order" in codes(report, "rod")
+    assert link(report, "rod").causes[0].evidence["order"] == "xx yy zz xy xz yz"
+
+
+def test_a_moment_in_a_products_place_is_recognised(check):
+    report = check(rod(0.003, 0.0021, 0, 0.002, 0, 0.0021))
+    assert "misplaced" in codes(report, "rod")
+
+
+@pytest.mark.parametrize("value", [1, 0.1, "1e-3", "1.0e-05"])
+def test_identities_are_taken_for_placeholders(check, value):
+    assert codes(check(rod(value, 0, 0, value, 0, value)), "rod") == {"placeholder"}
+    assert codes(check(rod("0.0012", 0, 0, "0.0012", 0, "0.0012")), "rod") == set()
+
+
+def test_rounding_residue_is_recognised(check):
+    assert codes(check(rod("1e-20", 0, 0, 0, 0, "-3e-20")), "rod") == {"residue"}
+
+
+BOX = '<link name="rod"><collision><geometry><box size="0.1 0.1 0.3"/></geometry></collision>'
+
+
+@pytest.mark.parametrize(
+    ("mass", "xyz", "izz", "found", "word"),
+    [
+        ("3", "0 0 0.1", "0.02", set(), ""),
+        ("3000", "0 0 0.1", "20", {"density"}, "g instead of kg?"),
+        ("0.003", "0 0 0.1", "0.00002", {"density"}, "outside 50"),
+        ("3", "0 0 0.4", "0.02", {"com-outside"}, "0.25 m"),
+        ("3", "0 0 100", "0.02", {"com-outside"}, "mm instead of m?"),
+        ("3", "0 0 0.1", "20000", {"inertia-unit"}, "kg mm^2 instead of kg m^2?"),
+        ("3", "0 0 0.1", "20000000", {"inertia-unit"}, "g mm^2 instead of kg m^2?"),
+    ],
+)
+def test_units_and_places_against_collision_boxes(check, mass, xyz, izz, found, word):
+    report = check(
+        ('<link name="rod">', BOX),
+        ('<mass value="0.3"/>', f'<mass value="{mass}"/>'),
+        ('<origin xyz="0 0 0.1"/>', f'<origin xyz="{xyz}"/>'),
+        rod(izz, 0, 0, izz, 0, f"0{izz}"),
+    )
+    assert codes(report, "rod") == found
+    assert all(word in c.message for c in link(report, "rod").causes)
+
+
+def test_a_mesh_leaves_the_shape_unknown(check):
+    mesh = BOX.replace("</collision>", '</collision><collision><geometry><mesh filename="x"/>')
+    report = check(
+        ('<link name="rod">', mesh + "</geometry></collision>"),
+        ('<mass value="0.3"/>', '<mass value="3000"/>'),
+    )
+    assert codes(report, "rod") == set()
+
+
+LEG = """
+<link name="{n}"><inertial><origin xyz="0.01 {y} 0.1"/><mass value="2"/>
+<inertia ixx="0.02" ixy="{xy}" ixz="0.003" iyy="0.021" iyz="{yz}" izz="0.01"/></inertial></link>
+<joint name="{n}_j" type="revolute"><parent link="base"/><child link="{n}"/></joint>
+"""
+
+
+@pytest.mark.parametrize(("sign", "found"), [(-1, set()), (1, {"mirror-sign"})])
+@pytest.mark.parametrize(
+    "names", [("left_leg", "right_leg"), ("leg_l", "leg_r"), ("FL_leg", "FR_leg")]
+)
+def test_mirrored_links_must_have_mirrored_products(check, sign, found, names):
+    legs = LEG.format(n=names[0], y=0.03, xy=0.002, yz=0.001)
+    legs += LEG.format(n=names[1], y=-0.03, xy=0.002 * sign, yz=0.001 * sign)
+    report = check(extra=legs)
+    assert codes(report, names[0]) == codes(report, names[1]) == found
+
+
+def test_an_impossible_link_is_compared_with_its_twin(check):
+    legs = LEG.format(n="left_leg", y=0.03, xy=0.002, yz=0.001)
+    legs += LEG.format(n="right_leg", y=-0.03, xy=-0.002, yz=-0.001).replace(
+        'izz="0.01"', 'izz="0.1"'
+    )
+    (cause,) = [c for c in link(check(extra=legs), "right_leg").causes if c.code == "twin"]
+    assert "izz (0.1 here, 0.01 there: a factor 10)" in cause.message
+
+
+def test_copies_on_different_shapes_are_reported(check):
+    part = (
+        '<link name="{n}"><inertial><mass value="1"/>'
+        + moments(0.012, 0, 0, 0.013, 0, 0.014)
+        + "</inertial>"
+        '<collision><geometry><sphere radius="{r}"/></geometry></collision></link>'
+        '<joint name="{n}_j" type="fixed"><parent link="base"/><child link="{n}"/></joint>'
+    )
+    report = check(extra="".join(part.format(n=f"p{k}", r=0.1 + 0.02 * k) for k in range(3)))
+    assert codes(report, "p1") >= {"copied"}
+    report = check(extra="".join(part.format(n=f"p{k}", r=0.1) for k in range(3)))
+    assert "copied" not in codes(report, "p1")
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def write(tmp_path, name, *replacements):
+    text = ARM
+    for old, new in replacements:
+        text = text.replace(old, new)
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+BAD = rod(1, 0, 0, 1, 0, 5)
+
+
+def test_exit_status(tmp_path, capsys):
+    good, bad = write(tmp_path, "good.urdf"), write(tmp_path, "bad.urdf", BAD)
+    broken = write(tmp_path, "broken.urdf", ('value="1.25"', 'value="nan"'))
+    assert main(["check", good]) == 0
+    assert main(["check", "--strict", good]) == 1
+    assert main(["check", good, bad]) == 1
+    assert main(["check", bad, broken, good]) == 2
+    out = capsys.readouterr()
+    assert "broken.urdf:22:20" in out.err
+    assert "3 files: 1 in error, 1 feasible, 1 infeasible" in out.out
+    assert main(["check", str(tmp_path / "nothing.urdf")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_globs_are_expanded_here(tmp_path, capsys):
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    write(folder, "x.urdf")
+    write(tmp_path, "y.urdf")
+    assert main(["check", str(tmp_path / "**" / "*.urdf")]) == 0
+    assert "2 files: 2 feasible" in capsys.readouterr().out
+    assert main(["check", str(tmp_path / "*.mjcf")]) == 2
+    assert "no file matches" in capsys.readouterr().err
+
+
+def test_text_names_file_line_link_and_hint(tmp_path, capsys):
+    main(["check", write(tmp_path, "bad.urdf", BAD)])
+    out = capsys.readouterr().out
+    line = ARM[: ARM.index(ROD)].count("\n") - 2
+    assert f"bad.urdf:{line}: link 'rod': triangle inequality violated by 60 %" in out
+    assert "bad.urdf: infeasible (1 of 5 links cannot exist, 1 of 3 moving bodies)" in out
+    assert "feasid correct" in out
+
+
+def test_json_says_the_same(tmp_path, capsys):
+    bad = write(tmp_path, "bad.urdf", BAD)
+    missing = str(tmp_path / "none.urdf")
+    assert main(["check", "--json", bad, missing]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["consistency"] == "full"
+    first, second = found["files"]
+    assert (first["status"], second["status"]) == ("infeasible", "error")
+    (wrong,) = [x for x in first["links"] if x["status"] == "infeasible"]
+    assert (wrong["name"], wrong["code"], wrong["body"]) == ("rod", "triangle", "rod")
+    assert wrong["violation"] == pytest.approx(0.6)
+    nearest = wrong["nearest"]["moments"]
+    assert judge_moments(wrong["nearest"]["mass"], nearest)
+
+
+def judge_moments(mass, values):
+    from feasid.exact.inertia import can_exist
+
+    return can_exist(Fraction(repr(mass)), [Fraction(repr(v)) for v in values])
+
+
+def test_sarif_and_annotations_point_at_the_line(tmp_path, capsys):
+    bad = write(tmp_path, "bad arm.urdf", BAD)
+    assert main(["check", "--format", "sarif", bad]) == 1
+    log = json.loads(capsys.readouterr().out)
+    run = log["runs"][0]
+    errors = [r for r in run["results"] if r["level"] == "error"]
+    assert [r["ruleId"] for r in errors] == ["triangle"]
+    place = errors[0]["locations"][0]["physicalLocation"]
+    line = ARM[: ARM.index(ROD)].count("\n") - 2
+    assert place["region"] == {"startLine": line, "startColumn": 5}
+    assert place["artifactLocation"]["uri"].endswith("bad%20arm.urdf")
+    assert {r["ruleId"] for r in run["results"]} <= {
+        r["id"] for r in run["tool"]["driver"]["rules"]
+    }
+    assert main(["check", "--format", "github", bad]) == 1
+    assert f"line={line},col=5,title=feasid triangle::link 'rod'" in capsys.readouterr().out
+
+
+def test_names_cannot_break_out_of_the_output(tmp_path, capsys):
+    name = "a&#10;::error::x&lt;script>"
+    links = [f'{kind}="rod"' for kind in ("link name", "child link", "parent link")]
+    renamed = [(old, old.replace("rod", name)) for old in links]
+    bad = write(tmp_path, "bad.urdf", BAD, *renamed)
+    assert main(["check", "--format", "github", bad]) == 1
+    assert all(x.startswith("::") for x in capsys.readouterr().out.splitlines())
+    assert main(["check", bad]) == 1
+    assert "\n::error" not in capsys.readouterr().out
+
+
+def test_it_starts_without_solvers_or_pandas(tmp_path):
+    path = write(tmp_path, "good.urdf")
+    code = (
+        "import sys; from feasid.cli import main; status = main(['check', sys.argv[1]]);"
+        "heavy = {'cvxpy', 'pandas', 'scipy', 'matplotlib', 'clarabel'} & set(sys.modules);"
+        "sys.exit(f'{status} {heavy}' if status or heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# -- real files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
+def test_mujoco_refuses_what_is_called_infeasible(path):
+    """MuJoCo's compiler stops at the first such link; at a valid limit it may stop, too."""
+    mujoco = pytest.importorskip("mujoco")
+    if "<link" not in path.read_text():
+        return
+    report = inspect_file(path)
+    try:
+        mujoco.MjModel.from_xml_string(without_geometry(path.read_text()))
+        refusal = ""
+    except ValueError as error:
+        refusal = str(error)
+    says_inertia = "A + B >= C" in refusal or "positive eigenvalues" in refusal
+    named = {r.verdict.status for r in report.links if repr(r.link.name) in refusal}
+    if report.status == "infeasible":
+        assert says_inertia
+        assert named <= {"infeasible", "singular"}
+    else:
+        assert not says_inertia or named == {"singular"}
+
+
+# -- what control sees ----------------------------------------------------------------------------
+
+
+def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
+    """The first link of an arm on a vertical axis shows only its moment about that axis."""
+    one = """<robot name="r"><link name="base"/><link name="a"><inertial><mass value="1"/>
+      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="{izz}"/></inertial></link>
+      <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
+      <limit lower="-1" upper="2" velocity="1" effort="1"/></joint></robot>"""
+    path = tmp_path / "one.urdf"
+    path.write_text(one.format(izz=5))
+    assert main(["check", "--control", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "mass matrix: positive definite" in out
+    assert "base parameters of the whole robot: feasible" in out
+    assert "simulators still refuse" in out
+    path.write_text(one.format(izz=-5))
+    assert main(["check", "--control", "--json", str(path)]) == 1
+    found = json.loads(capsys.readouterr().out)["files"][0]["control"]
+    assert found["mass_matrix"]["status"] == "indefinite"
+    assert found["mass_matrix"]["smallest"] == pytest.approx(-1)
+    assert -1 <= found["mass_matrix"]["configuration"]["j"][0] <= 2
+    assert found["base_parameters"] == {
+        "status": "infeasible",
+        "margin": pytest.approx(found["base_parameters"]["margin"]),
+        "bodies": ["a"],
+    }
+
+
+def test_the_mass_matrix_equals_pinocchios(tmp_path):
+    pinocchio = pytest.importorskip("pinocchio")
+    from feasid import load_robot
+    from feasid.inspection.control import mass_matrix
+
+    wheel = f'<link name="wheel"><inertial><mass value="1"/>{moments(1, 0, 0, 1, 0, 1)}</inertial>'
+    path = write(tmp_path, "arm.urdf", ('<link name="wheel"/>', f"{wheel}</link>"))
+    robot = load_robot(path)
+    found = mass_matrix(robot, robot.values)
+    shoulder, slide, wheel = (found.configuration[j][0] for j in robot.joints)
+    model = pinocchio.buildModelFromUrdf(path)
+    q = np.array([shoulder, slide, np.cos(wheel), np.sin(wheel)])
+    matrix = pinocchio.crba(model, model.createData(), q)
+    matrix = np.triu(matrix) + np.triu(matrix, 1).T
+    values = np.linalg.eigvalsh(matrix)
+    assert found.smallest == pytest.approx(values[0] / values[-1], rel=1e-9)
+    assert found.status == "positive definite"
+
+
+def test_joints_that_mimic_are_held(tmp_path, capsys):
+    text = ('<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide"/>')
+    assert main(["check", "--control", write(tmp_path, "m.urdf", text)]) == 0
+    out = capsys.readouterr().out
+    assert "held at zero: wheel_joint" in out
+    assert "mass matrix: positive definite" in out
+
+
+def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
+    path = tmp_path / "still.urdf"
+    path.write_text('<robot name="x"><link name="a"/></robot>')
+    assert main(["check", "--control", str(path)]) == 0
+    assert "control: not judged" in capsys.readouterr().out
+    assert main(["check", "--control", "--json", str(path)]) == 0
+    assert "no moving joint" in capsys.readouterr().out
+
+
+def infeasible_links():
+    for path in example_urdfs():
+        if "<link" in path.read_text():
+            for found in inspect_file(path).infeasible:
+                yield pytest.param(found, id=f"{path.stem}-{found.link.name}")
+
+
+@pytest.mark.parametrize("found", list(infeasible_links()))
+def test_mujoco_refuses_each_such_link_alone_and_takes_the_nearest(found):
+    mujoco = pytest.importorskip("mujoco")
+
+    def compiled(mass, six):
+        full = " ".join(repr(float(six[k])) for k in (0, 3, 5, 1, 2, 4))
+        inertial = f'<inertial pos="0 0 0" mass="{float(mass)!r}" fullinertia="{full}"/>'
+        text = f"<mujoco><worldbody><body><freejoint/>{inertial}</body></worldbody></mujoco>"
+        return mujoco.MjModel.from_xml_string(text)
+
+    with pytest.raises(ValueError, match="inertia"):
+        compiled(found.link.mass, found.link.moments)
+    nearest = found.nearest()
+    assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
+
+
+@pytest.mark.parametrize("kind", ["fixed", "revolute"])
+def test_long_chains_cost_time_in_proportion(tmp_path, kind):
+    """Ten times the links, about ten times the work: processor time, with room for noise."""
+    seconds = []
+    for count in (200, 2000):
+        links = "".join(
+            f'<link name="l{k}"><inertial><mass value="1"/>'
+            f"{moments(1, 0, 0, 1, 0, 5 if k == 1 else 1)}</inertial></link>"
+            for k in range(count)
+        )
+        joints = "".join(
+            f'<joint name="j{k}" type="{kind if k else "revolute"}"><parent link="l{k}"/>'
+            f'<child link="l{k + 1}"/><origin xyz="0 0 0.1" rpy="0.1 0.2 0.3"/></joint>'
+            for k in range(count - 1)
+        )
+        path = tmp_path / "chain.urdf"
+        path.write_text(f"<robot>{links}{joints}</robot>")
+        start = time.process_time()
+        assert inspect_file(path).status == "infeasible"
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 30 * seconds[0]

@@ -1,0 +1,101 @@
+"""The check where model repositories use it: pre-commit, GitHub Actions, the example's table."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from robots import ARM, example_urdfs
+
+from feasid.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+ROD = 'izz="0.0001"'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "good arm.urdf").write_text(ARM)
+    (tmp_path / "models" / "bad.urdf").write_text(ARM.replace(ROD, 'izz="0.1"'))
+    return tmp_path
+
+
+def test_the_pre_commit_hook_selects_and_refuses(folder, capsys):
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    entry = re.search(r"entry: feasid (.*)", text)[1].split()
+    files = re.search(r"files: (\\\.urdf\$)", text)[1]
+    chosen = sorted(str(p) for p in folder.rglob("*") if re.search(files, str(p)))
+    assert len(chosen) == 2
+    assert main([*entry, *chosen]) == 1
+    assert "models/bad.urdf" in capsys.readouterr().out
+    assert main([*entry, chosen[1]]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="runs the action's bash")
+def test_the_github_action_checks_globs_and_annotates(folder):
+    text = (ROOT / "action.yml").read_text()
+    script = text[text.index("set -f") :]
+    script = "\n".join(
+        line[8:] if line.startswith(" " * 8) else line for line in script.splitlines()
+    )
+    environment = {
+        **os.environ,
+        "RUNNER_TEMP": str(folder),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "FEASID_FILES": "**/*.urdf",
+        "FEASID_STRICT": "false",
+        "FEASID_SARIF": "out.sarif",
+    }
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1, done.stderr
+    assert "::error file=models/bad.urdf,line=" in done.stdout
+    assert "good arm.urdf,line=" not in done.stdout.replace(
+        "::warning file=models/good arm.urdf", ""
+    )
+    assert '"ruleId": "triangle"' in (folder / "out.sarif").read_text()
+    environment["FEASID_FILES"] = "models/good*.urdf $(touch injected)"
+    subprocess.run(["bash", "-c", script], env=environment, capture_output=True)
+    assert not (folder / "injected").exists()
+
+
+def test_the_example_judges_all_models_in_time(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes its log here
+    spec = importlib.util.spec_from_file_location("check_models", ROOT / "examples/check_models.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    start = time.perf_counter()
+    table = example.main([])
+    assert time.perf_counter() - start < 20
+    assert len(table) > 60
+    refused = ("A + B >= C", "positive eigenvalues")
+    for row in table:
+        if row.status == "infeasible":
+            assert any(words in row.mujoco for words in refused)
+        elif any(words in row.mujoco for words in refused):
+            assert row.mujoco.split("(")[-1].rstrip(")") in row.singular
+    assert "links cannot exist; judged in" in capsys.readouterr().out
+
+
+def test_checking_a_seven_joint_arm_takes_a_blink():
+    """At most 0.3 s of work, interpreter start included; the best of three."""
+    (path,) = [p for p in example_urdfs() if p.stem == "z1"]
+    seconds = []
+    for _ in range(3):
+        before = os.times()
+        done = subprocess.run([sys.executable, "-m", "feasid", "check", str(path)])
+        after = os.times()
+        assert done.returncode == 0
+        user = after.children_user - before.children_user
+        seconds.append(user + after.children_system - before.children_system)
+    assert min(seconds) <= 0.3

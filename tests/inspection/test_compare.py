@@ -1,0 +1,153 @@
+"""`feasid compare` tells models that move alike from models that do not."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from robots import ARM
+
+from feasid import load_robot
+from feasid.cli import main
+from feasid.errors import InputError
+from feasid.identifiability.base import base_parameters
+from feasid.inspection.comparison import compare_files, compare_robots
+from feasid.robot.urdf.write import write_urdf
+
+WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
+  <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.04"/></inertial></link>"""
+FULL_ARM = ARM.replace('<link name="wheel"/>', WHEEL)
+
+
+def write(tmp_path, name, *replacements, text=FULL_ARM):
+    for old, new in replacements:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_file_equals_itself(tmp_path, capsys):
+    path = str(write(tmp_path, "a.urdf"))
+    assert main(["compare", path, path]) == 0
+    out = capsys.readouterr().out
+    assert "dynamically equivalent" in out
+    assert "largest torque difference: 0 %" in out
+
+
+def test_mass_moved_along_the_nullspace_is_not_seen(tmp_path):
+    """Other links, the same base parameters: equivalent, although every link differs."""
+    a, b = write(tmp_path, "a.urdf"), tmp_path / "b.urdf"
+    robot = load_robot(a)
+    null = base_parameters(robot).nullspace
+    step = null @ np.random.default_rng(4).normal(size=null.shape[1])
+    changed = robot.with_values(robot.values + 1e-5 * step / np.abs(step).max())
+    write_urdf(changed, b)
+    found = compare_files(a, b)
+    assert a.read_bytes() != b.read_bytes()
+    assert found.equivalent
+    assert found.different == ()
+    assert max(found.torques.values()) < 1e-9
+
+
+def test_a_heavier_link_shows_in_its_base_parameters_and_torques(tmp_path, capsys):
+    a = write(tmp_path, "a.urdf")
+    b = write(tmp_path, "b.urdf", ('<mass value="0.3"/>', '<mass value="0.33"/>'))
+    found = compare_files(a, b)
+    assert not found.equivalent
+    robots = load_robot(a), load_robot(b)
+    base = base_parameters(robots[0])
+    values = [base.values(r.values) for r in robots]
+    np.testing.assert_allclose([r.a for r in found.rows], values[0])
+    np.testing.assert_allclose([r.b for r in found.rows], values[1])
+    assert {r.expression for r in found.different} == {
+        e for e, x, y in zip(base.expressions, *values, strict=True) if abs(x - y) > 1e-9
+    }
+    assert found.torques["slide"] > 0.01
+    assert main(["compare", str(a), str(b)]) == 1
+    out = capsys.readouterr().out
+    assert "different:" in out
+    assert "rod.m" in out
+    assert main(["compare", "--tolerance", "0.5", str(a), str(b)]) == 0
+
+
+def test_differing_kinematics_name_the_joint(tmp_path, capsys):
+    a = write(tmp_path, "a.urdf")
+    b = write(tmp_path, "b.urdf", ('xyz="0 0 0.1" rpy', 'xyz="0 0 0.12" rpy'))
+    assert main(["compare", str(a), str(b)]) == 1
+    out = capsys.readouterr().out
+    assert "joint 'shoulder' is placed 0.02 m apart" in out
+    assert "largest torque difference" in out
+    c = write(tmp_path, "c.urdf", ('axis xyz="0 0 1"', 'axis xyz="0 1 0"'))
+    assert compare_files(a, c).kinematics == ("joint 'slide' has another axis",)
+    d = write(tmp_path, "d.urdf", ('rpy="0 0 1.5707963267948966"', 'rpy="0 0 1.6"'))
+    assert "turned by 0.0292 rad" in compare_files(a, d).kinematics[0]
+    e = write(tmp_path, "e.urdf", ('type="prismatic"', 'type="fixed"'))
+    assert "joint 'slide' is missing in the second model" in compare_files(a, e).kinematics
+    f = write(tmp_path, "f.urdf", ('parent link="rod"', 'parent link="upper"'))
+    assert compare_files(a, f).kinematics == (
+        "joint 'wheel_joint' hangs on joint 'slide' against joint 'shoulder'",
+    )
+
+
+def test_order_and_names_of_links_do_not_matter(tmp_path):
+    """The same tree with joints listed in another order and links renamed."""
+    a = write(tmp_path, "a.urdf")
+    text = FULL_ARM.replace('link="rod"', 'link="stick"').replace(
+        'link name="rod"', 'link name="stick"'
+    )
+    start, end = text.index('<joint name="slide"'), text.index('<link name="stick"')
+    text = text[:start] + text[end:].replace("</robot>", text[start:end] + "</robot>")
+    b = write(tmp_path, "b.urdf", text=text)
+    assert compare_files(a, b).equivalent
+
+
+PENDULUM_URDF = """<robot name="p"><link name="base"/>
+<link name="a"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+<inertia ixx="0.1" ixy="0.01" ixz="0" iyy="0.2" iyz="0.02" izz="0.15"/></inertial></link>
+<joint name="j" type="revolute"><parent link="base"/><child link="a"/>
+<origin xyz="0 0 1" rpy="0.5 0 0"/><axis xyz="0 1 0"/></joint></robot>"""
+PENDULUM_MJCF = """<mujoco model="p"><compiler angle="radian"/><worldbody>
+<body name="first" pos="0 0 1" euler="0.5 0 0"><joint name="j" axis="0 1 0"/>
+<inertial pos="0.1 0 0" mass="2" fullinertia="0.1 0.2 0.15 0.01 0 0.02"/></body>
+</worldbody></mujoco>"""
+
+
+def test_urdf_and_mjcf_of_one_robot_are_equivalent(tmp_path, capsys):
+    a = write(tmp_path, "p.urdf", text=PENDULUM_URDF)
+    b = write(tmp_path, "p.xml", text=PENDULUM_MJCF)
+    assert main(["compare", "--all", str(a), str(b)]) == 0
+    assert "a.Lyy" in capsys.readouterr().out
+
+
+def test_json(tmp_path, capsys):
+    a = write(tmp_path, "a.urdf")
+    b = write(tmp_path, "b.urdf", ('<mass value="0.3"/>', '<mass value="0.33"/>'))
+    assert main(["compare", "--json", str(a), str(b)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["equivalent"] is False
+    assert found["base_parameters"][0].keys() == {"expression", "a", "b", "relative"}
+
+
+def test_joints_that_mimic_are_held(tmp_path):
+    mimic = ('<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide"/>')
+    a = write(tmp_path, "a.urdf", mimic)
+    found = compare_files(a, a)
+    assert found.equivalent
+    assert found.held == ("wheel_joint",)
+
+
+def test_other_gravity_is_another_model(tmp_path):
+    robot = load_robot(write(tmp_path, "a.urdf"))
+    found = compare_robots(robot, robot.with_gravity((0, 0, -1.62)))
+    assert not found.equivalent
+    assert "gravity" in found.kinematics[0]
+    assert compare_robots(robot, replace(robot, name="other")).equivalent
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, float("nan"), 2.0])
+def test_tolerances_are_checked(tmp_path, tolerance):
+    robot = load_robot(write(tmp_path, "a.urdf"))
+    with pytest.raises(InputError, match="between 0 and 1"):
+        compare_robots(robot, robot, tolerance)

@@ -1,0 +1,204 @@
+"""`feasid correct` writes the closest possible model and touches nothing else."""
+
+import difflib
+import json
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from robots import ARM, example_urdfs, without_geometry
+
+from feasid.cli import main
+from feasid.errors import FeasidError, InputError
+from feasid.exact.inertia import can_exist
+from feasid.inspection.nearest import MARGIN, METHODS, closest
+from feasid.inspection.repair import repair_file
+from feasid.inspection.report import inspect_file
+from feasid.robot import inertia
+
+ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
+BAD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.005"/>'
+
+
+def fractions(values):
+    return [Fraction(repr(float(v))) for v in values]
+
+
+def tensor(moments):
+    return inertia.rotational_inertia([*map(float, moments), 0, 0, 0, 0])
+
+
+def second_moments(values):
+    return np.trace(values) / 2 * np.eye(3) - values
+
+
+six = st.lists(st.floats(-3, 3).map(lambda x: round(x, 3)), min_size=6, max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(six, st.sampled_from(METHODS), st.floats(1e-6, 1e3))
+def test_the_answer_is_exactly_possible(values, method, scale):
+    if not any(values):
+        values[0] = 1.0
+    values = [v * scale for v in values]
+    new = closest(Fraction(2), fractions(values), method)
+    assert can_exist(Fraction(repr(new.mass)), fractions(new.moments))
+    assert new.mass == 2.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(six, st.integers(0, 2**32 - 1))
+def test_no_possible_inertia_is_closer(values, seed):
+    """Against random possible inertias, and against small steps from the answer."""
+    if not any(values):
+        values[0] = 1.0
+    new = closest(Fraction(1), fractions(values))
+    old, found = tensor(values), tensor(new.moments)
+    distance = np.linalg.norm(found - old)
+    assert distance == pytest.approx(new.distance * np.linalg.norm(old), abs=1e-9)
+    rng = np.random.default_rng(seed)
+    size = np.abs(np.linalg.eigvalsh(second_moments(old))).sum()
+    for step in (1.0, 0.1, 1e-3):
+        root = rng.normal(size=(20, 3, 3)) * step
+        sigmas = second_moments(found) + root @ np.swapaxes(root, 1, 2)
+        sigmas = np.concatenate([sigmas, (1 - step) * sigmas + step * np.eye(3)])
+        for sigma in sigmas:
+            if np.linalg.eigvalsh(sigma)[0] >= MARGIN * size:
+                other = np.trace(sigma) * np.eye(3) - sigma
+                assert np.linalg.norm(other - old) >= distance - 1e-9 * size
+
+
+def test_a_hand_worked_projection():
+    """(1, 1, 5): the excess 3 is shared along (-1, -1, 1), so (2, 2, 4) up to the margin."""
+    new = closest(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), margin=1e-9)
+    np.testing.assert_allclose(np.diag(tensor(new.moments)), [2, 2, 4], rtol=1e-7)
+    assert new.distance == pytest.approx(np.sqrt(3) / np.sqrt(27), rel=1e-7)
+
+
+def test_entropy_stays_further_inside():
+    flat = fractions([1, 0, 0, 1, 0, 5])
+    near, inside = closest(Fraction(1), flat), closest(Fraction(1), flat, "entropic")
+    smallest = [np.linalg.eigvalsh(second_moments(tensor(c.moments)))[0] for c in (near, inside)]
+    assert smallest[1] > 10 * smallest[0]
+    assert inside.distance > near.distance
+
+
+def test_a_negative_mass_is_turned_and_said():
+    new = closest(Fraction(-2), fractions([1, 0, 0, 1, 0, 1]))
+    assert new.mass == 2.0
+    assert "negative" in new.note
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "euclidian"}, "did you mean 'euclidean'"),
+        ({"margin": 0.0}, "between 0 and 1/3"),
+        ({"margin": 0.5}, "between 0 and 1/3"),
+        ({"margin": float("nan")}, "between 0 and 1/3"),
+    ],
+)
+def test_options_are_checked(options, words):
+    with pytest.raises(InputError, match=words):
+        closest(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), **options)
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
+def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, method, tmp_path):
+    pinocchio, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
+    try:
+        repair = repair_file(path, method)
+    except FeasidError:
+        assert "<link" not in path.read_text()
+        return
+    data = path.read_bytes()
+    if repair.before.status == "feasible":
+        assert repair.data == data
+        return
+    assert {c.link.name for c in repair.changes} == {r.link.name for r in repair.before.infeasible}
+    out = tmp_path / "fixed.urdf"
+    repair.write(out)
+    assert inspect_file(out).status == "feasible"
+    numbers = re.compile(rb'\b(?:value|i[xyz]{2})\s*=\s*"[^"]*"')
+    assert numbers.sub(b"", out.read_bytes()) == numbers.sub(b"", data)
+    old, new = data.decode().splitlines(), out.read_text().splitlines()
+    changed = [x[2:] for x in difflib.ndiff(old, new) if x[0] in "+-"]
+    assert all("<inertia" in line or "<mass" in line for line in changed)
+    pinocchio.buildModelFromUrdf(str(out))
+    filled = repair_file(path, method, fill=True).data.decode()
+    mujoco.MjModel.from_xml_string(without_geometry(filled))
+
+
+@pytest.fixture
+def files(tmp_path):
+    path = tmp_path / "bad.urdf"
+    path.write_text(ARM.replace(ROD, BAD))
+    return path, tmp_path / "fixed.urdf"
+
+
+def test_the_command_writes_and_prints_before_and_after(files, capsys):
+    bad, fixed = files
+    assert main(["correct", str(bad), "--out", str(fixed)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"rod +before +0.3 +0.001 +0.001 +0.005\n +after +0.3 +0.002 +0.002 ", out)
+    assert "33.3 %" in out
+    assert main(["check", str(fixed)]) == 0
+    lines = difflib.ndiff(bad.read_text().splitlines(), fixed.read_text().splitlines())
+    assert len([x for x in lines if x[0] in "+-"]) == 2
+
+
+def test_nothing_is_overwritten_unless_told(files, capsys):
+    bad = files[0]
+    assert main(["correct", str(bad), "--out", str(bad)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert BAD in bad.read_text()
+    assert main(["correct", str(bad), "--out", str(bad), "--overwrite"]) == 0
+    assert BAD not in bad.read_text()
+
+
+def test_names_stay_on_their_line(tmp_path, capsys):
+    text = ARM.replace(ROD, BAD).replace('"rod"', '"ro&#10;d"')
+    path = tmp_path / "bad.urdf"
+    path.write_text(text)
+    assert main(["correct", str(path), "--out", str(tmp_path / "out.urdf")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_a_possible_file_is_copied(tmp_path, capsys):
+    good, out = tmp_path / "good.urdf", tmp_path / "out.urdf"
+    good.write_text(ARM)
+    assert main(["correct", str(good), "--out", str(out)]) == 0
+    assert out.read_bytes() == good.read_bytes()
+    assert "unchanged" in capsys.readouterr().out
+
+
+def test_json_lists_the_changes(files, capsys):
+    bad, fixed = files
+    assert main(["correct", str(bad), "--out", str(fixed), "--json", "--method", "entropic"]) == 0
+    (change,) = json.loads(capsys.readouterr().out)["changes"]
+    assert change["link"] == "rod"
+    assert change["before"]["moments"][5] == 0.005
+    assert can_exist(*_exact(change["after"]))
+
+
+def _exact(values):
+    return Fraction(repr(values["mass"])), fractions(values["moments"])
+
+
+def test_bodies_without_mass_are_filled_when_asked(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM)
+    repair = repair_file(path, fill=True)
+    assert [c.link.name for c in repair.changes] == ["wheel"]
+    assert repair.after.weightless == ()
+    with pytest.raises(ValueError, match="mjMINVAL"):
+        mujoco.MjModel.from_xml_string(ARM)
+    mujoco.MjModel.from_xml_string(repair.data.decode())

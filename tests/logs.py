@@ -1,0 +1,51 @@
+"""Logs of a simulated arm, with its true parameters."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+
+import feasid
+from feasid.robot import inertia
+
+
+def simulate(robot, delta, seed, samples=2000, noise=0.0):
+    """A log with measured derivatives, so that nothing is filtered."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples) * 0.005
+    harmonics = np.arange(1, 5)
+    a, b = rng.uniform(-0.4, 0.4, (2, 4, robot.dof))
+    sin, cos = np.sin(np.outer(t, harmonics)), np.cos(np.outer(t, harmonics))
+    q = sin @ a + cos @ b
+    dq = (cos * harmonics) @ a - (sin * harmonics) @ b
+    ddq = -(sin * harmonics**2) @ a - (cos * harmonics**2) @ b
+    tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
+    tau += noise * np.std(tau, axis=0) * rng.standard_normal(tau.shape)
+    data = {"t": t}
+    for kind, values in {"q": q, "dq": dq, "ddq": ddq, "tau": tau}.items():
+        data |= {f"{kind}_{j}": values[:, k] for k, j in enumerate(robot.joints)}
+    return pd.DataFrame(data)
+
+
+def arm_parameters(robot):
+    """The arm's own inertials, a small ball where the file gives none, and some friction."""
+    delta = robot.values.copy()
+    ball = inertia.from_mass_com_inertia(0.4, [0.02, 0.01, 0.05], np.eye(3) * 1e-3)
+    for columns in robot.inertial_columns:
+        if np.isnan(delta[columns]).any():
+            delta[columns] = ball
+    for k in range(len(robot.drives)):
+        delta[list(robot.drive_columns(k).values())] = 0.7, 0.3, 0.05
+    return delta
+
+
+def inertia_matrix(delta):
+    """Pseudo-inertia in rationals, from the definition."""
+    xx, xy, xz, yy, yz, zz, x, y, z, m = (Fraction(float(v)) for v in delta)
+    half = (xx + yy + zz) / 2
+    return [
+        [half - xx, -xy, -xz, x],
+        [-xy, half - yy, -yz, y],
+        [-xz, -yz, half - zz, z],
+        [x, y, z, m],
+    ]

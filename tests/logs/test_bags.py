@@ -1,0 +1,214 @@
+"""ROS 2 bags and MCAP files: joints by name, whatever their order, and nothing executed."""
+
+import contextlib
+import struct
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import InputError, LimitError, LogError, MissingExtraError
+from feasid.logs.read.bags import check_mcap, read_bag
+
+pytest.importorskip("rosbags")
+
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+STORE = get_typestore(Stores.ROS2_HUMBLE)
+JOINT_STATE = "sensor_msgs/msg/JointState"
+START = 1_700_000_000_123_456_789
+
+
+def message(stamp, names, position, velocity=(), effort=()):
+    types = STORE.types
+    header = types["std_msgs/msg/Header"](
+        stamp=types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9),
+        frame_id="",
+    )
+    arrays = [np.array(a, dtype=np.float64) for a in (position, velocity, effort)]
+    return types[JOINT_STATE](header, list(names), *arrays)
+
+
+def write(path, batches, plugin=StoragePlugin.MCAP, topic="/joint_states", stamped=True):
+    """Batches of (ns, names, position, velocity, effort)."""
+    with Writer(path, version=9, storage_plugin=plugin) as writer:
+        connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+        for when, *content in batches:
+            raw = STORE.serialize_cdr(message(when if stamped else 0, *content), JOINT_STATE)
+            writer.write(connection, when, raw)
+    return path
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bags")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf")
+    terms = robot.with_joint_terms()
+    log = simulate(terms, arm_parameters(terms), 1, samples=1500, noise=0.02)
+    return folder, robot, log[[c for c in log if not c.startswith("ddq_")]]
+
+
+def batches(log, joints, rng=None, effort=True):
+    """A message per row; with `rng`, names in another order each time."""
+    for _, row in log.iterrows():
+        names = list(joints) if rng is None else list(rng.permutation(joints))
+        signals = [[row[f"{w}_{n}"] for n in names] for w in ("q", "dq", "tau")]
+        yield (START + round(row["t"] * 1e9), names, *signals[: 3 if effort else 2])
+
+
+@pytest.mark.parametrize("plugin", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_shuffled_joints_fit_like_the_csv(case, tmp_path, plugin):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log, robot.joints, np.random.default_rng(0)), plugin)
+    log.to_csv(tmp_path / "log.csv", index=False)
+    from_bag = feasid.fit(path, robot, cutoff=8.0)
+    from_csv = feasid.fit(tmp_path / "log.csv", robot, cutoff=8.0)
+    scale = np.abs(from_csv.base_parameters.K) @ np.abs(from_csv.delta)
+    # Nanosecond stamps round the time of each sample; nothing else differs.
+    np.testing.assert_allclose(from_bag.beta / scale, from_csv.beta / scale, atol=1e-6)
+    frame = read_bag(path)
+    assert any("header stamps" in n for n in frame.attrs["notes"])
+    single = next(path.glob("*.mcap" if plugin is StoragePlugin.MCAP else "*.db3"))
+    assert read_bag(single).equals(frame)
+
+
+def test_partial_messages_are_matched_by_time(case, tmp_path):
+    _, robot, log = case
+    log = log.iloc[:400]
+    first, rest = robot.joints[:1], robot.joints[1:]
+    late = log.assign(t=log["t"] + 0.001)
+    merged = sorted([*batches(log, first), *batches(late, rest)], key=lambda b: b[0])
+    frame = read_bag(write(tmp_path / "bag", merged))
+    for column in log:
+        np.testing.assert_allclose(frame[column], log[column], atol=1e-9)
+
+
+def test_joints_that_pause_leave_holes_and_a_note(case, tmp_path):
+    _, robot, log = case
+    log = log.iloc[:400]
+    first, rest = robot.joints[:1], robot.joints[1:]
+    merged = [*batches(log, first), *batches(log.iloc[:300], rest)]
+    frame = read_bag(write(tmp_path / "bag", sorted(merged, key=lambda b: b[0])))
+    assert frame[f"q_{rest[0]}"].isna().sum() == 100
+    assert any("no message near 100 of 400" in n for n in frame.attrs["notes"])
+
+
+def test_empty_effort_is_said(case, tmp_path):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:100], robot.joints, effort=False))
+    frame = read_bag(path)
+    assert not [c for c in frame if c.startswith("tau_")]
+    assert any(n.startswith("effort absent for shoulder") for n in frame.attrs["notes"])
+    with pytest.raises(LogError, match="shoulder"):
+        feasid.fit(path, robot)
+
+
+def test_messages_without_stamps_use_the_time_of_reception(case, tmp_path):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:50], robot.joints), stamped=False)
+    frame = read_bag(path)
+    assert any("received" in n for n in frame.attrs["notes"])
+    np.testing.assert_allclose(frame["t"], log["t"].iloc[:50], atol=1e-9)
+
+
+def test_topics_are_named(case, tmp_path):
+    _, robot, log = case
+    path = tmp_path / "bag"
+    with Writer(path, version=9) as writer:
+        for topic in ("/left/joint_states", "/right/joint_states"):
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            for when, *content in batches(log.iloc[:3], robot.joints):
+                writer.write(
+                    connection, when, STORE.serialize_cdr(message(when, *content), JOINT_STATE)
+                )
+    with pytest.raises(InputError, match=r"choose one with topic=.*left.*right"):
+        read_bag(path)
+    assert len(read_bag(path, topic="/left/joint_states")) == 3
+    with pytest.raises(InputError, match="did you mean '/left/joint_states'"):
+        read_bag(path, topic="/lef/joint_states")
+    other = tmp_path / "other"
+    with Writer(other, version=9) as writer:
+        kind = "std_msgs/msg/String"
+        connection = writer.add_connection("/chatter", kind, typestore=STORE)
+        writer.write(connection, 1, STORE.serialize_cdr(STORE.types[kind]("hi"), kind))
+    with pytest.raises(InputError, match=r"no topic of type .*/chatter \(std_msgs/msg/String\)"):
+        read_bag(other)
+
+
+def test_damaged_files_are_errors(case, tmp_path):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:200], robot.joints))
+    single = next(path.glob("*.mcap"))
+    content = single.read_bytes()
+    single.write_bytes(content[: len(content) // 2])
+    with pytest.raises(LogError, match="byte"):
+        read_bag(single)
+    single.write_bytes(b"nothing")
+    with pytest.raises(LogError, match="no MCAP file"):
+        read_bag(single)
+    with pytest.raises(LogError, match="names 2 joints but has 1 values of position"):
+        read_bag(write(tmp_path / "odd", [(START, ["a", "b"], [1.0], [], [])]))
+
+
+def test_mutated_files_end_in_a_table_or_an_error(case, tmp_path):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:20], robot.joints))
+    single = next(path.glob("*.mcap"))
+    content = bytearray(single.read_bytes())
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        mutated = bytearray(content)
+        for at in rng.integers(0, len(content), rng.integers(1, 6)):
+            mutated[at] = rng.integers(0, 256)
+        single.write_bytes(bytes(mutated))
+        with contextlib.suppress(feasid.FeasidError):
+            read_bag(single)
+
+
+def test_bombs_are_refused_before_unpacking(tmp_path):
+    chunk = struct.pack("<QQQI", 0, 0, 2**40, 0) + struct.pack("<I", 4) + b"zstd"
+    content = b"\x89MCAP0\r\n" + struct.pack("<BQ", 0x06, len(chunk)) + chunk
+    (tmp_path / "bomb.mcap").write_bytes(content)
+    with pytest.raises(LimitError, match="unpacks to 1099511627776"):
+        check_mcap(tmp_path / "bomb.mcap")
+
+
+def test_without_the_extra_the_command_is_named(case, tmp_path, monkeypatch):
+    _, robot, log = case
+    path = write(tmp_path / "bag", batches(log.iloc[:3], robot.joints))
+    monkeypatch.setitem(__import__("sys").modules, "rosbags.rosbag2", None)
+    with pytest.raises(MissingExtraError, match=r"feasid\[ros\]"):
+        read_bag(path)
+
+
+def test_unknown_compression_is_left_to_the_reader(tmp_path):
+    chunk = struct.pack("<QQQI", 0, 0, 10, 0) + struct.pack("<I", 4) + b"brot" + b"12345678abc"
+    path = tmp_path / "odd.mcap"
+    path.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", 0x06, len(chunk)) + chunk)
+    check_mcap(path)
+    with pytest.raises(LogError, match="damaged"):
+        read_bag(path)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+@pytest.mark.parametrize("frames", [1, 3])
+def test_a_chunk_that_says_less_than_it_unpacks_to_is_refused(tmp_path, compression, frames):
+    if compression == "lz4":
+        pack = pytest.importorskip("lz4.frame").compress
+    else:
+        pack = pytest.importorskip("backports.zstd").compress
+    for declared, refused in ((1000, True), (frames * 5_000_000, False)):
+        data = pack(b"\0" * 5_000_000) * frames
+        head = struct.pack("<QQQI", 0, 0, declared, 0) + struct.pack("<I", len(compression))
+        chunk = head + compression.encode() + struct.pack("<Q", len(data)) + data
+        path = tmp_path / "lie.mcap"
+        path.write_bytes(b"\x89MCAP0\r\n" + struct.pack("<BQ", 0x06, len(chunk)) + chunk)
+        if refused:
+            with pytest.raises(LimitError, match="more than the 1000 bytes"):
+                check_mcap(path)
+        else:
+            check_mcap(path)

@@ -1,0 +1,69 @@
+"""MJCF for tests: small own models, and those found in installed wheels."""
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+
+def model(body="", before="", joint="<joint/>", rest=""):
+    inner = f'<body name="b" pos="0.1 0.2 0.3">{joint}{body}</body>{rest}'
+    return f"<mujoco>{before}<worldbody>{inner}</worldbody></mujoco>"
+
+
+def write(tmp_path, text, name="model.xml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+FULL = 'pos="0.01 -0.02 0.3" mass="1.5" fullinertia="0.011 0.012 0.013 0.001 -0.002 0.0005"'
+
+
+JOINTS = [
+    '<joint axis="1 2 3" pos="0.1 0.2 0.3"/>',
+    '<joint type="slide" axis="1 0 -1"/>',
+    '<joint type="ball" pos="0.1 0 0"/>',
+    "<freejoint/>",
+    '<joint type="free"/>',
+    '<joint ref="30" axis="0 1 0" pos="1 0 0"/>',
+    '<joint type="slide" ref="0.3" axis="0 1 0"/>',
+    '<joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide"/><joint name="t"/>',
+    '<joint name="x" range="-20 30" limited="true"/>',
+]
+
+
+TREE = """
+<mujoco model="tree">
+  <compiler angle="radian"/>
+  <default>
+    <joint axis="0 1 0"/>
+    <default class="light"><geom density="100" type="capsule" size="0.1 0.2"/>
+      <default class="slider"><joint type="slide" axis="1 0 0"/></default></default>
+  </default>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body name="fixed" pos="0 0 1"><geom size="0.1"/>
+      <body name="a" childclass="light"><joint name="a"/><geom/>
+        <body name="welded" pos="0 0.1 0" quat="1 0.5 0 0"><geom class="main" size="0.2"/></body>
+        <frame pos="0 0 0.3" euler="0.1 0.2 0.3" childclass="slider">
+          <geom/>
+          <body name="c"><joint/><geom size="0.3 0.1"/></body>
+          <frame pos="1 0 0"><body name="d"><joint class="main"/><geom/></body></frame>
+        </frame>
+      </body>
+      <body><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>
+    </body>
+  </worldbody>
+  <worldbody><body name="second"><freejoint/><geom size="0.3"/></body></worldbody>
+</mujoco>
+"""
+
+
+def wheel_models():
+    found = []
+    for name in ("mujoco", "mujoco-core", "gymnasium", "dm-control"):
+        try:
+            wheel = distribution(name)
+        except PackageNotFoundError:
+            continue
+        found += [Path(str(wheel.locate_file(f))) for f in wheel.files or () if f.suffix == ".xml"]
+    return sorted(p for p in found if "<mujoco" in p.read_text(errors="replace"))

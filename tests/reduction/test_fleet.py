@@ -1,0 +1,204 @@
+"""Streams, many files, many processes and a Dask cluster give the triangle of one piece."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.cli import main
+from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.reduction import fleet, stream
+from feasid.reduction.triangle import Reduced
+
+pytest.importorskip("pyarrow")
+
+EXACT = 1e-12  # sums of some thousand products in another order
+FILTERED = 1e-10  # the filter has forgotten a cut after ten periods: exp(-10 pi)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fleet")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    log = simulate(robot, arm_parameters(robot), 1, samples=6000, noise=0.02)
+    return folder, robot, log
+
+
+def gram(reduced):
+    r, rho, residual = reduced.triangle()
+    full = np.zeros((len(rho) + 1,) * 2)
+    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
+    return full.T @ full
+
+
+def distance(a, b):
+    scale = np.sqrt(np.diag(gram(b)))
+    return np.abs((gram(a) - gram(b)) / np.outer(scale, scale)).max()
+
+
+def bare(log):
+    return log[[c for c in log if not c.startswith(("dq_", "ddq_"))]]
+
+
+@pytest.mark.parametrize("rows", [700, 1999, 6000, 10**6])
+@pytest.mark.parametrize(("derived", "tolerance"), [(False, EXACT), (True, FILTERED)])
+def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance):
+    folder, robot, log = case
+    log = bare(log) if derived else log
+    path = folder / f"log_{derived}_{rows}.parquet"
+    log.to_parquet(path, row_group_size=500)
+    columns = [int(c) for c in feasid.base_parameters(robot).independent]
+    whole = feasid.reduce(log, robot, cutoff=6.0 if derived else None)
+    options = {"cutoff": 6.0} if derived else {}
+    piecewise = stream.reduce_parquet(path, robot, columns, options, rows=rows)
+    assert piecewise.samples == whole.samples
+    assert distance(piecewise, whole) < tolerance
+    assert piecewise.sources == (path.name,)
+
+
+def test_stream_keeps_runs_and_gaps_apart(case):
+    folder, robot, log = case
+    log = bare(log).drop(index=range(2000, 2100)).reset_index(drop=True)
+    log["run"] = np.where(np.arange(len(log)) < 4000, "a", "b")
+    path = folder / "gaps.parquet"
+    log.to_parquet(path)
+    columns = [int(c) for c in feasid.base_parameters(robot).independent]
+    piecewise = stream.reduce_parquet(path, robot, columns, {"cutoff": 6.0}, rows=900)
+    whole = feasid.reduce(log, robot, cutoff=6.0)
+    assert piecewise.samples == whole.samples
+    assert distance(piecewise, whole) < FILTERED
+    assert any("rows are not used" in n for n in piecewise.notes)
+
+
+def test_stream_errors_name_the_file_and_where_rows_are_counted(case):
+    folder, robot, log = case
+    log = log.copy()
+    log.loc[4321, "q_slide"] = np.nan
+    path = folder / "holes.parquet"
+    log.to_parquet(path)
+    columns = [int(c) for c in feasid.base_parameters(robot).independent]
+    with pytest.raises(LogError, match=r"q_slide.*from row 3984 of the file"):
+        stream.reduce_parquet(path, robot, columns, {}, rows=1000)
+    log.iloc[:0].to_parquet(folder / "empty.parquet")
+    with pytest.raises(NotEnoughDataError, match="no rows"):
+        stream.reduce_parquet(folder / "empty.parquet", robot, columns, {})
+
+
+@pytest.fixture(scope="module")
+def files(case):
+    folder, _, log = case
+    paths = []
+    for k in range(4):
+        paths.append(folder / f"part_{k}.csv")
+        log.iloc[1500 * k : 1500 * (k + 1)].to_csv(paths[-1], index=False)
+    return paths
+
+
+def test_processes_give_what_one_gives(case, files):
+    _, robot, _ = case
+    alone = feasid.reduce(files, robot)
+    calls = []
+    shared = feasid.reduce(files, robot, workers=2, progress=lambda *a: calls.append(a))
+    for a, b in zip(alone.triangles, shared.triangles, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert calls[-1] == (4, 4)
+    assert shared.sources == tuple(p.name for p in files)
+
+
+def test_one_bad_file_does_not_lose_the_rest(case, files, tmp_path):
+    _, robot, _ = case
+    bad = tmp_path / "bad.csv"
+    bad.write_text("t,q_shoulder\n0,1\n")
+    good = feasid.reduce([*files[:2], *files[2:]], robot)
+    with pytest.raises(LogError, match=r"1 log\(s\) failed .*bad\.csv") as caught:
+        feasid.reduce([*files[:2], bad, *files[2:]], robot)
+    assert caught.value.partial.samples == good.samples
+    skipped = feasid.reduce([*files[:2], bad, *files[2:]], robot, on_error="skip")
+    assert skipped.samples == good.samples
+    assert any("bad.csv" in note for note in skipped.notes)
+    with pytest.raises(LogError, match="failed"):
+        feasid.reduce([bad, bad], robot, on_error="skip")
+    with pytest.raises(InputError, match="on_error"):
+        feasid.reduce(files, robot, on_error="ignore")
+
+
+def test_all_logs_get_one_cutoff(case, tmp_path):
+    _, robot, log = case
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, part in zip(paths, (log.iloc[:3000], log.iloc[3000:]), strict=True):
+        bare(part).to_csv(path, index=False)
+    total = feasid.reduce(paths, robot)
+    assert total.cutoff is not None
+    assert total.cutoff == feasid.reduce(paths[0], robot).cutoff
+
+
+def test_addition_is_a_tree_in_the_order_given(case, files):
+    _, robot, _ = case
+    parts = [feasid.reduce(f, robot) for f in files]
+    total = fleet.add(parts)
+    assert distance(total, functools.reduce(Reduced.__add__, parts)) < EXACT
+    assert fleet.add([]) is None
+
+
+def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch, capsys):
+    folder, _, _ = case
+    monkeypatch.chdir(folder)
+    (folder / "bad.csv").write_text("t,q_shoulder\n0,1\n")
+    names = [f.name for f in files]
+    arguments = ["--robot", "arm.urdf", "--out", "all.reduced"]
+    assert main(["reduce", *names[:2], "bad.csv", *arguments]) == 4
+    assert "left out bad.csv" in capsys.readouterr().err
+    assert main(["reduce", *names, *arguments]) == 2
+    assert "exists" in capsys.readouterr().err
+    assert main(["reduce", *names, *arguments, "--resume"]) == 0
+    resumed = Reduced.load("all.reduced")
+    assert sorted(resumed.sources) == names
+    assert resumed.samples == 6000
+    assert main(["fit", "all.reduced", "--robot", "arm.urdf", "--out", "from_reduced.urdf"]) == 0
+    assert "FEASIBLE" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_dask_cluster_gives_what_one_process_gives_even_when_a_worker_dies(case, files):
+    distributed = pytest.importorskip("distributed")
+    dask_frame = pytest.importorskip("dask.dataframe")
+    _, robot, log = case
+    alone = feasid.reduce(files, robot)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as c,
+        distributed.Client(c) as client,
+    ):
+        shared = feasid.reduce(files, robot, client=client)
+        assert distance(shared, alone) < EXACT
+        table = dask_frame.from_pandas(log, npartitions=4, sort=False)
+        assert distance(feasid.reduce(table, robot, client=client), alone) < EXACT
+        killed = []
+
+        def kill(done, _):
+            if done == 1 and not killed:
+                killed.append(next(iter(c.workers.values())))
+                client.run(lambda: __import__("os")._exit(1), workers=[killed[0].worker_address],
+                           on_error="ignore")  # fmt: skip
+
+        again = feasid.reduce(files * 10, robot, client=client, progress=kill)
+        assert killed
+        assert again.samples == 10 * alone.samples
+
+
+def test_fit_takes_a_dask_frame(case):
+    dask_frame = pytest.importorskip("dask.dataframe")
+    _, robot, log = case
+    fit = feasid.fit(dask_frame.from_pandas(log, npartitions=3, sort=False), robot)
+    whole = feasid.fit(log, robot)
+    np.testing.assert_allclose(fit.beta, whole.beta, rtol=1e-5, atol=1e-8)
+
+
+def test_fit_takes_pandas_with_runs(case):
+    _, robot, log = case
+    runs = pd.concat([log.assign(run="a"), log.assign(run="b")])
+    assert feasid.fit(runs, robot).reduced.samples == 2 * len(log)

@@ -1,0 +1,79 @@
+"""Equations without accelerations find the same robot, and survive noise on positions."""
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import InputError, NotEnoughDataError
+from feasid.logs.frame import prepare
+from feasid.reduction.momentum import reduce_momentum
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    path = tmp_path_factory.mktemp("momentum") / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path).with_joint_terms(drive_inertia=True)
+    delta = arm_parameters(robot.with_joint_terms())
+    full = np.zeros(robot.size)
+    names = [n for n in robot.parameter_names if n[1] != "Ia"]
+    for name, value in zip(names, delta, strict=True):
+        full[robot.parameter_names.index(name)] = value
+    for k in range(3):
+        full[robot.drive_columns(k)["Ia"]] = 0.05
+    return robot, full, simulate(robot, full, 1, samples=8000)
+
+
+def test_equations_hold_for_the_truth(case):
+    """Residuals of the true parameters are the trapezoidal rule's error, of order dt^2."""
+    robot, delta, log = case
+    base = feasid.base_parameters(robot)
+    columns = [int(c) for c in base.independent]
+    residual = {}
+    for step in (1, 2):
+        motion = prepare(log.iloc[::step], robot)
+        # Coulomb friction jumps within a step, which no quadrature sees: leave it out.
+        smooth = robot.with_joint_terms(friction=("viscous", "offset"), drive_inertia=True)
+        kept = [n in smooth.parameter_names for n in robot.parameter_names]
+        clean = feasid.inverse_dynamics(
+            smooth, *(getattr(motion.runs[0], s) for s in ("q", "dq", "ddq")),
+            parameters=delta[kept],
+        )  # fmt: skip
+        motion.runs[0].tau[...] = clean
+        smooth_base = feasid.base_parameters(smooth)
+        reduced = reduce_momentum(motion, smooth, [int(c) for c in smooth_base.independent], 0.2)
+        beta = smooth_base.K @ delta[kept]
+        residual[step] = (reduced.residuals(beta) / reduced.torque_norms).max()
+    assert residual[1] < 1e-4
+    assert 3.0 < residual[2] / residual[1] < 5.0  # quarters when the step halves
+    assert len(columns) == base.K.shape[0]
+
+
+def test_momentum_needs_no_accelerations(case):
+    """Where accelerations are spoilt but velocities are measured, momentum fits better."""
+    robot, delta, log = case
+    rng = np.random.default_rng(0)
+    noisy = log.drop(columns=[c for c in log if c.startswith("ddq_")])
+    for joint in robot.joints:
+        noisy[f"dq_{joint}"] += 0.02 * rng.standard_normal(len(log))
+    test = simulate(robot, delta, 2)
+    torque = feasid.fit(noisy, robot, cutoff=False).errors(test, cutoff=None)["all"]
+    fit = feasid.fit(noisy, robot, cutoff=False, method="momentum")
+    assert fit.errors(test, cutoff=None)["all"] < 0.5 * torque
+    assert any("not used" in n for n in fit.notes)
+
+
+def test_mistakes_are_named(case):
+    robot, _, log = case
+    with pytest.raises(InputError, match="did you mean 'momentum'"):
+        feasid.fit(log, robot, method="momentun")
+    with pytest.raises(InputError, match="hold no time"):
+        feasid.fit(feasid.reduce(log, robot), method="momentum")
+    with pytest.raises(InputError, match="positive time"):
+        feasid.fit(log, robot, method="momentum", window=-1.0)
+    with pytest.raises(NotEnoughDataError, match="as long as a window"):
+        feasid.fit(log, robot, method="momentum", window=1000.0)
+    with pytest.raises(InputError, match="method='torque'"):
+        feasid.fit(log, robot, method="momentum", robust="huber")

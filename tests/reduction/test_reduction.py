@@ -1,0 +1,148 @@
+"""Reduced data: the same triangle in one piece, in parts, in any order, and from a file."""
+
+import functools
+import operator
+
+import numpy as np
+import pytest
+from robots import random_robot
+
+import feasid
+from feasid.errors import InputError, LimitError, LogError, OutputError
+from feasid.reduction.triangle import Reduced, Reducer
+
+# Householder reductions of a few thousand rows: each is within a small multiple of rounding of
+# the exact R'R; 1e-13 leaves room for 60 columns and several stackings.
+RTOL = 1e-13
+
+
+def independent(robot, rng):
+    """Base columns by a pivot-free numerical rank, an oracle that needs no theory."""
+    sample = feasid.regressor(robot, *rng.standard_normal((3, 60, robot.dof)))
+    matrix = sample.reshape(-1, robot.size)
+    kept = []
+    for c in range(robot.size):
+        singular = np.linalg.svd(matrix[:, [*kept, c]], compute_uv=False)
+        if singular[-1] > 1e-9 * singular[0]:
+            kept.append(c)
+    return kept
+
+
+@pytest.fixture(scope="module")
+def case():
+    rng = np.random.default_rng(5)
+    robot = random_robot(rng, 5).with_joint_terms(drive_inertia=False)
+    columns = independent(robot, rng)
+    samples = rng.standard_normal((4, 3000, robot.dof))
+    return robot, columns, samples
+
+
+def gram(reduced, weights=None):
+    r, rho, residual = reduced.triangle(weights)
+    full = np.zeros((len(rho) + 1,) * 2)
+    full[:-1, :-1], full[:-1, -1], full[-1, -1] = r, rho, residual
+    return full.T @ full
+
+
+def relative(a, b):
+    scale = np.sqrt(np.diag(b))
+    return np.abs((a - b) / np.outer(scale, scale)).max()
+
+
+def test_triangle_is_that_of_the_stacked_regressor(case):
+    robot, columns, (q, dq, ddq, tau) = case
+    reduced = Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
+    regressor = feasid.regressor(robot, q, dq, ddq, columns=columns)
+    weights = np.arange(1.0, robot.dof + 1)
+    stacked = np.concatenate([regressor, tau[..., None]], axis=2) * weights[:, None]
+    matrix = stacked.reshape(-1, len(columns) + 1)
+    assert relative(gram(reduced, weights), matrix.T @ matrix) < RTOL
+    assert reduced.samples == len(q)
+
+
+@pytest.mark.parametrize("cuts", [[1], [7, 1024, 1025], [1500], list(range(100, 3000, 100))])
+def test_parts_add_to_the_whole_in_any_order(case, cuts):
+    robot, columns, samples = case
+    whole = Reduced.from_samples(robot, *samples, columns=columns)
+    parts = [
+        Reduced.from_samples(robot, *part, columns=columns)
+        for part in np.split(samples, cuts, axis=1)
+    ]
+    forward = sum(parts)
+    backward = functools.reduce(operator.add, reversed(parts))
+    assert relative(gram(forward), gram(whole)) < RTOL
+    assert relative(gram(backward), gram(whole)) < RTOL
+    assert forward.samples == whole.samples
+
+
+def test_residuals_are_those_of_the_log(case):
+    robot, columns, (q, dq, ddq, tau) = case
+    reduced = Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
+    beta = np.random.default_rng(0).standard_normal(len(columns))
+    regressor = feasid.regressor(robot, q, dq, ddq, columns=columns)
+    expected = np.linalg.norm(regressor @ beta - tau, axis=0)
+    np.testing.assert_allclose(reduced.residuals(beta), expected, rtol=1e-12)
+    np.testing.assert_allclose(reduced.torque_norms, np.linalg.norm(tau, axis=0), rtol=1e-12)
+
+
+def test_adding_leaves_its_operands_alone(case):
+    robot, columns, samples = case
+    a, b = (Reduced.from_samples(robot, *p, columns=columns) for p in np.split(samples, 2, axis=1))
+    before = [t.copy() for t in (*a.triangles, *b.triangles)]
+    _ = a + b
+    for old, new in zip(before, (*a.triangles, *b.triangles), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_saved_data_come_back_and_are_not_replaced_silently(case, tmp_path):
+    robot, columns, samples = case
+    reduced = Reduced.from_samples(robot, *samples, columns=columns, notes=["cut-off 8 Hz"])
+    path = tmp_path / "part.reduced"
+    reduced.save(path)
+    loaded = Reduced.load(path)
+    for a, b in zip(reduced.triangles, loaded.triangles, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert loaded.notes == reduced.notes
+    assert (loaded + reduced).samples == 2 * reduced.samples
+    with pytest.raises(OutputError, match="exists"):
+        reduced.save(path)
+
+
+def test_damaged_and_foreign_files_are_refused(case, tmp_path, monkeypatch):
+    robot, columns, samples = case
+    reduced = Reduced.from_samples(robot, *samples, columns=columns)
+    path = tmp_path / "part.reduced"
+    reduced.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match="not a file of reduced data"):
+        Reduced.load(path)
+    np.savez(tmp_path / "objects.npz", format=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InputError, match="not a file of reduced data"):
+        Reduced.load(tmp_path / "objects.npz")
+    with pytest.raises(InputError, match="no such file"):
+        Reduced.load(tmp_path / "absent")
+    path.write_bytes(content)
+    monkeypatch.setattr("feasid.reduction.triangle.LARGEST_FILE", 1000)
+    with pytest.raises(LimitError, match="unpacks to"):
+        Reduced.load(path)
+
+
+def test_data_of_another_robot_do_not_add(case):
+    robot, columns, samples = case
+    a = Reduced.from_samples(robot, *samples, columns=columns)
+    b = Reduced.from_samples(robot.with_gravity((0, 0, -1.6)), *samples, columns=columns)
+    with pytest.raises(InputError, match="different robots"):
+        a + b
+
+
+def test_samples_that_are_not_numbers_are_named(case):
+    robot, columns, samples = case
+    bad = samples.copy()
+    bad[3, 17, 2] = np.inf
+    with pytest.raises(LogError, match="tau of row 17, coordinate 2"):
+        Reducer(robot, columns).add(*bad)
+    with pytest.raises(LogError, match="dq has 9 samples, q has 10"):
+        Reducer(robot, columns).add(
+            samples[0, :10], samples[1, :9], samples[2, :10], samples[3, :10]
+        )

@@ -1,0 +1,111 @@
+"""Mutated robot files: whatever is done to a file, only our own errors come out, quickly."""
+
+import contextlib
+import random
+import re
+import time
+
+import pytest
+from robots import ARM
+
+from feasid.errors import FeasidError
+from feasid.inspection import show
+from feasid.inspection.model import model_of
+from feasid.inspection.repair import repair_file
+from feasid.inspection.report import inspect_model
+from feasid.robot.load import load_robot
+from feasid.robot.xml.text import parse_xml
+
+SECONDS = 2.0
+
+MJCF = """<mujoco model="m"><compiler angle="radian" eulerseq="XYz"/>
+<default><geom density="100"/><default class="c"><joint type="slide" axis="1 0 0"/></default>
+</default>
+<worldbody><body name="a" pos="0 0 1" euler="0.1 0.2 0.3" childclass="c"><joint name="j" ref="0.1"/>
+<inertial pos="0 0 0" mass="1" fullinertia="1 1.1 1.2 0.1 -0.1 0"/>
+<geom type="capsule" size="0.1 0.2" fromto="0 0 0 1 1 1"/>
+<frame pos="1 0 0"><body name="b" quat="1 0 1 0"><joint class="main" type="ball"/>
+<geom type="box" size="1 2 3" mass="4"/><body><inertial pos="0 1 0" mass="2" diaginertia="1 2 2.5"
+axisangle="1 0 0 0.3"/></body></body></frame></body></worldbody></mujoco>
+"""
+
+TOKENS = [
+    *("nan", "1e999", "-1", "0", "1,5", "", "1e-400", "9" * 300, "e5", "-0", "0 0 0", "1 2 3 4 5"),
+    *("&lt;", "&#10;", "<a>", "</link>", "/>", '"', "'", "<!--", "-->", "<![CDATA[", "]]>"),
+    *("<!DOCTYPE a>", "<?x?>", "robot", "mujoco", "fixed", "free", "floating", "planar", "rod"),
+    *("upper", "main", "mesh", "<include file='x.xml'/>", "<mimic joint='slide'/>", "<inertial/>"),
+    *("<body/>", "\0", "\ufeff"),
+]
+
+
+def mutated(text, rng):
+    data = text
+    for _ in range(rng.randint(1, 4)):
+        kind = rng.randrange(6)
+        at, end = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+        if kind == 0:
+            data = data[:at] + rng.choice(TOKENS) + data[at:]
+        elif kind == 1:
+            data = data[:at] + data[min(end, at + rng.randint(1, 40)) :]
+        elif kind == 2:
+            data = data[:at] + data[at : at + rng.randint(1, 200)] + data[at:]
+        elif kind == 3:
+            numbers = list(re.finditer(r'(?<=["\s])-?\d[\d.e+-]*(?=["\s])', data))
+            if numbers:
+                n = rng.choice(numbers)
+                data = data[: n.start()] + rng.choice(TOKENS) + data[n.end() :]
+        elif kind == 4:
+            values = list(re.finditer(r'"[^"]*"', data))
+            if values:
+                a, b = rng.choice(values), rng.choice(values)
+                data = data[: a.start()] + b[0] + data[a.end() :]
+        else:
+            elements = list(re.finditer(r"<(\w+)\b[^<>]*/>", data))
+            if elements:
+                a, b = rng.choice(elements), rng.choice(elements)
+                data = data[: a.start()] + b[0] + data[a.end() :]
+    raw = data.encode("utf-8", "replace")
+    if rng.random() < 0.1:
+        at = rng.randrange(len(raw))
+        raw = raw[:at] + bytes([rng.randrange(256)]) + raw[at + 1 :]
+    return raw
+
+
+def use(path, raw):
+    """Everything that is done with a file; only our own errors may come out."""
+    try:
+        report = inspect_model(model_of(parse_xml(raw, str(path))))
+        list(show.lines(report, verbose=True))
+        show.sarif(show.findings(report), "0")
+        list(show.github(show.findings(report)))
+        report.to_dict()
+    except FeasidError as error:
+        str(error)
+    for action in (load_robot, repair_file):
+        with contextlib.suppress(FeasidError):
+            action(path)
+
+
+def campaign(tmp_path, text, seed, count):
+    rng = random.Random(seed)
+    path = tmp_path / "model.xml"
+    for k in range(count):
+        raw = mutated(text, rng)
+        path.write_bytes(raw)
+        start = time.process_time()
+        try:
+            use(path, raw)
+        except Exception as error:
+            raise AssertionError(f"file {k} of seed {seed}: {error!r}\n{raw!r}") from error
+        assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("text", [ARM, MJCF], ids=["urdf", "mjcf"])
+def test_a_thousand_mutated_files(tmp_path, text):
+    campaign(tmp_path, text, seed=1, count=1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [ARM, MJCF], ids=["urdf", "mjcf"])
+def test_many_mutated_files(tmp_path, text):
+    campaign(tmp_path, text, seed=2, count=50_000)

@@ -1,0 +1,124 @@
+"""A robot from MJCF is written back into its own text, and MuJoCo reads the same values."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mjcf_files import FULL, JOINTS, TREE, model, wheel_models, write
+from written import changed_lines, random_parameters
+
+from feasid import load_robot
+from feasid.errors import FeasidError, InputError, OutputError
+from feasid.robot.mjcf.tree import robot_from_mjmodel
+from feasid.robot.mjcf.write import mjcf_bytes, write_mjcf
+from feasid.robot.urdf.write import disagreement
+
+mujoco = pytest.importorskip("mujoco")
+
+RTOL_WRITTEN = 1e-9
+"""What the writer promises, relative to the body's mass and size."""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def with_random_inertia(robot, seed=0):
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    real = [i for i, b in enumerate(robot.bodies) if "/" not in b.name]
+    values[robot.inertial_columns[real]] = random_parameters(np.random.default_rng(seed), len(real))
+    return robot.with_values(values)
+
+
+@pytest.mark.parametrize("path", wheel_models(), ids=lambda p: p.stem)
+@pytest.mark.filterwarnings("ignore")
+def test_models_in_wheels_go_round(path, tmp_path):
+    try:
+        robot = load_robot(path)
+    except FeasidError as error:
+        if "no moving joint" not in str(error) and "MuJoCo's compiler" not in str(error):
+            raise
+        return
+    text = path.read_text()
+    if "settotalmass" not in text:
+        assert mjcf_bytes(robot) == path.read_bytes()
+    text = text.replace('inertiafromgeom="true"', "").replace('settotalmass="14"', "")
+    new = with_random_inertia(load_robot(write(tmp_path, text)))
+    compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(new).decode())
+    for ours, theirs in zip(new.bodies, robot_from_mjmodel(compiled).bodies, strict=True):
+        if ours.parameters.any():
+            assert disagreement(theirs.parameters, ours.parameters) < RTOL_WRITTEN
+
+
+@pytest.mark.parametrize("inertial", [f"<inertial {FULL}/>", "<geom size='0.1'/>", ""])
+@pytest.mark.parametrize("joint", JOINTS)
+def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
+    text = model(inertial, joint=joint).replace("><", ">\n  <")
+    robot = with_random_inertia(load_robot(write(tmp_path, text)))
+    write_mjcf(robot, tmp_path / "out.xml")
+    new = (tmp_path / "out.xml").read_bytes()
+    assert all("<inertial" in line for line in changed_lines(text.encode(), new))
+    compiled = robot_from_mjmodel(mujoco.MjModel.from_xml_string(new.decode()))
+    found = compiled.bodies[-1].parameters
+    assert disagreement(found, robot.bodies[-1].parameters) < RTOL_WRITTEN
+
+
+def test_a_tree_with_welded_bodies(tmp_path):
+    path = write(tmp_path, TREE)
+    robot = load_robot(path)
+    assert mjcf_bytes(robot) == TREE.encode()
+    small = robot.with_values(1e-3 * with_random_inertia(robot).values)
+    for new in (with_random_inertia(robot, 3), small):
+        data = mjcf_bytes(new).decode()
+        compiled = robot_from_mjmodel(mujoco.MjModel.from_xml_string(data))
+        for ours, theirs in zip(new.bodies, compiled.bodies, strict=True):
+            assert disagreement(theirs.parameters, ours.parameters) < RTOL_WRITTEN
+
+
+def test_joint_dynamics_are_written_when_asked(tmp_path):
+    path = write(tmp_path, model(f"<inertial {FULL}/>", joint='<joint name="j" damping="9"/>'))
+    robot = load_robot(path).with_joint_terms(drive_inertia=True)
+    values = robot.values.copy()
+    values[10:] = [0.5, 0.25, 0.125, 3.0]  # Ia fv fc fo
+    robot = robot.with_values(values)
+    assert mjcf_bytes(robot) == path.read_bytes()
+    compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(robot, joint_dynamics=True).decode())
+    found = compiled.dof_armature[0], float(np.ravel(compiled.dof_damping)[0])
+    assert found == (0.5, 0.25)
+    assert compiled.dof_frictionloss[0] == 0.125
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (model("<geom size='1'/>", '<compiler inertiafromgeom="true"/>'), "inertiafromgeom"),
+        (model("<geom size='1'/>", '<compiler settotalmass="1"/>'), "settotalmass"),
+        (model(f"<frame><inertial {FULL}/></frame>"), "stands in a <frame>"),
+        (model('<include file="part.xml"/>'), "included file"),
+    ],
+)
+def test_what_cannot_be_written_is_said(tmp_path, text, words):
+    write(tmp_path, f"<mujocoinclude><inertial {FULL}/></mujocoinclude>", "part.xml")
+    robot = with_random_inertia(load_robot(write(tmp_path, text)))
+    with pytest.raises(InputError, match=words):
+        write_mjcf(robot, tmp_path / "out.xml")
+    assert not (tmp_path / "out.xml").exists()
+
+
+def test_impossible_parameters_other_sources_and_existing_files_are_refused(tmp_path):
+    path = write(tmp_path, model(f"<inertial {FULL}/>"))
+    robot = load_robot(path)
+    with pytest.raises(InputError, match="'b' cannot exist"):
+        mjcf_bytes(robot.with_values(-robot.values))
+    with pytest.raises(InputError, match="not read from an MJCF"):
+        mjcf_bytes(replace(robot, source=None))
+    with pytest.raises(OutputError, match="overwrite"):
+        write_mjcf(robot, path)
+
+
+def test_bodies_between_joints_have_no_place(tmp_path):
+    joint = '<joint name="x" type="slide"/><joint name="y"/>'
+    robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=joint)))
+    with pytest.raises(InputError, match="'b/x' stands between"):
+        mjcf_bytes(robot.with_values(random_parameters(np.random.default_rng(0), 2).ravel()))

@@ -1,0 +1,405 @@
+"""A URDF is read as Pinocchio reads it, or refused with a message that names the place."""
+
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from robots import ARM, example_urdfs
+
+from feasid import load_robot
+from feasid.errors import (
+    DescriptionError,
+    FeasidError,
+    InputError,
+    LimitError,
+    SecurityError,
+    UnsupportedJointError,
+)
+from feasid.robot import inertia
+from feasid.robot.urdf.read import parse_urdf
+from feasid.robot.urdf.tree import robot_from_urdf
+from feasid.robot.xml.text import ReadLimits
+
+RTOL_PIN = 1e-10
+"""Lumping adds a few dozen rounded terms; five orders of magnitude above that."""
+
+
+def arm(tmp_path: Path, text: str = ARM) -> Path:
+    path = tmp_path / "arm.urdf"
+    path.write_text(text)
+    return path
+
+
+def refused(text: str | bytes) -> FeasidError:
+    data = text.encode() if isinstance(text, str) else text
+    with pytest.raises(FeasidError) as caught:
+        robot_from_urdf(parse_urdf(data, "arm.urdf"))
+    return caught.value
+
+
+# -- what is read ---------------------------------------------------------------------------------
+
+
+def test_bodies_joints_and_members(tmp_path):
+    robot = load_robot(arm(tmp_path))
+    assert [b.name for b in robot.bodies] == ["upper", "rod", "wheel"]
+    assert robot.joints == ("shoulder", "slide", "wheel_joint")
+    assert [m.name for m in robot.fixed] == ["base"]
+    upper, rod, wheel = robot.bodies
+    assert [m.name for m in upper.members] == ["upper", "plate"]
+    assert rod.members == ()
+    assert wheel.parameters is None
+    np.testing.assert_array_equal(upper.motion[:, 0], [0, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(rod.motion[:, 0], [0, 0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(wheel.motion[:, 0], [1, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(upper.rotation, [[0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    assert (upper.limits.lower, upper.limits.effort, wheel.limits.upper) == (-1.5, 40.0, None)
+    np.testing.assert_array_equal(robot.gravity, [0, 0, -9.81])
+
+
+def test_a_description_may_be_given_as_text():
+    robot = load_robot("\n" + ARM)
+    assert robot.joints == ("shoulder", "slide", "wheel_joint")
+    with pytest.raises(DescriptionError, match=r"<text>:1:1: root is <html>"):
+        load_robot("<html/>")
+    with pytest.raises(InputError, match="not from dict"):
+        load_robot({})
+
+
+def test_a_floating_base_carries_the_root_link(tmp_path):
+    robot = load_robot(arm(tmp_path), floating=True, gravity=(0, 0, -1.62))
+    assert robot.bodies[0].name == "base"
+    assert robot.dof == 6 + 3
+    assert robot.fixed == ()
+    assert robot.gravity[2] == -1.62
+
+
+def test_planar_and_floating_joints_have_their_degrees_of_freedom():
+    text = ARM.replace('type="prismatic"', 'type="planar"')
+    robot = robot_from_urdf(parse_urdf(text.encode()))
+    motion = robot.bodies[1].motion
+    assert motion.shape == (6, 3)
+    np.testing.assert_allclose(motion[:3, 0], [0, 0, 1])
+    np.testing.assert_allclose(motion[5, 1:], 0, atol=1e-15)
+    text = ARM.replace('type="prismatic"', 'type="floating"')
+    assert robot_from_urdf(parse_urdf(text.encode())).dof == 1 + 6 + 1
+
+
+def test_a_long_axis_is_normalised_and_noted():
+    robot = robot_from_urdf(parse_urdf(ARM.replace('"0 1 0"', '"0 2 0"').encode(), "arm.urdf"))
+    np.testing.assert_array_equal(robot.bodies[0].motion[:, 0], [0, 1, 0, 0, 0, 0])
+    (note,) = robot.source.notes
+    assert "'shoulder'" in note
+    assert "arm.urdf:15" in note
+    assert "length 2" in note
+
+
+def test_of_two_origins_of_a_joint_the_first_counts_and_it_is_noted():
+    second = '<origin xyz="0 0 0.1" rpy="0 0 1.5707963267948966"/><origin xyz="9 9 9"/>'
+    text = ARM.replace('<origin xyz="0 0 0.1" rpy="0 0 1.5707963267948966"/>', second)
+    robot = robot_from_urdf(parse_urdf(text.encode(), "arm.urdf"))
+    np.testing.assert_array_equal(robot.bodies[0].position, [0, 0, 0.1])
+    assert "'shoulder' has a second <origin>" in robot.source.notes[0]
+
+
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
+def test_lumped_inertias_and_placements_equal_pinocchio(path):
+    pinocchio = pytest.importorskip("pinocchio")
+    try:
+        robot = load_robot(path)
+    except FeasidError as error:
+        text = path.read_text()
+        mimic = isinstance(error, UnsupportedJointError) and "<mimic" in text
+        still = "no moving joint" in str(error) or "no links" in str(error)
+        assert mimic or still
+        return
+    model = pinocchio.buildModelFromUrdf(str(path))
+    assert robot.dof == model.nv
+    for body in robot.bodies:
+        theirs = np.empty(10)
+        parameters = model.inertias[model.getJointId(body.joint)].toDynamicParameters()
+        theirs[inertia.PINOCCHIO] = parameters
+        ours = np.zeros(10) if body.parameters is None else body.parameters
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=RTOL_PIN * np.abs(theirs).max())
+        home = model.jointPlacements[model.getJointId(body.joint)]
+        np.testing.assert_allclose(body.rotation, home.rotation, atol=RTOL_PIN)
+        np.testing.assert_allclose(body.position, home.translation, atol=RTOL_PIN)
+
+
+# -- locking --------------------------------------------------------------------------------------
+
+
+def test_locking_keeps_the_whole_inertia(tmp_path):
+    """The locked robot is the free one at that position: Pinocchio's reduced model agrees."""
+    pinocchio = pytest.importorskip("pinocchio")
+    path = arm(tmp_path)
+    held = {"slide": 0.13, "shoulder": -0.4}
+    robot = load_robot(path, lock=held)
+    assert robot.joints == ("wheel_joint",)
+    assert [m.name for m in robot.fixed] == ["base", "upper", "plate", "rod"]
+    model = pinocchio.buildModelFromUrdf(str(path))
+    q = np.array([-0.4, 0.13, 1.0, 0.0])
+    reduced = pinocchio.buildReducedModel(model, [1, 2], q)
+    placement = reduced.jointPlacements[1]
+    np.testing.assert_allclose(robot.bodies[0].rotation, placement.rotation, atol=1e-14)
+    np.testing.assert_allclose(robot.bodies[0].position, placement.translation, atol=1e-14)
+
+
+def test_locking_adds_inertia_to_the_parent(tmp_path):
+    pinocchio = pytest.importorskip("pinocchio")
+    path = arm(tmp_path)
+    robot = load_robot(path, lock={"slide": 0.13})
+    model = pinocchio.buildModelFromUrdf(str(path))
+    reduced = pinocchio.buildReducedModel(model, [2], np.array([0.0, 0.13, 1.0, 0.0]))
+    theirs = np.empty(10)
+    theirs[inertia.PINOCCHIO] = reduced.inertias[1].toDynamicParameters()
+    np.testing.assert_allclose(robot.bodies[0].parameters, theirs, atol=1e-14)
+    assert [m.name for m in robot.bodies[0].members] == ["upper", "plate", "rod"]
+
+
+def test_a_locked_drive_disappears(tmp_path):
+    robot = load_robot(arm(tmp_path)).with_joint_terms()
+    assert [d.name for d in robot.locked({"slide": 0.0}).drives] == ["upper", "wheel"]
+
+
+def test_locking_an_unknown_joint_names_the_closest(tmp_path):
+    with pytest.raises(InputError, match="did you mean 'slide'"):
+        load_robot(arm(tmp_path), lock={"slid": 0.0})
+    with pytest.raises(InputError, match="slide"):
+        load_robot(arm(tmp_path), lock={"slide": float("nan")})
+
+
+def test_mimic_joints_are_refused_by_name_unless_locked(tmp_path):
+    text = ARM.replace(
+        '<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide" multiplier="2"/>'
+    )
+    path = arm(tmp_path, text)
+    with pytest.raises(UnsupportedJointError, match="lock=") as caught:
+        load_robot(path)
+    assert caught.value.joint == "wheel_joint"
+    assert load_robot(path, lock={"wheel_joint": 0.0}).joints == ("shoulder", "slide")
+
+
+# -- hostile and broken files ---------------------------------------------------------------------
+
+BAD_NUMBERS = ["nan", "inf", "-inf", "1e999", "1,5", "", " ", "0x1F", "1.5kg", "1 5", "1e", "--1",
+               "1_0", "NaN(1)", "\u0661", "${m}", "1e-999999999", "1e-200", "-3e77",
+               "9" * 300]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD_NUMBERS)
+def test_bad_mass_names_file_line_column_link_and_attribute(text):
+    error = refused(ARM.replace('value="1.25"', f'value="{text}"'))
+    assert isinstance(error, DescriptionError)
+    line = ARM[: ARM.index('value="1.25"')].count("\n") + 1
+    assert (error.path, error.line, error.column) == ("arm.urdf", line, 20)
+    assert (error.link, error.attribute) == ("upper", "value")
+    for word in (f"arm.urdf:{line}:20", "'upper'", "<mass>", "value"):
+        assert word in str(error)
+    assert len(str(error)) < 300
+
+
+@pytest.mark.parametrize("text", BAD_NUMBERS)
+@pytest.mark.parametrize(
+    ("old", "new", "owner"),
+    [
+        ('ixy="0.0002"', 'ixy="{}"', ("link", "upper")),
+        ('xyz="0.01 -0.02 0.15"', 'xyz="0 {} 0"', ("link", "upper")),
+        ('rpy="0.3 -0.2 0.1"', 'rpy="0 0 {}"', ("link", "upper")),
+        ('axis xyz="0 0 1"', 'axis xyz="0 {} 1"', ("joint", "slide")),
+        ('xyz="0 0 0.1" rpy', 'xyz="{} 0 0.1" rpy', ("joint", "shoulder")),
+        ('lower="-1.5"', 'lower="{}"', ("joint", "shoulder")),
+        ('damping="0.7"', 'damping="{}"', ("joint", "shoulder")),
+    ],
+)
+def test_every_number_is_checked(text, old, new, owner):
+    assert old in ARM
+    error = refused(ARM.replace(old, new.format(text)))
+    assert isinstance(error, DescriptionError)
+    assert getattr(error, owner[0]) == owner[1]
+    assert error.line == ARM[: ARM.index(old)].count("\n") + 1
+
+
+ENTITIES = "".join(
+    f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True)
+)
+BOMB = (
+    f'<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]><robot name="x"><link name="&j;"/></robot>'
+)
+EXTERNAL = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="&x;"/>'
+
+
+@pytest.mark.parametrize("text", [BOMB, EXTERNAL, "<!DOCTYPE robot>" + ARM.split("?>")[1]])
+def test_document_types_are_refused(text):
+    error = refused(text)
+    assert isinstance(error, SecurityError)
+    assert error.line == 1
+    assert "passwd" not in str(error)
+
+
+def test_deep_wide_and_large_files_hit_a_stated_limit():
+    tracemalloc.start()
+    try:
+        deep = refused("<robot>" + "<a>" * 200_000)
+        tag = refused(f'<robot name="{"x" * 3_000_000}"/>')
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert isinstance(deep, LimitError)
+    assert isinstance(tag, LimitError)
+    assert (deep.limit, tag.limit) == (256, 1024 * 1024)
+    assert peak < 50e6
+    with pytest.raises(LimitError, match="items=") as caught:
+        parse_urdf(ARM.encode(), limits=ReadLimits(items=20))
+    assert caught.value.limit == 20
+    with pytest.raises(LimitError, match="size="):
+        parse_urdf(ARM.encode(), limits=ReadLimits(size=100))
+
+
+def test_a_file_that_is_too_large_is_not_read_whole(tmp_path):
+    path = tmp_path / "big.urdf"
+    with path.open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    with pytest.raises(LimitError):
+        load_robot(path)
+
+
+@pytest.mark.parametrize("length", [200, 700, len(ARM) - 5])
+def test_truncated_files_name_the_open_element(length):
+    error = refused(ARM[:length])
+    assert isinstance(error, DescriptionError)
+    assert "inside <" in str(error)
+    assert error.line >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("  \n", "is empty"),
+        ("<html><body>404</body></html>", "root is <html>, expected <robot>"),
+        ("<mujoco/>", "MJCF"),
+        ("<robot name='x'/>", "no links"),
+        ("<robot name='x'><xacro:arm prefix='l'/></robot>", "run xacro first"),
+        (ARM.replace('value="1.25"', 'value="${m}"'), "run xacro first"),
+        ("<robot>&undefined;</robot>", "undefined entity"),
+        ("<robot a='1' a='2'/>", "duplicate attribute"),
+        ("<robot>\0</robot>", "not well-formed"),
+        ("not xml at all", "not well-formed"),
+        ("<robot/><robot/>", "junk"),
+    ],
+)  # fmt: skip
+def test_files_that_are_something_else(text, words):
+    assert words in str(refused(text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('link name="rod"', 'link name="upper"', "'upper' is defined twice: here and on line 19"),
+        ('joint name="slide"', 'joint name="shoulder"', "'shoulder' is defined twice"),
+        ('child link="rod"', 'child link="rodd"', "'rodd' does not exist (did you mean 'rod'?)"),
+        ('parent link="rod"', 'parent link="nothing"', "parent link 'nothing' does not exist"),
+        ('child link="wheel"', 'child link="upper"', "'wheel_joint' here and 'shoulder' on line"),
+        ('parent link="plate"', 'parent link="rod"', "connects link 'rod' with itself"),
+        ('parent link="base"', 'parent link="wheel"', "form a cycle"),
+        ('<parent link="base"/>', "", "needs a <parent"),
+        ('child link="plate"', 'child link=""', "needs a <child"),
+        ('<link name="wheel"/>', '<link name="wheel"/><link name="lost"/>', "line 4 both have no"),
+        ('<link name="wheel"/>', '<link name="wheel"/><link/>', "a <link> has no name"),
+        ('<link name="wheel"/>', f'<link name="{"w" * 257}"/>', "longer than 256"),
+        ('axis xyz="0 0 1"', 'axis xyz="0 0 0"', "'slide': <axis> xyz: the axis is zero"),
+        ('axis xyz="0 0 1"', 'axis xyz="0 0"', "has 2 numbers, expected 3"),
+        ('type="prismatic"', 'type="prismatik"', "did you mean 'prismatic'"),
+        ('<mass value="1.25"/>', "", "'upper': <inertial> needs a <mass>"),
+        ('ixx="0.011" ', "", "lacks 'ixx'"),
+        ('<mass value="1.25"/>', '<mass value="1"/><mass value="2"/>', "a second <mass>"),
+    ],
+)  # fmt: skip
+def test_descriptions_that_contradict_themselves(old, new, words):
+    assert ARM.count(old) == 1
+    error = refused(ARM.replace(old, new))
+    assert isinstance(error, DescriptionError)
+    assert words in str(error)
+    assert str(error).startswith(f"arm.urdf:{error.line}:")
+
+
+def test_an_ill_joint_type_is_an_unsupported_joint():
+    error = refused(ARM.replace('type="prismatic"', 'type="screw"'))
+    assert isinstance(error, UnsupportedJointError)
+    assert error.joint == "slide"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "bom", "declared"),
+    [
+        ("utf-8", b"\xef\xbb\xbf", None),
+        ("utf-8", b"", "UTF-8"),
+        ("utf-16-le", b"\xff\xfe", "UTF-16"),
+        ("utf-16-be", b"\xfe\xff", None),
+        ("utf-16-le", b"", "UTF-16"),
+        ("latin-1", b"", "ISO-8859-1"),
+        ("cp1252", b"", "windows-1252"),
+    ],
+)
+def test_encodings_are_read_by_declaration(encoding, bom, declared):
+    text = ARM.replace("a small arm", "kleiner Arm für Übung").replace('"upper"', '"Öber"')
+    if declared:
+        text = text.replace('version="1.0"', f'version="1.0" encoding="{declared}"')
+    robot = robot_from_urdf(parse_urdf(bom + text.encode(encoding)))
+    assert robot.bodies[0].name == "Öber"
+
+
+def test_undecodable_bytes_name_their_offset():
+    data = ARM.encode().replace(b"small", b"sm\xe4ll")
+    error = refused(data)
+    assert error.offset == data.index(b"\xe4")
+    assert "encoding" in str(error)
+    assert "not supported" in str(refused(ARM.replace('"1.0"', '"1.0" encoding="utf-7"')))
+
+
+def test_paths_that_are_no_files(tmp_path):
+    path = arm(tmp_path)
+    with pytest.raises(InputError, match=r"did you mean 'arm\.urdf'"):
+        load_robot(path.with_name("arms.urdf"))
+    with pytest.raises(InputError, match="is a directory"):
+        load_robot(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        load_robot("a\0b")
+
+
+def test_only_the_file_itself_is_opened(tmp_path):
+    """Meshes with hostile names are never touched."""
+    hostile = "".join(
+        f'<visual><geometry><mesh filename="{name}"/></geometry></visual>'
+        for name in ("../../etc/passwd", "file:///etc/passwd", "http://localhost:1/x.stl")
+    )
+    path = arm(
+        tmp_path, ARM.replace('<link name="wheel"/>', f'<link name="wheel">{hostile}</link>')
+    )
+    load_robot(path)  # imports what it needs
+    opened = []
+
+    def hook(event, arguments):
+        if event in ("open", "socket.connect", "os.listdir"):
+            opened.append((event, arguments[0]))
+
+    watched = [True]
+    sys.addaudithook(lambda event, arguments: hook(event, arguments) if watched[0] else None)
+    load_robot(path)
+    watched[0] = False
+    assert opened == [("open", str(path))]
+
+
+def test_a_long_chain_is_read():
+    links = "".join(f'<link name="l{k}"/>' for k in range(1001))
+    joints = "".join(
+        f'<joint name="j{k}" type="fixed"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'
+        for k in range(999)
+    )
+    last = '<joint name="e" type="revolute"><parent link="l999"/><child link="l1000"/></joint>'
+    robot = robot_from_urdf(parse_urdf(f"<robot>{links}{joints}{last}</robot>".encode()))
+    assert len(robot.fixed) == 1000
+    assert robot.bodies[0].name == "l1000"

@@ -1,0 +1,237 @@
+"""Writing back changes the numbers that changed, exactly, and not one byte else."""
+
+import os
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from robots import ARM, example_urdfs
+from written import changed_lines, random_parameters
+
+from feasid import load_robot
+from feasid.errors import FeasidError, InputError, OutputError
+from feasid.exact.inertia import can_exist
+from feasid.robot import inertia
+from feasid.robot.urdf.read import parse_urdf, read_urdf
+from feasid.robot.urdf.tree import robot_from_urdf
+from feasid.robot.urdf.write import disagreement, urdf_bytes, write_urdf
+
+RTOL_WRITTEN = 1e-9
+"""What the writer promises, relative to the body's mass and size."""
+
+
+def arm_robot(text=ARM, **options):
+    return robot_from_urdf(parse_urdf(text.encode() if isinstance(text, str) else text), **options)
+
+
+def with_random_inertia(robot, rng):
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    values[robot.inertial_columns] = random_parameters(rng, len(robot.bodies))
+    return robot.with_values(values)
+
+
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
+def test_an_unchanged_robot_is_written_byte_for_byte(path):
+    data = path.read_bytes()
+    try:
+        robot = load_robot(path)
+    except FeasidError:
+        return
+    assert urdf_bytes(robot) == data
+    with_numbers = robot.with_values(np.where(np.isnan(robot.values), 0.0, robot.values))
+    if not np.isnan(robot.values).any():
+        assert urdf_bytes(with_numbers) == data
+
+
+@pytest.mark.parametrize("path", example_urdfs()[::7], ids=lambda p: p.stem)
+def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
+    try:
+        robot = load_robot(path)
+    except FeasidError:
+        return
+    new = with_random_inertia(robot, np.random.default_rng(7))
+    out = tmp_path / "out.urdf"
+    write_urdf(new, out)
+    again = load_robot(out)
+    for body, found in zip(new.bodies, again.bodies, strict=True):
+        assert disagreement(found.parameters, body.parameters) < RTOL_WRITTEN
+    before, after = path.read_bytes(), out.read_bytes()
+    for line in changed_lines(before, after):
+        assert re.search(r"<(mass|inertia|origin|/?inertial|/?link)\b", line), line
+    skeleton = re.compile(rb"<inertial.*?</inertial>", re.DOTALL)
+    names = [e.tag for e in read_urdf(out).text.root.walk() if e.tag != "inertial"]
+    assert names.count("link") == len(read_urdf(path).links)
+    if len(skeleton.findall(before)) == len(skeleton.findall(after)):
+        assert skeleton.sub(b"", before) == skeleton.sub(b"", after)
+
+
+def test_the_written_decimals_are_exactly_possible_and_load_elsewhere(tmp_path):
+    pinocchio, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
+    robot = with_random_inertia(arm_robot(), np.random.default_rng(3))
+    path = tmp_path / "out.urdf"
+    write_urdf(robot, path)
+    urdf = read_urdf(path)
+    for name in ("upper", "rod", "wheel"):
+        inertial = urdf.links[name].inertial
+        assert can_exist(inertial.mass.exact, [n.exact for n in inertial.moments])
+    model = pinocchio.buildModelFromUrdf(str(path))
+    for body in robot.bodies:
+        theirs = np.empty(10)
+        parameters = model.inertias[model.getJointId(body.joint)].toDynamicParameters()
+        theirs[inertia.PINOCCHIO] = parameters
+        assert disagreement(theirs, body.parameters) < RTOL_WRITTEN
+    compiled = mujoco.MjModel.from_xml_path(str(path))
+    for body in robot.bodies:
+        mass, com, about_com = inertia.to_mass_com_inertia(body.parameters)
+        theirs = compiled.body(body.name)
+        assert theirs.mass[0] == pytest.approx(mass, rel=RTOL_WRITTEN)
+        np.testing.assert_allclose(theirs.ipos, com, atol=1e-9)
+        np.testing.assert_allclose(
+            np.sort(theirs.inertia), np.linalg.eigvalsh(about_com), rtol=1e-8
+        )
+
+
+def test_only_the_digits_that_change_are_replaced():
+    robot = arm_robot()
+    values = robot.values.copy()
+    values[np.isnan(values)] = 0.0
+    values = dict(zip(robot.parameter_names, values, strict=True))
+    rod = robot.bodies[1]
+    mass, com, about_com = inertia.to_mass_com_inertia(rod.parameters)
+    heavier = inertia.from_mass_com_inertia(mass, com, about_com + np.diag([0, 0, 2e-5]))
+    bodies = tuple(replace(b, parameters=heavier) if b.name == "rod" else b for b in robot.bodies)
+    lines = changed_lines(ARM.encode(), urdf_bytes(replace(robot, bodies=bodies)))
+    # The centre of mass and the other moments come back to within rounding; the text of those
+    # that come back exactly stays.
+    assert all("<inertia " in line or "<origin xyz" in line for line in lines)
+    assert any('izz="0.00012' in line for line in lines)
+
+
+def test_axes_that_turn_exactly_are_kept():
+    text = ARM.replace(
+        '<origin xyz="0 0 0.1"/>', '<origin xyz="0 0 0.1" rpy="0 1.5707963267948966 0"/>'
+    )
+    robot = with_random_inertia(arm_robot(text), np.random.default_rng(1))
+    data = urdf_bytes(robot)
+    assert data.count(b'rpy="0 1.5707963267948966 0"') == 1
+    assert b'rpy="0.3 -0.2 0.1"' not in data
+    again = arm_robot(data)
+    for body, found in zip(robot.bodies, again.bodies, strict=True):
+        assert disagreement(found.parameters, body.parameters) < RTOL_WRITTEN
+
+
+def test_fixed_children_keep_their_inertia_when_the_rest_is_possible():
+    robot = arm_robot()
+    values = np.where(np.isnan(robot.values), 1.0, robot.values)
+    values[robot.inertial_columns[2]] = random_parameters(np.random.default_rng(0), 1)[0]
+    values[robot.inertial_columns[0]] *= 1.01
+    again = parse_urdf(urdf_bytes(robot.with_values(values)))
+    assert again.links["plate"].inertial.mass.text == "0.2"
+    assert again.links["upper"].inertial.mass.value == pytest.approx(1.45 * 1.01 - 0.2)
+
+
+def test_the_moving_link_carries_all_when_the_rest_cannot_exist():
+    robot = arm_robot()
+    values = np.where(np.isnan(robot.values), 1.0, robot.values)
+    values[robot.inertial_columns] = random_parameters(np.random.default_rng(0), 3) * 1e-3
+    again = parse_urdf(urdf_bytes(robot.with_values(values)))
+    plate = again.links["plate"].inertial
+    assert plate.mass.value == 0.0
+    assert not any(n.value for n in plate.moments)
+    assert again.links["upper"].inertial.mass.value == pytest.approx(values[9])
+
+
+def test_parameters_that_cannot_exist_are_refused_by_name(tmp_path):
+    robot = arm_robot()
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    path = tmp_path / "x.urdf"
+    with pytest.raises(InputError, match="'wheel'") as caught:
+        write_urdf(robot.with_values(values), path)
+    assert caught.value.body == "wheel"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_joint_dynamics_are_written_only_when_asked(tmp_path):
+    robot = with_random_inertia(arm_robot().with_joint_terms(), np.random.default_rng(5))
+    values = robot.values.copy()
+    for k in range(len(robot.drives)):
+        columns = robot.drive_columns(k)
+        values[columns["fv"]], values[columns["fc"]] = 0.25 + k, 0.5 + k
+    robot = robot.with_values(values)
+    plain = parse_urdf(urdf_bytes(robot))
+    assert plain.joints["shoulder"].dynamics == {"damping": 0.7, "friction": 0.2}
+    data = urdf_bytes(robot, joint_dynamics=True)
+    urdf = parse_urdf(data)
+    found = [urdf.joints[j].dynamics for j in robot.joints]
+    assert found == [{"damping": 0.25 + k, "friction": 0.5 + k} for k in range(3)]
+    assert b'\n    <dynamics damping="2.25" friction="2.5"/>\n  </joint>' in data
+    values[robot.drive_columns(1)["fv"]] = -1e-3
+    with pytest.raises(InputError, match=r"'slide': damping .* is negative"):
+        urdf_bytes(robot.with_values(values), joint_dynamics=True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_encoding_and_line_ends_survive(encoding, newline):
+    text = ARM.replace("a small arm", "Übungsarm").replace("\n", newline)
+    text = text.replace('"1.0"?', f'"1.0" encoding="{encoding.removesuffix("-sig")}"?')
+    data = text.encode(encoding)
+    robot = with_random_inertia(arm_robot(data), np.random.default_rng(2))
+    new = urdf_bytes(robot)
+    assert "Übungsarm" in new.decode(encoding)
+    assert new[:2] == data[:2]
+    assert "\n" not in new.decode(encoding).replace(newline, "")
+    again = arm_robot(new)
+    assert disagreement(again.bodies[2].parameters, robot.bodies[2].parameters) < RTOL_WRITTEN
+
+
+def test_nothing_is_replaced_unless_told(tmp_path):
+    robot = arm_robot()
+    path = tmp_path / "x.urdf"
+    path.write_bytes(b"precious")
+    with pytest.raises(OutputError, match="overwrite"):
+        write_urdf(robot, path)
+    assert path.read_bytes() == b"precious"
+    write_urdf(robot, path, overwrite=True)
+    assert path.read_bytes() == ARM.encode()
+    assert os.listdir(tmp_path) == ["x.urdf"]
+    with pytest.raises(OutputError, match="no folder"):
+        write_urdf(robot, tmp_path / "none" / "x.urdf")
+
+
+def test_a_robot_without_a_urdf_cannot_be_written(tmp_path):
+    with pytest.raises(InputError, match="not read from a URDF"):
+        write_urdf(replace(arm_robot(), source=None), tmp_path / "x.urdf")
+
+
+def test_a_locked_robot_is_written_too():
+    robot = arm_robot().locked({"slide": 0.1})
+    assert urdf_bytes(robot) == ARM.encode()
+    new = with_random_inertia(robot, np.random.default_rng(9))
+    again = arm_robot(urdf_bytes(new)).locked({"slide": 0.1})
+    for body, found in zip(new.bodies, again.bodies, strict=True):
+        assert disagreement(found.parameters, body.parameters) < RTOL_WRITTEN
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), flat=st.sampled_from([0.0, 1e-6, 1e-3, 1.0]))
+def test_thin_bodies_far_from_their_frame_stay_exactly_possible(seed, flat):
+    """Discs and rods far away lose digits; what is written is definite all the same, or refused."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(5, 3)) * [1.0, 1.0, flat] * 0.1 + rng.uniform(-2, 2, 3)
+    points = np.c_[points, np.ones(5)]
+    delta = inertia.from_pseudo_inertia(points.T * rng.uniform(0.1, 1, 5) @ points)
+    robot = arm_robot()
+    bodies = tuple(replace(b, parameters=delta) if b.name == "rod" else b for b in robot.bodies)
+    try:
+        data = urdf_bytes(replace(robot, bodies=bodies))
+    except InputError:
+        assert flat == 0.0
+        return
+    inertial = parse_urdf(data).links["rod"].inertial
+    sigma = [Fraction(n.text) for n in inertial.moments]
+    assert can_exist(Fraction(inertial.mass.text), sigma)

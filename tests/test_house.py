@@ -1,0 +1,210 @@
+"""The house stands as docs/design.md draws it: imports point one way, and stay light."""
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import feasid
+
+SOURCE = Path(feasid.__file__).parent
+
+ORDER = (
+    "errors",
+    "files",
+    "threads",
+    "arrays",
+    "certificate",
+    "exact",
+    "robot",
+    "dynamics",
+    "identifiability",
+    "logs",
+    "reduction",
+    "feasibility.constraints",
+    "feasibility.program",
+    "feasibility.proof",
+    "feasibility",
+    "diagnosis",
+    "identification",
+    "inspection",
+    "datasets",
+    "cli",
+    "__main__",
+)
+"""A room imports, anywhere in its code, only from itself and what stands before it."""
+
+LAZY = {
+    "feasid.identification.result": "figures and pages need extras",
+    "feasid.datasets": "a data set is loaded when it is asked for",
+    "feasid.inspection.control": "pandas and the nullspace, only for a mass matrix",
+}
+"""Modules that import ours inside functions, and why; besides them only the command line."""
+
+LONGEST_MODULE = 400
+LONGEST_FUNCTION = 50
+
+LONG_FUNCTIONS: dict[str, str] = {}
+"""Functions with longer bodies, docstrings not counted, and why."""
+
+
+def name_of(path):
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def modules():
+    return {name_of(p): ast.parse(p.read_text()) for p in sorted(SOURCE.rglob("*.py"))}
+
+
+def checking_types(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def imports(node, in_function=False):
+    """(imported module of ours, whether inside a function), without those for type checking."""
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "feasid":
+        for alias in node.names:
+            inner = f"{node.module}.{alias.name}"
+            yield (inner if inner in modules() else node.module), in_function
+    elif isinstance(node, ast.Import):
+        yield from ((a.name, in_function) for a in node.names if a.name in modules())
+    children = ast.iter_child_nodes(node)
+    if checking_types(node) and not isinstance(node.test, ast.UnaryOp):
+        children = node.orelse
+    inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    for child in children:
+        yield from imports(child, inside)
+
+
+def room_of(module):
+    inner = module.removeprefix("feasid.")
+    return max((r for r in ORDER if inner == r or inner.startswith(f"{r}.")), key=len)
+
+
+@pytest.mark.parametrize("module", sorted(set(modules()) - {"feasid"}))
+def test_imports_point_upward(module):
+    allowed = ORDER[: ORDER.index(room_of(module)) + 1]
+    found = {m for m, _ in imports(modules()[module])} - {"feasid"}
+    assert not {m for m in found if room_of(m) not in allowed}
+
+
+def circles():
+    """Sets of modules that import each other in a circle (Tarjan)."""
+    graph = {m: {x for x, _ in imports(t) if x not in (m, "feasid")} for m, t in modules().items()}
+    index, low, stack, out = {}, {}, [], []
+
+    def visit(v):
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in graph[v]:
+            if w not in index:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w in stack:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            cut = stack.index(v)
+            if len(stack) - cut > 1:
+                out.append(sorted(stack[cut:]))
+            del stack[cut:]
+
+    for module in graph:
+        if module not in index:
+            visit(module)
+    return out
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circles() == []
+
+
+def test_lazy_imports_are_on_the_list():
+    lazy = {m for m, tree in modules().items() if any(inside for _, inside in imports(tree))}
+    lazy = {m for m in lazy if not m.startswith("feasid.cli") and m != "feasid"}
+    assert lazy == set(LAZY)
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_modules_are_short(module):
+    path = SOURCE.parent / module.replace(".", "/")
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    assert len(path.read_text().splitlines()) <= LONGEST_MODULE
+
+
+def body_length(function):
+    body = function.body
+    said = isinstance(body[0], ast.Expr) and isinstance(
+        getattr(body[0], "value", None), ast.Constant
+    )
+    body = body[1:] if said else body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def test_functions_fit_on_a_screen():
+    long = {
+        f"{module}.{node.name}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and body_length(node) > LONGEST_FUNCTION
+    }
+    assert long == set(LONG_FUNCTIONS)
+
+
+def test_the_certificate_checker_needs_the_standard_library_only():
+    for node in ast.walk(modules()["feasid.certificate"]):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        assert all(n.split(".")[0] in sys.stdlib_module_names for n in names)
+
+
+def test_no_private_names_of_a_library():
+    """Attributes and names that start with one underscore belong to whoever defined them."""
+    ours = {"_replace", "_asdict", "_fields"}
+    for tree in modules().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("feasid"):
+                names = {*node.module.split("."), *(a.name for a in node.names)} - {"__future__"}
+                assert not [n for n in names if n.startswith("_")]
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+                if node.attr.startswith("__") or node.attr in ours:
+                    continue
+                base = node.value
+                assert isinstance(base, ast.Name), ast.unparse(node)
+
+
+def loaded_by(code):
+    """Top-level modules in sys.modules after running `code` in a fresh interpreter."""
+    program = f"{code}\nimport sys; print(' '.join({{m.split('.')[0] for m in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_import_is_light():
+    heavy = {"numpy", "scipy", "pandas", "cvxpy", "clarabel", "scs", "matplotlib"}
+    assert not loaded_by("import feasid, feasid.cli") & heavy
+
+
+def test_regressor_needs_no_solver_and_no_pandas():
+    code = "import feasid; feasid.regressor(feasid.Robot.from_dh([(0,1,0,0)]), [0], [0], [0])"
+    assert not loaded_by(code) & {"pandas", "cvxpy", "clarabel", "matplotlib"}
+
+
+def test_public_names_exist():
+    for name in feasid.__all__:
+        assert getattr(feasid, name) is not None
+    assert dir(feasid) == feasid.__all__
+    with pytest.raises(AttributeError, match="no attribute 'fitt' .did you mean 'fit'"):
+        feasid.fitt  # noqa: B018
+
+
+def test_a_type_checker_knows_exactly_the_public_names():
+    tree = modules()["feasid"]
+    block = next(n for n in tree.body if checking_types(n))
+    seen = {alias.asname for node in block.body for alias in node.names}
+    assert seen == set(feasid.__all__) - {"__version__"}
