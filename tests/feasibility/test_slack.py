@@ -21,7 +21,7 @@ TIGHT = 1e-3  # of the slack: fourteen halvings of the weight's range
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory):
     """A noisy fit whose optimum lies on the boundary of what can exist."""
-    from robot_files import ARM
+    from robots import ARM
 
     path = tmp_path_factory.mktemp("slack") / "arm.urdf"
     path.write_text(ARM)
