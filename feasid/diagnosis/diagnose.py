@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.arrays import Array, Mask
+from feasid.diagnosis.excitation import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
 from feasid.diagnosis.model import check_model
 from feasid.diagnosis.signals import check_signals
@@ -148,8 +149,6 @@ def _prepared(
     raw: Raw,
 ) -> list[Finding]:
     """Tests on the prepared log, with what was found so far put right."""
-    from feasid.diagnosis.excitation import check_excitation
-
     if any(f.code == "dead" and f.level == "error" for f in findings):
         return []
     try:

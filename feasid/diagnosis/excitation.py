@@ -7,8 +7,10 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.errors import FeasidError
+from feasid.identifiability.base import base_parameters
 from feasid.logs.columns import coordinate_names
 from feasid.logs.motion import Motion
+from feasid.reduction.triangle import Reducer
 from feasid.robot.description import Robot
 
 UNSEEN = 1e-4
@@ -30,9 +32,6 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
     the log's own ranges of position, velocity and acceleration, so that grams and metres do not
     decide what counts as seen.
     """
-    from feasid.identifiability.base import base_parameters
-    from feasid.reduction.triangle import Reducer
-
     try:
         base = base_parameters(robot)
     except FeasidError:

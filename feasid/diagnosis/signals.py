@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -137,83 +138,94 @@ def _check_holes(raw: Raw) -> list[Finding]:
                 "nan='drop-segments' leaves them out and splits the run",
                 [(p.first, p.last) for p in parts[:20]],
             )
-            findings.append(_with_options(found, {"nan": "drop-segments"}))
+            findings.append(replace(found, options={"nan": "drop-segments"}))
     return findings
 
 
-def _with_options(finding: Finding, options: dict[str, object]) -> Finding:
-    from dataclasses import replace
-
-    return replace(finding, options=options)
-
-
 def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Finding]:
-    if not np.isfinite(values).any():
-        return []
     finite = values[np.isfinite(values)]
+    if not finite.size:
+        return []
     if where.kind in ("q", "tau") and np.ptp(finite) == 0:
-        advice = "lock the joint if it did not move: load_robot(..., lock={...})"
-        return [
-            where.finding(
-                "dead",
-                "error" if where.kind == "tau" else "warning",
-                f"is {finite[0]:g} in all rows: a dead signal",
-                advice if where.kind == "q" else "check the sensor and the recording",
-            )
-        ]
+        return [_dead(float(finite[0]), where)]
     findings = _check_coarse(finite, where)
     if where.kind not in ("q", "tau"):
         return findings
     stuck: list[tuple[int, int]] = []
     clipped: list[tuple[int, int]] = []
     spikes: list[tuple[int, int]] = []
-    low, high = float(finite.min()), float(finite.max())
+    extremes = float(finite.min()), float(finite.max())
     for rows in runs:
         x = values[rows]
-        plateaus = _plateaus(x)
         long = max(STUCK_SAMPLES, STUCK / max(_step(where.t[rows]), 1e-12))
-        for a, b in plateaus:
-            if where.kind == "tau" and x[a] in (low, high):
+        for a, b in _plateaus(x):
+            if where.kind == "tau" and x[a] in extremes:
                 clipped.append((int(rows[a]), int(rows[b])))
             elif b - a + 1 >= long and _abrupt(x, a, b, where.kind):
                 stuck.append((int(rows[a]), int(rows[b])))
         spikes += [(int(rows[k]), int(rows[k])) for k in _spikes(x)]
-    if stuck:
-        findings.append(
-            where.finding(
-                "stuck",
-                "warning",
-                f"does not change for {_total(stuck, where.t):.3g} s in {len(stuck)} stretch(es) "
-                "while it should: a stuck signal",
-                f"exclude={_intervals(stuck, where.t)}",
-                stuck,
-            )
+    return (
+        findings
+        + _said_stuck(stuck, where)
+        + _said_clipped(clipped, values, where)
+        + _said_spikes(spikes, where)
+    )
+
+
+def _dead(value: float, where: _Where) -> Finding:
+    advice = "lock the joint if it did not move: load_robot(..., lock={...})"
+    return where.finding(
+        "dead",
+        "error" if where.kind == "tau" else "warning",
+        f"is {value:g} in all rows: a dead signal",
+        advice if where.kind == "q" else "check the sensor and the recording",
+    )
+
+
+def _said_stuck(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding]:
+    if not spans:
+        return []
+    return [
+        where.finding(
+            "stuck",
+            "warning",
+            f"does not change for {_total(spans, where.t):.3g} s in {len(spans)} stretch(es) "
+            "while it should: a stuck signal",
+            f"exclude={_intervals(spans, where.t)}",
+            spans,
         )
-    count = sum(b - a + 1 for a, b in clipped)
-    if count > CLIPPED_SHARE * len(values):
-        levels = sorted({round(float(values[a]), 6) for a, _ in clipped})
-        findings.append(
-            where.finding(
-                "saturated",
-                "warning",
-                f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
-                f"({count / len(values):.1%}): saturated or clipped",
-                f"exclude={_intervals(clipped, where.t)}",
-                clipped,
-            )
+    ]
+
+
+def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where) -> list[Finding]:
+    count = sum(b - a + 1 for a, b in spans)
+    if count <= CLIPPED_SHARE * len(values):
+        return []
+    levels = sorted({round(float(values[a]), 6) for a, _ in spans})
+    return [
+        where.finding(
+            "saturated",
+            "warning",
+            f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
+            f"({count / len(values):.1%}): saturated or clipped",
+            f"exclude={_intervals(spans, where.t)}",
+            spans,
         )
-    if spikes:
-        findings.append(
-            where.finding(
-                "spike",
-                "warning",
-                f"has {len(spikes)} single sample(s) far off their neighbours, first row "
-                f"{spikes[0][0]}",
-                f"exclude={_intervals(spikes, where.t)}",
-                spikes,
-            )
+    ]
+
+
+def _said_spikes(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding]:
+    if not spans:
+        return []
+    return [
+        where.finding(
+            "spike",
+            "warning",
+            f"has {len(spans)} single sample(s) far off their neighbours, first row {spans[0][0]}",
+            f"exclude={_intervals(spans, where.t)}",
+            spans,
         )
-    return findings
+    ]
 
 
 def _step(t: Array) -> float:
@@ -309,7 +321,7 @@ def check_range(raw: Raw, robot: Robot) -> list[Finding]:
                 "check the joint's zero and direction (offsets=, units=)",
                 [(p.first, p.last) for p in parts[:20]],
             )
-            findings.append(_with_options(found, {}))
+            findings.append(replace(found, options={}))
     return findings
 
 
