@@ -35,7 +35,7 @@ def simulated_robot():
         inertia = mass * size**2 * np.diag([0.3, 0.35, 0.25])
         ten = from_mass_com_inertia(mass, com, inertia)
         limits = Limits(-3.2, 3.2, 6.0, 60.0 * mass)
-        bodies.append(replace(body, parameters=ten, limits=limits))
+        bodies.append(replace(body, inertial=ten, limits=limits))
     return replace(robot, bodies=tuple(bodies))
 
 
@@ -54,9 +54,7 @@ def simulated(seed=0, duration=20.0, rate=250.0):
         ddq -= a * w**2 * np.sin(w * t[:, None] + phase)
     truth = replace(
         robot,
-        bodies=tuple(
-            replace(b, parameters=b.parameters * rng.uniform(0.8, 1.2)) for b in robot.bodies
-        ),
+        bodies=tuple(replace(b, inertial=b.inertial * rng.uniform(0.8, 1.2)) for b in robot.bodies),
     )
     tau = inverse_dynamics(truth, q, dq, ddq)
     size = tau.std(axis=0)

@@ -242,7 +242,7 @@ def regressor(
     Returns
     -------
     ndarray, shape (samples, dof, len(columns))
-        In the order of ``robot.parameters``; [N m or N per unit of the parameter].
+        In the order of ``robot.names``; [N m or N per unit of the parameter].
 
     Raises
     ------

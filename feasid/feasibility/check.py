@@ -159,7 +159,7 @@ def check(
     Examples
     --------
     >>> import feasid
-    >>> body = feasid.Body("link", None, parameters=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1])
+    >>> body = feasid.Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1])
     >>> feasid.check(feasid.Robot((body,))).feasible
     False
     >>> feasid.check(feasid.Robot((body,)), consistency="semi").feasible

@@ -284,7 +284,7 @@ def _with(robot: Robot, delta: Array) -> Robot:
         rotor = body.rotor
         if rotor is not None:
             rotor = replace(rotor, values=finite(delta[robot.rotor_columns(i)]))
-        bodies.append(replace(body, parameters=finite(delta[columns]), rotor=rotor))
+        bodies.append(replace(body, inertial=finite(delta[columns]), rotor=rotor))
     drives = tuple(
         replace(drive, values=finite(delta[list(robot.drive_columns(k).values())]))
         for k, drive in enumerate(robot.drives)

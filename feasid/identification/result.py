@@ -78,7 +78,7 @@ class Fit:
 
     @property
     def delta(self) -> Array:
-        """All standard parameters, shape (n,), in the order of ``robot.parameters``."""
+        """All standard parameters, shape (n,), in the order of ``robot.names``."""
         return self.solution.delta
 
     @property

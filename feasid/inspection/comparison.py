@@ -18,6 +18,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
+from feasid.identifiability.base import base_parameters
 from feasid.inspection.held import load_held
 from feasid.robot.description import Robot
 from feasid.robot.parts import Body
@@ -182,8 +183,6 @@ def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
 
 
 def _rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
-    from feasid.identifiability.base import base_parameters
-
     base = base_parameters(a)
     size = np.abs(base.K) @ np.maximum(np.abs(first), np.abs(second))
     columns = zip(

@@ -12,8 +12,7 @@ from feasid.exact.poses import PrecisePose, from_rpy, to_decimal
 from feasid.inspection.model import Link, Model, Place, grouped
 from feasid.inspection.primitives import Shape, primitive
 from feasid.robot.rotations import from_rpy as float_rpy
-from feasid.robot.urdf import read as reader
-from feasid.robot.urdf.read import Pose, Urdf, depth_first, urdf_of
+from feasid.robot.urdf.read import Origin, Urdf, UrdfLink, depth_first, urdf_of
 from feasid.robot.xml.text import Element, XmlText
 
 
@@ -36,7 +35,7 @@ def model_of_urdf(text: XmlText) -> Model:
     )
 
 
-def _link(urdf: Urdf, link: reader.Link) -> Link:
+def _link(urdf: Urdf, link: UrdfLink) -> Link:
     shapes = _shapes(link.element)
     element, inertial = link.element, link.inertial
     path = urdf.text.path
@@ -54,12 +53,12 @@ def _link(urdf: Urdf, link: reader.Link) -> Link:
     )
 
 
-def place_of(pose: Pose) -> Place:
+def place_of(pose: Origin) -> Place:
     """An ``<origin>`` as a place."""
     return Place(pose.rotation, np.array(pose.position), _precise(pose))
 
 
-def _precise(pose: Pose) -> Callable[[], PrecisePose]:
+def _precise(pose: Origin) -> Callable[[], PrecisePose]:
     def compute() -> PrecisePose:
         turned = from_rpy([n.exact for n in pose.rpy])
         return turned, [to_decimal(n.exact) for n in pose.xyz]

@@ -19,7 +19,7 @@ import numpy as np
 from feasid.certificate import definiteness
 from feasid.exact.inertia import second_moments, tensor
 from feasid.exact.poses import PrecisePose, add, compose, enclosed, identity, pseudo_inertia
-from feasid.inspection.model import Body, Link, Place
+from feasid.inspection.model import Link, LinkGroup, Place
 
 FEASIBLE = "feasible"
 SINGULAR = "singular"
@@ -84,7 +84,7 @@ def judge_link(link: Link) -> Verdict:
     return Verdict(FEASIBLE)
 
 
-def judge_body(body: Body, verdicts: Sequence[Verdict]) -> Verdict:
+def judge_body(body: LinkGroup, verdicts: Sequence[Verdict]) -> Verdict:
     """Verdict on a moving body, given those on its links."""
     status = {v.status for v in verdicts}
     if len(verdicts) == 1:
@@ -110,7 +110,7 @@ def judge_body(body: Body, verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict(INCONCLUSIVE)
 
 
-def _decide(body: Body) -> str:
+def _decide(body: LinkGroup) -> str:
     """Definiteness of the sum of the links' pseudo-inertias in the body's frame.
 
     Floats decide where an enclosure far wider than their rounding does, else sixty digits.
@@ -125,7 +125,7 @@ def _decide(body: Body) -> str:
 
 
 def _summed(
-    body: Body, pose_of: Callable[[Place], PrecisePose]
+    body: LinkGroup, pose_of: Callable[[Place], PrecisePose]
 ) -> tuple[list[list[Fraction]], Fraction]:
     """Sum of pseudo-inertias (4x4), and a bound of every number on the way to it."""
     poses: list[tuple[PrecisePose, Fraction]] = []

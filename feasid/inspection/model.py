@@ -6,7 +6,6 @@ centre of mass, in axes that `Link.place` turns and places in the link's frame.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,7 +17,6 @@ from feasid.arrays import Array
 from feasid.exact.poses import PrecisePose
 from feasid.inspection.primitives import Shape
 from feasid.robot import inertia
-from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +85,8 @@ class Link:
 class Part:
     """A link of a body, and where it is.
 
-    ``parent`` is the position in `Body.parts` of the part that `place` refers to; -1 for the body's
-    own frame.
+    ``parent`` is the position in `LinkGroup.parts` of the part that `place` refers to; -1 for the
+    body's own frame.
     """
 
     link: Link
@@ -98,7 +96,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class LinkGroup:
     """Links that move as one, parents first; the moving link's frame is the body's."""
 
     name: str
@@ -112,7 +110,7 @@ class Body:
         return tuple(part.link for part in self.parts)
 
 
-def grouped(links: Iterable[tuple[Link, str | None, Place | None, str | None]]) -> list[Body]:
+def grouped(links: Iterable[tuple[Link, str | None, Place | None, str | None]]) -> list[LinkGroup]:
     """Gather links into bodies, in the order in which their first links appear.
 
     Each link comes after its parent, with the parent's name, its place in the parent's frame, and
@@ -130,7 +128,7 @@ def grouped(links: Iterable[tuple[Link, str | None, Place | None, str | None]]) 
         parts = bodies[carrier][1]
         member[link.name] = (carrier, len(parts))
         parts.append(part)
-    return [Body(name, joint, tuple(parts)) for name, (joint, parts) in bodies.items()]
+    return [LinkGroup(name, joint, tuple(parts)) for name, (joint, parts) in bodies.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +139,8 @@ class Model:
     format: str
     name: str
     links: tuple[Link, ...]
-    base: Body
-    bodies: tuple[Body, ...]
+    base: LinkGroup
+    bodies: tuple[LinkGroup, ...]
     notes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     """What hides bodies from a reader without the format's own compiler."""
@@ -153,23 +151,3 @@ class Model:
 
     def __iter__(self) -> Iterator[Link]:
         return iter(self.links)
-
-
-def read_model(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Model:
-    """Read a URDF or MJCF file for inspection; the root element decides which it is."""
-    return model_of(parse_xml(read_bytes(path, limits), os.fspath(path), limits), limits)
-
-
-def model_of(text: XmlText, limits: ReadLimits = LIMITS) -> Model:
-    """Read a parsed file for inspection."""
-    from feasid.robot.mjcf.model import ROOTS
-
-    if text.root.tag == "robot":
-        from feasid.inspection.from_urdf import model_of_urdf
-
-        return model_of_urdf(text)
-    if text.root.tag in ROOTS:
-        from feasid.inspection.from_mjcf import model_of_mjcf
-
-        return model_of_mjcf(text, limits)
-    text.fail(f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root)

@@ -10,8 +10,9 @@ from typing import Any
 
 from feasid.errors import InputError, OutputError
 from feasid.files import check_writable, write_aside
-from feasid.inspection.model import Link, model_of
+from feasid.inspection.model import Link
 from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest
+from feasid.inspection.read import model_of
 from feasid.inspection.report import LinkReport, Report, inspect_model
 from feasid.robot.mjcf.model import Mjcf, MjcfBody
 from feasid.robot.mjcf.read import mjcf_of

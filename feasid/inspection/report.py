@@ -19,8 +19,9 @@ from feasid.inspection.judge import (
     judge_body,
     judge_link,
 )
-from feasid.inspection.model import Body, Link, Model, read_model
+from feasid.inspection.model import Link, LinkGroup, Model
 from feasid.inspection.nearest import Corrected, closest
+from feasid.inspection.read import read_model
 from feasid.robot.xml.text import LIMITS, ReadLimits
 
 
@@ -46,7 +47,7 @@ class LinkReport:
 class BodyReport:
     """Links that move as one, and whether they are possible together."""
 
-    body: Body
+    body: LinkGroup
     verdict: Verdict
 
 
@@ -111,7 +112,7 @@ def inspect_model(model: Model) -> Report:
     return Report(model, links, bodies[0], tuple(bodies[1:]))
 
 
-def _body_report(body: Body, verdicts: dict[str, Verdict]) -> BodyReport:
+def _body_report(body: LinkGroup, verdicts: dict[str, Verdict]) -> BodyReport:
     known = [verdicts.get(link.name, Verdict(UNSTATED)) for link in body.links]
     return BodyReport(body, judge_body(body, known))
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot import inertia
+from feasid.robot.dh import bodies_from_dh
+from feasid.robot.lock import hold
 from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Member, Source, constant
 
 if TYPE_CHECKING:
@@ -70,11 +72,27 @@ class Robot:
             raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
 
     @classmethod
-    def from_dh(cls, rows: Sequence[Sequence[Any] | Mapping[str, Any]], **options: Any) -> Robot:
-        """Build a serial arm from a Denavit-Hartenberg table; see `feasid.robot.dh.from_dh`."""
-        from feasid.robot.dh import from_dh
+    def from_dh(
+        cls,
+        rows: Sequence[Sequence[Any] | Mapping[str, Any]],
+        *,
+        convention: str = "standard",
+        gravity: npt.ArrayLike = GRAVITY,
+        names: Sequence[str] | None = None,
+        name: str = "robot",
+    ) -> Robot:
+        """Build a serial arm from a Denavit-Hartenberg table.
 
-        return from_dh(rows, **options)
+        Parameters
+        ----------
+        rows, convention, names
+            See `feasid.robot.dh.bodies_from_dh`.
+        gravity : array_like, shape (3,)
+            Acceleration of free fall in the base frame [m/s^2].
+        name : str
+        """
+        bodies = bodies_from_dh(rows, convention=convention, names=names)
+        return cls(bodies, np.asarray(gravity, dtype=np.float64), name)
 
     # -- structure ---------------------------------------------------------------------------
 
@@ -158,7 +176,7 @@ class Robot:
         return tuple(self._layout[0])
 
     @cached_property
-    def parameters(self) -> pd.MultiIndex:
+    def names(self) -> pd.MultiIndex:
         """`parameter_names` as a pandas MultiIndex with levels body and symbol."""
         import pandas as pd
 
@@ -196,8 +214,8 @@ class Robot:
         """The description's own parameters, shape (n,); NaN where it does not say."""
         out = np.full(self.size, np.nan)
         for i, body in enumerate(self.bodies):
-            if body.parameters is not None:
-                out[self.inertial_columns[i]] = body.parameters
+            if body.inertial is not None:
+                out[self.inertial_columns[i]] = body.inertial
             if body.rotor is not None and body.rotor.values is not None:
                 out[self.rotor_columns(i)] = body.rotor.values
         for k, drive in enumerate(self.drives):
@@ -214,7 +232,7 @@ class Robot:
         bodies = [
             replace(
                 body,
-                parameters=delta[columns],
+                inertial=delta[columns],
                 rotor=body.rotor and replace(body.rotor, values=delta[self.rotor_columns(i)]),
             )
             for i, (columns, body) in enumerate(
@@ -236,7 +254,7 @@ class Robot:
         if delta.shape != (self.size,):
             raise InputError(
                 f"parameters have shape {delta.shape}, but robot {self.name!r} has {self.size} "
-                f"({len(self.bodies)} bodies, {len(self.drives)} drives): see robot.parameters"
+                f"({len(self.bodies)} bodies, {len(self.drives)} drives): see robot.names"
             )
         bad = np.flatnonzero(~np.isfinite(delta))
         if bad.size:
@@ -251,10 +269,38 @@ class Robot:
         return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
 
     def locked(self, joints: Mapping[str, npt.ArrayLike]) -> Robot:
-        """The robot with these joints held at these positions; see `feasid.robot.lock.locked`."""
-        from feasid.robot.lock import locked
+        """The robot with these joints held at these positions.
 
-        return locked(self, joints)
+        Parameters
+        ----------
+        joints : mapping of str to float
+            Position per joint name [rad or m]; a vector of n_d numbers for a joint of several
+            degrees of freedom.
+
+        Returns
+        -------
+        Robot
+            Without these joints. The inertial parameters of a held body (and of its rotor) are
+            added to its parent's; a body held to the base is listed in `Robot.fixed`. Drives
+            lose the joint from their coupling, and disappear when it was their only one.
+
+        Raises
+        ------
+        InputError
+            Names the joint that does not exist or whose position is not a finite number.
+        """
+        positions = {}
+        for name, value in joints.items():
+            dof = self.bodies[self.joint_index(name)].dof
+            positions[name] = constant(np.atleast_1d(value), (dof,), f"position of joint {name!r}")
+        if len(positions) == len(self.bodies):
+            last = [*positions][-1]
+            raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
+        parts = self.bodies, self.drives, self.fixed
+        for name, position in positions.items():
+            parts = hold(*parts, name, position)
+        bodies, drives, fixed = parts
+        return replace(self, bodies=bodies, drives=drives, fixed=fixed)
 
     def with_joint_terms(
         self,

@@ -1,4 +1,4 @@
-"""Denavit-Hartenberg tables, both conventions, as robots."""
+"""Denavit-Hartenberg tables, both conventions, as bodies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
-from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.parts import Body
 
 FIELDS = ("alpha", "a", "d", "theta", "type")
@@ -19,15 +17,13 @@ RIGHT_ANGLE_TOLERANCE = 1e-12
 """An angle this close to a multiple of 90 degrees [rad] is that multiple: rounding of pi/2."""
 
 
-def from_dh(
+def bodies_from_dh(
     rows: Sequence[Sequence[Any] | Mapping[str, Any]],
     *,
     convention: str = "standard",
-    gravity: npt.ArrayLike = GRAVITY,
     names: Sequence[str] | None = None,
-    name: str = "robot",
-) -> Robot:
-    """Build a serial arm from a Denavit-Hartenberg table.
+) -> tuple[Body, ...]:
+    """The bodies of a serial arm from a Denavit-Hartenberg table.
 
     Parameters
     ----------
@@ -38,15 +34,12 @@ def from_dh(
     convention : {"standard", "modified"}
         "standard" (distal, Paul): Rz(theta) Tz(d) Tx(a) Rx(alpha), link frame after its joint.
         "modified" (proximal, Craig): Rx(alpha) Tx(a) Rz(theta) Tz(d), link frame on its joint.
-    gravity : array_like, shape (3,)
-        Acceleration of free fall in the base frame [m/s^2].
     names : sequence of str, optional
         Names of bodies and joints; default "1", "2", ...
-    name : str
 
     Returns
     -------
-    Robot
+    tuple of Body
 
     Raises
     ------
@@ -77,7 +70,7 @@ def from_dh(
             screw = np.r_[0, 0, 0, rotation.T @ axis]
         parent = labels[k - 1] if k else None
         bodies.append(Body(labels[k], parent, rotation, position, screw[:, None]))
-    return Robot(tuple(bodies), np.asarray(gravity, dtype=np.float64), name)
+    return tuple(bodies)
 
 
 def _entries(

@@ -10,7 +10,11 @@ import numpy.typing as npt
 
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.mjcf.read import mjcf_of
+from feasid.robot.mjcf.tree import compile_mjcf, robot_from_mjcf, robot_from_mjmodel
 from feasid.robot.parts import Source
+from feasid.robot.urdf.read import urdf_of
+from feasid.robot.urdf.tree import robot_from_urdf
 from feasid.robot.xml.text import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
 
 
@@ -63,16 +67,10 @@ def load_robot(
     --------
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
-    from feasid.robot.lock import locked
-    from feasid.robot.urdf.read import urdf_of
-    from feasid.robot.urdf.tree import robot_from_urdf
-
     held = dict(lock or {})
     if hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):
-        from feasid.robot.mjcf.tree import robot_from_mjmodel
-
         robot = robot_from_mjmodel(path, gravity)
-        return locked(robot, held) if held else robot
+        return robot.locked(held) if held else robot
     text = _parsed(path, limits)
     if text.root.tag == "mujoco":
         robot = _from_mjcf(text, floating, gravity, use_mujoco, limits)
@@ -82,7 +80,7 @@ def load_robot(
         text.fail(
             f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root
         )
-    return locked(robot, held) if held else robot
+    return robot.locked(held) if held else robot
 
 
 def _parsed(path: Any, limits: ReadLimits) -> XmlText:
@@ -104,9 +102,6 @@ def _from_mjcf(
     use_mujoco: bool,
     limits: ReadLimits,
 ) -> Robot:
-    from feasid.robot.mjcf.read import mjcf_of
-    from feasid.robot.mjcf.tree import compile_mjcf, robot_from_mjcf, robot_from_mjmodel
-
     if floating:
         raise InputError("floating=True is for URDF: in MJCF the file has a <freejoint> itself")
     if use_mujoco:

@@ -26,14 +26,14 @@ def placed(member: Member, rotation: Array, position: Array) -> Member:
 
 def parameters_in_body(member: Member) -> Array:
     """A link's ten parameters in its body's frame; exactly its own when the frames are one."""
-    if member.parameters is not None and _is_identity(member):
-        return member.parameters
+    if member.inertial is not None and _is_identity(member):
+        return member.inertial
     return member.in_body()
 
 
 def lumped(members: Iterable[Member]) -> Array | None:
     """Sum of the links' parameters in the body's frame; None when no link has any."""
-    parts = [parameters_in_body(m) for m in members if m.parameters is not None]
+    parts = [parameters_in_body(m) for m in members if m.inertial is not None]
     return np.sum(parts, axis=0) if parts else None
 
 

@@ -95,21 +95,21 @@ class Rotor:
 class Member:
     """A link that moves rigidly with a body: the body's own link or one fixed to it.
 
-    ``rotation`` and ``position`` place the link's frame in the body's; ``parameters`` are the
+    ``rotation`` and ``position`` place the link's frame in the body's; ``inertial`` are the
     link's own ten in *its* frame, None when the description gives none.
     """
 
     name: str
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
-    parameters: Array | None = None
+    inertial: Array | None = None
 
     def in_body(self) -> Array:
         """Parameters in the body's frame, shape (10,); zeros when the link has none."""
-        if self.parameters is None:
+        if self.inertial is None:
             return np.zeros(10)
         return np.asarray(
-            inertia.change_frame(self.rotation, self.position) @ self.parameters, dtype=np.float64
+            inertia.change_frame(self.rotation, self.position) @ self.inertial, dtype=np.float64
         )
 
 
@@ -142,7 +142,7 @@ class Body:
         linear part.
     joint : str
         Name of the joint, by default the body's.
-    parameters : ndarray, shape (10,), or None
+    inertial : ndarray, shape (10,), or None
         Inertial parameters that the description gives for the whole moving body.
     rotor : Rotor or None
     limits : Limits
@@ -156,7 +156,7 @@ class Body:
     position: Array = field(default_factory=lambda: np.zeros(3))
     motion: Array = field(default_factory=lambda: np.array([[0.0], [0], [1], [0], [0], [0]]))
     joint: str = ""
-    parameters: Array | None = None
+    inertial: Array | None = None
     rotor: Rotor | None = None
     limits: Limits = field(default_factory=Limits)
     members: tuple[Member, ...] = ()
@@ -179,8 +179,8 @@ class Body:
         set_(self, "rotation", _rotation(self.rotation, f"the home rotation of {what}"))
         set_(self, "position", constant(self.position, (3,), f"the home position of {what}"))
         set_(self, "joint", self.joint or self.name)
-        if self.parameters is not None:
-            set_(self, "parameters", constant(self.parameters, (10,), f"parameters of {what}"))
+        if self.inertial is not None:
+            set_(self, "inertial", constant(self.inertial, (10,), f"inertial parameters of {what}"))
 
     @property
     def dof(self) -> int:
@@ -202,8 +202,9 @@ class Drive:
     coupling : dict of str to float
         Factor per joint name.
     symbols : tuple of str
-        Which of ``Ia fv fc fo`` it has, in that order.
+        Which of ``Ia fv fc fo`` it has; kept in that order, whatever the order given.
     values : ndarray, shape (len(symbols),), or None
+        One per symbol, given in the order in which the symbols are given.
     """
 
     name: str
@@ -215,13 +216,17 @@ class Drive:
         unknown = [s for s in self.symbols if s not in DRIVE_SYMBOLS]
         if unknown or not self.symbols:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")
+        if len(set(self.symbols)) < len(self.symbols):
+            raise DescriptionError(f"drive {self.name!r} has a symbol twice: {[*self.symbols]}")
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
-        object.__setattr__(self, "symbols", ordered)
         if not self.coupling or not all(np.isfinite(c) and c for c in self.coupling.values()):
             raise DescriptionError(f"drive {self.name!r} needs finite non-zero factors per joint")
         if self.values is not None:
             values = constant(self.values, (len(ordered),), f"values of drive {self.name!r}")
-            object.__setattr__(self, "values", values)
+            by_symbol = dict(zip(self.symbols, values, strict=True))
+            sorted_values = constant([by_symbol[s] for s in ordered], values.shape, "")
+            object.__setattr__(self, "values", sorted_values)
+        object.__setattr__(self, "symbols", ordered)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rotation matrices from the angles that description files use."""
+"""Rotation matrices from the angles that description files use, and exponentials of twists."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.exact.poses import quarter_turns
+from feasid.robot import inertia
 
 _QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 
@@ -39,3 +40,16 @@ def from_rpy(rpy: Sequence[float]) -> Array:
 def is_signed_permutation(rotation: Array) -> bool:
     """Whether every entry is exactly 0 or +-1, so that turning by it does not round."""
     return bool(np.isin(rotation, (-1.0, 0.0, 1.0)).all())
+
+
+def exponential(twist: Array) -> tuple[Array, Array]:
+    """Exponential of a twist (angular, linear): rotation and position of the moved frame."""
+    angular, linear = twist[:3], twist[3:]
+    angle = float(np.linalg.norm(angular))
+    if angle == 0.0:
+        return np.eye(3), linear.copy()
+    cross = inertia.skew(angular / angle)
+    eye = np.eye(3)
+    rotation = eye + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    share = eye + (1 - np.cos(angle)) / angle * cross + (1 - np.sin(angle) / angle) * cross @ cross
+    return rotation, share @ linear

@@ -111,7 +111,7 @@ def test_a_payload_that_the_description_lacks():
     last = robot.bodies[-1]
     load = from_mass_com_inertia(4.0, np.array([0, 0, 0.1]), 0.01 * np.eye(3))
     heavy = replace(
-        robot, bodies=(*robot.bodies[:-1], replace(last, parameters=last.parameters + load))
+        robot, bodies=(*robot.bodies[:-1], replace(last, inertial=last.inertial + load))
     )
     run = prepare(df, robot, cutoff=15.0).runs[0]
     extra = inverse_dynamics(heavy, run.q, run.dq, run.ddq) - inverse_dynamics(
@@ -360,7 +360,7 @@ def test_an_exchange_is_mended_in_the_columns_of_the_log():
 def test_signs_without_inertials_rest_on_friction():
     df, _ = faults.clean("simulated")
     robot = df.attrs["robot"]
-    bare = replace(robot, bodies=tuple(replace(b, parameters=None) for b in robot.bodies))
+    bare = replace(robot, bodies=tuple(replace(b, inertial=None) for b in robot.bodies))
     assert feasid.diagnose(df, bare).ok
     for joint in robot.joints:
         flipped = df.assign(**{f"tau_{joint}": -df[f"tau_{joint}"]})

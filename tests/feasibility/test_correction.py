@@ -18,7 +18,7 @@ ATOL_POINT = 1e-4
 
 
 def one_body(ten):
-    return feasid.Robot((feasid.Body("link", None, parameters=ten),))
+    return feasid.Robot((feasid.Body("link", None, inertial=ten),))
 
 
 def test_a_triangle_violation_goes_to_the_nearest_triangle():
@@ -122,10 +122,10 @@ def test_feasible_base_parameters_stay(infeasible):
 
 
 def test_an_undescribed_link_stays_undescribed():
-    bad = feasid.Body("a", None, parameters=[1.0, 0, 0, 1.0, 0, 5.0, 0, 0, 0, 1.0])
+    bad = feasid.Body("a", None, inertial=[1.0, 0, 0, 1.0, 0, 5.0, 0, 0, 0, 1.0])
     correction = feasid.correct(feasid.Robot((bad, feasid.Body("b", "a"))))
     assert correction.changed == ("a",)
-    assert correction.robot.bodies[1].parameters is None
+    assert correction.robot.bodies[1].inertial is None
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from feasid.feasibility.program.program import Raw
 from feasid.feasibility.proof.claim import Certificate
 from feasid.robot import inertia
 
-DIAG_115 = feasid.Robot((feasid.Body("link", None, parameters=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]),))
+DIAG_115 = feasid.Robot((feasid.Body("link", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]),))
 
 
 def arm(seed, bodies=3):
@@ -71,7 +71,7 @@ def test_base_parameters_of_an_impossible_robot_are_proved_infeasible(seed):
 
 
 def test_names_are_escaped_in_notebooks():
-    body = feasid.Body("<script>", None, parameters=-np.ones(10))
+    body = feasid.Body("<script>", None, inertial=-np.ones(10))
     shown = feasid.check(feasid.Robot((body,)))._repr_html_()
     assert "&lt;script&gt;" in shown
     assert "<script>" not in shown
@@ -105,7 +105,7 @@ def test_standard_parameters_need_no_solver(seed):
 def test_checking_a_robot_loads_no_solver():
     program = (
         "import sys, feasid;"
-        "b = feasid.Body('link', None, parameters=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]);"
+        "b = feasid.Body('link', None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]);"
         "assert feasid.check(feasid.Robot((b,))).feasible is False;"
         "print([m for m in ('cvxpy', 'clarabel', 'scs', 'pandas', 'scipy') if m in sys.modules])"
     )
@@ -114,9 +114,7 @@ def test_checking_a_robot_loads_no_solver():
 
 
 def test_undescribed_links_are_not_judged():
-    known = feasid.Body(
-        "a", None, parameters=inertia.from_mass_com_inertia(1, [0, 0, 1], np.eye(3))
-    )
+    known = feasid.Body("a", None, inertial=inertia.from_mass_com_inertia(1, [0, 0, 1], np.eye(3)))
     unknown = feasid.Body("b", "a")
     verdict = feasid.check(feasid.Robot((known, unknown)))
     assert verdict.feasible is True
@@ -129,7 +127,7 @@ def test_undescribed_links_are_not_judged():
 
 def test_point_masses_are_proved_not_strictly_feasible():
     point = inertia.from_mass_com_inertia(2.0, [1.0, 0.5, 0.25], np.zeros((3, 3)))
-    verdict = feasid.check(feasid.Robot((feasid.Body("p", None, parameters=point),)))
+    verdict = feasid.check(feasid.Robot((feasid.Body("p", None, inertial=point),)))
     assert verdict.feasible is False
     verdict.certificate.verify()
 

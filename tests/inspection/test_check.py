@@ -15,7 +15,7 @@ from robots import ARM, example_urdfs, without_geometry
 from feasid.cli import main
 from feasid.errors import FeasidError
 from feasid.inspection.judge import judge_link
-from feasid.inspection.model import read_model
+from feasid.inspection.read import read_model
 from feasid.inspection.report import inspect_file, inspect_model
 from feasid.robot import inertia
 from feasid.robot.xml.text import parse_xml

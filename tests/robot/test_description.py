@@ -34,7 +34,7 @@ def test_parameter_names_follow_body_rotor_drive():
     ]  # fmt: skip
     assert names[-1] == "wrist.fv"
     assert robot.size == 10 + 4 + 4 + 10 + 4 + 1
-    assert robot.parameters.names == ["body", "symbol"]
+    assert robot.names.names == ["body", "symbol"]
     assert names[robot.drive_columns(2)["fv"]] == "wrist.fv"
     np.testing.assert_array_equal(robot.coupling(2), [1, 1])
 
@@ -69,7 +69,7 @@ def test_wrong_trees_are_refused(bodies, message):
         ({"position": (0, 0, np.nan)}, "not finite"),
         ({"motion": np.zeros((6, 1))}, "independent columns"),
         ({"motion": "x"}, "not"),
-        ({"parameters": np.ones(9)}, "parameters of body 'a'"),
+        ({"inertial": np.ones(9)}, "parameters of body 'a'"),
     ],
 )
 def test_wrong_bodies_are_refused(options, message):
@@ -152,3 +152,11 @@ def test_dh_mistakes_are_named():
 def test_right_angles_are_exact():
     robot = feasid.Robot.from_dh([(np.pi / 2, 0.1, 0.2, -np.pi / 2)] * 2)
     assert set(np.unique(np.abs(robot.bodies[1].rotation))) == {0.0, 1.0}
+
+
+def test_a_drive_keeps_values_with_their_symbols():
+    drive = feasid.Drive("j", {"j": 1.0}, ("fv", "Ia"), [0.1, 5.0])
+    assert drive.symbols == ("Ia", "fv")
+    assert list(drive.values) == [5.0, 0.1]
+    with pytest.raises(DescriptionError, match="twice"):
+        feasid.Drive("j", {"j": 1.0}, ("fv", "fv"))

@@ -10,7 +10,7 @@ from robots import ARM
 
 from feasid.errors import FeasidError
 from feasid.inspection import show
-from feasid.inspection.model import model_of
+from feasid.inspection.read import model_of
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect_model
 from feasid.robot.load import load_robot

@@ -49,8 +49,8 @@ def same_as_compiled(path):
         np.testing.assert_allclose(a.rotation, b.rotation, atol=RTOL_COMPILER)
         np.testing.assert_allclose(a.position, b.position, atol=RTOL_COMPILER)
         np.testing.assert_allclose(a.motion, b.motion, atol=RTOL_COMPILER)
-        mine = np.zeros(10) if a.parameters is None else a.parameters
-        other = np.zeros(10) if b.parameters is None else b.parameters
+        mine = np.zeros(10) if a.inertial is None else a.inertial
+        other = np.zeros(10) if b.inertial is None else b.inertial
         scale = max(float(np.abs(other).max()), 1e-9)
         np.testing.assert_allclose(mine, other, rtol=0, atol=RTOL_COMPILER * scale)
     return ours
@@ -160,7 +160,7 @@ def test_meshes_are_left_to_the_compiler(tmp_path):
     assert "use_mujoco=True" in str(caught.value)
     assert f"{path}:1" in str(caught.value)
     robot = load_robot(path, use_mujoco=True)
-    assert robot.bodies[0].parameters[9] == pytest.approx(1000 / 6)
+    assert robot.bodies[0].inertial[9] == pytest.approx(1000 / 6)
     assert inspect_file(path).status == "feasible"
 
 

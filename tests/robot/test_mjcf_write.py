@@ -47,8 +47,8 @@ def test_models_in_wheels_go_round(path, tmp_path):
     new = with_random_inertia(load_robot(write(tmp_path, text)))
     compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(new).decode())
     for ours, theirs in zip(new.bodies, robot_from_mjmodel(compiled).bodies, strict=True):
-        if ours.parameters.any():
-            assert disagreement(theirs.parameters, ours.parameters) < RTOL_WRITTEN
+        if ours.inertial.any():
+            assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 
 
 @pytest.mark.parametrize("inertial", [f"<inertial {FULL}/>", "<geom size='0.1'/>", ""])
@@ -60,8 +60,8 @@ def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
     new = (tmp_path / "out.xml").read_bytes()
     assert all("<inertial" in line for line in changed_lines(text.encode(), new))
     compiled = robot_from_mjmodel(mujoco.MjModel.from_xml_string(new.decode()))
-    found = compiled.bodies[-1].parameters
-    assert disagreement(found, robot.bodies[-1].parameters) < RTOL_WRITTEN
+    found = compiled.bodies[-1].inertial
+    assert disagreement(found, robot.bodies[-1].inertial) < RTOL_WRITTEN
 
 
 def test_a_tree_with_welded_bodies(tmp_path):
@@ -73,7 +73,7 @@ def test_a_tree_with_welded_bodies(tmp_path):
         data = mjcf_bytes(new).decode()
         compiled = robot_from_mjmodel(mujoco.MjModel.from_xml_string(data))
         for ours, theirs in zip(new.bodies, compiled.bodies, strict=True):
-            assert disagreement(theirs.parameters, ours.parameters) < RTOL_WRITTEN
+            assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 
 
 def test_joint_dynamics_are_written_when_asked(tmp_path):

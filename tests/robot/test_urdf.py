@@ -50,7 +50,7 @@ def test_bodies_joints_and_members(tmp_path):
     upper, rod, wheel = robot.bodies
     assert [m.name for m in upper.members] == ["upper", "plate"]
     assert rod.members == ()
-    assert wheel.parameters is None
+    assert wheel.inertial is None
     np.testing.assert_array_equal(upper.motion[:, 0], [0, 1, 0, 0, 0, 0])
     np.testing.assert_array_equal(rod.motion[:, 0], [0, 0, 0, 0, 0, 1])
     np.testing.assert_array_equal(wheel.motion[:, 0], [1, 0, 0, 0, 0, 0])
@@ -121,7 +121,7 @@ def test_lumped_inertias_and_placements_equal_pinocchio(path):
         theirs = np.empty(10)
         parameters = model.inertias[model.getJointId(body.joint)].toDynamicParameters()
         theirs[inertia.PINOCCHIO] = parameters
-        ours = np.zeros(10) if body.parameters is None else body.parameters
+        ours = np.zeros(10) if body.inertial is None else body.inertial
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=RTOL_PIN * np.abs(theirs).max())
         home = model.jointPlacements[model.getJointId(body.joint)]
         np.testing.assert_allclose(body.rotation, home.rotation, atol=RTOL_PIN)
@@ -155,7 +155,7 @@ def test_locking_adds_inertia_to_the_parent(tmp_path):
     reduced = pinocchio.buildReducedModel(model, [2], np.array([0.0, 0.13, 1.0, 0.0]))
     theirs = np.empty(10)
     theirs[inertia.PINOCCHIO] = reduced.inertias[1].toDynamicParameters()
-    np.testing.assert_allclose(robot.bodies[0].parameters, theirs, atol=1e-14)
+    np.testing.assert_allclose(robot.bodies[0].inertial, theirs, atol=1e-14)
     assert [m.name for m in robot.bodies[0].members] == ["upper", "plate", "rod"]
 
 

@@ -58,7 +58,7 @@ def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
     write_urdf(new, out)
     again = load_robot(out)
     for body, found in zip(new.bodies, again.bodies, strict=True):
-        assert disagreement(found.parameters, body.parameters) < RTOL_WRITTEN
+        assert disagreement(found.inertial, body.inertial) < RTOL_WRITTEN
     before, after = path.read_bytes(), out.read_bytes()
     for line in changed_lines(before, after):
         assert re.search(r"<(mass|inertia|origin|/?inertial|/?link)\b", line), line
@@ -83,10 +83,10 @@ def test_the_written_decimals_are_exactly_possible_and_load_elsewhere(tmp_path):
         theirs = np.empty(10)
         parameters = model.inertias[model.getJointId(body.joint)].toDynamicParameters()
         theirs[inertia.PINOCCHIO] = parameters
-        assert disagreement(theirs, body.parameters) < RTOL_WRITTEN
+        assert disagreement(theirs, body.inertial) < RTOL_WRITTEN
     compiled = mujoco.MjModel.from_xml_path(str(path))
     for body in robot.bodies:
-        mass, com, about_com = inertia.to_mass_com_inertia(body.parameters)
+        mass, com, about_com = inertia.to_mass_com_inertia(body.inertial)
         theirs = compiled.body(body.name)
         assert theirs.mass[0] == pytest.approx(mass, rel=RTOL_WRITTEN)
         np.testing.assert_allclose(theirs.ipos, com, atol=1e-9)
@@ -101,9 +101,9 @@ def test_only_the_digits_that_change_are_replaced():
     values[np.isnan(values)] = 0.0
     values = dict(zip(robot.parameter_names, values, strict=True))
     rod = robot.bodies[1]
-    mass, com, about_com = inertia.to_mass_com_inertia(rod.parameters)
+    mass, com, about_com = inertia.to_mass_com_inertia(rod.inertial)
     heavier = inertia.from_mass_com_inertia(mass, com, about_com + np.diag([0, 0, 2e-5]))
-    bodies = tuple(replace(b, parameters=heavier) if b.name == "rod" else b for b in robot.bodies)
+    bodies = tuple(replace(b, inertial=heavier) if b.name == "rod" else b for b in robot.bodies)
     lines = changed_lines(ARM.encode(), urdf_bytes(replace(robot, bodies=bodies)))
     # The centre of mass and the other moments come back to within rounding; the text of those
     # that come back exactly stays.
@@ -121,7 +121,7 @@ def test_axes_that_turn_exactly_are_kept():
     assert b'rpy="0.3 -0.2 0.1"' not in data
     again = arm_robot(data)
     for body, found in zip(robot.bodies, again.bodies, strict=True):
-        assert disagreement(found.parameters, body.parameters) < RTOL_WRITTEN
+        assert disagreement(found.inertial, body.inertial) < RTOL_WRITTEN
 
 
 def test_fixed_children_keep_their_inertia_when_the_rest_is_possible():
@@ -186,7 +186,7 @@ def test_encoding_and_line_ends_survive(encoding, newline):
     assert new[:2] == data[:2]
     assert "\n" not in new.decode(encoding).replace(newline, "")
     again = arm_robot(new)
-    assert disagreement(again.bodies[2].parameters, robot.bodies[2].parameters) < RTOL_WRITTEN
+    assert disagreement(again.bodies[2].inertial, robot.bodies[2].inertial) < RTOL_WRITTEN
 
 
 def test_nothing_is_replaced_unless_told(tmp_path):
@@ -214,7 +214,7 @@ def test_a_locked_robot_is_written_too():
     new = with_random_inertia(robot, np.random.default_rng(9))
     again = arm_robot(urdf_bytes(new)).locked({"slide": 0.1})
     for body, found in zip(new.bodies, again.bodies, strict=True):
-        assert disagreement(found.parameters, body.parameters) < RTOL_WRITTEN
+        assert disagreement(found.inertial, body.inertial) < RTOL_WRITTEN
 
 
 @settings(max_examples=60, deadline=None)
@@ -226,7 +226,7 @@ def test_thin_bodies_far_from_their_frame_stay_exactly_possible(seed, flat):
     points = np.c_[points, np.ones(5)]
     delta = inertia.from_pseudo_inertia(points.T * rng.uniform(0.1, 1, 5) @ points)
     robot = arm_robot()
-    bodies = tuple(replace(b, parameters=delta) if b.name == "rod" else b for b in robot.bodies)
+    bodies = tuple(replace(b, inertial=delta) if b.name == "rod" else b for b in robot.bodies)
     try:
         data = urdf_bytes(replace(robot, bodies=bodies))
     except InputError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.robot.inertia import from_mass_com_inertia
 
 DENSITY = 1000.0
 """MuJoCo's default density [kg/m^3]."""
@@ -62,7 +63,5 @@ def solid(kind: str, size: Sequence[float], mass: float) -> GeomInertia:
 
 def about_origin(geom: GeomInertia, rotation: Array, position: Array) -> Array:
     """Ten parameters of a placed geom in its body's frame, shape (10,)."""
-    from feasid.robot.inertia import from_mass_com_inertia
-
     tensor = rotation @ np.diag(geom.moments) @ rotation.T
     return from_mass_com_inertia(geom.mass, position, tensor)

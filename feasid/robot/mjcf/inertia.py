@@ -1,4 +1,4 @@
-"""Inertial parameters of MJCF bodies: stated, or summed over their primitive geoms."""
+"""MjcfInertial parameters of MJCF bodies: stated, or summed over their primitive geoms."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ NEEDS_COMPILER = ("replicate", *HIDING)
 
 
 @dataclass(frozen=True, eq=False)
-class Inertial:
+class MjcfInertial:
     """An ``<inertial>``: mass, and moments about the centre of mass in the axes of `pose`."""
 
     element: Element
@@ -45,7 +45,7 @@ class Geom:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class MjcfJoint:
     """A ``<joint>``: type, position and axis in the body's frame, reference [rad or m]."""
 
     name: str
@@ -65,8 +65,8 @@ class MjcfBody:
     element: Element
     parent: str | None
     pose: MjcfPose
-    joints: tuple[Joint, ...]
-    inertial: Inertial | None
+    joints: tuple[MjcfJoint, ...]
+    inertial: MjcfInertial | None
     geoms: tuple[Geom, ...]
 
 

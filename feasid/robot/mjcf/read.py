@@ -19,10 +19,10 @@ from feasid.robot.mjcf.model import (
     ROOTS,
     Compiler,
     Geom,
-    Inertial,
-    Joint,
     Mjcf,
     MjcfBody,
+    MjcfInertial,
+    MjcfJoint,
 )
 from feasid.robot.mjcf.pose import ORIENTATIONS, MjcfPose, turned
 from feasid.robot.urdf.read import MAX_NAME
@@ -47,7 +47,7 @@ def mjcf_of(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
     SecurityError, InputError
         An include outside the main file's folder, twice, or missing.
     """
-    return _Reader(MjcfFiles(text, limits)).read()
+    return _MjcfReader(MjcfFiles(text, limits)).read()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class _Scope:
     frame: MjcfPose = field(default_factory=MjcfPose)
 
 
-class _Reader:
+class _MjcfReader:
     def __init__(self, files: MjcfFiles) -> None:
         self.files = files
         self.compiler = Compiler()
@@ -67,7 +67,7 @@ class _Reader:
         self.unknown: list[str] = []
         self.hidden: list[str] = []
         self.bodies: dict[str, MjcfBody] = {}
-        self.parts: dict[str | None, tuple[list[Joint], list[Inertial], list[Geom]]] = {}
+        self.parts: dict[str | None, tuple[list[MjcfJoint], list[MjcfInertial], list[Geom]]] = {}
         self.joint_names: dict[str, Element] = {}
         self.gravity: tuple[float, ...] | None = None
 
@@ -230,7 +230,7 @@ class _Reader:
 
     # -- what hangs on a body -----------------------------------------------------------------
 
-    def inertial(self, element: Element, scope: _Scope) -> Inertial:
+    def inertial(self, element: Element, scope: _Scope) -> MjcfInertial:
         given = element.attributes
         for name in ("pos", "mass"):
             if name not in given:
@@ -252,9 +252,9 @@ class _Reader:
             xx, yy, zz = d or (zero, zero, zero)
             moments = (xx, zero, zero, yy, zero, zz)
         pose = scope.frame.then(self.pose(element, given))
-        return Inertial(element, pose, self.numbers(element, "mass", 1, scope)[0], moments)
+        return MjcfInertial(element, pose, self.numbers(element, "mass", 1, scope)[0], moments)
 
-    def joint(self, element: Element, scope: _Scope, count: int) -> Joint:
+    def joint(self, element: Element, scope: _Scope, count: int) -> MjcfJoint:
         values = self.attributes(element, scope)
         kind = "free" if element.tag == "freejoint" else values.get("type", "hinge")
         if kind not in JOINT_TYPES:
@@ -275,7 +275,7 @@ class _Reader:
         unit = 0.017453292519943295 if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
         reference = self.of(element, "ref", 1, values, scope)
         limits = self.of(element, "range", 2, values, scope)
-        return Joint(
+        return MjcfJoint(
             name,
             element,
             kind,

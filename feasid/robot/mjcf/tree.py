@@ -13,11 +13,11 @@ from feasid.arrays import Array
 from feasid.errors import DescriptionError, InputError, missing_extra
 from feasid.robot import inertia
 from feasid.robot.description import GRAVITY, Robot
-from feasid.robot.lock import exponential
 from feasid.robot.lump import compose, lumped
 from feasid.robot.mjcf.inertia import NeedsCompilerError, body_parameters
 from feasid.robot.mjcf.model import Compiler, Mjcf
 from feasid.robot.parts import Body, Limits, Member, Source
+from feasid.robot.rotations import exponential
 from feasid.robot.xml.text import TEXT, XmlText
 
 
@@ -58,7 +58,7 @@ class TreeBody:
     rotation: Array
     position: Array
     joints: tuple[TreeJoint, ...]
-    parameters: Array | None
+    inertial: Array | None
 
 
 def robot_from_mjcf(mjcf: Mjcf, gravity: npt.ArrayLike | None = None) -> Robot:
@@ -185,14 +185,14 @@ def build(
             moving.append(_moving(label, carrier, home, joint, None if last else np.zeros(10)))
             carrier, home = label, (np.eye(3), np.zeros(3))
         places[body.name] = (carrier, *home)
-        link = Member(body.name, *home, body.parameters)
+        link = Member(body.name, *home, body.inertial)
         members.setdefault(carrier, []).append(link)
     if not moving:
         raise InputError(f"robot {name!r} has no moving joint")
     finished = [
         replace(
             b,
-            parameters=lumped(members[b.name]),
+            inertial=lumped(members[b.name]),
             members=tuple(members[b.name]) if len(members[b.name]) > 1 else (),
         )
         if b.name in members
@@ -213,13 +213,13 @@ def _moving(
     parent: str | None,
     home: tuple[Array, Array],
     joint: TreeJoint,
-    parameters: Array | None,
+    ten: Array | None,
 ) -> Body:
     motion = joint.motion
     if joint.reference:
         back = exponential(motion[:, 0] * -joint.reference)
         home = compose(*home, *back)
-    return Body(name, parent, *home, motion, joint.name, parameters=parameters, limits=joint.limits)
+    return Body(name, parent, *home, motion, joint.name, inertial=ten, limits=joint.limits)
 
 
 def _from_quaternion(q: Array) -> Array:

@@ -112,9 +112,9 @@ def _check_settings(mjcf: Mjcf) -> None:
 
 def _new_inertials(mjcf: Mjcf, own: dict[str, Array | None], body: Body) -> dict[str, NewInertial]:
     """What to write for the bodies that move as one; empty when nothing changed."""
-    links = body.members or (Member(body.name, parameters=own.get(body.name)),)
+    links = body.members or (Member(body.name, inertial=own.get(body.name)),)
     before = lumped(links)
-    target = body.parameters
+    target = body.inertial
     if target is None or (before is not None and disagreement(before, target) <= UNCHANGED):
         return {}
     if body.name not in {b.name for b in mjcf.bodies}:
@@ -125,7 +125,7 @@ def _new_inertials(mjcf: Mjcf, own: dict[str, Array | None], body: Body) -> dict
             f"the file: only zero parameters can be written for it",
             body=body.name,
         )
-    children = [m for m in links[1:] if m.parameters is not None]
+    children = [m for m in links[1:] if m.inertial is not None]
     if all(_is_harmless(_body(mjcf, m.name)) for m in children):
         rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
         new = inertial_of(rest, None)
@@ -230,12 +230,12 @@ def _verify(robot: Robot, text: XmlText, changed: Iterable[str]) -> None:
             raise OutputError(f"nothing was written: body {name!r} is not positive definite")
     for body in robot.bodies:
         written_here = {body.name, *(m.name for m in body.members)} & set(changed)
-        if body.parameters is None or not written_here:
+        if body.inertial is None or not written_here:
             continue
         members = body.members or (Member(body.name),)
         links = [_read_back(mjcf, m) for m in members]
         found = lumped(links)
-        if found is None or disagreement(found, body.parameters) > AGREEMENT:
+        if found is None or disagreement(found, body.inertial) > AGREEMENT:
             raise OutputError(
                 f"nothing was written, since the new file failed verification: body "
                 f"{body.name!r} does not read back as it was written"
@@ -247,5 +247,5 @@ def _read_back(mjcf: Mjcf, member: Member) -> Member:
     try:
         values = body_parameters(mjcf, body)
     except NeedsCompilerError:
-        values = member.parameters
+        values = member.inertial
     return Member(member.name, member.rotation, member.position, values)

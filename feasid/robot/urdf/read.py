@@ -30,7 +30,7 @@ Triple = tuple[Number, Number, Number]
 
 
 @dataclass(frozen=True, eq=False)
-class Pose:
+class Origin:
     """An ``<origin>``: position [m] and fixed-axis roll, pitch, yaw [rad]."""
 
     xyz: Triple = (ZERO, ZERO, ZERO)
@@ -49,11 +49,11 @@ class Pose:
 
 
 @dataclass(frozen=True, eq=False)
-class Inertial:
+class UrdfInertial:
     """An ``<inertial>``: mass, and inertia about the centre of mass in the axes of `origin`."""
 
     element: Element
-    origin: Pose
+    origin: Origin
     mass: Number
     moments: tuple[Number, ...]
     """ixx ixy ixz iyy iyz izz [kg m^2]."""
@@ -62,16 +62,16 @@ class Inertial:
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class UrdfLink:
     """A ``<link>``."""
 
     name: str
     element: Element
-    inertial: Inertial | None
+    inertial: UrdfInertial | None
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class UrdfJoint:
     """A ``<joint>``; `axis`, `limits` and `dynamics` are read for moving joints only."""
 
     name: str
@@ -79,7 +79,7 @@ class Joint:
     type: str
     parent: str
     child: str
-    origin: Pose
+    origin: Origin
     axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
     limits: dict[str, float] = field(default_factory=dict)
     dynamics: dict[str, float] = field(default_factory=dict)
@@ -92,16 +92,16 @@ class Urdf:
 
     text: XmlText
     name: str
-    links: dict[str, Link]
-    joints: dict[str, Joint]
+    links: dict[str, UrdfLink]
+    joints: dict[str, UrdfJoint]
     notes: tuple[str, ...] = ()
 
-    def joint_above(self) -> dict[str, Joint]:
+    def joint_above(self) -> dict[str, UrdfJoint]:
         """The joint that carries each link, by the link's name; the root has none."""
         return {j.child: j for j in self.joints.values()}
 
     @property
-    def root(self) -> Link:
+    def root(self) -> UrdfLink:
         """The link that no joint carries."""
         carried = self.joint_above()
         return next(link for name, link in self.links.items() if name not in carried)
@@ -131,7 +131,7 @@ def parse_urdf(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) -
 
 def urdf_of(text: XmlText) -> Urdf:
     """Read a parsed file as URDF."""
-    reader = _Reader(text)
+    reader = _UrdfReader(text)
     reader.check_root()
     root = text.root
     links = reader.named("link", root.all("link"), reader.link)
@@ -142,7 +142,7 @@ def urdf_of(text: XmlText) -> Urdf:
     return Urdf(text, root.attributes.get("name", "robot"), links, joints, tuple(reader.notes))
 
 
-class _Reader:
+class _UrdfReader:
     """Reads elements of one file; every complaint names the link or joint it is about."""
 
     def __init__(self, text: XmlText) -> None:
@@ -211,13 +211,13 @@ class _Reader:
         data: dict[str, Any] = dict(owner)
         self.text.fail(f"{where}:{tag} {message}", element, attribute, **data)
 
-    def pose(self, parent: Element, owner: dict[str, str]) -> Pose:
+    def pose(self, parent: Element, owner: dict[str, str]) -> Origin:
         element = self.only(parent, "origin", owner)
         if element is None:
-            return Pose()
+            return Origin()
         xyz = self.numbers(element, "xyz", 3, owner, "0 0 0")
         rpy = self.numbers(element, "rpy", 3, owner, "0 0 0")
-        return Pose((xyz[0], xyz[1], xyz[2]), (rpy[0], rpy[1], rpy[2]), element)
+        return Origin((xyz[0], xyz[1], xyz[2]), (rpy[0], rpy[1], rpy[2]), element)
 
     def only(self, parent: Element, tag: str, owner: dict[str, str]) -> Element | None:
         found = parent.all(tag)
@@ -235,18 +235,18 @@ class _Reader:
 
     # -- links --------------------------------------------------------------------------------
 
-    def link(self, name: str, element: Element) -> Link:
+    def link(self, name: str, element: Element) -> UrdfLink:
         owner = {"link": name}
         inertial = self.only(element, "inertial", owner)
-        return Link(name, element, self.inertial(inertial, owner) if inertial else None)
+        return UrdfLink(name, element, self.inertial(inertial, owner) if inertial else None)
 
-    def inertial(self, element: Element, owner: dict[str, str]) -> Inertial:
+    def inertial(self, element: Element, owner: dict[str, str]) -> UrdfInertial:
         mass = self.only(element, "mass", owner)
         inertia = self.only(element, "inertia", owner)
         if mass is None or inertia is None:
             missing = "mass" if mass is None else "inertia"
             self.fail(f"needs a <{missing}>", element, None, owner)
-        return Inertial(
+        return UrdfInertial(
             element,
             self.pose(element, owner),
             self.number(mass, "value", owner),
@@ -257,7 +257,7 @@ class _Reader:
 
     # -- joints -------------------------------------------------------------------------------
 
-    def joint(self, name: str, element: Element) -> Joint:
+    def joint(self, name: str, element: Element) -> UrdfJoint:
         owner = {"joint": name}
         kind = element.attributes.get("type", "")
         if kind not in JOINT_TYPES:
@@ -275,10 +275,12 @@ class _Reader:
             if found is None or not found.attributes.get("link"):
                 self.fail(f"needs a <{end} link=...>", element, None, owner)
             ends[end] = found.attributes["link"]
-        joint = Joint(name, element, kind, ends["parent"], ends["child"], self.pose(element, owner))
+        joint = UrdfJoint(
+            name, element, kind, ends["parent"], ends["child"], self.pose(element, owner)
+        )
         return joint if kind == "fixed" else self.moving(joint)
 
-    def moving(self, joint: Joint) -> Joint:
+    def moving(self, joint: UrdfJoint) -> UrdfJoint:
         element, owner = joint.element, {"joint": joint.name}
         axis = self.only(element, "axis", owner)
         direction = joint.axis
@@ -310,8 +312,8 @@ class _Reader:
 
     # -- the tree -----------------------------------------------------------------------------
 
-    def check_tree(self, links: dict[str, Link], joints: dict[str, Joint]) -> None:
-        carried: dict[str, Joint] = {}
+    def check_tree(self, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]) -> None:
+        carried: dict[str, UrdfJoint] = {}
         for joint in joints.values():
             self.check_ends(joint, links)
             if joint.child in carried:
@@ -336,7 +338,7 @@ class _Reader:
                 first_line=roots[0].element.line,
             )
 
-    def check_ends(self, joint: Joint, links: dict[str, Link]) -> None:
+    def check_ends(self, joint: UrdfJoint, links: dict[str, UrdfLink]) -> None:
         for end in ("parent", "child"):
             name = getattr(joint, end)
             if name not in links:
@@ -352,7 +354,7 @@ class _Reader:
                 link=joint.parent,
             )
 
-    def check_cycle(self, links: dict[str, Link], carried: dict[str, Joint]) -> None:
+    def check_cycle(self, links: dict[str, UrdfLink], carried: dict[str, UrdfJoint]) -> None:
         safe: set[str] = set()
         for name in links:
             way: list[str] = []

@@ -15,7 +15,7 @@ from feasid.robot import inertia
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import compose, lumped
 from feasid.robot.parts import Body, Limits, Member, Source
-from feasid.robot.urdf.read import Inertial, Joint, Urdf, depth_first
+from feasid.robot.urdf.read import Urdf, UrdfInertial, UrdfJoint, depth_first
 
 FLOATING_JOINT = "floating_base"
 
@@ -67,7 +67,7 @@ def robot_from_urdf(
     above = urdf.joint_above()
     places: dict[str, _Place] = {}
     members: dict[str | None, list[Member]] = {None: []}
-    moving: dict[str, tuple[str | None, Array, Array, Joint | None]] = {}
+    moving: dict[str, tuple[str | None, Array, Array, UrdfJoint | None]] = {}
     notes = list(urdf.notes)
     for name in depth_first(urdf):
         joint = above.get(name)
@@ -101,7 +101,7 @@ def robot_from_urdf(
     )
 
 
-def parameters(inertial: Inertial | None) -> Array | None:
+def parameters(inertial: UrdfInertial | None) -> Array | None:
     """The ten parameters of a link in its own frame; None without ``<inertial>``."""
     if inertial is None:
         return None
@@ -134,7 +134,7 @@ def _body(
     parent: str | None,
     rotation: Array,
     position: Array,
-    joint: Joint | None,
+    joint: UrdfJoint | None,
     members: tuple[Member, ...],
     notes: list[str],
 ) -> Body:
@@ -145,13 +145,13 @@ def _body(
         position,
         np.eye(6) if joint is None else _motion(urdf, joint, notes),
         FLOATING_JOINT if joint is None else joint.name,
-        parameters=lumped(members),
+        inertial=lumped(members),
         members=members if len(members) > 1 else (),
     )
     return body if joint is None else replace(body, limits=_limits(joint))
 
 
-def _motion(urdf: Urdf, joint: Joint, notes: list[str]) -> Array:
+def _motion(urdf: Urdf, joint: UrdfJoint, notes: list[str]) -> Array:
     """Motion subspace in the child's frame, angular part first."""
     if joint.type == "floating":
         return np.eye(6)
@@ -175,7 +175,7 @@ def _motion(urdf: Urdf, joint: Joint, notes: list[str]) -> Array:
     return motion
 
 
-def _limits(joint: Joint) -> Limits:
+def _limits(joint: UrdfJoint) -> Limits:
     given = dict(joint.limits)
     if joint.type == "continuous":
         given.pop("lower", None)

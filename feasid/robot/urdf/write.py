@@ -25,7 +25,7 @@ from feasid.robot.description import Robot
 from feasid.robot.lump import lumped, parameters_in_body
 from feasid.robot.parts import Body, Drive, Member
 from feasid.robot.rotations import is_signed_permutation
-from feasid.robot.urdf.read import MOMENTS, Inertial, Link, Urdf, parse_urdf
+from feasid.robot.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink, parse_urdf
 from feasid.robot.urdf.tree import parameters
 from feasid.robot.xml.patch import Patch, written
 
@@ -123,19 +123,19 @@ def _links(urdf: Urdf, body: Body) -> tuple[Member, ...]:
     """The body's links with the parameters that the file gives."""
     if body.members:
         return body.members
-    return (Member(body.name, parameters=parameters(urdf.links[body.name].inertial)),)
+    return (Member(body.name, inertial=parameters(urdf.links[body.name].inertial)),)
 
 
 def _new_inertials(urdf: Urdf, body: Body) -> dict[str, NewInertial]:
     """What to write for the links of one body; empty when its parameters are the file's."""
     links = _links(urdf, body)
     before = lumped(links)
-    if body.parameters is None or (
-        before is not None and disagreement(before, body.parameters) <= UNCHANGED
+    if body.inertial is None or (
+        before is not None and disagreement(before, body.inertial) <= UNCHANGED
     ):
         return {}
-    own, children = links[0], [m for m in links[1:] if m.parameters is not None]
-    target = body.parameters
+    own, children = links[0], [m for m in links[1:] if m.inertial is not None]
+    target = body.inertial
     kept = [_is_harmless(urdf.links[m.name].inertial) for m in children]
     if all(kept):
         rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
@@ -152,7 +152,7 @@ def _new_inertials(urdf: Urdf, body: Body) -> dict[str, NewInertial]:
     return {own.name: new} | {m.name: NewInertial(0.0, (0.0,) * 6) for m in children}
 
 
-def _is_harmless(inertial: Inertial | None) -> bool:
+def _is_harmless(inertial: UrdfInertial | None) -> bool:
     """Whether a fixed child can stay as it is: possible, or without mass and inertia."""
     if inertial is None:
         return True
@@ -160,7 +160,7 @@ def _is_harmless(inertial: Inertial | None) -> bool:
     return can_exist(mass, moments) or not (mass or any(moments))
 
 
-def inertial_of(delta: Array, old: Inertial | None) -> NewInertial | None:
+def inertial_of(delta: Array, old: UrdfInertial | None) -> NewInertial | None:
     """Numbers for a link with these ten parameters, exactly possible; None when they are not.
 
     The axes of the file's ``<inertial>`` are kept when turning into them does not round.
@@ -193,7 +193,7 @@ def disagreement(a: Array, b: Array) -> float:
 # -- writing them ---------------------------------------------------------------------------------
 
 
-def set_inertial(patch: Patch, link: Link, new: NewInertial) -> None:
+def set_inertial(patch: Patch, link: UrdfLink, new: NewInertial) -> None:
     """Write one link's numbers; those that do not change keep their text."""
     old = link.inertial
     if old is None:
@@ -206,7 +206,7 @@ def set_inertial(patch: Patch, link: Link, new: NewInertial) -> None:
     _set_origin(patch, old, new)
 
 
-def _set_origin(patch: Patch, old: Inertial, new: NewInertial) -> None:
+def _set_origin(patch: Patch, old: UrdfInertial, new: NewInertial) -> None:
     if new.com is None:
         return
     element = old.origin.element
@@ -274,18 +274,18 @@ def _verify(robot: Robot, before: Urdf, data: bytes, changed: Iterable[str]) -> 
         elif link.inertial is None or not _is_harmless(link.inertial):
             raise _not_verified(f"link {name!r} is not exactly positive definite")
     for body in robot.bodies:
-        if body.parameters is None:
+        if body.inertial is None:
             continue
         links = [
             Member(m.name, m.rotation, m.position, parameters(after.links[m.name].inertial))
             for m in body.members or (Member(body.name),)
         ]
         found = lumped(links)
-        if found is None or disagreement(found, body.parameters) > AGREEMENT:
+        if found is None or disagreement(found, body.inertial) > AGREEMENT:
             raise _not_verified(f"body {body.name!r} does not read back as it was written")
 
 
-def _texts(link: Link) -> Sequence[str] | None:
+def _texts(link: UrdfLink) -> Sequence[str] | None:
     if link.inertial is None:
         return None
     old = link.inertial
