@@ -6,23 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
+from feasid.certificate import exact
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, equality_error, feasible_set
 from feasid.feasibility.constraints.ties import Ties
 from feasid.feasibility.constraints.units import Units, assemble, units
+from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import reference
 from feasid.feasibility.proof.claim import Certificate, Claim, decimal, with_margin
+from feasid.feasibility.proof.conflict import asked_for, minimal_conflict
+from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.refutation import refutation
 from feasid.robot.description import Robot
-
-if TYPE_CHECKING:
-    from feasid.feasibility.program.program import Attempt
 
 NAMED = 6
 """Given values that `Verdict.explain` names at most."""
@@ -291,9 +292,6 @@ def _of_equations(
     solvers: Sequence[Any] | None,
 ) -> Verdict:
     """Given linear combinations of standard parameters: the margin problem decides."""
-    from feasid.feasibility.proof.conflict import asked_for, minimal_conflict
-    from feasid.feasibility.proof.decide import decide
-
     scale = units(robot, feasible, K, beta)
     aim = reference(robot, scale).delta
     ties = Ties.of(feasible)
@@ -374,8 +372,6 @@ def _involved(
     """Which given values carry the proof, heaviest first."""
     if certificate is None:
         return ()
-    from feasid.certificate import exact
-
     shares = np.abs([float(exact(y)) for y in certificate.data["combination"]] * beta)
     order = [int(i) for i in np.argsort(-shares) if shares[i] > SHARE * shares.sum()]
     return tuple(f"{labels[i]} = {beta[i]:.6g}" for i in order)

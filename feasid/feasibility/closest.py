@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.ties import Ties
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.bound import lower_bound
-from feasid.feasibility.program.interior import Anchor
+from feasid.feasibility.program.interior import Anchor, NoInteriorError
 from feasid.feasibility.program.program import Attempt, Program, Raw
 from feasid.feasibility.program.reference import Reference
 from feasid.feasibility.program.scaled import margins, normalised, shrunk
+from feasid.feasibility.proof.conflict import minimal_conflict
 
 UNSEEN = 1e-10
 """Singular value, relative to the largest, below which data say nothing about a direction."""
@@ -127,6 +129,36 @@ def closest(
             refine=refine,
         )
         return replace(found_part, delta=ties.expanded(found_part.delta))
+    try:
+        return _closest(rows, target, feasible, scale, aim, margin, solvers, refine)
+    except NoInteriorError as error:
+        raise _contradiction(feasible, scale, aim.delta, error) from error
+
+
+def _contradiction(
+    feasible: FeasibleSet, scale: Units, aim: Array, error: NoInteriorError
+) -> InputError:
+    """The error that names the constraints which leave no room for each other."""
+    nothing = np.zeros((0, feasible.size)), np.zeros(0)
+    suspects = [c.name for c in feasible.constraints]
+    clash = minimal_conflict(feasible, *nothing, scale, aim, suspects)
+    named = f": {', '.join(clash)} cannot hold together" if clash else ""
+    tried = "; ".join(map(str, error.data["attempts"]))
+    return InputError(
+        f"no parameters satisfy all constraints at once{named} ({tried})", conflict=clash
+    )
+
+
+def _closest(
+    rows: Array,
+    target: Array,
+    feasible: FeasibleSet,
+    scale: Units,
+    aim: Reference,
+    margin: float | None,
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    refine: bool,
+) -> Closest:
     anchor = Anchor(feasible, scale, aim)
     problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
     raw, attempts = _solved(problem, anchor, solvers)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.check import check_base_values
 from feasid.feasibility.closest import Closest, closest
@@ -163,16 +163,7 @@ def _corrected_robot(
 ) -> Correction:
     """Free the bodies that break something; everything else keeps its values."""
     given = robot.values
-    known = np.isfinite(given)
-    judged = restricted(feasible, known, given)
-    broken = set(judged.violations(given[known]))
-    free = np.zeros(robot.size, dtype=bool)
-    for constraint in feasible.constraints:
-        if constraint.name in broken:
-            free[constraint.columns] = True
-    for block in feasible.blocks:
-        if free[block.columns].any():
-            free[block.columns] = True
+    free = _to_change(robot, feasible)
     if feasible.equalities:
         raise InputError(
             "known or tied bodies are for base parameters: correct(beta, base, ...); a robot's own "
@@ -213,6 +204,20 @@ def _corrected_robot(
         _with(robot, delta),
         found.attempts,
     )
+
+
+def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
+    """Parameters of the bodies and drives that break something, shape (n,)."""
+    known = np.isfinite(robot.values)
+    broken = set(restricted(feasible, known, robot.values).violations(robot.values[known]))
+    free = np.zeros(robot.size, dtype=bool)
+    for constraint in feasible.constraints:
+        if constraint.name in broken:
+            free[constraint.columns] = True
+    for block in feasible.blocks:
+        if free[block.columns].any():
+            free[block.columns] = True
+    return free
 
 
 def _weight(weight: npt.ArrayLike, count: int) -> Array:

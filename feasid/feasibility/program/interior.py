@@ -6,13 +6,17 @@ import numpy as np
 from scipy import sparse
 
 from feasid.arrays import Array
-from feasid.errors import InputError
+from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.program import Program, Raw
 from feasid.feasibility.program.reference import Reference
 from feasid.feasibility.program.scaled import normalised
+
+
+class NoInteriorError(SolverError):
+    """No strictly feasible model was found."""
 
 
 class Anchor:
@@ -59,8 +63,8 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
 
     Raises
     ------
-    InputError
-        When there is none: the constraints contradict each other.
+    NoInteriorError
+        When none was found: then the constraints contradict each other, or leave no room.
     """
     n = feasible.size
     F, f, G, h = normalised(feasible, scale)
@@ -82,13 +86,5 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
 
     raw, attempts = solve.run(program, judge)
     if raw is None:
-        from feasid.feasibility.proof.conflict import minimal_conflict
-
-        suspects = [c.name for c in feasible.constraints]
-        clash = minimal_conflict(feasible, np.zeros((0, n)), np.zeros(0), scale, aim, suspects)
-        named = f": {', '.join(clash)} cannot hold together" if clash else ""
-        tried = "; ".join(str(a) for a in attempts)
-        raise InputError(
-            f"no parameters satisfy all constraints at once{named} ({tried})", conflict=clash
-        )
+        raise NoInteriorError("no solver found a point inside all constraints", attempts=attempts)
     return np.asarray(raw.x[:-1] * scale.parameters)
