@@ -18,30 +18,24 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `one_thread`
 
 from feasid.arrays import Array
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LimitError, LogError
 from feasid.files import write_aside
+from feasid.reduction.householder import absorb, stack
+from feasid.reduction.strata import Strata
 from feasid.robot.description import Robot
-from feasid.threads import is_limited, one_thread
+from feasid.threads import one_thread
 
-PANEL_WORK = 2**19
-"""Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the
-library starts them for products that are too small to gain (measured: 10 times slower)."""
-
-PANELS = (4, 8)
-"""Fewest and most columns per panel."""
-
-FORMAT = 1
+FORMAT = 2
 """Version of the saved file."""
 
 LARGEST_FILE = 2**28
@@ -72,6 +66,10 @@ class Reduced:
         The robot it belongs to; not kept in files.
     sources : tuple of str
         Names of the files that went in.
+    rows : int
+        Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
+    strata : tuple of Strata
+        Per row its triangles by slowness and time; empty when the equations were not filtered.
     """
 
     fingerprint: str
@@ -83,6 +81,12 @@ class Reduced:
     cutoff: float | None = None
     robot: Robot | None = field(default=None, repr=False)
     sources: tuple[str, ...] = ()
+    rows: int = -1
+    strata: tuple[Strata, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.rows < 0:
+            object.__setattr__(self, "rows", self.samples)
 
     @classmethod
     def from_samples(
@@ -119,14 +123,21 @@ class Reduced:
                 "these reduced data belong to different robots (geometry, gravity, joint terms or "
                 "base parameters differ), so they cannot be added"
             )
-        triangles = [_stack(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)]
+        if bool(self.strata) != bool(other.strata):
+            raise InputError(
+                "one of these reduced data has filtered equations, the other filtered signals: "
+                "they weigh noise differently and cannot be added"
+            )
+        triangles = [stack(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)]
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
         samples = self.samples + other.samples
         cutoff = self.cutoff if self.cutoff == other.cutoff else None
         robot = self.robot or other.robot
         head = self.fingerprint, self.columns, self.supports
         sources = (*self.sources, *other.sources)
-        return Reduced(*head, tuple(triangles), samples, notes, cutoff, robot, sources)
+        strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
+        counts = samples, notes, cutoff, robot, sources, self.rows + other.rows
+        return Reduced(*head, tuple(triangles), *counts, strata)
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
@@ -189,6 +200,7 @@ class Reduced:
             "fingerprint": np.array(self.fingerprint),
             "columns": np.array(self.columns),
             "samples": np.array(self.samples),
+            "rows": np.array(self.rows),
             "notes": np.array(self.notes, dtype=np.str_),
             "sources": np.array(self.sources, dtype=np.str_),
             "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
@@ -196,6 +208,8 @@ class Reduced:
         for r, (support, triangle) in enumerate(zip(self.supports, self.triangles, strict=True)):
             arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
             arrays[f"triangle_{r}"] = triangle
+        for r, strata in enumerate(self.strata):
+            arrays |= {f"{f.name}_{r}": getattr(strata, f.name) for f in fields(Strata)}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
         write_aside(path, buffer.getvalue(), overwrite=overwrite)
@@ -241,13 +255,31 @@ class Reduced:
         said = None if np.isnan(cutoff) else cutoff
         sources = tuple(str(x) for x in archive["sources"])
         head = name, columns, tuple(supports), tuple(triangles), samples, notes, said
-        return cls(*head, None, sources)
+        rows = int(archive["rows"]) if version > 1 else samples
+        strata = tuple(
+            _strata_of(archive, r, len(s) + 1)
+            for r, s in enumerate(supports)
+            if f"counts_{r}" in archive
+        )
+        return cls(*head, None, sources, rows, strata)
 
     def __repr__(self) -> str:
         return (
             f"<Reduced: {self.samples} samples, {len(self.triangles)} joint rows, "
             f"{len(self.columns)} base parameters>"
         )
+
+
+def _strata_of(archive: Any, row: int, size: int) -> Strata:
+    """One row's strata from a file, refused when their shapes or numbers cannot be."""
+    whole = Strata.empty(size)
+    arrays = {}
+    for part in fields(Strata):
+        array = np.asarray(archive[f"{part.name}_{row}"], dtype=np.float64)
+        if array.shape != getattr(whole, part.name).shape or not np.isfinite(array).all():
+            raise ValueError(f"{part.name} of row {row} are damaged")
+        arrays[part.name] = array
+    return Strata(**arrays)
 
 
 class Reducer:
@@ -301,7 +333,7 @@ class Reducer:
         self.plan.fill(q, dq, ddq, blocks)
         for r, block in enumerate(blocks):
             block[-1] = tau[r]
-            _absorb(self._triangles[r], block.T)
+            absorb(self._triangles[r], block.T)
         self._samples += count
 
     def add_rows(self, blocks: Sequence[Array], tau: Array) -> None:
@@ -314,7 +346,7 @@ class Reducer:
         tau : ndarray, shape (dof, N)
         """
         for triangle, block, right in zip(self._triangles, blocks, tau, strict=True):
-            _absorb(triangle, np.ascontiguousarray(np.vstack([block, right])).T)
+            absorb(triangle, np.ascontiguousarray(np.vstack([block, right])).T)
         self._samples += tau.shape[1]
 
     @property
@@ -347,24 +379,3 @@ def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
     digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
     digest.update(np.asarray(columns, dtype=np.int64).tobytes())
     return digest.hexdigest()[:32]
-
-
-def _absorb(triangle: Array, block: Array) -> None:
-    """Triangle of [triangle; block], in place; both Fortran-ordered, block is destroyed."""
-    panel = PANELS[1]
-    if not is_limited():
-        work = max(1, block.shape[0]) * triangle.shape[0]
-        panel = min(max(PANEL_WORK // work, PANELS[0]), panel)
-    panel = min(panel, triangle.shape[0])
-    new, _, _, info = dtpqrt(0, panel, triangle, block, overwrite_a=1, overwrite_b=1)
-    if info:
-        raise LogError(f"LAPACK tpqrt rejected argument {-info}")
-    if new is not triangle:
-        triangle[...] = new
-
-
-def _stack(upper: Array, lower: Array) -> Array:
-    out = np.asfortranarray(upper)
-    out = out.copy(order="F") if out is upper else out
-    _absorb(out, np.array(lower, order="F"))
-    return np.ascontiguousarray(np.triu(out))
