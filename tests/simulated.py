@@ -91,7 +91,7 @@ def hidden(name, seed=0, conditions=Conditions()):
     terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
     delta = np.zeros(terms.size)
     for columns, body in zip(terms.inertial_columns, robot.bodies, strict=True):
-        delta[columns] = wrong_body(body.parameters, rng)
+        delta[columns] = wrong_body(body.inertial, rng)
     q, dq, ddq = fourier(robot, rng, conditions.seconds, conditions.speed)
     rigid = feasid.inverse_dynamics(
         robot, q[::20], dq[::20], ddq[::20], parameters=delta[terms.inertial_columns].ravel()
@@ -170,14 +170,14 @@ def mujoco_model(robot, delta, stiction=True):
             f'damping="{float(delta[place["fv"]])!r}" frictionloss="{float(loss)!r}"/>',
             "</body>",
         ]
-    inside = {name: "" for name in text}
+    inside = dict.fromkeys(text, "")
     for body in reversed(robot.bodies):
         opening, closing = text[body.name]
         inside[body.parent] = opening + inside[body.name] + closing + inside[body.parent]
     option = f'<option timestep="{1 / RATE}" gravity="{_row(robot.gravity)}"/>'
     return mujoco.MjModel.from_xml_string(
         f'<mujoco><compiler angle="radian"/>{option}<worldbody>{inside[None]}</worldbody>'
-        '<sensor/></mujoco>'
+        "<sensor/></mujoco>"
     )
 
 
@@ -206,9 +206,10 @@ def record(model, terms, delta, way, rng, conditions):
     q, dq, _ = way
     ten = delta[terms.inertial_columns].ravel()
     bare = terms.with_joint_terms((), drive_inertia=False)
-    m = diagonal_inertia(bare, ten, q[::200]) + delta[
-        [terms.drive_columns(k)["Ia"] for k in range(terms.dof)]
-    ]
+    m = (
+        diagonal_inertia(bare, ten, q[::200])
+        + delta[[terms.drive_columns(k)["Ia"] for k in range(terms.dof)]]
+    )
     stiff, damp = m * BANDWIDTH**2, 2 * DAMPING * m * BANDWIDTH
     coulomb = delta[[terms.drive_columns(k)["fc"] for k in range(terms.dof)]]
 
@@ -228,9 +229,7 @@ def record(model, terms, delta, way, rng, conditions):
     measured = torque + conditions.noise * size * rng.standard_normal(torque.shape)
     measured += conditions.ripple * size * np.sin(12 * moved)
     if conditions.delay:
-        measured = np.stack(
-            [np.interp(t - conditions.delay, t, x) for x in measured.T], axis=1
-        )
+        measured = np.stack([np.interp(t - conditions.delay, t, x) for x in measured.T], axis=1)
     step = 2 * np.pi / 2**BITS
     encoded = np.round(moved / step) * step
     keep = rng.random(len(q)) >= conditions.lost
@@ -243,7 +242,7 @@ def tracking_error(hidden, robot, seed=0, seconds=8.0):
     """RMS joint error [rad] under computed torque with this model on a motion at 2.5 rad/s."""
     rng = np.random.default_rng([seed, 7])
     way = fourier(hidden.robot, rng, seconds, TEST_SPEED)
-    q, dq, ddq = way
+    q, dq, _ = way
     feed = feasid.inverse_dynamics(robot, *way)
     bare = robot.with_joint_terms((), drive_inertia=False)
     m = diagonal_inertia(bare, robot.values[robot.inertial_columns].ravel(), q[::200])

@@ -8,7 +8,8 @@ alpha and the origin's acceleration a (gravity subtracted), Newton and Euler giv
     moment = L alpha + omega x L omega - S(a) l
 
 which is linear in L, l and m (Atkeson, An and Hollerbach 1986, eq. (14)-(16)). Drives add
-``c (Ia c.ddq + fv v + fc sign(v) + fo)``, v = c.dq, eq. (27) of Sousa and Cortesao (2014).
+``c (Ia c.ddq + fv v + fc sign(v) + fo)``, v = c.dq, eq. (27) of Sousa and Cortesao (2014), with
+tanh(v / transition) for sign(v) where a drive has a transition.
 """
 
 from __future__ import annotations
@@ -110,9 +111,10 @@ class RegressorPlan:
         coupling = self.robot.coupling(k)
         used = np.flatnonzero(coupling)
         velocity = coupling[used] @ dq[used]
+        smooth = self.robot.drives[k].transition
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._wanted:
-                signal = drive_signal(symbol, velocity, coupling[used] @ ddq[used])
+                signal = drive_signal(symbol, velocity, coupling[used] @ ddq[used], smooth)
                 for r in used.tolist():
                     blocks[r][self.support[r].index(column)] = coupling[r] * signal
 
@@ -121,15 +123,19 @@ class RegressorPlan:
         return frozenset(self.columns)
 
 
-def drive_signal(symbol: str, velocity: Array, acceleration: Array) -> Array:
-    """What multiplies a drive's parameter: c.ddq, v, sign(v) or 1."""
+def drive_signal(
+    symbol: str, velocity: Array, acceleration: Array, transition: float = 0.0
+) -> Array:
+    """What multiplies a drive's parameter: c.ddq, v, sign(v) or tanh(v / transition), or 1."""
     if symbol not in DRIVE_SYMBOLS:
         raise InputError(f"unknown drive symbol {symbol!r}")
     if symbol == "Ia":
         return acceleration
     if symbol == "fv":
         return velocity
-    return np.sign(velocity) if symbol == "fc" else np.ones_like(velocity)
+    if symbol == "fo":
+        return np.ones_like(velocity)
+    return np.tanh(velocity / transition) if transition else np.sign(velocity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +311,8 @@ def inverse_dynamics(
         c = robot.coupling(k)
         velocity, push = c @ velocities, c @ accelerations
         for symbol, column in robot.drive_columns(k).items():
-            out += np.outer(c, delta[column] * drive_signal(symbol, velocity, push))
+            signal = drive_signal(symbol, velocity, push, robot.drives[k].transition)
+            out += np.outer(c, delta[column] * signal)
     return np.ascontiguousarray(out.T)
 
 

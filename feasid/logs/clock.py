@@ -21,6 +21,9 @@ Rows = npt.NDArray[np.int64]
 GAP = 1.5
 """A step longer than this many median steps is a gap: at least one sample is missing."""
 
+SINGLE = 2.5
+"""Median steps of a gap in which one sample is missing, jitter included."""
+
 JITTER = 0.2
 """Steps that differ by more than this share from the median are reported."""
 
@@ -157,7 +160,9 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
     )
 
 
-def split_at_gaps(t: Array, rows: Rows, label: str) -> tuple[list[Stretch], list[str]]:
+def split_at_gaps(
+    t: Array, rows: Rows, label: str, bridge: float = 0.0
+) -> tuple[list[Stretch], list[str]]:
     """Split one run where samples are missing; report jitter.
 
     Parameters
@@ -166,12 +171,16 @@ def split_at_gaps(t: Array, rows: Rows, label: str) -> tuple[list[Stretch], list
         Increasing times of the run's rows [s].
     rows : ndarray, shape (N,)
         Row numbers in the log.
+    bridge : float
+        Gaps of at most this time [s], and single missing samples when it is positive, are left
+        for `feasid.logs.signals.grid` to bridge.
     """
     if len(t) < 2:
         return [Stretch(label, rows, np.nan)], []
     steps = np.diff(t)
     median = float(np.median(steps))
-    gaps = np.flatnonzero(steps > GAP * median)
+    widest = max(GAP * median, bridge, SINGLE * median if bridge else 0.0)
+    gaps = np.flatnonzero(steps > widest)
     run = "" if label == "log" else f"run {label!r}: "
     notes = []
     if gaps.size:
@@ -181,9 +190,16 @@ def split_at_gaps(t: Array, rows: Rows, label: str) -> tuple[list[Stretch], list
             f"{t[first]:.6g} s), the longest {steps[longest]:.4g} s after row {rows[longest]}: "
             "split there, nothing is differentiated across"
         )
+    small = (steps > GAP * median) & (steps <= widest)
+    if small.any():
+        missing = int(np.rint(steps[small] / median - 1).sum())
+        notes.append(
+            f"{run}{int(small.sum())} gap(s) of at most {widest:.2g} s, {missing} sample(s), "
+            "bridged by interpolation"
+        )
     inside = steps[steps <= GAP * median]
     uneven = np.abs(inside - median) > JITTER * median
-    if uneven.any():
+    if uneven.any() and not bridge:
         notes.append(
             f"{run}{int(uneven.sum())} of {inside.size} time steps differ by more than "
             f"{JITTER:.0%} from the median {median:.4g} s: samples are taken as evenly spaced"
@@ -192,6 +208,6 @@ def split_at_gaps(t: Array, rows: Rows, label: str) -> tuple[list[Stretch], list
     parts = []
     for a, b in pairwise(edges):
         span = t[b - 1] - t[a]
-        rate = (b - a - 1) / span if b - a > 1 else 1.0 / median
+        rate = (b - a - 1) / span if b - a > 1 and not bridge else 1.0 / median
         parts.append(Stretch(label, rows[a:b], float(rate)))
     return parts, notes

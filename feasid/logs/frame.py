@@ -16,11 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
-from feasid.errors import LogError, NotEnoughDataError
+from feasid.errors import LogError, NotEnoughDataError, did_you_mean
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks, reasons
 from feasid.logs.raw import Raw, holes, read_raw, refuse_holes, unwrap
-from feasid.logs.signals.derive import FEWEST, Process, find_cutoff, process
+from feasid.logs.signals.derive import (
+    BRIDGED,
+    EQUATIONS,
+    FEWEST,
+    Process,
+    equation_cutoff,
+    find_cutoff,
+    process,
+)
 from feasid.logs.signals.smoothers import check_method
 from feasid.robot.description import Robot
 
@@ -52,8 +60,10 @@ def prepare(
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
     delay: float = 0.0,
-    rest: float = 1e-3,
+    rest: float | None = None,
     smoothing: str = "butterworth",
+    filtering: str = "signals",
+    derivative_cutoff: float | None = None,
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -105,9 +115,20 @@ def prepare(
     rest : float
         Speed [rad/s or m/s] below which a joint rests when it stays there for 0.05 s: its velocity
         is set to zero, so that Coulomb friction does not take the sign of noise. Only where
-        signals are filtered; 0 leaves all velocities as they are.
+        signals are filtered; 0 leaves all velocities as they are. Default 1e-3 with
+        ``filtering="signals"``, else 0.
     smoothing : {"butterworth", "savitzky-golay", "spline"}
         How signals are smoothed and differentiated; all have gain 1/2 at the cut-off.
+    filtering : {"equations", "signals"}
+        "signals": positions and torques go through the low-pass at `cutoff`, and the regressor is
+        formed of what comes out, section 5.2.2 of Sousa and Cortesao (2014); gaps and uneven
+        stamps are not mended. "equations": samples are put on an even grid at their own time
+        stamps, short gaps bridged; a wide low-pass is for the derivatives only, torques stay as
+        they are; regressor and torques go through one low-pass at `cutoff` when the equations are
+        formed (`feasid.reduction.window`), default 8 Hz.
+    derivative_cutoff : float, optional
+        Of the low-pass before signals are differentiated [Hz] with ``filtering="equations"``;
+        default 40, at most .4 of the sampling rate.
 
     Returns
     -------
@@ -138,12 +159,24 @@ def prepare(
     if nan == "error" and bad.any():
         refuse_holes(df, raw)
     excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
-    stretches, repeated = _stretches(df, raw, ~bad, sort, notes)
+    _check_filtering(filtering, filter_torque, decimate, derivative_cutoff)
+    whole = filtering == "equations"
+    bridge = BRIDGED / (cutoff or EQUATIONS) if whole else 0.0
+    stretches, repeated = _stretches(df, raw, ~bad, sort, notes, bridge)
     excluded += repeated
     notes += unwrap(values["q"], robot, (s.rows for s in stretches))
-    frequency, said = find_cutoff(values, stretches, cutoff)
+    frequency: float | None
+    said: list[str] = []
+    if whole:
+        frequency = equation_cutoff(stretches, cutoff)
+    else:
+        frequency, said = find_cutoff(values, stretches, cutoff)
     check_method(smoothing)
-    how = Process(frequency, filter_torque, trim, decimate or 1, delay, rest, smoothing)
+    still = (0.0 if whole else 1e-3) if rest is None else rest
+    how = Process(
+        frequency, filter_torque, trim, decimate or 1, delay, still, smoothing, filtering,
+        derivative_cutoff,
+    )  # fmt: skip
     mask = _exclusion_mask(df, t, exclude)
     runs: list[Run] = []
     for stretch in stretches:
@@ -157,11 +190,29 @@ def prepare(
     if excluded:
         lost = sum(e.count for e in excluded)
         notes.append(f"{lost} of {len(df)} rows are not used: {reasons(excluded)}")
-    return Motion(raw.layout.coordinates, tuple(runs), frequency, tuple(notes), tuple(excluded))
+    head = raw.layout.coordinates, tuple(runs), frequency, tuple(notes), tuple(excluded)
+    return Motion(*head, filtering)
+
+
+def _check_filtering(
+    filtering: str, filter_torque: bool, decimate: int | None, derivative_cutoff: float | None
+) -> None:
+    """Refuse options that the chosen filtering would not heed."""
+    if filtering not in ("equations", "signals"):
+        hint = did_you_mean(str(filtering), ("equations", "signals"))
+        raise LogError(f"filtering must be 'equations' or 'signals', not {filtering!r}{hint}")
+    if filtering == "signals" and derivative_cutoff is not None:
+        raise LogError("derivative_cutoff is for filtering='equations'")
+    if filtering == "equations" and (decimate is not None or not filter_torque):
+        name = "decimate" if decimate is not None else "filter_torque"
+        raise LogError(
+            f"{name} is for filtering='signals': where the equations are filtered, torques are not "
+            "and the rows to keep follow from the cut-off"
+        )
 
 
 def _stretches(
-    df: pd.DataFrame, raw: Raw, usable: Mask, sort: bool, notes: list[str]
+    df: pd.DataFrame, raw: Raw, usable: Mask, sort: bool, notes: list[str], bridge: float
 ) -> tuple[list[Stretch], list[Excluded]]:
     """Rows without gaps, and rows that only repeat the one before."""
     codes, labels = run_labels(df, raw.layout.run)
@@ -181,7 +232,7 @@ def _stretches(
         check_order(raw.t[rows], rows, label)
         rows = rows[usable[rows]]
         if rows.size:
-            parts, said = split_at_gaps(raw.t[rows], rows, label)
+            parts, said = split_at_gaps(raw.t[rows], rows, label, bridge)
             stretches += parts
             notes += said
     return stretches, excluded
@@ -225,7 +276,12 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 
 def _derivation_notes(raw: Raw, how: Process) -> list[str]:
     notes = []
-    if how.cutoff is None:
+    if how.filtering == "equations":
+        notes.append(
+            f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz; "
+            f"{FILTERS[how.smoothing]} before derivatives only"
+        )
+    elif how.cutoff is None:
         notes.append("nothing was filtered")
     else:
         side = "all signals" if how.filter_torque else "all signals but the torques"

@@ -65,6 +65,8 @@ class Motion:
     runs : tuple of Run
     cutoff : float or None
         Cut-off of the low-pass [Hz]; None when nothing was filtered.
+    filtering : {"signals", "equations"}
+        What the low-pass is for: the signals went through it, or the equations are yet to go.
     notes : tuple of str
         What was derived, filtered, split, unwrapped or trimmed.
     excluded : tuple of Excluded
@@ -76,6 +78,7 @@ class Motion:
     cutoff: float | None
     notes: tuple[str, ...]
     excluded: tuple[Excluded, ...] = field(default=())
+    filtering: str = "signals"
 
     @property
     def samples(self) -> int:

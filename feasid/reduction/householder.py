@@ -32,6 +32,7 @@ def absorb(triangle: Array, block: Array) -> None:
 
 
 def stack(upper: Array, lower: Array) -> Array:
+    """Triangle of one triangle on top of another."""
     out = np.asfortranarray(upper)
     out = out.copy(order="F") if out is upper else out
     absorb(out, np.array(lower, order="F"))

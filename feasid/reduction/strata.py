@@ -162,9 +162,7 @@ class StrataBuilder:
         """What comes next does not follow on what came last."""
         self._tail = None
 
-    def add(
-        self, rows: Array, raw: Array, slowness: Array, fold: npt.NDArray[np.intp]
-    ) -> None:
+    def add(self, rows: Array, raw: Array, slowness: Array, fold: npt.NDArray[np.intp]) -> None:
         """Add consecutive rows, (size, M) filtered and not, with slowness and fold, (M,)."""
         level = np.searchsorted(EDGES, slowness)
         for c, f in sorted(set(zip(level.tolist(), fold.tolist(), strict=True))):

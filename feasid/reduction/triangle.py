@@ -136,8 +136,10 @@ class Reduced:
         head = self.fingerprint, self.columns, self.supports
         sources = (*self.sources, *other.sources)
         strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
-        counts = samples, notes, cutoff, robot, sources, self.rows + other.rows
-        return Reduced(*head, tuple(triangles), *counts, strata)
+        rows = self.rows + other.rows
+        return Reduced(
+            *head, tuple(triangles), samples, notes, cutoff, robot, sources, rows, strata
+        )
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
@@ -375,7 +377,10 @@ def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
             digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
             digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
     for drive in robot.drives:
-        digest.update(repr((drive.name, sorted(drive.coupling.items()), drive.symbols)).encode())
+        terms = drive.name, sorted(drive.coupling.items()), drive.symbols
+        digest.update(repr(terms).encode())
+        if drive.transition:
+            digest.update(repr(drive.transition).encode())
     digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
     digest.update(np.asarray(columns, dtype=np.int64).tobytes())
     return digest.hexdigest()[:32]

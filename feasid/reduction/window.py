@@ -57,7 +57,7 @@ class Window:
     @cached_property
     def half(self) -> int:
         """Samples on either side of a row's own."""
-        reach = HALF_GAIN / self.cutoff * np.sqrt(-2 * np.log(CUT))
+        reach = float(HALF_GAIN / self.cutoff * np.sqrt(-2 * np.log(CUT)))
         return max(1, round(reach * self.rate))
 
     @cached_property

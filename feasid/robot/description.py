@@ -339,6 +339,10 @@ class Robot:
                 drives.append(_drive_like(known.get(body.name), body, symbols))
         return replace(self, drives=(*drives, *couplings))
 
+    def with_transition(self, speed: float) -> Robot:
+        """The same robot with Coulomb friction that changes sign over this speed [rad/s, m/s]."""
+        return replace(self, drives=tuple(replace(d, transition=speed) for d in self.drives))
+
     def __repr__(self) -> str:
         terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)
         return (
@@ -354,7 +358,8 @@ def _drive_like(known: Drive | None, body: Body, symbols: tuple[str, ...]) -> Dr
         had = dict(zip(known.symbols, known.values, strict=True))
         if all(s in had for s in symbols):
             values = np.array([had[s] for s in symbols])
-    return Drive(body.name, {body.joint: 1.0}, symbols, values)
+    transition = 0.0 if known is None else known.transition
+    return Drive(body.name, {body.joint: 1.0}, symbols, values, transition)
 
 
 def _sorted(bodies: tuple[Body, ...]) -> tuple[Body, ...]:

@@ -193,7 +193,8 @@ class Drive:
     """Drive inertia and friction along a combination v = c . dq of joint velocities.
 
     It adds ``c (Ia c.ddq + fv v + fc sign(v) + fo)`` to the joint torques, eq. (27) of Sousa
-    and Cortesao; c is one joint's unit vector except for motors that move several joints.
+    and Cortesao; c is one joint's unit vector except for motors that move several joints. With a
+    transition, tanh(v / transition) takes the place of sign(v).
 
     Attributes
     ----------
@@ -205,14 +206,22 @@ class Drive:
         Which of ``Ia fv fc fo`` it has; kept in that order, whatever the order given.
     values : ndarray, shape (len(symbols),), or None
         One per symbol, given in the order in which the symbols are given.
+    transition : float
+        Speed [rad/s or m/s] over which Coulomb friction changes its sign; 0 for at once.
     """
 
     name: str
     coupling: Mapping[str, float]
     symbols: tuple[str, ...] = DRIVE_SYMBOLS
     values: Array | None = None
+    transition: float = 0.0
 
     def __post_init__(self) -> None:
+        if not (np.isfinite(self.transition) and self.transition >= 0):
+            raise DescriptionError(
+                f"drive {self.name!r}: the transition must be a speed of at least 0, not "
+                f"{self.transition!r}"
+            )
         unknown = [s for s in self.symbols if s not in DRIVE_SYMBOLS]
         if unknown or not self.symbols:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")

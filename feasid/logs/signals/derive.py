@@ -10,8 +10,9 @@ import numpy as np
 from feasid.arrays import Array, Mask
 from feasid.errors import LogError
 from feasid.logs.clock import Stretch
-from feasid.logs.motion import Excluded, Run, blocks
+from feasid.logs.motion import Excluded, Rows, Run, blocks
 from feasid.logs.signals import filters as signals
+from feasid.logs.signals.grid import even_grid
 from feasid.logs.signals.smoothers import smooth
 
 FEWEST = 8
@@ -19,6 +20,23 @@ FEWEST = 8
 
 SHORTEST_REST = 0.05
 """A joint that is slow for a shorter time [s] is taken to be turning round."""
+
+EQUATIONS = 8.0
+"""Where both sides of the equations are cut off [Hz] unless the caller says otherwise: 3 to 12 Hz
+give the same on logs of arms, and a constant does not jump."""
+
+DERIVATIVES = 40.0
+"""Cut-off [Hz] of the low-pass before positions and velocities are differentiated, when the
+equations are filtered afterwards: it only keeps the quantisation of encoders small ..."""
+
+DERIVATIVE_SHARE = 0.4
+"""... and at most this share of the sampling rate."""
+
+EQUATION_SHARE = 0.2
+"""The default cut-off of the equations stays below this share of the sampling rate."""
+
+BRIDGED = 0.25
+"""Gaps of at most this share of a period of the equations' cut-off are bridged."""
 
 JUDGED = 9
 """Stretches whose spectra are looked at for the automatic cut-off."""
@@ -46,6 +64,28 @@ def find_cutoff(
     return frequency, []
 
 
+def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float:
+    """The cut-off of both sides of the equations [Hz].
+
+    Raises
+    ------
+    InputError
+        When a cut-off is given that is not below half the sampling rate.
+    """
+    longest = max(stretches, key=lambda s: len(s.rows), default=None)
+    rate = longest.rate if longest is not None else np.nan
+    if cutoff is None:
+        return EQUATIONS if not np.isfinite(rate) else min(EQUATIONS, EQUATION_SHARE * rate)
+    if isinstance(cutoff, bool):
+        raise LogError(
+            "cutoff must be a frequency [Hz] where the equations are filtered; filtering='signals' "
+            "with cutoff=False filters nothing"
+        )
+    if np.isfinite(rate):
+        signals.check_cutoff(float(cutoff), rate)
+    return float(cutoff)
+
+
 def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
     """The middle one of the cut-offs that the longest stretches ask for."""
     longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:JUDGED]
@@ -68,6 +108,16 @@ class Process:
     delay: float = 0.0
     rest: float = 1e-3
     smoothing: str = "butterworth"
+    filtering: str = "signals"
+    derivatives: float | None = None
+
+    def low_pass(self, rate: float) -> float | None:
+        """Cut-off [Hz] of the filter before signals are differentiated."""
+        if self.filtering == "signals":
+            return self.cutoff
+        if self.derivatives is not None:
+            return self.derivatives
+        return min(DERIVATIVES, DERIVATIVE_SHARE * rate)
 
 
 def process(
@@ -78,13 +128,45 @@ def process(
     mask: Mask,
 ) -> tuple[list[Run], list[Excluded]]:
     """Filter and derive one stretch, then cut its ends and the excluded rows."""
-    rows, rate = stretch.rows, stretch.rate
-    cutoff = how.cutoff
+    times, rows, rate, part = _placed(t, values, stretch, how)
+    cutoff = how.low_pass(rate)
     ends = _trimmed(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + FEWEST:
-        return [], blocks(rows, "stretch too short for the filter and its trimmed ends")
+        return [], blocks(stretch.rows, "stretch too short for the filter and its trimmed ends")
+    _differentiate(part, how, cutoff, rate)
+    if cutoff is not None and how.rest:
+        part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0
+    if "tau" not in part:
+        part["tau"] = np.full_like(part["q"], np.nan)
+    elif how.delay:
+        part["tau"] = signals.delayed(part["tau"], how.delay * rate)
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[ends : len(rows) - ends] = True
+    left_out = blocks(np.unique(rows[~keep]), "end of a stretch, trimmed") if ends else []
+    smear = 0 if cutoff is None else signals.settling(cutoff, rate)
+    unwanted = keep & _widened(mask[rows], smear)
+    left_out += blocks(np.unique(rows[unwanted]), "excluded by hand")
+    keep &= ~unwanted
+    return _cut(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate), left_out
+
+
+def _placed(
+    t: Array, values: Mapping[str, Array], stretch: Stretch, how: Process
+) -> tuple[Array, Rows, float, dict[str, Array]]:
+    """Times, rows of the log, rate and signals of a stretch, on an even grid if need be."""
+    rows = stretch.rows
     part = {kind: signal[rows] for kind, signal in values.items()}
-    if "tau" in part and how.filter_torque:
+    if how.filtering == "signals":
+        return t[rows], rows, stretch.rate, part
+    grid = even_grid(t[rows])
+    rate = (len(grid.t) - 1) / (grid.t[-1] - grid.t[0]) if len(grid.t) > 1 else stretch.rate
+    return grid.t, rows[grid.nearest], float(rate), grid.put_all(part)
+
+
+def _differentiate(part: dict[str, Array], how: Process, cutoff: float | None, rate: float) -> None:
+    """Filter what is there and derive what is not, in place."""
+    whole = how.filtering == "signals"
+    if "tau" in part and how.filter_torque and whole:
         part["tau"] = smooth(part["tau"], 0, cutoff, rate, how.smoothing)[0]
     if "ddq" in part:
         part["ddq"] = smooth(part["ddq"], 0, cutoff, rate, how.smoothing)[0]
@@ -95,20 +177,6 @@ def process(
     else:
         motion = smooth(part["q"], 1 if "ddq" in part else 2, cutoff, rate, how.smoothing)
         part |= dict(zip(("q", "dq", "ddq"), motion, strict=False))
-    if cutoff is not None and how.rest:
-        part["dq"][_resting(part["dq"], how.rest, rate)] = 0.0
-    if "tau" not in part:
-        part["tau"] = np.full_like(part["q"], np.nan)
-    elif how.delay:
-        part["tau"] = signals.delayed(part["tau"], how.delay * rate)
-    keep = np.zeros(len(rows), dtype=bool)
-    keep[ends : len(rows) - ends] = True
-    left_out = blocks(rows[~keep], "end of a stretch, trimmed") if ends else []
-    smear = 0 if cutoff is None else signals.settling(cutoff, rate)
-    unwanted = keep & _widened(mask[rows], smear)
-    left_out += blocks(rows[unwanted], "excluded by hand")
-    keep &= ~unwanted
-    return _cut(part, stretch, t, keep, how.decimate), left_out
 
 
 def _resting(velocity: Array, speed: float, rate: float) -> Mask:
@@ -135,7 +203,8 @@ def _trimmed(how: Process, rate: float, derived: bool) -> int:
         if not (np.isfinite(how.trim) and how.trim >= 0):
             raise LogError(f"trim must be a time of at least 0 s, not {how.trim!r}")
         return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
-    return least if how.cutoff is None else max(least, signals.settling(how.cutoff, rate))
+    cutoff = how.low_pass(rate)
+    return least if cutoff is None else max(least, signals.settling(cutoff, rate))
 
 
 def _widened(mask: Mask, by: int) -> Mask:
@@ -161,7 +230,7 @@ def _cut(
                 stretch.label,
                 stretch.rate / decimate,
                 rows,
-                np.ascontiguousarray(t[rows]),
+                np.ascontiguousarray(t[take]),
                 **signal,
             )
         )

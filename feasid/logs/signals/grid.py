@@ -79,11 +79,11 @@ def even_grid(t: Array) -> Grid:
     slope, start = _line(places, t)
     off = float(np.abs(t - start - slope * places).max())
     if off <= max(EVEN * slope, _resolution(steps)):
-        even = start + slope * np.arange(int(places[-1]) + 1)
-        stamps, uneven = start + slope * places, False
+        even = np.asarray(start + slope * np.arange(int(places[-1]) + 1), dtype=np.float64)
+        stamps, uneven = np.asarray(start + slope * places, dtype=np.float64), False
     else:
-        count = round((t[-1] - t[0]) / median)
-        even = t[0] + (t[-1] - t[0]) / count * np.arange(count + 1)
+        count = max(1, round((t[-1] - t[0]) / slope))
+        even = np.asarray(t[0] + (t[-1] - t[0]) / count * np.arange(count + 1))
         stamps, uneven = t, True
     right = np.clip(np.searchsorted(stamps, even), 1, n - 1)
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)

@@ -1,0 +1,109 @@
+"""The entropic prior: the stated problem, its evidence, and what its deviations promise."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from robots import random_robot
+
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.constraints.units import units
+from feasid.identifiability.base import base_parameters
+from feasid.identification.priors import Entropic
+from feasid.robot import inertia
+
+SAME = 1e-8  # relative, of the objective that both state
+
+
+def problem(seed, rows=60, noise=1.0, friction=True):
+    """Whitened equations of a random arm, its truth near the reference, and the problem."""
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, 3, ("revolute",)).with_joint_terms() if friction else random_robot(
+        rng, 3, ("revolute",)
+    )  # fmt: skip
+    reference_model, truth = np.zeros((2, robot.size))
+    for columns in robot.inertial_columns:
+        ball = inertia.from_mass_com_inertia(
+            rng.uniform(0.5, 3), 0.1 * rng.standard_normal(3), np.eye(3) * rng.uniform(0.01, 0.1)
+        )
+        pull = np.eye(4) + 0.2 * rng.standard_normal((4, 4))
+        reference_model[columns] = ball
+        truth[columns] = inertia.from_pseudo_inertia(pull @ inertia.pseudo_inertia(ball) @ pull.T)
+    for k in range(len(robot.drives)):
+        place = list(robot.drive_columns(k).values())
+        truth[place], reference_model[place] = [0.5, 0.0, 0.1], [1.0, 1.0, 0.0]
+    base = base_parameters(robot)
+    R = 10 * rng.standard_normal((rows, base.size))
+    rho = R @ base.K @ truth + noise * rng.standard_normal(rows)
+    feasible = feasible_set(robot)
+    scale = units(robot, feasible, R @ base.K, rho, torques=True)
+    return Entropic(R @ base.K, rho, feasible, reference_model, scale.parameters), truth, base
+
+
+def modelled(entropic, weight):
+    """The stated problem in CVXPY, in units of the parameters."""
+    z = cp.Variable(len(entropic.unit))
+    delta = cp.multiply(entropic.unit, z)
+    cost = 0.5 * cp.sum_squares(entropic.A @ delta - entropic.b)
+    for block in entropic.feasible.blocks:
+        own = np.linalg.inv(np.linalg.cholesky(block.matrix(entropic.reference)))
+        relative = sum(
+            delta[int(c)] * (own @ basis @ own.T)
+            for c, basis in zip(block.columns, block.basis, strict=True)
+        )
+        cost += weight * (cp.trace(relative) - cp.log_det(relative) - block.size)
+    limits = entropic.feasible.linear_matrix @ delta + entropic.feasible.linear_constant
+    task = cp.Problem(cp.Minimize(cost), [limits >= 0])
+    task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return float(task.value), entropic.unit * z.value
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weight", [0.1, 3.0])
+def test_our_path_is_the_stated_problem(seed, weight):
+    entropic, _, _ = problem(seed)
+    found = entropic.minimise(entropic.reference, weight)
+    value, _ = modelled(entropic, weight)
+    assert entropic.feasible.strictly_inside(found)
+    assert abs(entropic.cost(found, weight) - value) <= SAME * abs(value)
+
+
+def test_the_prior_fades_as_data_come_in():
+    far = []
+    for rows in (40, 400, 4000):
+        entropic, truth, base = problem(7, rows=rows, noise=1.0)
+        found = base.K @ entropic.minimise(entropic.reference, 3.0)
+        far.append(np.linalg.norm(found - base.K @ truth))
+    assert far[2] < 0.5 * far[1] < 0.5 * far[0]
+
+
+def test_normaliser_is_that_of_the_density():
+    """In one dimension: the integral of exp(-w (x - log x - 1)) by quadrature."""
+    from scipy.integrate import quad
+    from scipy.special import multigammaln
+
+    w, p = 2.5, 1
+    a = w + 0.5 * (p + 1)
+    exact = quad(lambda x: np.exp(-w * (x - np.log(x) - 1)), 0, 60)[0]
+    assert multigammaln(a, p) - p * a * np.log(w) + p * w == pytest.approx(np.log(exact), abs=1e-9)
+
+
+def test_evidence_prefers_a_strong_prior_when_the_reference_is_right():
+    entropic, truth, _ = problem(3, rows=30, noise=1.0)
+    exact = Entropic(entropic.A, entropic.b, entropic.feasible, truth + 0.0, entropic.unit)
+    strong, _ = exact.most_evident(entropic.reference)
+    weak, curve = entropic.most_evident(entropic.reference)
+    assert strong > 3 * weak
+    assert max(curve, key=lambda point: point[1])[0] == weak
+
+
+def test_deviations_cover_the_truth():
+    """A truth off the reference, noise of unit variance: two deviations hold about 95 %."""
+    inside = []
+    for seed in range(30):
+        entropic, truth, base = problem(seed, rows=60)
+        found = entropic.minimise(entropic.reference, 3.0)
+        evident, _ = entropic.most_evident(found)
+        covariance = entropic.covariance(found, 3.0, min(3.0, evident))
+        deviation = np.sqrt(np.diag(base.K @ covariance @ base.K.T))
+        inside.append(np.abs(base.K @ (found - truth)) < 1.96 * deviation)
+    assert 0.92 < np.mean(inside) < 0.985

@@ -1,0 +1,115 @@
+"""Both sides filtered: exact where theory is, additive, and kept in files."""
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.identifiability.base import base_parameters
+from feasid.logs.frame import prepare
+from feasid.reduction.equations import EquationReducer
+from feasid.reduction.strata import FOLDS, LAGS, Strata, StrataBuilder
+from feasid.reduction.triangle import Reduced
+
+ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path).with_joint_terms().with_transition(0.005)
+    return robot, base_parameters(robot), arm_parameters(robot)
+
+
+def reduced(log, robot, base, cutoff=8.0):
+    motion = prepare(log, robot, filtering="equations", cutoff=cutoff)
+    reducer = EquationReducer(robot, [int(c) for c in base.independent], cutoff)
+    for run in motion.runs:
+        reducer.add(run)
+    return reducer.result(motion.notes)
+
+
+def test_the_filter_moves_no_parameter(arm):
+    """Exact motion, exact torques, friction that jumps: nothing but rounding is left."""
+    robot, base, delta = arm
+    sharp = robot.with_transition(0.0)
+    log = simulate(sharp, delta, 1)
+    motion = prepare(log, sharp, filtering="equations", derivative_cutoff=99.0)
+    run = motion.runs[0]
+    part = slice(run.rows[0], run.rows[-1] + 1)
+    exact = {
+        k: log[[f"{k}_{j}" for j in robot.joints]].to_numpy()[part] for k in ("q", "dq", "ddq")
+    }
+    run = type(run)(run.label, run.rate, run.rows, run.t, **exact, tau=run.tau)
+    reducer = EquationReducer(sharp, [int(c) for c in base.independent], 8.0)
+    reducer.add(run)
+    data = reducer.result()
+    assert (data.residuals(base.K @ delta) < ROUNDING * data.torque_norms).all()
+
+
+def test_strata_add_up_to_the_triangles(arm):
+    robot, base, delta = arm
+    data = reduced(simulate(robot, delta, 1, noise=0.05), robot, base)
+    assert data.rows < 0.2 * data.samples
+    for triangle, strata in zip(data.triangles, data.strata, strict=True):
+        assert strata.counts.sum() == data.rows
+        parts = strata.triangles.reshape(-1, triangle.shape[0])
+        np.testing.assert_allclose(parts.T @ parts, triangle.T @ triangle, rtol=ROUNDING)
+        assert (strata.counts.sum(axis=0) > 0).all() == (data.rows > 260)
+
+
+def test_logs_add(arm):
+    robot, base, delta = arm
+    parts = [reduced(simulate(robot, delta, s, noise=0.05), robot, base) for s in (1, 2)]
+    both = parts[0] + parts[1]
+    assert both.rows == sum(p.rows for p in parts)
+    for k, triangle in enumerate(both.triangles):
+        gram = sum(p.triangles[k].T @ p.triangles[k] for p in parts)
+        np.testing.assert_allclose(triangle.T @ triangle, gram, atol=ROUNDING * np.abs(gram).max())
+        total = both.strata[k].total
+        np.testing.assert_allclose(total.T @ total, gram, atol=ROUNDING * np.abs(gram).max())
+
+
+def test_files_keep_everything(arm, tmp_path):
+    robot, base, delta = arm
+    data = reduced(simulate(robot, delta, 1, noise=0.05), robot, base)
+    data.save(tmp_path / "log.reduced")
+    back = Reduced.load(tmp_path / "log.reduced")
+    assert back.rows == data.rows
+    for a, b in zip(data.strata, back.strata, strict=True):
+        for name in ("triangles", "counts", "slowness", "products", "pairs", "raw"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.5, 0.8])
+def test_correlation_time_is_that_of_the_residual(phi):
+    """An autoregression of first order has (1 + phi) / (1 - phi) rows per independent one."""
+    rng = np.random.default_rng(3)
+    count, chunk = 40_000, 500
+    noise = np.empty(count)
+    noise[0] = rng.standard_normal()
+    for k, shock in enumerate(rng.standard_normal(count - 1), start=1):
+        noise[k] = phi * noise[k - 1] + shock
+    regressor = rng.standard_normal(count)
+    rows = np.stack([regressor, 2.0 * regressor + noise])
+    builder = StrataBuilder(2)
+    for start in range(0, count, chunk):
+        part = rows[:, start : start + chunk]
+        zeros = np.zeros(part.shape[1])
+        builder.add(part, part, zeros, zeros.astype(np.intp))
+    found = builder.result().correlation_time(np.array([2.0]))
+    tail = 1 + 2 * phi * (1 - phi ** LAGS[-1]) / (1 - phi)
+    assert found == pytest.approx(tail, rel=0.1)  # 40 000 rows, and trapezoids beyond lag 4
+
+
+def test_slowness_separates_reversals():
+    builder = StrataBuilder(2)
+    rows = np.ones((2, 4))
+    fold = np.array([0, 0, 1, 2])
+    builder.add(rows, rows, np.array([0.0, 0.9, 0.02, 0.9]), fold)
+    counts = builder.result().counts
+    assert counts.sum() == 4
+    assert counts[-1, 0] == counts[-1, 2] == counts[0, 0] == counts[1, 1] == 1
+    assert Strata.empty(2).counts.shape[1] == FOLDS
