@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from feasid.errors import DescriptionError
 from feasid.inspection.model import Link, Model, Place, grouped
-from feasid.inspection.primitives import Shape, primitive
 from feasid.robot.mjcf.geoms import WEIGHTLESS
-from feasid.robot.mjcf.inertia import primitive_of, stated
+from feasid.robot.mjcf.inertia import stated
 from feasid.robot.mjcf.model import Mjcf, MjcfBody
 from feasid.robot.mjcf.pose import MjcfPose
 from feasid.robot.mjcf.read import mjcf_of
+from feasid.robot.mjcf.shapes import solid_primitive
+from feasid.robot.primitives import Shape
 from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText
 
 WORLD = "world"
@@ -78,19 +78,6 @@ def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
 
 def _shapes(mjcf: Mjcf, body: MjcfBody) -> tuple[Shape, ...] | None:
     """Solid primitives of a body; None when a geom is something else."""
-    found = []
-    for geom in body.geoms:
-        kind = geom.attributes.get("type", "sphere")
-        try:
-            placed = primitive_of(mjcf, body, geom)
-        except DescriptionError:
-            return None
-        if placed is None:
-            return None
-        size, rotation, position = placed
-        full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
-        shape = primitive(kind, size if kind == "ellipsoid" else full, rotation, position)
-        if shape is None:
-            return None
-        found.append(shape)
-    return tuple(found) or None
+    found = [solid_primitive(mjcf, body, geom) for geom in body.geoms]
+    known = tuple(shape for shape in found if shape is not None)
+    return known if known and len(known) == len(found) else None

@@ -7,12 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from feasid.exact.decimals import Number
 from feasid.exact.poses import PrecisePose, from_rpy, to_decimal
 from feasid.inspection.model import Link, Model, Place, grouped
-from feasid.inspection.primitives import Shape, primitive
-from feasid.robot.rotations import from_rpy as float_rpy
+from feasid.robot.primitives import Shape
 from feasid.robot.urdf.read import Origin, Urdf, UrdfLink, depth_first, urdf_of
+from feasid.robot.urdf.shapes import collisions
 from feasid.robot.xml.text import Element, XmlText
 
 
@@ -66,43 +65,8 @@ def _precise(pose: Origin) -> Callable[[], PrecisePose]:
     return compute
 
 
-# -- collision primitives; they only inform, so what cannot be read is treated as unknown ----------
-
-
 def _shapes(link: Element) -> tuple[Shape, ...] | None:
-    found = [_shape(collision) for collision in link.all("collision")]
-    known = [shape for shape in found if shape is not None]
-    return tuple(known) if known and len(known) == len(found) else None
-
-
-def _shape(collision: Element) -> Shape | None:
-    geometry = collision.find("geometry")
-    if geometry is None or len(geometry.children) != 1:
-        return None
-    element = geometry.children[0]
-    try:
-        size = _size(element)
-        origin = collision.find("origin")
-        xyz = _floats(origin, "xyz") if origin is not None else [0.0, 0.0, 0.0]
-        rpy = _floats(origin, "rpy") if origin is not None else [0.0, 0.0, 0.0]
-    except ValueError:
-        return None
-    if size is None or len(xyz) != 3 or len(rpy) != 3:
-        return None
-    return primitive(element.tag, size, float_rpy(rpy), np.array(xyz))
-
-
-def _size(element: Element) -> list[float] | None:
-    if element.tag == "box":
-        size = _floats(element, "size")
-        return size if len(size) == 3 else None
-    if element.tag == "sphere":
-        return _floats(element, "radius", "")
-    if element.tag in ("cylinder", "capsule"):
-        return _floats(element, "radius", "") + _floats(element, "length", "")
-    return None
-
-
-def _floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
-    text = element.attributes.get(attribute, default)
-    return [Number.of(token).value for token in text.split()]
+    """Collision primitives; they only inform, so a shape that is not known hides all."""
+    found = collisions(link)
+    known = tuple(shape for shape in found if shape is not None)
+    return known if known and len(known) == len(found) else None

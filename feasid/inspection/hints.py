@@ -18,8 +18,8 @@ from feasid.certificate import definiteness
 from feasid.exact.inertia import second_moments
 from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, Verdict, principal_moments
 from feasid.inspection.model import Link, Model
-from feasid.inspection.primitives import Shape, bounding_box, farthest
 from feasid.robot import inertia
+from feasid.robot.primitives import Shape, bounding_box, farthest
 
 DENSITIES = (50.0, 25_000.0)
 """Plausible mean densities of a link [kg/m^3]: from hollow shells to tungsten."""

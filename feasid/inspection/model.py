@@ -15,8 +15,8 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.exact.poses import PrecisePose
-from feasid.inspection.primitives import Shape
 from feasid.robot import inertia
+from feasid.robot.primitives import Shape
 
 
 @dataclass(frozen=True, eq=False)

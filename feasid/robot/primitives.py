@@ -1,4 +1,4 @@
-"""Collision primitives: volume and bounding box, enough to judge masses and inertias by."""
+"""Collision primitives: volume, bounding box, and the capsule around each."""
 
 from __future__ import annotations
 
@@ -38,6 +38,28 @@ class Shape:
                 return np.asarray(axis * self.half[2] + round_part)
             return np.asarray(axis * (self.half[2] - radius) + round_part)
         return np.asarray(np.abs(self.rotation) @ self.half)
+
+    def capsule(self) -> tuple[Array, Array, float]:
+        """End points (3,) and radius of a capsule that contains the shape, in the link's frame.
+
+        Spheres and capsules are their own; a cylinder gets round ends, a box the capsule along
+        its longest axis through its edges.
+        """
+        longest = int(np.argmax(self.half)) if self.kind in ("box", "ellipsoid") else 2
+        across = np.delete(self.half, longest)
+        reach = float(self.half[longest])
+        if self.kind == "sphere":
+            radius, half = reach, 0.0
+        elif self.kind == "box":
+            radius, half = float(np.linalg.norm(across)), reach
+        elif self.kind == "ellipsoid":
+            radius = float(across.max())
+            half = reach - radius
+        else:
+            radius = float(self.half[0])
+            half = reach - radius if self.kind == "capsule" else reach
+        along = half * self.rotation[:, longest]
+        return self.position - along, self.position + along, radius
 
 
 def primitive(kind: str, size: Sequence[float], rotation: Array, position: Array) -> Shape | None:

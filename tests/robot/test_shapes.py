@@ -1,0 +1,83 @@
+"""Collision primitives: read from files, and within the capsules that stand for them."""
+
+import numpy as np
+import pytest
+from robots import example_urdfs
+
+import feasid
+from feasid.robot.primitives import primitive
+from feasid.robot.rotations import from_rpy
+from feasid.robot.shapes import collision_shapes
+
+SIZES = {
+    "box": (0.3, 0.1, 0.2),
+    "sphere": (0.2,),
+    "cylinder": (0.1, 0.5),
+    "capsule": (0.1, 0.5),
+    "ellipsoid": (0.1, 0.3, 0.2),
+}
+
+ROUNDING = 1e-12
+"""Points on the surface of a shape may touch its capsule's."""
+
+
+def surface(kind, size, rng):
+    """Points on a primitive's surface, in its own axes."""
+    u = rng.normal(size=(4000, 3))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    if kind == "box":
+        return u / np.abs(u).max(axis=1, keepdims=True) * np.array(size) / 2
+    if kind in ("sphere", "ellipsoid"):
+        return u * (np.array(size) if kind == "ellipsoid" else size[0])
+    radius, length = size
+    z = rng.uniform(-length / 2, length / 2, len(u))
+    ring = u[:, :2] / np.linalg.norm(u[:, :2], axis=1, keepdims=True) * radius
+    wall = np.column_stack([ring, z])
+    if kind == "cylinder":
+        return wall
+    caps = radius * u + np.sign(u[:, 2:]) * [0, 0, length / 2]
+    return np.vstack([wall, caps])
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_capsule_contains_its_shape(kind):
+    rng = np.random.default_rng(0)
+    rotation, position = from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3])
+    start, end, radius = primitive(kind, SIZES[kind], rotation, position).capsule()
+    points = surface(kind, SIZES[kind], rng) @ rotation.T + position
+    along = end - start
+    share = np.clip((points - start) @ along / max(along @ along, 1e-300), 0, 1)
+    distance = np.linalg.norm(points - start - share[:, None] * along, axis=1)
+    assert distance.max() <= radius + ROUNDING
+    if kind in ("sphere", "capsule"):  # these are their own capsules
+        assert distance.min() >= radius - ROUNDING
+
+
+def test_panda_is_made_of_capsules():
+    path = next(p for p in example_urdfs() if p.stem == "panda_collision")
+    fingers = {f"panda_finger_joint{k}": 0.0 for k in (1, 2)}
+    shapes = collision_shapes(feasid.load_robot(path, lock=fingers))
+    assert {"panda_link0", "panda_link5", "panda_hand"} <= set(shapes)
+    assert all(shape is not None for each in shapes.values() for shape in each)
+
+
+def test_meshes_are_unknown():
+    path = next(p for p in example_urdfs() if p.stem == "ur5_robot")
+    assert collision_shapes(feasid.load_robot(path))["forearm_link"] == [None]
+
+
+def test_mjcf_geoms_that_only_show_do_not_collide():
+    robot = feasid.load_robot(
+        "<mujoco><worldbody><body name='b'><joint name='j' axis='0 0 1'/>"
+        "<geom type='capsule' size='0.1' fromto='0 0 0 0 0 1' mass='1'/>"
+        "<geom type='sphere' size='0.3' contype='0' conaffinity='0' mass='1'/>"
+        "</body></worldbody></mujoco>"
+    )
+    (shape,) = collision_shapes(robot)["b"]
+    start, end, radius = shape.capsule()
+    assert np.allclose(sorted([start[2], end[2]]), [0, 1])
+    assert radius == 0.1
+
+
+def test_a_robot_without_file_has_no_shapes():
+    assert collision_shapes(feasid.Robot.from_dh([(0, 1, 0, 0)])) == {}
