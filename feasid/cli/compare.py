@@ -68,8 +68,8 @@ def _lines(found: Comparison, everything: bool) -> Iterator[str]:
 def _conclusion(found: Comparison) -> str:
     if found.equivalent:
         return (
-            f"dynamically equivalent: all {len(found.rows)} base parameters agree to "
-            f"{found.tolerance:g}"
+            f"dynamically equivalent: all {len(found.rows)} base parameters, joint terms included, "
+            f"agree to {found.tolerance:g}"
         )
     if found.kinematics:
         return "different: the kinematics are not the same"

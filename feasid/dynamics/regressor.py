@@ -27,7 +27,7 @@ from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.inertia import rotational_inertia
-from feasid.robot.parts import DRIVE_SYMBOLS
+from feasid.robot.parts import DRIVE_SYMBOLS, Drive
 
 CHUNK = 1700
 """Samples handled at a time (measured): fewer pay for more calls; with more, arrays of ten rows
@@ -105,16 +105,15 @@ class RegressorPlan:
                 for k, (r, first) in enumerate(rows):
                     wrench.project(state, k, blocks[r][first : first + len(kept)], work)
         for k in range(len(self.robot.drives)):
-            self._fill_drive(k, dq, ddq, blocks)
+            self._fill_drive(k, q, dq, ddq, blocks)
 
-    def _fill_drive(self, k: int, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+    def _fill_drive(self, k: int, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         coupling = self.robot.coupling(k)
         used = np.flatnonzero(coupling)
-        velocity = coupling[used] @ dq[used]
-        smooth = self.robot.drives[k].transition
+        motion = tuple(coupling[used] @ x[used] for x in (q, dq, ddq))
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._wanted:
-                signal = drive_signal(symbol, velocity, coupling[used] @ ddq[used], smooth)
+                signal = drive_signal(self.robot.drives[k], symbol, *motion)
                 for r in used.tolist():
                     blocks[r][self.support[r].index(column)] = coupling[r] * signal
 
@@ -124,18 +123,20 @@ class RegressorPlan:
 
 
 def drive_signal(
-    symbol: str, velocity: Array, acceleration: Array, transition: float = 0.0
+    drive: Drive, symbol: str, position: Array, velocity: Array, acceleration: Array
 ) -> Array:
-    """What multiplies a drive's parameter: c.ddq, v, sign(v) or tanh(v / transition), or 1."""
+    """Factor of a parameter: c.ddq, v, sign(v) or tanh(v / transition), 1, c.q - rest."""
     if symbol not in DRIVE_SYMBOLS:
         raise InputError(f"unknown drive symbol {symbol!r}")
     if symbol == "Ia":
         return acceleration
+    if symbol == "k":
+        return position - drive.rest
     if symbol == "fv":
         return velocity
     if symbol == "fo":
         return np.ones_like(velocity)
-    return np.tanh(velocity / transition) if transition else np.sign(velocity)
+    return np.tanh(velocity / drive.transition) if drive.transition else np.sign(velocity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,9 +310,9 @@ def inverse_dynamics(
         _newton_euler(tree, robot.gravity, motion, delta, out[:, part])
     for k in range(len(robot.drives)):
         c = robot.coupling(k)
-        velocity, push = c @ velocities, c @ accelerations
+        moving = c @ positions, c @ velocities, c @ accelerations
         for symbol, column in robot.drive_columns(k).items():
-            signal = drive_signal(symbol, velocity, push, robot.drives[k].transition)
+            signal = drive_signal(robot.drives[k], symbol, *moving)
             out += np.outer(c, delta[column] * signal)
     return np.ascontiguousarray(out.T)
 

@@ -67,7 +67,7 @@ class Coefficients:
 
         Pairs of a dependent column and a scaled null vector of length n.
         """
-        return (*self._friction("fv"), *self._friction("fc"), *self._shared())
+        return (*(v for s in ("fv", "fc", "k") for v in self._friction(s)), *self._shared())
 
     @cached_property
     def dependent(self) -> Index:
@@ -141,10 +141,10 @@ class Coefficients:
     # -- drives of several joints ------------------------------------------------------------
 
     def _friction(self, symbol: str) -> list[tuple[int, Array]]:
-        """Null vectors among the columns of one friction symbol.
+        """Null vectors among the columns of one friction symbol, or of springs.
 
-        Viscous friction of drive k enters the torques as c c' dq. Coulomb friction c sign(c.dq)
-        is the same function, up to a positive factor, only for parallel c.
+        Viscous friction of drive k enters the torques as c c' dq, its spring as c c' q. Coulomb
+        friction c sign(c.dq) is the same function, up to a positive factor, only for parallel c.
         """
         run, robot = self.echelon.run, self.echelon.run.robot
         if not run.other_drives and run.measured is None and not run.static:
@@ -159,8 +159,8 @@ class Coefficients:
             if symbol in robot.drives[k].symbols:
                 c = robot.coupling(k)
                 columns.append(robot.drive_columns(k)[symbol])
-                vectors.append(0.0 * c if run.static else c)
-        if symbol == "fv":
+                vectors.append(0.0 * c if run.static and symbol != "k" else c)
+        if symbol in ("fv", "k"):
             matrix = [np.outer(seen * c, c).ravel() for c in vectors]
             return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
         out: list[tuple[int, Array]] = []

@@ -69,7 +69,7 @@ def symbol_rows(base: BaseParameters) -> dict[str, list[str]]:
     used = {symbol for _, symbol in mark}
     symbols += [s for s in ("rotor_m", "rotor_lz", "rotor_Lxx", "rotor_Lzz") if s in used]
     symbols += sorted({s for s in used if s.startswith("rotor_")} - set(symbols))
-    symbols += [s for s in ("Ia", "fv", "fc", "fo") if s in used]
+    symbols += [s for s in DRIVE_SYMBOLS if s in used]
     owners = [b.name for b in base.robot.bodies]
     owners += [d.name for d in base.robot.drives if d.name not in owners]
     return {s: [mark.get((owner, s), "") for owner in owners] for s in symbols}
@@ -178,7 +178,7 @@ def _exchange(base: BaseParameters, column: int) -> str:
     where = "the base, which does not move" if parent is None else f"body {parent!r}"
     if not others and names[column][1] in DRIVE_SYMBOLS:
         run = base.coefficients.echelon.run
-        if run.static and names[column][1] != "fo":
+        if run.static and names[column][1] not in ("fo", "k"):
             return f"it acts only while joint {joint!r} moves."
         return f"the torque of joint {joint!r} is not measured."
     if not others:

@@ -3,7 +3,7 @@
 Joint torques depend on the parameters delta only through the base parameters ``beta = K delta``
 (Sousa and Cortesao (2014) eq. (32)). So two models with the same kinematics are dynamically
 equivalent exactly when their base parameters are equal, however differently they spread
-mass over the links.
+mass over the links. Friction, drive inertia and springs that the files give joints count, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
 from feasid.inspection.held import load_held
 from feasid.robot.description import Robot
-from feasid.robot.parts import Body
+from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive
+from feasid.robot.terms import summed
 
 TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""
@@ -60,7 +61,8 @@ class Comparison:
         Per joint the norm of the torque difference over that of the first model's torques, at
         random positions, velocities and accelerations; empty when the joints differ.
     equivalent : bool
-        Same kinematics and equal base parameters: the same joint torques for every motion.
+        Same kinematics and equal base parameters, joint terms included: the same joint torques
+        for every motion.
     held : tuple of str
         Joints that mimic others and were held at zero.
     """
@@ -116,7 +118,7 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     joints = tuple(_joint_differences(a, b))
     if joints:
         return Comparison(names, joints, (), {}, False, tolerance)
-    b = _arranged(a, b)
+    a, b = _with_same_terms(a, _arranged(a, b))
     places = tuple(_place_differences(a, b))
     values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
     torques = _torque_differences(a, b, *values)
@@ -154,7 +156,7 @@ def _joint_of(robot: Robot, body: str | None) -> str | None:
 
 
 def _arranged(a: Robot, b: Robot) -> Robot:
-    """The second robot with the first one's body names and order, and without joint terms."""
+    """The second robot with the first one's body names and order."""
     name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
 
     def renamed(body: Body) -> Body:
@@ -162,7 +164,23 @@ def _arranged(a: Robot, b: Robot) -> Robot:
         return replace(body, name=name[body.name], parent=parent)
 
     order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
-    return replace(b, bodies=tuple(renamed(body) for body in order), drives=())
+    return replace(b, bodies=tuple(renamed(body) for body in order))
+
+
+def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
+    """Both robots with the joint terms that either has; zero where the other is silent."""
+    terms = summed(a.drives), summed(b.drives)
+    names = {body.joint: body.name for body in a.bodies}
+    drives: tuple[list[Drive], list[Drive]] = [], []
+    for coupling in dict.fromkeys((*terms[0], *terms[1])):
+        given = [t.get(coupling, {}) for t in terms]
+        symbols = tuple(s for s in DRIVE_SYMBOLS if any(s in g for g in given))
+        joints = [joint for joint, _ in coupling]
+        name = names[joints[0]] if len(joints) == 1 else f"drive of {', '.join(joints)}"
+        for out, values in zip(drives, given, strict=True):
+            numbers = np.array([values.get(s, 0.0) for s in symbols])
+            out.append(Drive(name, dict(coupling), symbols, numbers))
+    return replace(a, drives=tuple(drives[0])), replace(b, drives=tuple(drives[1]))
 
 
 def _place_differences(a: Robot, b: Robot) -> Iterator[str]:

@@ -22,6 +22,7 @@ from feasid.dynamics.regressor import inverse_dynamics
 from feasid.inspection.held import load_held
 from feasid.inspection.show import plain
 from feasid.robot.description import Robot
+from feasid.robot.mjcf.effects import EFFECTS
 
 if TYPE_CHECKING:
     from feasid.feasibility.check import Verdict
@@ -110,7 +111,7 @@ def control_of_file(path: str | os.PathLike[str]) -> Control:
     FeasidError
         The file cannot be read, has no moving joint, or needs MuJoCo's compiler.
     """
-    return control(*load_held(path))
+    return control(*load_held(path, ignore=EFFECTS))
 
 
 def control(robot: Robot, held: tuple[str, ...] = ()) -> Control:

@@ -98,11 +98,11 @@ def _windows(
 
 
 def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
-    """Y_p per row: the regressor at (q, 0, dq), where offsets must not count as momentum."""
+    """Y_p per row: the regressor at (q, 0, dq), where offsets and springs are no momentum."""
     blocks = _fill(free, q, np.zeros_like(dq), dq)
     names = free.robot.parameter_names
     for block, support in zip(blocks, free.support, strict=True):
-        block[[names[c][1] == "fo" for c in support]] = 0.0
+        block[[names[c][1] in ("fo", "k") for c in support]] = 0.0
     return blocks
 
 

@@ -137,11 +137,13 @@ def with_terms(
     notes: list[str],
 ) -> Robot:
     """The robot with the joint terms that a fit uses; appends what was assumed."""
-    if friction is None and drive_inertia is None and robot.drives:
+    notes.extend(robot.source.notes if robot.source is not None else ())
+    declared = [d for d in robot.drives if not d.from_file]
+    if friction is None and drive_inertia is None and declared:
         return robot
     if friction is None:
-        if robot.drives:
-            have = {s for d in robot.drives for s in d.symbols}
+        if declared:
+            have = {s for d in declared for s in d.symbols}
             friction = [
                 w for w, s in zip(DEFAULT_FRICTION, ("fv", "fc", "fo"), strict=True) if s in have
             ]
@@ -150,6 +152,9 @@ def with_terms(
             notes.append(
                 "the robot declares no joint terms: viscous, Coulomb and offset friction are added "
                 "to every joint (friction=() fits rigid bodies only)"
+                if not robot.drives
+                else "viscous, Coulomb and offset friction are fitted at every joint, not only "
+                "where the description gives a value (friction=() fits rigid bodies only)"
             )
     if drive_inertia is None:
         drive_inertia = any("Ia" in d.symbols for d in robot.drives)

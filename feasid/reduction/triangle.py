@@ -379,8 +379,9 @@ def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
     for drive in robot.drives:
         terms = drive.name, sorted(drive.coupling.items()), drive.symbols
         digest.update(repr(terms).encode())
-        if drive.transition:
-            digest.update(repr(drive.transition).encode())
+        for number in (drive.transition, drive.rest):
+            if number:
+                digest.update(repr(number).encode())
     digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
     digest.update(np.asarray(columns, dtype=np.int64).tobytes())
     return digest.hexdigest()[:32]

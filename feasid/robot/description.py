@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot import inertia
 from feasid.robot.dh import bodies_from_dh
 from feasid.robot.lock import hold
+from feasid.robot.order import parents_first
 from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Member, Source, constant
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Robot:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        set_(self, "bodies", _sorted(tuple(self.bodies)))
+        set_(self, "bodies", parents_first(tuple(self.bodies)))
         set_(self, "gravity", constant(self.gravity, (3,), "gravity"))
         set_(self, "drives", tuple(self.drives))
         for drive in self.drives:
@@ -309,7 +309,7 @@ class Robot:
         couplings: Sequence[Drive] = (),
         joints: Sequence[str] | None = None,
     ) -> Robot:
-        """The same robot with these terms on its one-degree-of-freedom joints.
+        """The same robot with these terms on its one-degree-of-freedom joints; springs stay.
 
         Parameters
         ----------
@@ -331,17 +331,21 @@ class Robot:
         wanted = {FRICTION[f] for f in friction} | ({"Ia"} if drive_inertia else set())
         symbols = tuple(s for s in DRIVE_SYMBOLS if s in wanted)
         chosen = self.joints if joints is None else joints
-        known = {d.name: d for d in self.drives}
+        known = {d.name: d for d in self.drives if len(d.coupling) == 1}
         drives = []
         for i in sorted(self.joint_index(j) for j in chosen):
-            body = self.bodies[i]
-            if body.dof == 1 and symbols:
-                drives.append(_drive_like(known.get(body.name), body, symbols))
+            body, own = self.bodies[i], known.get(self.bodies[i].name)
+            if body.dof == 1 and (symbols or (own is not None and "k" in own.symbols)):
+                drives.append(_drive_like(own, body, symbols))
         return replace(self, drives=(*drives, *couplings))
 
     def with_transition(self, speed: float) -> Robot:
         """The same robot with Coulomb friction that changes sign over this speed [rad/s, m/s]."""
         return replace(self, drives=tuple(replace(d, transition=speed) for d in self.drives))
+
+    def without_joint_terms(self) -> Robot:
+        """The rigid bodies alone: no drives, hence no friction, drive inertia or springs."""
+        return replace(self, drives=())
 
     def __repr__(self) -> str:
         terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)
@@ -352,43 +356,16 @@ class Robot:
 
 
 def _drive_like(known: Drive | None, body: Body, symbols: tuple[str, ...]) -> Drive:
-    """A joint's drive with `symbols`, keeping the values of those it already had."""
+    """A joint's drive with `symbols` and its spring, keeping the values that it already had.
+
+    A file that gives some terms says that the others are zero.
+    """
+    if known is None:
+        return Drive(body.name, {body.joint: 1.0}, symbols)
+    symbols = (*symbols, *(s for s in known.symbols if s == "k"))
     values = None
-    if known is not None and known.values is not None:
+    if known.values is not None:
         had = dict(zip(known.symbols, known.values, strict=True))
-        if all(s in had for s in symbols):
-            values = np.array([had[s] for s in symbols])
-    transition = 0.0 if known is None else known.transition
-    return Drive(body.name, {body.joint: 1.0}, symbols, values, transition)
-
-
-def _sorted(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
-    """Bodies with parents first, otherwise in the given order."""
-    if not bodies:
-        raise DescriptionError("a robot needs at least one body that moves")
-    for kind in ("name", "joint"):
-        names = [getattr(b, kind) for b in bodies]
-        if len(set(names)) < len(names):
-            doubled = sorted({n for n in names if names.count(n) > 1})
-            raise DescriptionError(f"two bodies have the same {kind}: {doubled}")
-    known = {b.name for b in bodies}
-    for body in bodies:
-        if body.parent is not None and body.parent not in known:
-            hint = did_you_mean(body.parent, known)
-            raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
-    index = {body.name: i for i, body in enumerate(bodies)}
-    below: dict[str, list[int]] = {}
-    for i, body in enumerate(bodies):
-        if body.parent is not None:
-            below.setdefault(body.parent, []).append(i)
-    ready = [i for i, body in enumerate(bodies) if body.parent is None]
-    order = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(i)
-        for child in below.get(bodies[i].name, ()):
-            heapq.heappush(ready, child)
-    if len(order) < len(bodies):
-        left = sorted(set(index) - {bodies[i].name for i in order})
-        raise DescriptionError(f"bodies form a cycle: {left}")
-    return tuple(bodies[i] for i in order)
+        if known.from_file or all(s in had for s in symbols):
+            values = np.array([had.get(s, 0.0) for s in symbols])
+    return replace(known, symbols=symbols, values=values, from_file=False)

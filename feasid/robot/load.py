@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy.typing as npt
 
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.mjcf.compiled import compile_mjcf, robot_from_mjmodel
 from feasid.robot.mjcf.read import mjcf_of
-from feasid.robot.mjcf.tree import compile_mjcf, robot_from_mjcf, robot_from_mjmodel
+from feasid.robot.mjcf.tree import robot_from_mjcf
 from feasid.robot.parts import Source
 from feasid.robot.urdf.read import urdf_of
 from feasid.robot.urdf.tree import robot_from_urdf
@@ -25,6 +26,7 @@ def load_robot(
     gravity: npt.ArrayLike | None = None,
     use_mujoco: bool = False,
     limits: ReadLimits = LIMITS,
+    ignore: Iterable[str] = (),
 ) -> Robot:
     """Read a robot from a URDF or MJCF file; the root element decides which it is.
 
@@ -46,11 +48,17 @@ def load_robot(
         expands. It opens the meshes and textures that the file names.
     limits : ReadLimits
         Size and depth beyond which a file is refused.
+    ignore : sequence of str
+        Forces of an MJCF file that are not modelled and may be left out: "tendon", "fluid",
+        "gravcomp", "actuator", "nonlinear", "multidof", "flex", "plugin" (see
+        `feasid.robot.mjcf.effects`). What is not named here is refused.
 
     Returns
     -------
     Robot
-        With ``source``, the file's text, so that `write_urdf` can write it back.
+        With ``source``: the file's text, so that it can be written back, and notes on what was
+        repaired, read and left out. Friction, drive inertia and springs that the file gives
+        joints are drives with these values.
 
     Raises
     ------
@@ -69,11 +77,11 @@ def load_robot(
     """
     held = dict(lock or {})
     if hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):
-        robot = robot_from_mjmodel(path, gravity)
+        robot = robot_from_mjmodel(path, gravity, ignore=ignore)
         return robot.locked(held) if held else robot
     text = _parsed(path, limits)
     if text.root.tag == "mujoco":
-        robot = _from_mjcf(text, floating, gravity, use_mujoco, limits)
+        robot = _from_mjcf(text, floating, gravity, use_mujoco, limits, ignore)
     elif text.root.tag == "robot":
         robot = robot_from_urdf(urdf_of(text), floating, held, gravity)
     else:
@@ -101,10 +109,11 @@ def _from_mjcf(
     gravity: npt.ArrayLike | None,
     use_mujoco: bool,
     limits: ReadLimits,
+    ignore: Iterable[str],
 ) -> Robot:
     if floating:
         raise InputError("floating=True is for URDF: in MJCF the file has a <freejoint> itself")
     if use_mujoco:
         source = Source(text.path, "mjcf", text.data)
-        return robot_from_mjmodel(compile_mjcf(text), gravity, source)
-    return robot_from_mjcf(mjcf_of(text, limits), gravity)
+        return robot_from_mjmodel(compile_mjcf(text), gravity, source, ignore)
+    return robot_from_mjcf(mjcf_of(text, limits), gravity, ignore)

@@ -19,8 +19,11 @@ from feasid.arrays import Array
 from feasid.errors import DescriptionError
 from feasid.robot import inertia
 
-DRIVE_SYMBOLS = ("Ia", "fv", "fc", "fo")
+USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
 """Drive inertia, viscous, Coulomb and offset friction, eq. (27) of Sousa and Cortesao."""
+
+DRIVE_SYMBOLS = (*USUAL_SYMBOLS, "k")
+"""The same and the stiffness of a spring."""
 
 ROTOR_SYMBOLS = tuple(f"rotor_{s}" for s in inertia.SYMBOLS)
 SYMMETRIC_ROTOR_SYMBOLS = ("rotor_Lxx", "rotor_Lzz", "rotor_lz", "rotor_m")
@@ -190,11 +193,12 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """Drive inertia and friction along a combination v = c . dq of joint velocities.
+    """Drive inertia, friction and spring along a combination v = c . dq of joint velocities.
 
-    It adds ``c (Ia c.ddq + fv v + fc sign(v) + fo)`` to the joint torques, eq. (27) of Sousa
-    and Cortesao; c is one joint's unit vector except for motors that move several joints. With a
-    transition, tanh(v / transition) takes the place of sign(v).
+    It adds ``c (Ia c.ddq + fv v + fc sign(v) + fo + k (c.q - rest))`` to the joint torques, of
+    which eq. (27) of Sousa and Cortesao has all but the spring; c is one joint's unit vector
+    except for motors that move several joints. With a transition, tanh(v / transition) takes the
+    place of sign(v).
 
     Attributes
     ----------
@@ -203,18 +207,25 @@ class Drive:
     coupling : dict of str to float
         Factor per joint name.
     symbols : tuple of str
-        Which of ``Ia fv fc fo`` it has; kept in that order, whatever the order given.
+        Which of ``Ia fv fc fo k`` it has; kept in that order, whatever the order given.
     values : ndarray, shape (len(symbols),), or None
         One per symbol, given in the order in which the symbols are given.
     transition : float
         Speed [rad/s or m/s] over which Coulomb friction changes its sign; 0 for at once.
+    rest : float
+        Where the spring is slack [rad or m].
+    from_file : bool
+        The terms are those for which a description file gives values; `feasid.fit` takes the
+        usual friction besides.
     """
 
     name: str
     coupling: Mapping[str, float]
-    symbols: tuple[str, ...] = DRIVE_SYMBOLS
+    symbols: tuple[str, ...] = USUAL_SYMBOLS
     values: Array | None = None
     transition: float = 0.0
+    rest: float = 0.0
+    from_file: bool = False
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.transition) and self.transition >= 0):
@@ -230,6 +241,8 @@ class Drive:
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
         if not self.coupling or not all(np.isfinite(c) and c for c in self.coupling.values()):
             raise DescriptionError(f"drive {self.name!r} needs finite non-zero factors per joint")
+        if not np.isfinite(self.rest):
+            raise DescriptionError(f"drive {self.name!r}: its spring rests at {self.rest}")
         if self.values is not None:
             values = constant(self.values, (len(ordered),), f"values of drive {self.name!r}")
             by_symbol = dict(zip(self.symbols, values, strict=True))
@@ -246,4 +259,5 @@ class Source:
     format: str
     text: bytes = field(repr=False)
     notes: tuple[str, ...] = ()
-    """What was repaired while reading, each naming file, line and joint."""
+    """What was repaired while reading, each naming file, line and joint; which joint terms were
+    read; and in one line everything in the file that the robot leaves out, by name."""

@@ -151,3 +151,37 @@ def test_tolerances_are_checked(tmp_path, tolerance):
     robot = load_robot(write(tmp_path, "a.urdf"))
     with pytest.raises(InputError, match="between 0 and 1"):
         compare_robots(robot, robot, tolerance)
+
+
+TERMS = '<joint name="j" axis="0 1 0" armature="0.1" damping="0.2" frictionloss="0.3"/>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('mass="2"', 'mass="2.001"'),
+        ('armature="0.1"', 'armature="0.1001"'),
+        ('damping="0.2"', 'damping="0.2001"'),
+        ('damping="0.2"', ""),
+        ('frictionloss="0.3"', 'frictionloss="0.3001"'),
+        ('axis="0 1 0"', 'axis="0 1 0" stiffness="1"'),
+        ("<worldbody>", '<option gravity="0 0 -9.8"/><worldbody>'),
+    ],
+)
+def test_models_that_differ_in_one_thing_are_told_apart(tmp_path, capsys, old, new):
+    text = PENDULUM_MJCF.replace('<joint name="j" axis="0 1 0"/>', TERMS)
+    a = write(tmp_path, "a.xml", text=text)
+    b = write(tmp_path, "b.xml", (old, new), text=text)
+    assert main(["compare", str(a), str(a)]) == 0
+    assert main(["compare", str(a), str(b)]) == 1
+    assert main(["compare", str(b), str(a)]) == 1
+    assert "different" in capsys.readouterr().out
+
+
+def test_joint_terms_of_two_formats_are_equal(tmp_path):
+    dynamics = '<axis xyz="0 1 0"/><dynamics damping="0.2" friction="0.3"/>'
+    a = write(tmp_path, "p.urdf", ('<axis xyz="0 1 0"/>', dynamics), text=PENDULUM_URDF)
+    text = PENDULUM_MJCF.replace('<joint name="j"', TERMS[: TERMS.index(" axis")])
+    terms = ('name="j"', 'name="j" damping="0.2" frictionloss="0.3"')
+    b = write(tmp_path, "p.xml", terms, text=text)
+    assert compare_files(a, b).equivalent

@@ -90,7 +90,7 @@ def test_planar_and_floating_joints_have_their_degrees_of_freedom():
 def test_a_long_axis_is_normalised_and_noted():
     robot = robot_from_urdf(parse_urdf(ARM.replace('"0 1 0"', '"0 2 0"').encode(), "arm.urdf"))
     np.testing.assert_array_equal(robot.bodies[0].motion[:, 0], [0, 1, 0, 0, 0, 0])
-    (note,) = robot.source.notes
+    note = robot.source.notes[0]
     assert "'shoulder'" in note
     assert "arm.urdf:15" in note
     assert "length 2" in note

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from feasid.exact.decimals import Number
+from feasid.robot.mjcf.effects import Effect
 from feasid.robot.mjcf.files import MjcfFiles
 from feasid.robot.mjcf.pose import MjcfPose
+from feasid.robot.terms import NO_TERMS, JointTerms, LeftOut
 from feasid.robot.xml.text import Element
 
 JOINT_TYPES = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}
@@ -55,6 +57,7 @@ class MjcfJoint:
     axis: tuple[float, float, float]
     reference: float
     range: tuple[float, float] | None
+    terms: JointTerms = NO_TERMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +98,7 @@ class Mjcf:
     """Why only MuJoCo's compiler knows all masses, each naming file and line."""
     hidden: tuple[str, ...] = ()
     """Those among them that hide bodies."""
+    effects: tuple[Effect, ...] = ()
+    """Forces and inertias that are not modelled."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What the file holds besides bodies, joints and geoms, by name."""

@@ -11,6 +11,8 @@ from typing import NoReturn
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.decimals import Number, shown
 from feasid.exact.poses import to_decimal
+from feasid.robot.mjcf.defaults import MAIN, Defaults
+from feasid.robot.mjcf.effects import Effect, acting, left_out, section_effects
 from feasid.robot.mjcf.files import MjcfFiles
 from feasid.robot.mjcf.model import (
     HIDING,
@@ -25,6 +27,8 @@ from feasid.robot.mjcf.model import (
     MjcfJoint,
 )
 from feasid.robot.mjcf.pose import ORIENTATIONS, MjcfPose, turned
+from feasid.robot.mjcf.terms import joint_terms
+from feasid.robot.terms import NO_TERMS, JointTerms
 from feasid.robot.urdf.read import MAX_NAME
 from feasid.robot.xml.text import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
@@ -63,13 +67,15 @@ class _MjcfReader:
     def __init__(self, files: MjcfFiles) -> None:
         self.files = files
         self.compiler = Compiler()
-        self.defaults: dict[str, dict[str, dict[str, str]]] = {}
+        self.defaults = Defaults(files)
         self.unknown: list[str] = []
         self.hidden: list[str] = []
         self.bodies: dict[str, MjcfBody] = {}
         self.parts: dict[str | None, tuple[list[MjcfJoint], list[MjcfInertial], list[Geom]]] = {}
         self.joint_names: dict[str, Element] = {}
         self.gravity: tuple[float, ...] | None = None
+        self.disabled: set[str] = set()
+        self.effects: list[Effect] = []
 
     def read(self) -> Mjcf:
         root = self.files.main.root
@@ -80,19 +86,42 @@ class _MjcfReader:
             if section.tag == "compiler":
                 self.read_compiler(section)
             elif section.tag == "default":
-                self.read_default(section, None)
-            elif section.tag == "option" and "gravity" in section.attributes:
-                values = self.numbers(section, "gravity", 3)
-                self.gravity = tuple(n.value for n in values)
+                self.defaults.read(section, None)
+            elif section.tag == "option":
+                self.read_option(section)
         self.parts[None] = ([], [], [])
         worlds = [s for s in sections if s.tag == "worldbody"]
         self.walk(worlds + ([root] if root.tag == "mujocoinclude" else []))
         bodies = tuple(self.finished(body) for body in self.bodies.values())
         name = root.attributes.get("model", "MuJoCo Model")
-        left = tuple(self.unknown), tuple(self.hidden)
-        return Mjcf(self.files, name, self.compiler, bodies, self.gravity, *left)
+        top = _Scope(None, None)
+        self.effects += section_effects(
+            self.files, sections, lambda element, tags: self.attributes(element, top, tags)
+        )
+        gravity = (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity
+        return Mjcf(
+            self.files,
+            name,
+            self.compiler,
+            bodies,
+            gravity,
+            tuple(self.unknown),
+            tuple(self.hidden),
+            tuple(self.effects),
+            tuple(left_out(self.files, sections)),
+        )
 
     # -- settings -----------------------------------------------------------------------------
+
+    def read_option(self, element: Element) -> None:
+        """Gravity, and the flags that switch forces off."""
+        if "gravity" in element.attributes:
+            values = self.numbers(element, "gravity", 3)
+            self.gravity = tuple(n.value for n in values)
+        for flag in self.files.children(element):
+            if flag.tag == "flag":
+                for name, value in flag.attributes.items():
+                    (self.disabled.add if value == "disable" else self.disabled.discard)(name)
 
     def read_compiler(self, element: Element) -> None:
         given, settings = element.attributes, self.compiler
@@ -136,32 +165,15 @@ class _MjcfReader:
         if element.tag in HIDING:
             self.hidden.append(self.unknown[-1])
 
-    def read_default(self, element: Element, parent: str | None) -> None:
-        """A class's attributes per tag, on top of those of the class around it."""
-        name = element.attributes.get("class", "" if parent is not None else "main")
-        if not name:
-            self.files.fail("a nested <default> needs a class", element)
-        above = self.defaults.get(name) or self.defaults.get(parent or "main", {})
-        merged = {tag: dict(values) for tag, values in above.items()}
-        nested = []
-        for child in self.files.children(element):
-            if child.tag == "default":
-                nested.append(child)
-            else:
-                merged.setdefault(child.tag, {}).update(child.attributes)
-        self.defaults[name] = merged
-        for child in nested:
-            self.read_default(child, name)
-
-    def attributes(self, element: Element, scope: _Scope) -> dict[str, str]:
-        """An element's attributes over those of its class."""
-        name = element.attributes.get("class", scope.childclass or "main")
+    def attributes(
+        self, element: Element, scope: _Scope, tags: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """An element's attributes over those of its class, kept under its tag or these."""
         if element.tag == "freejoint":
             return element.attributes
-        if name not in self.defaults and name != "main":
-            hint = did_you_mean(name, self.defaults)
-            self.files.fail(f"default class {shown(name)} does not exist{hint}", element)
-        return {**self.defaults.get(name, {}).get(element.tag, {}), **element.attributes}
+        name = element.attributes.get("class", scope.childclass or MAIN)
+        over = self.defaults.of(element, name, tags or (element.tag,))
+        return {**over, **element.attributes}
 
     # -- the tree -----------------------------------------------------------------------------
 
@@ -194,6 +206,8 @@ class _MjcfReader:
             elif child.tag == "geom":
                 values = self.attributes(child, scope)
                 geoms.append(Geom(child, values, scope.frame.then(self.pose(child, values))))
+            elif child.tag == "plugin":
+                self.effect("plugin", child, f"<plugin> of body {scope.body!r}")
             elif child.tag in NEEDS_COMPILER:
                 self.leave(child, f"<{child.tag}>")
         return inside
@@ -212,6 +226,8 @@ class _MjcfReader:
                 body=name,
                 first_line=first,
             )
+        if acting(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
+            self.effect("gravcomp", element, f"body {name!r}")
         pose = scope.frame.then(self.pose(element, element.attributes))
         self.bodies[name] = MjcfBody(name, element, scope.body, pose, (), None, ())
         self.parts[name] = ([], [], [])
@@ -283,7 +299,31 @@ class _MjcfReader:
             (axis_[0], axis_[1], axis_[2]),
             reference[0].value * unit if reference else 0.0,
             (limits[0].value * unit, limits[1].value * unit) if limits else None,
+            self.terms(element, name, kind, values, scope, unit),
         )
+
+    def terms(
+        self,
+        element: Element,
+        joint: str,
+        kind: str,
+        values: dict[str, str],
+        scope: _Scope,
+        unit: float,
+    ) -> JointTerms:
+        def read(name: str, text: str) -> float:
+            return self.of(element, name, 1, {name: text}, scope)[0].value
+
+        if element.tag == "freejoint":
+            return NO_TERMS
+        terms, effects = joint_terms(kind, values, self.disabled, unit, read)
+        for effect, text in effects:
+            self.effect(effect, element, f"joint {joint!r} has {text}")
+        return terms
+
+    def effect(self, kind: str, element: Element, text: str) -> None:
+        """Remember something that changes the dynamics and is not modelled."""
+        self.effects.append(Effect(kind, self.files.text(element).path, element.line, text))
 
     def triple(
         self,

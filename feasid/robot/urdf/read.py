@@ -15,6 +15,8 @@ from feasid.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact.decimals import Number, shown
 from feasid.robot.rotations import from_rpy
+from feasid.robot.terms import JointTerms, LeftOut
+from feasid.robot.urdf.left_out import DYNAMICS, left_out
 from feasid.robot.xml.text import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -85,6 +87,12 @@ class UrdfJoint:
     dynamics: dict[str, float] = field(default_factory=dict)
     mimic: str | None = None
 
+    @property
+    def terms(self) -> JointTerms:
+        """Viscous and Coulomb friction of ``<dynamics>``."""
+        given = self.dynamics
+        return JointTerms(viscous=given.get("damping", 0.0), coulomb=given.get("friction", 0.0))
+
 
 @dataclass(frozen=True, eq=False)
 class Urdf:
@@ -95,6 +103,7 @@ class Urdf:
     links: dict[str, UrdfLink]
     joints: dict[str, UrdfJoint]
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def joint_above(self) -> dict[str, UrdfJoint]:
         """The joint that carries each link, by the link's name; the root has none."""
@@ -139,7 +148,8 @@ def urdf_of(text: XmlText) -> Urdf:
     if not links:
         text.fail("the robot has no links", root)
     reader.check_tree(links, joints)
-    return Urdf(text, root.attributes.get("name", "robot"), links, joints, tuple(reader.notes))
+    name = root.attributes.get("name", "robot")
+    return Urdf(text, name, links, joints, tuple(reader.notes), tuple(left_out(root)))
 
 
 class _UrdfReader:
@@ -302,7 +312,7 @@ class _UrdfReader:
         """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
         wanted = {
             "limit": ("lower", "upper", "velocity", "effort"),
-            "dynamics": ("damping", "friction"),
+            "dynamics": DYNAMICS,
         }[tag]
         element = self.only(parent, tag, owner)
         if element is None:

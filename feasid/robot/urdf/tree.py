@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,9 +15,12 @@ from feasid.robot import inertia
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import compose, lumped
 from feasid.robot.parts import Body, Limits, Member, Source
+from feasid.robot.terms import LeftOut, left_out_notes, term_notes
 from feasid.robot.urdf.read import Urdf, UrdfInertial, UrdfJoint, depth_first
 
 FLOATING_JOINT = "floating_base"
+
+ONE_DOF = ("revolute", "continuous", "prismatic")
 
 AXIS_TOLERANCE = 1e-5
 """An axis whose length is off by more than this is noted; the rest is rounding in the file."""
@@ -92,10 +95,19 @@ def robot_from_urdf(
     bodies = [
         _body(urdf, name, *place, tuple(members[name]), notes) for name, place in moving.items()
     ]
+    drives = [
+        drive
+        for name, (*_, joint) in moving.items()
+        if joint is not None and joint.type in ONE_DOF
+        for drive in joint.terms.drives(name, joint.name)
+    ]
+    left = [*urdf.left_out, *_unheard(moving.values())]
+    notes += [*term_notes(drives), *left_out_notes(left)]
     return Robot(
         tuple(bodies),
         np.array(GRAVITY) if gravity is None else np.asarray(gravity, dtype=np.float64),
         urdf.name,
+        tuple(drives),
         source=Source(urdf.text.path, "urdf", urdf.text.data, tuple(notes)),
         fixed=tuple(members[None]),
     )
@@ -111,6 +123,15 @@ def parameters(inertial: UrdfInertial | None) -> Array | None:
     return inertia.from_mass_com_inertia(
         inertial.mass.value, np.array(inertial.origin.position), about_com
     )
+
+
+def _unheard(
+    moving: Iterable[tuple[str | None, Array, Array, UrdfJoint | None]],
+) -> Iterator[LeftOut]:
+    """Joint terms of joints with several degrees of freedom."""
+    for *_, joint in moving:
+        if joint is not None and joint.type not in ONE_DOF and joint.terms.values:
+            yield LeftOut(f"<dynamics> of a {joint.type} joint", joint.name)
 
 
 def _refuse_mimic(urdf: Urdf, held: set[str]) -> None:

@@ -1,0 +1,183 @@
+"""Robots from models that MuJoCo has compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import DescriptionError, missing_extra
+from feasid.robot import inertia
+from feasid.robot.description import Robot
+from feasid.robot.mjcf.effects import (
+    ACTUATOR_TERMS,
+    TENDON_TERMS,
+    Effect,
+    check_ignored,
+    refuse,
+)
+from feasid.robot.mjcf.tree import TreeBody, TreeJoint, build
+from feasid.robot.parts import Limits, Source
+from feasid.robot.terms import JointTerms, LeftOut, left_out_notes
+from feasid.robot.xml.text import TEXT, XmlText
+
+KINDS = ("free", "ball", "slide", "hinge")
+
+DISABLED = {"constraint": 1, "frictionloss": 4, "spring": 32, "damper": 64, "gravity": 128}
+"""Bits of ``opt.disableflags``; a test compares them with MuJoCo's own."""
+
+MEMBERS = {
+    "ntendon": ("tendon", "tendon"),
+    "nu": ("actuator", "actuator"),
+    "neq": ("equality", "equality constraint"),
+    "nsensor": ("sensor", "sensor"),
+}
+"""Count, accessor and word for what a robot does not have."""
+
+
+def compile_mjcf(text: XmlText) -> Any:
+    """A file compiled by MuJoCo, which may open the meshes and textures that it names."""
+    try:
+        import mujoco  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise missing_extra("compiling MJCF", "mujoco", "mujoco") from error
+    path = text.path
+    try:
+        if path == TEXT:
+            return mujoco.MjModel.from_xml_string(text.data.decode())
+        return mujoco.MjModel.from_xml_path(path)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        raise DescriptionError(f"{path}: MuJoCo refuses the file: {message}", path=path) from error
+
+
+def robot_from_mjmodel(
+    model: Any,
+    gravity: npt.ArrayLike | None = None,
+    source: Source | None = None,
+    ignore: Iterable[str] = (),
+) -> Robot:
+    """Build the robot of a compiled ``mujoco.MjModel``; inertias are MuJoCo's own.
+
+    Raises
+    ------
+    DescriptionError
+        Something changes the dynamics that is not modelled and that `ignore` does not name.
+    """
+    path = source.path if source is not None else "<compiled model>"
+    left = [*refuse(_effects(model, path), check_ignored(ignore)), *_left_out(model)]
+    source = source or Source(path, "mujoco", b"")
+    source = Source(source.path, source.format, source.text, tuple(left_out_notes(left)))
+    names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
+    bodies = []
+    for i in range(1, model.nbody):
+        axes = _from_quaternion(model.body_iquat[i])
+        tensor = axes @ np.diag(model.body_inertia[i]) @ axes.T
+        values = inertia.from_mass_com_inertia(model.body_mass[i], model.body_ipos[i], tensor)
+        parent = int(model.body_parentid[i])
+        bodies.append(
+            TreeBody(
+                names[i],
+                names[parent] if parent else None,
+                _from_quaternion(model.body_quat[i]),
+                np.array(model.body_pos[i]),
+                tuple(_joints(model, i, names[i])),
+                values if model.body_mass[i] or model.body_inertia[i].any() else None,
+            )
+        )
+    given = model.opt.gravity if gravity is None else np.asarray(gravity)
+    if _off(model, "gravity") and gravity is None:
+        given = np.zeros(3)
+    return build(bodies, np.array(given), "mujoco", source)
+
+
+def _off(model: Any, flag: str) -> bool:
+    return bool(int(model.opt.disableflags) & DISABLED[flag])
+
+
+def _joints(model: Any, body: int, name: str) -> Iterator[TreeJoint]:
+    first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+    for j in range(first, first + count):
+        kind = KINDS[int(model.jnt_type[j])]
+        one = kind in ("slide", "hinge")
+        angle = float(model.qpos0[model.jnt_qposadr[j]]) if one else 0.0
+        limits = Limits(*map(float, model.jnt_range[j])) if model.jnt_limited[j] else Limits()
+        default = name if j == first else f"{name}_joint{j - first + 1}"
+        yield TreeJoint(
+            model.joint(j).name or default,
+            kind,
+            model.jnt_pos[j],
+            model.jnt_axis[j],
+            angle,
+            limits,
+            _terms(model, j),
+        )
+
+
+def _terms(model: Any, joint: int) -> JointTerms:
+    dof, place = int(model.jnt_dofadr[joint]), int(model.jnt_qposadr[joint])
+    loose = _off(model, "frictionloss") or _off(model, "constraint")
+    return JointTerms(
+        float(model.dof_armature[dof]),
+        0.0 if _off(model, "damper") else float(model.dof_damping[dof]),
+        0.0 if loose else float(model.dof_frictionloss[dof]),
+        0.0 if _off(model, "spring") else float(model.jnt_stiffness[joint]),
+        float(model.qpos_spring[place]),
+    )
+
+
+def _effects(model: Any, path: str) -> Iterator[Effect]:
+    """What acts in the model and is not modelled here."""
+
+    def effect(kind: str, text: str) -> Effect:
+        return Effect(kind, path, 0, text)
+
+    for name in ("density", "viscosity"):
+        if getattr(model.opt, name):
+            yield effect("fluid", f"option {name}={getattr(model.opt, name):g}")
+    for i in _rows(model, "body_gravcomp"):
+        if not _off(model, "gravity"):
+            yield effect("gravcomp", f"body {model.body(i).name!r}")
+    for kind, terms in (("tendon", TENDON_TERMS), ("actuator", ACTUATOR_TERMS)):
+        for term in terms:
+            for i in _rows(model, f"{kind}_{term}"):
+                label = getattr(model, kind)(i).name or str(i)
+                yield effect(kind, f"{kind} {label!r} has {term}")
+    for name in ("jnt_stiffnesspoly", "jnt_springyield"):
+        for j in _rows(model, name):
+            yield effect("nonlinear", f"joint {model.joint(j).name!r} has {name.split('_')[1]}")
+    for d in _rows(model, "dof_dampingpoly"):
+        joint = model.joint(int(model.dof_jntid[d])).name
+        yield effect("nonlinear", f"joint {joint!r} has dampingpoly")
+    for j in range(model.njnt):
+        several = KINDS[int(model.jnt_type[j])] not in ("slide", "hinge")
+        if several and _terms(model, j).values:
+            yield effect("multidof", f"joint {model.joint(j).name!r}")
+    if model.nflex:
+        yield effect("flex", f"{model.nflex} flex")
+    if model.nplugin:
+        yield effect("plugin", f"{model.nplugin} plugin instances")
+
+
+def _rows(model: Any, name: str) -> list[int]:
+    """Rows of a model's array that are not zero; none in versions that do not have it."""
+    values: Array = np.asarray(getattr(model, name, np.zeros((0, 1))), dtype=np.float64)
+    values = values.reshape(values.shape[0], -1) if values.size else np.zeros((0, 1))
+    return [int(i) for i in np.flatnonzero(values.any(axis=1))]
+
+
+def _left_out(model: Any) -> Iterator[LeftOut]:
+    for count, (accessor, word) in MEMBERS.items():
+        for i in range(int(getattr(model, count))):
+            yield LeftOut(word, getattr(model, accessor)(i).name or str(i))
+
+
+def _from_quaternion(q: Array) -> Array:
+    """Rotation of a unit quaternion (w, x, y, z)."""
+    w, x, y, z = (float(v) for v in q)
+    cross = inertia.skew([x, y, z])
+    out: Array = np.eye(3) + 2 * w * cross + 2 * cross @ cross
+    return out

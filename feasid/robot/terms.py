@@ -1,0 +1,111 @@
+"""What description files say of joints and of the rest of a robot besides its rigid bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.robot.parts import Drive
+
+SHOWN = 6
+"""Names of one kind that a note lists; the rest is counted."""
+
+WORDS = {
+    "Ia": "drive inertia",
+    "fv": "viscous friction",
+    "fc": "Coulomb friction",
+    "fo": "offset friction",
+    "k": "stiffness",
+}
+
+
+@dataclass(frozen=True)
+class JointTerms:
+    """A joint's terms in SI units and radians; zero where the file says nothing."""
+
+    inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    """Position at which the spring is slack."""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Value per drive symbol, those that are not zero."""
+        named = zip(
+            ("Ia", "fv", "fc", "k"),
+            (self.inertia, self.viscous, self.coulomb, self.stiffness),
+            strict=True,
+        )
+        return {symbol: value for symbol, value in named if value}
+
+    def drives(self, body: str, joint: str) -> Iterator[Drive]:
+        """The joint's drive; none when there is nothing to say."""
+        given = self.values
+        if given:
+            rest = self.rest if "k" in given else 0.0
+            values = np.array([*given.values()])
+            yield Drive(body, {joint: 1.0}, tuple(given), values, rest=rest, from_file=True)
+
+
+NO_TERMS = JointTerms()
+
+
+def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[str, float]]:
+    """Values of drives per coupling and symbol, springs slack at zero; those without values none.
+
+    Drives of one joint count as one with factor 1: Ia, fv and k by the square of their factor c,
+    fc by its size, fo by itself; a spring slack at `rest` is one slack at zero with the
+    offset ``-c k rest``.
+    """
+    out: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
+    for drive in drives:
+        if drive.values is None:
+            continue
+        key, c = tuple(sorted(drive.coupling.items())), 1.0
+        if len(key) == 1:
+            ((joint, c),) = key
+            key = ((joint, 1.0),)
+        given = dict(zip(drive.symbols, map(float, drive.values), strict=True))
+        if drive.rest and given.get("k"):
+            given["fo"] = given.get("fo", 0.0) - given["k"] * drive.rest
+        weights = {"Ia": c * c, "fv": c * c, "k": c * c, "fc": abs(c), "fo": c}
+        total = out.setdefault(key, {})
+        for symbol, value in given.items():
+            total[symbol] = total.get(symbol, 0.0) + weights[symbol] * value
+    return out
+
+
+def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
+    """One line on the joint terms that a file gives; they are initial values to `feasid.fit`."""
+    drives = tuple(drives)
+    counts = {s: sum(s in d.symbols for d in drives) for s in WORDS}
+    found = [f"{WORDS[s]} of {n} joint{'s' * (n > 1)}" for s, n in counts.items() if n]
+    if found:
+        yield f"joint terms in the file, taken as initial values: {', '.join(found)}"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something in a file that the robot does not have: what it is, and its name."""
+
+    kind: str
+    name: str
+
+
+def left_out_notes(things: Iterable[LeftOut]) -> Iterator[str]:
+    """One line with everything that was left out, by kind and name."""
+    kinds: dict[str, list[str]] = {}
+    for thing in things:
+        kinds.setdefault(thing.kind, []).append(thing.name)
+    parts = []
+    for kind, names in kinds.items():
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        listed = ", ".join(repr(n) for n in names[:SHOWN] if n)
+        count = f"{len(names)} x " if len(names) > 1 else ""
+        parts.append(f"{count}{kind}{f' ({listed}{more})' if listed else ''}")
+    if parts:
+        yield f"in the file, but not in the model: {'; '.join(parts)}"
