@@ -61,6 +61,10 @@ class CertificateError(FeasidError):
     """A certificate is malformed or does not prove what it claims."""
 
 
+class RankError(FeasidError):
+    """A count of identifiable combinations is not confirmed by random motions; names the joint."""
+
+
 class MissingExtraError(FeasidError, ImportError):
     """An optional dependency is absent; the message is the command that installs it."""
 

@@ -208,8 +208,11 @@ SYMMETRIC = np.zeros((10, 4), dtype=np.int64)
 SYMMETRIC[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1
 
 
-def exact_regressor(mechanism, samples, seed=0, static=False):
-    """Regressor modulo P, shape (samples, dof, n), in the order of the robot's parameters."""
+def exact_regressor(mechanism, samples, seed=0, static=False, held=()):
+    """Regressor modulo P, shape (samples, dof, n), in the order of the robot's parameters.
+
+    Joints whose indices are in `held` stay at home.
+    """
     rng = np.random.default_rng(seed)
     robot = mechanism.robot()
     out = np.zeros((samples, robot.dof, robot.size), dtype=np.int64)
@@ -217,6 +220,8 @@ def exact_regressor(mechanism, samples, seed=0, static=False):
     still = 0 if static else 1
     states, axes = [], []
     u_all, du_all = draw(robot.dof) * still, draw(robot.dof) * still
+    for i in held:
+        u_all[:, robot.rows[i]] = du_all[:, robot.rows[i]] = 0
     base = (
         np.broadcast_to(np.eye(3, dtype=np.int64), (samples, 3, 3)),
         np.zeros((samples, 3), dtype=np.int64),
@@ -255,15 +260,17 @@ def exact_regressor(mechanism, samples, seed=0, static=False):
         gear = joint.rotor.gear if joint.rotor else Fraction(0)
         turn, shift = eye, np.zeros((samples, 3), dtype=np.int64)
         angle = points  # point of the angle that the gear's denominator divides
-        if any(f < 3 for f in free):
+        if i in held:
+            angle = np.stack([np.ones(samples, dtype=np.int64), np.zeros(samples, np.int64)])
+        elif any(f < 3 for f in free):
             if len(free) == 1 or joint.kind in ("C", "PL"):
                 turn = about_z(power(points, gear.denominator))
             else:
                 turn = any_rotation(rng, samples)
         for f in free:
-            if f >= 3:
+            if f >= 3 and i not in held:
                 shift[:, f - 3] = draw()
-        if joint.kind == "H":
+        if joint.kind == "H" and i not in held:
             shift[:, 2] = draw()
         state = move(
             parent,
@@ -358,7 +365,7 @@ def exact_rank(matrix):
     return rank
 
 
-def exact_count(mechanism, seed=0, static=False, measured=None):
+def exact_count(mechanism, seed=0, static=False, measured=None, held=()):
     """Number of base parameters, exactly."""
     robot = mechanism.robot()
     rows = list(range(robot.dof))
@@ -367,7 +374,7 @@ def exact_count(mechanism, seed=0, static=False, measured=None):
     samples = -(-(robot.size + 8) // max(len(rows), 1)) + (
         robot.size if len(rows) < robot.dof else 4
     )
-    y = exact_regressor(mechanism, samples, seed, static)[:, rows]
+    y = exact_regressor(mechanism, samples, seed, static, held)[:, rows]
     return exact_rank(y.reshape(-1, robot.size))
 
 

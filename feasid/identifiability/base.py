@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
+from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import Echelon
-from feasid.identifiability.exact import Certificate, certify
+from feasid.identifiability.exact import RankCheck, certify
 from feasid.identifiability.expressions import sum_of
-from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.nullspace import Recursion
 from feasid.identifiability.reordered import Reordered
 from feasid.identifiability.snap import COARSEST, Rounding, Snapped, file_rounding
@@ -31,6 +32,8 @@ from feasid.identifiability.tables import (
     symbol_table,
 )
 from feasid.robot.description import Robot
+from feasid.robot.lock import exponential
+from feasid.robot.parts import constant
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -83,18 +86,20 @@ class BaseParameters:
         """All other columns, shape (n - nb,)."""
         return self.coefficients.dependent
 
-    @property
+    @cached_property
     def Kd(self) -> Array:  # noqa: N802
         """Coefficients of the dependent parameters, shape (nb, n - nb), SI units."""
-        return self.coefficients.kd
+        return np.asarray(self.coefficients.kd.toarray())
 
     @cached_property
     def K(self) -> Array:  # noqa: N802
         """Matrix of beta = K delta, shape (nb, n)."""
-        out = np.zeros((self.size, self.robot.size))
-        out[np.arange(self.size), self.independent] = 1.0
-        out[:, self.dependent] = self.Kd
-        return out
+        return np.asarray(self.matrix.toarray())
+
+    @property
+    def matrix(self) -> sparse.csc_array:
+        """K, sparse: for robots of hundreds of bodies."""
+        return self.coefficients.matrix
 
     @cached_property
     def Pb(self) -> Array:  # noqa: N802
@@ -133,29 +138,37 @@ class BaseParameters:
     def expressions(self) -> tuple[str, ...]:
         """Each base parameter as a readable sum."""
         names = self.robot.parameter_names
-        out = []
-        for r, lead in enumerate(self.independent.tolist()):
-            used = np.flatnonzero(self.Kd[r])
-            terms = [(lead, 1.0)]
-            terms += [(int(self.dependent[j]), float(self.Kd[r, j])) for j in used]
-            out.append(sum_of(names, sorted(terms)))
-        return tuple(out)
+        rows = self.matrix.tocsr()
+        rows.sort_indices()
+        return tuple(
+            sum_of(names, zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True))
+            for a, b in pairwise(rows.indptr.tolist())
+        )
 
     @cached_property
     def status(self) -> tuple[str, ...]:
         """For each standard parameter "alone", "combined" or "not at all", length n."""
-        out = [COMBINED] * self.robot.size
-        used = self.Kd != 0
-        for column, single in zip(self.independent.tolist(), ~used.any(axis=1), strict=True):
-            out[column] = ALONE if single else COMBINED
-        for column, never in zip(self.dependent.tolist(), ~used.any(axis=0), strict=True):
-            out[column] = NEVER if never else COMBINED
-        return tuple(out)
+        out = np.full(self.robot.size, COMBINED, dtype=object)
+        kd = self.coefficients.kd
+        single = np.bincount(kd.indices, minlength=self.size) == 0
+        out[self.independent[single]] = ALONE
+        out[self.dependent[np.diff(kd.indptr) == 0]] = NEVER
+        return tuple(out.tolist())
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
-        return near_degeneracies(self.coefficients)
+        joints = self.robot.joints
+        return tuple(
+            f"joint {joints[i]!r}: nearly degenerate geometry ({cause}): the count of base "
+            "parameters hangs on it"
+            for i, cause in sorted(self.coefficients.near.items())
+        )
+
+    @property
+    def check(self) -> SampleCheck:
+        """What random motions showed of ranks and null vectors, and what it cost."""
+        return self.coefficients.check
 
     @cached_property
     def deciding(self) -> tuple[Snapped, ...]:
@@ -166,7 +179,7 @@ class BaseParameters:
         out = []
         for joint in dict.fromkeys(s.joint for s in self.snapped):
             robot, _ = with_exact_geometry(self.robot, self.rounding, literal=[joint])
-            run = Recursion.of(robot, echelon.run.measured, echelon.run.static)
+            run = echelon.run.again(robot)
             if len(Coefficients(Echelon(run)).independent) != self.size:
                 out += [s for s in self.snapped if s.joint == joint]
         return tuple(out)
@@ -188,7 +201,7 @@ class BaseParameters:
         )
 
     @cached_property
-    def certified(self) -> Certificate:
+    def certified(self) -> RankCheck:
         """Whether exact arithmetic confirms every rank and every leading parameter.
 
         True as a condition when it does; else ``.reason`` says why not, usually that the
@@ -202,13 +215,13 @@ class BaseParameters:
         if not self.snapped:
             return self
         echelon = self.coefficients.echelon
-        run = Recursion.of(self.robot, echelon.run.measured, echelon.run.static)
+        run = echelon.run.again(self.robot)
         again = replace(self.coefficients, echelon=replace(echelon, run=run))
         return BaseParameters(self.robot, again)
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, shape (nb,)."""
-        return np.asarray(self.K @ self.robot.check_parameters(parameters))
+        return np.asarray(self.matrix @ self.robot.check_parameters(parameters))
 
     def table(self) -> str:
         """What can be known of each parameter, and the dimensions of the spans, per body.
@@ -220,7 +233,7 @@ class BaseParameters:
         run = self.coefficients.echelon.run
         if self.robot.gravity.any():
             still = run.robot.with_gravity((0.0, 0.0, 0.0))
-            other = Recursion.of(still, run.measured, run.static)
+            other = run.again(still)
             without = BaseParameters(still, Coefficients(Echelon(other)))
         return symbol_table(self, without)
 
@@ -259,7 +272,8 @@ class BaseParameters:
 def base_parameters(
     robot: Robot,
     *,
-    measured: Collection[str] | None = None,
+    measured: str | Collection[str] | None = None,
+    held: str | Collection[str] | Mapping[str, npt.ArrayLike] = (),
     static: bool = False,
     order: str | Sequence[str] = "left",
     snap: str | float | None = "file",
@@ -270,8 +284,12 @@ def base_parameters(
     ----------
     robot : Robot
         Its geometry, gravity, rotors and joint terms; parameter values do not matter.
-    measured : collection of str, optional
+    measured : str or collection of str, optional
         Joints whose torques are measured; default all. For a floating base alone, its joint.
+    held : str, collection of str, or mapping of str to position
+        Joints that stay where they are, at home or at a position [rad or m]: locked ones, a base
+        on a force plate, a force-torque sensor; see `feasid.robot.sensors`. Their forces count
+        if they are measured.
     static : bool
         Postures at rest only: what a model of gravity compensation can know.
     order : {"left", "paper"} or sequence of str
@@ -305,11 +323,49 @@ def base_parameters(
     5  l2x + m2
     6  l2y
     """
-    joints = None if measured is None else {robot.joint_index(j) for j in measured}
+    joints = None if measured is None else {robot.joint_index(j) for j in _names(measured)}
+    still = {robot.joint_index(j) for j in _names(held)}
     rounding = _rounding(robot, snap)
-    exact, changes = with_exact_geometry(robot, rounding)
-    run = Recursion.of(exact, joints, static)
-    return BaseParameters(robot, _coefficients(run, order), changes, rounding)
+    exact, changes = with_exact_geometry(_posed(robot, held), rounding)
+    run = Recursion.of(exact, joints, static, still)
+    base = BaseParameters(robot, _coefficients(run, order), changes, rounding)
+    base.check  # noqa: B018  (raises)
+    return base
+
+
+def _names(joints: str | Collection[str]) -> Collection[str]:
+    return (joints,) if isinstance(joints, str) else joints
+
+
+def _posed(robot: Robot, held: str | Collection[str] | Mapping[str, npt.ArrayLike]) -> Robot:
+    """The robot whose home position is the one in which its joints are held."""
+    for name in _names(held):
+        shared = [d for d in robot.drives if len(d.coupling) > 1 and name in d.coupling]
+        if shared:
+            raise InputError(
+                f"joint {name!r} cannot be held: drive {shared[0].name!r} moves it together with "
+                "others",
+                joint=name,
+            )
+    if not isinstance(held, Mapping):
+        return robot
+    bodies = [*robot.bodies]
+    for name, value in held.items():
+        i = robot.joint_index(name)
+        body = bodies[i]
+        q = constant(np.atleast_1d(value), (body.dof,), f"position of joint {name!r}")
+        if q.any() and any("k" in d.symbols and name in d.coupling for d in robot.drives):
+            raise InputError(
+                f"joint {name!r} has a spring: it can be held at its rest position only",
+                joint=name,
+            )
+        turn, shift = exponential(body.motion @ q)
+        bodies[i] = replace(
+            body,
+            rotation=body.rotation @ turn,
+            position=body.position + body.rotation @ shift,
+        )
+    return replace(robot, bodies=tuple(bodies))
 
 
 def _rounding(robot: Robot, snap: str | float | None) -> Rounding:

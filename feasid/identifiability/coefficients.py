@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,14 +13,37 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.arrays import Array
-from feasid.identifiability.echelon import Block, Echelon, pivots_from_right, snapped
+from feasid.errors import RankError
+from feasid.identifiability.confirm import HIDDEN, SampleCheck, confirmed
+from feasid.identifiability.echelon import SAFETY, Echelon, Nullblock
 from feasid.identifiability.exact import exact_blocks
-from feasid.identifiability.frames import SYMMETRIC, congruence
-from feasid.identifiability.near import doubtful_joints
+from feasid.identifiability.frames import (
+    SYMMETRIC,
+    congruence,
+    congruence_size,
+    doubtful_joints,
+)
+from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.rational import NotRational
-from feasid.identifiability.spectral import ROOT2, TOLERANCE
+from feasid.identifiability.relations import Relations
+from feasid.identifiability.samples import SEED, Samples
 
 Index = npt.NDArray[np.intp]
+
+ROUNDING = 2.3e-16
+"""Relative error of a sum, per term that makes it up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Coefficients of a joint's dependent parameters: where they stand, values and their error.
+
+    ``rows`` are parameter columns of the robot; ``values`` and ``noise`` (len(rows), k).
+    """
+
+    rows: Index
+    values: Array
+    noise: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +57,7 @@ class Coefficients:
     echelon: Echelon
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[Nullblock, ...]:
         """The joints' blocks: in floating point, or exactly where that is in doubt.
 
         Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
@@ -42,13 +66,41 @@ class Coefficients:
         return self.echelon.blocks if self.exact is None else self.exact
 
     @cached_property
-    def exact(self) -> tuple[Block, ...] | None:
+    def exact(self) -> tuple[Nullblock, ...] | None:
         """The blocks from exact arithmetic; None without doubts, or if geometry is irrational."""
         self.echelon.blocks  # noqa: B018  (notes doubtful singular values)
         if self.echelon.run.near_notes or doubtful_joints(self.echelon.run.frames):
             with suppress(NotRational):
                 return exact_blocks(self.echelon)
         return None
+
+    @cached_property
+    def near(self) -> dict[int, str]:
+        """Joints whose count hangs on a tiny angle or offset, and which it is."""
+        return near_degeneracies(self.echelon, self.blocks)
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Random motions on which results are tried."""
+        return Samples(self.echelon.run)
+
+    @cached_property
+    def check(self) -> SampleCheck:
+        """The blocks tried on random motions.
+
+        Raises
+        ------
+        RankError
+            Names the joint whose count is not confirmed.
+        """
+        doubted = () if self.exact is None else range(len(self.blocks))
+        run = self.echelon.run
+        try:
+            return confirmed(run, self.samples, self.blocks, self.transfers, doubted)
+        except RankError:
+            if self.exact is not None or not self.near:
+                raise
+            return confirmed(run, self.samples, self.blocks, self.transfers, [*self.near])
 
     @cached_property
     def units(self) -> Array:
@@ -67,7 +119,7 @@ class Coefficients:
 
         Pairs of a dependent column and a scaled null vector of length n.
         """
-        return (*(v for s in ("fv", "fc", "k") for v in self._friction(s)), *self._shared())
+        return Relations(self.echelon, self.blocks, self.transfers).vectors
 
     @cached_property
     def dependent(self) -> Index:
@@ -84,151 +136,136 @@ class Coefficients:
         return np.flatnonzero(keep)
 
     @cached_property
-    def kd(self) -> Array:
-        """Kd in SI units, shape (nb, nd)."""
-        scaled = snapped_columns(self._scaled)
-        return np.asarray(
-            scaled * self.units[self.independent][:, None] / self.units[self.dependent] + 0.0
-        )
+    def kd(self) -> sparse.csc_array:
+        """Kd in SI units, shape (nb, nd), sparse.
+
+        Raises
+        ------
+        RankError
+            When a random combination of null vectors shows in K.
+        """
+        scaled = self.scaled
+        columns = np.repeat(self.units[self.dependent], np.diff(scaled.indptr))
+        data = scaled.data * self.units[self.independent][scaled.indices] / columns
+        kd = sparse.csc_array((data, scaled.indices, scaled.indptr), scaled.shape)
+        self._tried(kd)
+        return kd
+
+    def _tried(self, kd: sparse.csc_array) -> None:
+        """Raise unless K times a random combination of null vectors vanishes."""
+        null = self.nullspace
+        hidden = null @ np.random.default_rng(SEED).standard_normal(null.shape[1])
+        size = np.abs(hidden[self.independent])
+        size += abs(kd) @ np.abs(hidden[self.dependent])
+        left = np.abs(hidden[self.independent] + kd @ hidden[self.dependent])
+        bad = np.flatnonzero(left > HIDDEN * size)
+        if bad.size:
+            body = self.echelon.run.robot.parameter_names[self.independent[bad[0]]][0]
+            raise RankError(
+                f"the coefficients of body {body!r} in K are off by "
+                f"{left[bad[0]] / size[bad[0]]:.1e} of their terms (at most {HIDDEN:.0e})",
+                body=body,
+            )
 
     @cached_property
     def transfers(self) -> tuple[Array, ...]:
         """Per joint the transform of its inertial columns to the parent's ten, scaled units."""
+        return tuple(self._transfers(congruence, SYMMETRIC))
+
+    @cached_property
+    def _transfer_noise(self) -> tuple[Array, ...]:
+        """Rounding in `transfers`."""
+        return tuple(ROUNDING * t for t in self._transfers(congruence_size, SYMMETRIC))
+
+    def _transfers(self, frame_change: Callable[[Array, Array], Array], four: Array) -> list[Array]:
         run = self.echelon.run
         f, bodies = run.frames, run.robot.bodies
         homes = np.stack([b.position for b in bodies]) / f.length
-        own = congruence(f.rotations, homes)
+        own = frame_change(f.rotations, homes)
         out = []
         for i, body in enumerate(bodies):
             parts = [own[i]]
             if body.rotor is not None:
-                b = congruence(body.rotor.rotation, body.rotor.position / f.length)
-                parts.append(b @ SYMMETRIC if body.rotor.symmetric else b)
+                b = frame_change(body.rotor.rotation, body.rotor.position / f.length)
+                parts.append(b @ four if body.rotor.symmetric else b)
             out.append(np.hstack(parts))
-        return tuple(out)
+        return out
+
+    # -- the sweep from base to tips ---------------------------------------------------------
+
+    def _swept(self) -> Iterator[tuple[Nullblock, Column]]:
+        """Coefficients of each joint's dependent parameters, scaled, parents first."""
+        parents = self.echelon.run.robot.parents
+        waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
+        known: dict[int, Column] = {}
+        for i, p in enumerate(parents):
+            column = self._column(i, p, known[p] if p >= 0 else None)
+            if waiting[i]:
+                known[i] = column
+            if p >= 0:
+                waiting[p] -= 1
+                if not waiting[p]:
+                    del known[p]
+            yield self.blocks[i], column
+
+    def _column(self, i: int, p: int, before: Column | None) -> Column:
+        block = self.blocks[i]
+        leads = block.columns[block.independent]
+        own = -block.vectors[block.independent]
+        wrong = np.broadcast_to(block.noise, own.shape) * (own != np.round(own))
+        if before is None:
+            return Column(leads, own, wrong)
+        parent = self.blocks[p]
+        bound = parent.dependent < 10
+        there, rough = self.transfers[i], self._transfer_noise[i]
+        inertial = block.vectors[: block.inertial]
+        noise = block.noise * (inertial != np.round(inertial))
+        moved = there @ inertial
+        size = np.abs(there) @ np.abs(inertial)
+        off = rough @ np.abs(inertial) + np.abs(there) @ noise + ROUNDING * size
+        moved = settled(moved, SAFETY * off)
+        at = parent.dependent[bound]
+        handed = before.values[:, bound] @ moved[at]
+        reach = np.abs(before.values[:, bound])
+        error = reach @ off[at] + before.noise[:, bound] @ np.abs(moved[at])
+        error += ROUNDING * (reach @ np.abs(moved[at]))
+        place = np.flatnonzero(parent.independent < 10)
+        handed[place] += moved[parent.independent[place]]
+        error[place] += off[parent.independent[place]]
+        error[place] += ROUNDING * np.abs(moved[parent.independent[place]])
+        handed = settled(handed, SAFETY * error)
+        error *= handed != np.round(handed)
+        used = handed.any(axis=1)
+        return Column(
+            np.r_[leads, before.rows[used]],
+            np.vstack([own, handed[used]]),
+            np.vstack([wrong, error[used]]),
+        )
 
     @cached_property
-    def _scaled(self) -> Array:
-        """Kd in scaled units: the sweep from base to tips."""
-        run = self.echelon.run
-        row = np.full(run.robot.size, -1)
+    def scaled(self) -> sparse.csc_array:
+        """Kd in scaled units."""
+        row = np.zeros(self.echelon.run.robot.size, dtype=np.int32)
         row[self.independent] = np.arange(len(self.independent))
-        col = np.full(run.robot.size, -1)
-        col[self.dependent] = np.arange(len(self.dependent))
-        kd = np.zeros((len(self.independent), len(self.dependent)))
-        for i, (block, p) in enumerate(zip(self.blocks, run.robot.parents, strict=True)):
-            if block.dependent.size == 0:
-                continue
-            columns = col[block.columns[block.dependent]]
-            kd[np.ix_(row[block.columns[block.independent]], columns)] = -block.vectors[
-                block.independent
-            ]
-            if p < 0:
-                continue
-            moved = -self.transfers[i] @ block.vectors[: block.inertial]
-            parent = self.blocks[p]
-            free = parent.independent[parent.independent < 10]
-            bound = parent.dependent[parent.dependent < 10]
-            kd[np.ix_(row[parent.columns[free]], columns)] -= moved[free]
-            if bound.size:
-                kd[:, columns] -= kd[:, col[parent.columns[bound]]] @ moved[bound]
-        for column, vector in self.relations:
-            local = vector[self.dependent]
-            local[col[column]] = 0.0
-            kd[:, col[column]] = -(vector[self.independent] + kd @ local)
-        return kd
-
-    # -- drives of several joints ------------------------------------------------------------
-
-    def _friction(self, symbol: str) -> list[tuple[int, Array]]:
-        """Null vectors among the columns of one friction symbol, or of springs.
-
-        Viscous friction of drive k enters the torques as c c' dq, its spring as c c' q. Coulomb
-        friction c sign(c.dq) is the same function, up to a positive factor, only for parallel c.
-        """
-        run, robot = self.echelon.run, self.echelon.run.robot
-        if not run.other_drives and run.measured is None and not run.static:
-            return []
-        if not any(symbol in drive.symbols for drive in robot.drives):
-            return []
-        seen = np.zeros(robot.dof)
-        for i, rows in enumerate(robot.rows):
-            seen[rows] = float(run.measured is None or i in run.measured)
-        columns, vectors = [], []
-        for k in range(len(robot.drives)):
-            if symbol in robot.drives[k].symbols:
-                c = robot.coupling(k)
-                columns.append(robot.drive_columns(k)[symbol])
-                vectors.append(0.0 * c if run.static and symbol != "k" else c)
-        if symbol in ("fv", "k"):
-            matrix = [np.outer(seen * c, c).ravel() for c in vectors]
-            return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
-        out: list[tuple[int, Array]] = []
-        done: set[int] = set()
-        for a, c in enumerate(vectors):
-            if a in done:
-                continue
-            alike = [b for b, d in enumerate(vectors) if b >= a and _parallel(c, d)]
-            done.update(alike)
-            matrix = [np.linalg.norm(vectors[b]) * seen * np.abs(c) for b in alike]
-            out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
+        parts: dict[int, tuple[npt.NDArray[np.int32], Array]] = {}
+        for block, column in self._swept():
+            for k, lead in enumerate(block.columns[block.dependent].tolist()):
+                used = np.flatnonzero(column.values[:, k])
+                parts[lead] = row[column.rows[used]], column.values[used, k]
+        for lead, vector in self.relations:
+            total = -vector[self.independent]
+            for other in np.flatnonzero(vector).tolist():
+                if other != lead and other in parts:
+                    total[parts[other][0]] -= vector[other] * parts[other][1]
+            used = np.flatnonzero(total)
+            parts[lead] = used.astype(np.int32), total[used]
+        order = self.dependent.tolist()
+        pointers = np.cumsum([0, *(len(parts[c][0]) for c in order)]).astype(np.int32)
+        at = np.concatenate([np.zeros(0, dtype=np.int32), *(parts[c][0] for c in order)])
+        data = np.concatenate([np.zeros(0), *(parts[c][1] for c in order)])
+        out = sparse.csc_array((data, at, pointers), (len(self.independent), len(order)))
+        out.sort_indices()
         return out
-
-    def _shared(self) -> list[tuple[int, Array]]:
-        """Null vectors that involve the Ia or fo of drives that are nobody's own.
-
-        Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
-        range of N_i; what g that allows is a subspace, usually zero.
-        """
-        run = self.echelon.run
-        columns = [c for _, _, c in run.shared_columns]
-        if not columns:
-            return []
-        solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.run]
-        conditions = [self._branch_rows()]
-        inverses = []
-        for (u, s, vt), item in zip(solved, run.run, strict=True):
-            rank = int((s > TOLERANCE).sum())
-            within = u[:, :rank].T @ item.shared
-            conditions.append(item.shared - u[:, :rank] @ within)
-            inverses.append(-(vt[:rank].T / s[:rank]) @ within)
-        allowed = _null_basis(np.vstack(conditions))
-        if allowed.shape[1] == 0:
-            return []
-        picked = np.flatnonzero(pivots_from_right(allowed[None])[0])
-        allowed = snapped(allowed @ np.linalg.inv(allowed[picked]))
-        out = []
-        for place, g in zip(picked, allowed.T, strict=True):
-            vector = np.zeros(run.robot.size)
-            vector[columns] += g
-            for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
-                y = self._to_scaled(i, inverse @ g)
-                vector[self.blocks[i].columns] += y
-                if p >= 0:
-                    moved = self.transfers[i] @ y[: self.blocks[i].inertial]
-                    vector[self.blocks[p].columns[:10]] -= moved
-            out.append((columns[place], vector))
-        return out
-
-    def _branch_rows(self) -> Array:
-        """Drive inertias that couple joints on different branches, where bodies cannot."""
-        run = self.echelon.run
-        rows = []
-        joints = sorted(run.coupled)
-        ancestors = run.robot.ancestors
-        for i in joints:
-            for j in joints:
-                seen = run.measured is None or i in run.measured or j in run.measured
-                if seen and j < i and j not in ancestors[i]:
-                    rows.append(run.shared_row(i, j))
-        return np.array(rows).reshape(-1, len(run.shared_columns))
-
-    def _to_scaled(self, i: int, x: Array) -> Array:
-        """Working coordinates of a joint's block to scaled parameters in the body's frame."""
-        f = self.echelon.run.frames
-        y = x / np.r_[ROOT2, self.echelon.layout(i)[2][10:]]
-        y[:10] = congruence(np.eye(3), f.origins[i] / f.length) @ y[:10]
-        return np.asarray(y)
 
     def null_vector(self, column: int) -> Array:
         """The change that goes with one unit of a dependent parameter and shows nowhere, (n,).
@@ -237,11 +274,28 @@ class Coefficients:
         """
         out = np.zeros(self.echelon.run.robot.size)
         place = int(np.searchsorted(self.dependent, column))
-        out[self.independent] = -self.kd[:, place]
+        out[self.independent] = -self.kd[:, [place]].toarray()[:, 0]
         out[column] = 1.0
         return out
 
     # -- sparse forms ------------------------------------------------------------------------
+
+    @cached_property
+    def matrix(self) -> sparse.csc_array:
+        """K in SI units, shape (nb, n), sparse."""
+        count, n = len(self.independent), self.echelon.run.robot.size
+        kd = self.kd
+        lengths = np.zeros(n, dtype=np.int64)
+        lengths[self.independent] = 1
+        lengths[self.dependent] = np.diff(kd.indptr)
+        pointers = np.r_[0, np.cumsum(lengths)]
+        at = np.empty(pointers[-1], dtype=np.int32)
+        data = np.ones(pointers[-1])
+        at[pointers[self.independent]] = np.arange(count)
+        inside = np.ones(len(at), dtype=bool)
+        inside[pointers[self.independent]] = False
+        at[inside], data[inside] = kd.indices, kd.data
+        return sparse.csc_array((data, at, pointers), (count, n))
 
     @cached_property
     def nullspace(self) -> sparse.csc_array:
@@ -251,7 +305,10 @@ class Coefficients:
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]
         sizes: list[int] = []
         for i, (block, p) in enumerate(zip(self.blocks, run.robot.parents, strict=True)):
-            moved = snapped_columns(self.transfers[i] @ block.vectors[: block.inertial])
+            moved = settled(
+                self.transfers[i] @ block.vectors[: block.inertial],
+                SAFETY * self._transfer_noise[i] @ np.abs(block.vectors[: block.inertial]),
+            )
             for k, own in enumerate(block.dependent):
                 column = [block.vectors[:, k]]
                 where = [block.columns]
@@ -284,10 +341,7 @@ class Coefficients:
         """
         robot = self.echelon.run.robot
         if self.relations:  # drives that joints share tie all of them together
-            full = np.zeros((len(self.independent), robot.size))
-            full[np.arange(len(full)), self.independent] = 1.0
-            full[:, self.dependent] = self.kd
-            return sparse.csr_array(full)
+            return sparse.csr_array(self.matrix)
         own = [_joint_rows(block) for block in self.blocks]
         starts = np.cumsum([0, *(len(rows) for rows in own)])
         where: list[tuple[Index, Index]] = []
@@ -305,7 +359,9 @@ class Coefficients:
             for before, i in pairwise(reversed(chain)):
                 seen = self.transfers[before][:, : len(seen)] @ seen
                 put(i, block.columns[: block.inertial], own[i][:, :10] @ seen)
-        friction = [c for c in self.independent.tolist() if robot.parameter_names[c][1] in "fv fc"]
+        friction = [
+            c for c in self.independent.tolist() if robot.parameter_names[c][1] in ("fv", "fc", "k")
+        ]
         rows = np.concatenate([r for r, _ in where] + [starts[-1] + np.arange(len(friction))])
         columns = np.concatenate([c for _, c in where] + [np.array(friction, dtype=np.intp)])
         data = np.concatenate([*values, np.ones(len(friction))])
@@ -313,7 +369,7 @@ class Coefficients:
         return sparse.csr_array((data, (rows, columns)), shape=shape)
 
 
-def _joint_rows(block: Block) -> Array:
+def _joint_rows(block: Nullblock) -> Array:
     """A joint's conditions on its own columns, reduced: unity on the independent ones."""
     out = np.zeros((block.independent.size, block.columns.size))
     out[np.arange(len(out)), block.independent] = 1.0
@@ -321,41 +377,7 @@ def _joint_rows(block: Block) -> Array:
     return out
 
 
-def snapped_columns(kd: Array) -> Array:
-    """Entries next to an integer, measured by their column's size, become that integer."""
-    if kd.size == 0:
-        return kd
-    scale = np.maximum(1.0, np.abs(kd).max(axis=0))
-    nearest = np.round(kd)
-    return np.where(np.abs(kd - nearest) <= 1e-13 * scale + 2e-13 * np.abs(nearest), nearest, kd)
-
-
-def _parallel(a: Array, b: Array) -> bool:
-    return bool(abs(a @ b) >= (1 - 1e-14) * np.linalg.norm(a) * np.linalg.norm(b))
-
-
-def _null_basis(matrix: Array) -> Array:
-    """Orthonormal null vectors of a small matrix, shape (columns, k)."""
-    columns = matrix.shape[1]
-    if matrix.shape[0] < columns:
-        matrix = np.vstack([matrix, np.zeros((columns - matrix.shape[0], columns))])
-    _, s, vt = np.linalg.svd(matrix, full_matrices=False)
-    return np.asarray(vt[int((s > TOLERANCE * max(1.0, s[0])).sum()) :].T)
-
-
-def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[int, Array]]:
-    """Null vectors of a small matrix whose columns are these parameters, pivots from the right."""
-    if not columns:
-        return []
-    order = np.argsort(columns)
-    null = _null_basis(matrix[:, order])
-    if null.shape[1] == 0:
-        return []
-    picked = np.flatnonzero(pivots_from_right(null[None])[0])
-    null = snapped(null @ np.linalg.inv(null[picked]))
-    out = []
-    for k, place in enumerate(picked):
-        vector = np.zeros(size)
-        vector[np.asarray(columns)[order]] = null[:, k]
-        out.append((int(np.asarray(columns)[order][place]), vector))
-    return out
+def settled(values: Array, noise: Array) -> Array:
+    """Entries next to an integer, within noise, become that integer."""
+    nearest = np.round(values)
+    return np.where(np.abs(values - nearest) <= noise, nearest, values) + 0.0

@@ -37,12 +37,15 @@ WEAKEST = 1e-12
 SNAP = 2e-13
 """Coefficients (in working units) this close to an integer are that integer."""
 
+SAFETY = 10.0
+"""How many times the estimated rounding an entry must have to be told from an integer."""
+
 SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
 """Power of length in a symmetric rotor's four parameters."""
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Nullblock:
     """Null vectors of one joint in echelon form, in scaled units (lengths over the scale).
 
     Attributes
@@ -57,6 +60,10 @@ class Block:
         Positions among `columns`.
     inertial : int
         How many of the columns are the body's and its rotor's.
+    drive : tuple of str
+        Own drive terms among the last columns, of "Ia" and "fo".
+    noise : ndarray, shape (k,)
+        Rounding in the vectors; zero when they come from exact arithmetic.
     """
 
     columns: npt.NDArray[np.intp]
@@ -65,6 +72,8 @@ class Block:
     dependent: npt.NDArray[np.intp]
     independent: npt.NDArray[np.intp]
     inertial: int
+    drive: tuple[str, ...]
+    noise: Array
 
 
 def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
@@ -108,10 +117,10 @@ def _pivots(vectors: Array, tolerance: Array) -> Mask:
     return picked
 
 
-def snapped(values: Array) -> Array:
-    """Values with those next to an integer replaced by it (in working units)."""
+def snapped(values: Array, noise: Array | float = 0.0) -> Array:
+    """Values (in working units) with those next to an integer, within noise, replaced by it."""
     nearest = np.round(values)
-    close = np.abs(values - nearest) <= SNAP * np.maximum(1.0, np.abs(nearest))
+    close = np.abs(values - nearest) <= np.maximum(SNAP * np.maximum(1.0, np.abs(nearest)), noise)
     return np.where(close, nearest, values) + 0.0
 
 
@@ -126,7 +135,7 @@ class Echelon:
     preference: tuple[str, ...] | None = None
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[Nullblock, ...]:
         """One block per joint."""
         run = self.run
         local = run.run
@@ -134,7 +143,7 @@ class Echelon:
         for i, item in enumerate(local):
             r, d = item.rows.shape
             groups[max(r, d), d].append(i)
-        blocks: list[Block | None] = [None] * len(local)
+        blocks: list[Nullblock | None] = [None] * len(local)
         for (r, d), members in groups.items():
             stack = np.zeros((len(members), r, d))
             for k, i in enumerate(members):
@@ -161,7 +170,7 @@ class Echelon:
 
     def _reduced(
         self, members: list[int], rows: Array, solve: Array, null: Array, noise: Array
-    ) -> list[Block]:
+    ) -> list[Nullblock]:
         """Blocks of joints with equally many columns and null vectors.
 
         Parameters
@@ -179,7 +188,7 @@ class Echelon:
         n, d, k = null.shape
         layouts = [self.layout(i) for i in members]
         dependent = np.zeros((n, k), dtype=np.intp)
-        vectors = np.zeros((n, d, 0))
+        vectors, error = np.zeros((n, d, 0)), np.zeros((n, 0))
         if k:
             there, back = self._scaling(members, [roots for _, _, roots, _ in layouts])
             y = there @ null
@@ -193,14 +202,19 @@ class Echelon:
             y = y @ np.linalg.inv(np.take_along_axis(y, at, axis=1))
             # one step of refinement: what the rows still see, taken back
             fix = there @ (solve @ ((rows @ back) @ y))
-            vectors = snapped(y - fix + y @ np.take_along_axis(fix, at, axis=1))
+            vectors = y - fix + y @ np.take_along_axis(fix, at, axis=1)
+            error = SAFETY * noise[:, None] * np.abs(vectors).max(axis=1)
+            vectors = snapped(vectors, error[:, None, :])
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)
             free = np.ones(d, dtype=bool)
             free[dependent[j]] = False
             rest = np.flatnonzero(free)
-            out.append(Block(columns, units, vectors[j], dependent[j], rest, inertial))
+            drive = self.drive_symbols(members[j])
+            out.append(
+                Nullblock(columns, units, vectors[j], dependent[j], rest, inertial, drive, error[j])
+            )
         return out
 
     def _scaling(self, members: list[int], roots: list[Array]) -> tuple[Array, Array]:
@@ -233,16 +247,20 @@ class Echelon:
             roots += list((np.ones(4) if rotor.symmetric else ROOT2) / scale)
         inertial = len(columns)
         drive = run.own_drives[i]
-        own = {} if drive is None else robot.drive_columns(drive)
-        for symbol in ("Ia", "fo"):
-            if symbol in own:
-                columns.append(own[symbol])
-                size = float(run.sizes[i])
-                gear = float(run.gears[i])
-                pull = run.frames.pull or 1.0
-                units.append(size**2 * gear if symbol == "Ia" else size * pull)
-                roots.append(1.0)
+        for symbol in self.drive_symbols(i):
+            columns.append(robot.drive_columns(drive or 0)[symbol])
+            size = float(run.sizes[i])
+            gear = float(run.gears[i])
+            pull = run.frames.pull or 1.0
+            units.append(size**2 * gear if symbol == "Ia" else size * pull)
+            roots.append(1.0)
         return np.array(columns), np.array(units), np.array(roots), inertial
+
+    def drive_symbols(self, i: int) -> tuple[str, ...]:
+        """Own drive terms of a joint that its rows contain."""
+        drive = self.run.own_drives[i]
+        symbols = () if drive is None else self.run.robot.drives[drive].symbols
+        return tuple(s for s in ("Ia", "fo") if s in symbols)
 
     def order(self, i: int, d: int) -> npt.NDArray[np.intp]:
         """Positions of a block's columns in the order of preference."""

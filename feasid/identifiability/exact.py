@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.identifiability.echelon import Block, Echelon
+from feasid.identifiability.echelon import Echelon, Nullblock
 from feasid.identifiability.frames import SYMMETRIC
 from feasid.identifiability.rational import (
     Matrix,
@@ -43,7 +43,7 @@ from feasid.robot.parts import Body
 
 
 @dataclass(frozen=True)
-class Certificate:
+class RankCheck:
     """Whether the ranks and the leading parameters were confirmed exactly.
 
     ``certified`` with ``reason`` empty, or not certified and the reason why. ``arithmetic`` names
@@ -58,24 +58,24 @@ class Certificate:
         return self.certified
 
 
-def certify(echelon: Echelon, blocks: Sequence[Block]) -> Certificate:
+def certify(echelon: Echelon, blocks: Sequence[Nullblock]) -> RankCheck:
     """Repeat the recursion in rationals and compare every joint's rank and leading parameters."""
     try:
         exact = exact_blocks(echelon)
     except NotRational as missing:
-        return Certificate(False, str(missing))
+        return RankCheck(False, str(missing))
     for body, ours, block in zip(echelon.run.robot.bodies, blocks, exact, strict=True):
         if ours.independent.tolist() != block.independent.tolist():
             count, found = block.independent.size, ours.independent.size
-            return Certificate(
+            return RankCheck(
                 False,
                 f"joint {body.joint!r}: {count} base parameters in exact arithmetic, {found} in "
                 f"floating point{', others lead' if count == found else ''}",
             )
-    return Certificate(True, "", rational_type()[1])
+    return RankCheck(True, "", rational_type()[1])
 
 
-def exact_blocks(echelon: Echelon) -> tuple[Block, ...]:
+def exact_blocks(echelon: Echelon) -> tuple[Nullblock, ...]:
     """The blocks of an echelon form from exact arithmetic.
 
     Raises
@@ -100,7 +100,7 @@ def exact_blocks(echelon: Echelon) -> tuple[Block, ...]:
     return tuple(out)
 
 
-def _block(echelon: Echelon, i: int, rows: Matrix) -> Block:
+def _block(echelon: Echelon, i: int, rows: Matrix) -> Nullblock:
     """Null vectors of exact rows, the leading parameters first in the order of preference."""
     columns, units, _, inertial = echelon.layout(i)
     order = echelon.order(i, len(columns)).tolist()
@@ -116,13 +116,15 @@ def _block(echelon: Echelon, i: int, rows: Matrix) -> Block:
             value = row[place[column]]
             if value:
                 vectors[own, k] = -to_float(value) * units[column] / units[own]
-    return Block(
+    return Nullblock(
         columns,
         units,
         vectors,
         np.array(bound, dtype=np.intp),
         np.array(leading, dtype=np.intp),
         inertial,
+        echelon.drive_symbols(i),
+        np.zeros(len(bound)),
     )
 
 

@@ -17,14 +17,18 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.identifiability.spectral import ROOT2, TOLERANCE, cross, momentum, rates
 from feasid.robot.description import Robot
-from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, skew
+from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.parts import Body
 
-NEGLIGIBLE_ARM = 1e-6
+NEGLIGIBLE_ARM = 1e-4
 """Distances below this fraction of the largest do not count in the length scale."""
 
-ROUNDED_ARM = 1e-10
-"""Distances between axes below this fraction of the offsets in a description are rounding."""
+ROUNDED_ARM = 1e-4
+"""Distances between axes below this fraction of the offsets in a description are no scale: they
+are rounding, or so small that coefficients of the bodies beside them would be huge in it."""
+
+DOUBTFUL = (1e-14, 1e-5)
+"""Sines and relative offsets in between are in doubt whatever the singular values."""
 
 LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
 """Power of length in the ten parameters."""
@@ -38,13 +42,31 @@ _BASIS = pseudo_inertia(np.eye(10))
 
 def congruence(rotation: Array, position: Array) -> Array:
     """`feasid.robot.inertia.change_frame` for many frames: (n, 3, 3), (n, 3) to (n, 10, 10)."""
-    transform = np.zeros((*position.shape[:-1], 4, 4))
-    transform[..., :3, :3] = rotation
-    transform[..., :3, 3] = position
-    transform[..., 3, 3] = 1.0
-    t = transform[..., None, :, :]
-    moved = t @ _BASIS @ np.swapaxes(t, -1, -2)
-    return np.swapaxes(from_pseudo_inertia(moved), -1, -2)
+    return _congruence(_homogeneous(rotation, position), _BASIS, -1.0)
+
+
+def congruence_size(rotation: Array, position: Array) -> Array:
+    """Sizes of the terms that add up to the entries of `congruence`."""
+    return _congruence(_homogeneous(np.abs(rotation), np.abs(position)), np.abs(_BASIS), 1.0)
+
+
+def _homogeneous(rotation: Array, position: Array) -> Array:
+    transform = np.zeros((*position.shape[:-1], 1, 4, 4))
+    transform[..., 0, :3, :3] = rotation
+    transform[..., 0, :3, 3] = position
+    transform[..., 0, 3, 3] = 1.0
+    return transform
+
+
+def _congruence(t: Array, basis: Array, sign: float) -> Array:
+    moved = t @ basis @ np.swapaxes(t, -1, -2)
+    xx, yy, zz = moved[..., 0, 0], moved[..., 1, 1], moved[..., 2, 2]
+    entries = [
+        *(yy + zz, sign * moved[..., 0, 1], sign * moved[..., 0, 2]),
+        *(xx + zz, sign * moved[..., 1, 2], xx + yy),
+        *(moved[..., k, 3] for k in range(4)),
+    ]
+    return np.stack(entries, axis=-2)
 
 
 def motion_transform(rotation: Array, position: Array) -> Array:
@@ -218,3 +240,39 @@ def _length_scale(robot: Robot, origins: Array, arms: Array) -> float:
         return 1.0
     size = size[size > NEGLIGIBLE_ARM * size.max()]
     return float(np.exp(np.log(size).mean()))
+
+
+def doubtful_joints(frames: Frames) -> tuple[int, ...]:
+    """Joints with an angle or offset that is nearly but not quite exact."""
+    parents = np.array(frames.robot.parents)
+    n = len(parents)
+    inner = parents >= 0
+    sizes = np.zeros((n, 20))
+    sizes[:, :9] = frames.rotations.reshape(n, 9)
+    sizes[inner, 9:12] = frames.positions[inner]
+    turned = np.where(frames.single[:, :3].any(axis=1, keepdims=True), *_halves(frames.single))
+    there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
+    before = turned[parents[inner]]
+    sizes[inner, 12:14] = relation(there, before)
+    normal = np.cross(before, there)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), DOUBTFUL[1])
+    arms = frames.positions[inner]
+    for k, direction in enumerate((before, normal, np.cross(before, normal))):
+        sizes[inner, 17 + k] = np.einsum("ni,ni->n", arms, direction)
+    pulled = np.einsum("nji,j->ni", frames.rotations[~inner], frames.gravity)
+    sizes[~inner, 12:14] = relation(pulled, turned[~inner])
+    sizes[~inner, 14:17] = pulled
+    sizes = np.abs(sizes)
+    return tuple(
+        np.flatnonzero(((sizes > DOUBTFUL[0]) & (sizes < DOUBTFUL[1])).any(axis=1)).tolist()
+    )
+
+
+def _halves(screws: Array) -> tuple[Array, Array]:
+    return screws[:, :3], screws[:, 3:]
+
+
+def relation(a: Array, b: Array) -> Array:
+    """Cosine and sine of the angle between directions, (n, 3) and (n, 3) to (n, 2)."""
+    sine = np.sqrt((np.cross(a, b) ** 2).sum(axis=1))
+    return np.stack([np.einsum("ni,ni->n", a, b), sine], axis=1)

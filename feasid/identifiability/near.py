@@ -1,134 +1,157 @@
 """Near-degenerate geometry: which joint, and which angle or offset makes it so.
 
-Singular values between 1e-12 and 1e-5 show it where an effect is as large as its cause. Some
-effects are of second order in a small angle and vanish in rounding, so angles and offsets that
-are small themselves count too, unless enlarging them leaves every rank as it is.
+Some effects are of second order in a small angle and vanish in rounding, so singular values alone
+do not show what is in doubt. Angles and offsets between 1e-14 and 1e-5 are: between neighbouring
+axes, whatever the frames. A count hangs on them if it changes when all of them are made exact, or
+made as large as any other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.identifiability.frames import Frames
-from feasid.identifiability.nullspace import Recursion
+from feasid.identifiability.echelon import Echelon, Nullblock
+from feasid.identifiability.frames import DOUBTFUL, Frames, doubtful_joints, relation
 from feasid.identifiability.snap import exact_rotation
 from feasid.robot.inertia import skew
-
-if TYPE_CHECKING:
-    from feasid.identifiability.coefficients import Coefficients
+from feasid.robot.parts import Body
 
 VISIBLE = (1e-14, 1e-3)
 """Sines and relative offsets in between may be the cause of a small singular value."""
 
-DOUBTFUL = (1e-14, 1e-5)
-"""Sines and relative offsets in between are in doubt whatever the singular values."""
-
 ENLARGED = 0.05
 """Angle [rad] or relative offset to which doubtful ones are enlarged to see if they matter."""
 
-
-def doubtful_joints(frames: Frames) -> tuple[int, ...]:
-    """Joints with an angle or offset that is nearly but not quite exact."""
-    parents = np.array(frames.robot.parents)
-    n = len(parents)
-    inner = parents >= 0
-    sizes = np.zeros((n, 17))
-    sizes[:, :9] = frames.rotations.reshape(n, 9)
-    sizes[inner, 9:12] = frames.positions[inner]
-    turned = np.where(frames.single[:, :3].any(axis=1, keepdims=True), *_halves(frames.single))
-    there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
-    sizes[inner, 12:14] = _relation(there, turned[parents[inner]])
-    pulled = np.einsum("nji,j->ni", frames.rotations[~inner], frames.gravity)
-    sizes[~inner, 12:14] = _relation(pulled, turned[~inner])
-    sizes[~inner, 14:17] = pulled
-    sizes = np.abs(sizes)
-    return tuple(
-        np.flatnonzero(((sizes > DOUBTFUL[0]) & (sizes < DOUBTFUL[1])).any(axis=1)).tolist()
-    )
+LEAST_SURE = 1e-9
+"""Singular values without a small angle behind them are in doubt from here down to rounding."""
 
 
-def _halves(screws: Array) -> tuple[Array, Array]:
-    return screws[:, :3], screws[:, 3:]
+def near_degeneracies(echelon: Echelon, blocks: Sequence[Nullblock]) -> dict[int, str]:
+    """Joints whose count hangs on a tiny angle, offset or singular value, and which it is.
 
-
-def _relation(a: Array, b: Array) -> Array:
-    """Cosine and sine of the angle between directions, (n, 3) and (n, 3) to (n, 2)."""
-    sine = np.sqrt((np.cross(a, b) ** 2).sum(axis=1))
-    return np.stack([np.einsum("ni,ni->n", a, b), sine], axis=1)
-
-
-def near_degeneracies(coefficients: Coefficients) -> tuple[str, ...]:
-    """One sentence per joint whose rank hangs on a tiny singular value or a tiny angle."""
-    run = coefficients.echelon.run
-    blocks = coefficients.blocks
-    worst: dict[int, float] = {}
-    for note in run.near_notes:
-        worst[note.body] = min(worst.get(note.body, 1.0), note.value)
-    floating = [b.independent.size for b in coefficients.echelon.blocks]
-    if coefficients.exact is not None:
-        settled = floating == [b.independent.size for b in blocks]
-    else:
-        settled = not doubtful_joints(run.frames) or floating == _count_if_meant(coefficients)
-    out = {
-        i: f"a singular value of {value:.1e}{_because(_suspects_on_the_way(run.frames, i), value)}"
-        for i, value in worst.items()
-    }
-    for i in () if settled else doubtful_joints(run.frames):
-        suspects = _own_suspects(run.frames, i)
-        if suspects:
-            out.setdefault(i, min(suspects)[1])
-    return tuple(
-        f"joint {run.robot.bodies[i].joint!r}: nearly degenerate geometry ({cause}): the count of "
-        "base parameters hangs on it"
-        for i, cause in sorted(out.items())
-    )
-
-
-def _count_if_meant(coefficients: Coefficients) -> list[int]:
-    """Counts per joint with the tiny angles and offsets enlarged, so that they can be felt."""
-    echelon = coefficients.echelon
+    Parameters
+    ----------
+    echelon : Echelon
+        Computed in floating point.
+    blocks : sequence of Nullblock
+        The blocks in use, perhaps from exact arithmetic.
+    """
     frames = echelon.run.frames
-    bodies = [*frames.robot.bodies]
-    for i in doubtful_joints(frames):
-        arm = frames.positions[i]
-        push = np.where(np.abs(arm) < DOUBTFUL[1], ENLARGED * frames.length * np.sign(arm), 0.0)
-        rotation = _enlarged(bodies[i].rotation)
-        bodies[i] = replace(
-            bodies[i], rotation=rotation, position=bodies[i].position + np.where(arm, push, 0.0)
-        )
-    pull = frames.gravity
-    off = np.where(np.abs(pull) < DOUBTFUL[1], ENLARGED * frames.pull * np.sign(pull), 0.0)
-    robot = replace(frames.robot, bodies=tuple(bodies), gravity=frames.robot.gravity + off)
-    run = Recursion.of(robot, echelon.run.measured, echelon.run.static)
-    return [b.independent.size for b in replace(echelon, run=run).blocks]
+    worst: dict[int, float] = {}
+    for note in echelon.run.near_notes:
+        worst[note.body] = min(worst.get(note.body, 1.0), note.value)
+    doubtful = doubtful_joints(frames)
+    if not doubtful:
+        return {
+            i: f"a singular value of {value:.1e}{_because(frames, i, value)}"
+            for i, value in worst.items()
+            if value < LEAST_SURE
+        }
+    counts = [b.independent.size for b in blocks]
+    exact, plain = (_counts_with(echelon, doubtful, size) for size in (0.0, ENLARGED))
+    out = {}
+    for i, three in enumerate(zip(counts, exact, plain, strict=True)):
+        if len(set(three)) > 1:
+            out[i] = _cause(frames, i, worst.get(i))
+    return out
 
 
-def _enlarged(rotation: Array) -> Array:
-    """The rotation with its tiny deviation from an exact one made `ENLARGED`."""
-    exact, _ = exact_rotation(rotation, DOUBTFUL[1])
-    small = exact.T @ rotation
-    sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
-    size = float(np.linalg.norm(sines))
-    if size < DOUBTFUL[0]:
-        return rotation
-    axis = skew(sines / size)
-    turn = np.eye(3) + np.sin(ENLARGED) * axis + (1 - np.cos(ENLARGED)) * axis @ axis
-    return np.asarray(exact @ turn, dtype=np.float64)
+def _cause(frames: Frames, i: int, value: float | None) -> str:
+    if value is not None:
+        return f"a singular value of {value:.1e}{_because(frames, i, value)}"
+    suspects = [s for k in reversed(frames.robot.ancestors[i]) for s in _own_suspects(frames, k)]
+    return min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
 
 
-def _because(found: list[tuple[float, str]], value: float) -> str:
+def _because(frames: Frames, i: int, value: float) -> str:
     """The suspect whose size is nearest to a singular value."""
+    found = [s for k in frames.robot.ancestors[i] for s in _own_suspects(frames, k)]
     if not found:
         return ""
     return ", because " + min(found, key=lambda item: abs(np.log(item[0] / value)))[1]
 
 
-def _suspects_on_the_way(frames: Frames, i: int) -> list[tuple[float, str]]:
-    return [found for k in frames.robot.ancestors[i] for found in _own_suspects(frames, k)]
+# -- the same robot with doubtful features of another size ---------------------------------------
+
+
+def _counts_with(echelon: Echelon, doubtful: Sequence[int], size: float) -> list[int]:
+    """Counts per joint when doubtful angles and offsets have this size."""
+    run, frames = echelon.run, echelon.run.frames
+    bodies = [*run.robot.bodies]
+    down = _resize(frames.gravity, size)
+    for i in doubtful:
+        bodies[i] = _resized(frames, i, bodies[i], size, down)
+    robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.pull)
+    return [b.independent.size for b in replace(echelon, run=run.again(robot)).blocks]
+
+
+def _resized(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:
+    """A body whose doubtful home angles and offsets have this size."""
+    p = frames.robot.parents[i]
+    rotation = _turned(body.rotation, size)
+    if p < 0:
+        return replace(body, rotation=_tilted(rotation, _axis(frames, i), down, size))
+    before = _axis(frames, p)
+    rotation = _tilted(rotation, _axis(frames, i), before, size)
+    arm = frames.positions[i]
+    push = _resize(arm, size) - arm
+    basis = _basis(before, frames.rotations[i] @ _axis(frames, i))
+    inner = basis.T @ (arm + push)
+    push = push + basis @ (_resize(inner, size) - inner)
+    return replace(body, rotation=rotation, position=body.position + frames.length * push)
+
+
+def _resize(values: Array, size: float) -> Array:
+    small = (np.abs(values) > DOUBTFUL[0]) & (np.abs(values) < DOUBTFUL[1])
+    return np.where(small, size * np.sign(values), values)
+
+
+def _turned(rotation: Array, size: float) -> Array:
+    """The rotation with its tiny deviation from one with exact entries made this large."""
+    exact, _ = exact_rotation(rotation, DOUBTFUL[1])
+    small = exact.T @ rotation
+    sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
+    deviation = float(np.linalg.norm(sines))
+    if deviation < DOUBTFUL[0]:
+        return rotation
+    return np.asarray(exact @ _rotation(sines / deviation, size), dtype=np.float64)
+
+
+def _tilted(rotation: Array, axis: Array, before: Array, size: float) -> Array:
+    """The rotation with two axes off parallel or perpendicular by this much."""
+    there = rotation @ axis
+    normal = np.cross(before, there)
+    cosine, sine = float(before @ there), float(np.linalg.norm(normal))
+    if sine < DOUBTFUL[0]:
+        return rotation
+    if sine < DOUBTFUL[1]:
+        angle = (size - sine) * np.sign(cosine)
+    elif DOUBTFUL[0] < abs(cosine) < DOUBTFUL[1]:
+        angle = cosine - size * np.sign(cosine)
+    else:
+        return rotation
+    return np.asarray(_rotation(normal / sine, angle) @ rotation, dtype=np.float64)
+
+
+def _rotation(axis: Array, angle: float) -> Array:
+    cross = skew(axis)
+    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
+
+
+def _basis(a: Array, b: Array) -> Array:
+    """Orthonormal axes along a, the common normal of a and b, and across both; columns."""
+    normal = np.cross(a, b)
+    if np.linalg.norm(normal) < DOUBTFUL[1]:
+        normal = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+    normal = normal / np.linalg.norm(normal)
+    return np.stack([a, normal, np.cross(a, normal)], axis=1)
+
+
+# -- suspects ------------------------------------------------------------------------------------
 
 
 def _own_suspects(frames: Frames, k: int) -> list[tuple[float, str]]:
@@ -146,7 +169,7 @@ def _own_suspects(frames: Frames, k: int) -> list[tuple[float, str]]:
         found.append((arm, f"the axis of joint {joint} is offset by {size:.2g} m"))
     if parent < 0:
         turned = frames.rotations[k].T @ frames.gravity
-        sines = np.r_[turned, _relation(turned[None], _axis(frames, k)[None])[0]]
+        sines = np.r_[turned, relation(turned[None], _axis(frames, k)[None])[0]]
         for sine in _small(sines):
             found.append((sine, f"gravity is off by {sine:.2g} rad"))
     return found
@@ -155,13 +178,14 @@ def _own_suspects(frames: Frames, k: int) -> list[tuple[float, str]]:
 def _axis(frames: Frames, k: int) -> Array:
     """Direction of a joint's first screw."""
     screw = frames.screws[k][0]
-    return np.asarray(screw[:3] if screw[:3].any() else screw[3:])
+    axis = screw[:3] if screw[:3].any() else screw[3:]
+    return np.asarray(axis / np.linalg.norm(axis))
 
 
 def _between(frames: Frames, k: int, parent: int) -> Array:
     """Cosine and sine of the angle between a joint's axis and its parent's, at home."""
     own, other = frames.rotations[k] @ _axis(frames, k), _axis(frames, parent)
-    return np.asarray(_relation(own[None], other[None])[0])
+    return np.asarray(relation(own[None], other[None])[0])
 
 
 def _small(values: Array) -> list[float]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from feasid.arrays import Array
-from feasid.identifiability.coefficients import Coefficients, Index, snapped_columns
-from feasid.identifiability.echelon import pivots_from_right
+from feasid.identifiability.coefficients import ROUNDING, Coefficients, Index, settled
+from feasid.identifiability.echelon import SAFETY, pivots_from_right
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +34,23 @@ class Reordered(Coefficients):
         first = Coefficients(self.echelon)
         null = np.zeros((len(self.order), len(first.dependent)))
         null[first.dependent, np.arange(len(first.dependent))] = 1.0
-        null[first.independent] = -first.kd / (
-            first.units[first.independent][:, None] / first.units[first.dependent]
-        )
+        null[first.independent] = -first.scaled.toarray()
         return np.asarray(np.linalg.qr(null[self.order])[0])
 
     @cached_property
     def dependent(self) -> Index:
         """Columns of the dependent parameters, increasing."""
-        picked = pivots_from_right(self._null[None])[0]
-        return np.sort(self.order[picked])
+        if self._null.shape[1] == 0:
+            return np.zeros(0, dtype=np.intp)
+        return np.sort(self.order[pivots_from_right(self._null[None])[0]])
 
     @cached_property
-    def _scaled(self) -> Array:
+    def scaled(self) -> sparse.csc_array:
         """Kd in scaled units."""
         place = np.argsort(self.order)
         pivots = self._null[place[self.dependent]]
         rest = self._null[place[self.independent]]
         kd = -np.linalg.solve(pivots.T, rest.T).T
-        return snapped_columns(np.asarray(kd, dtype=np.float64))
+        worst = np.linalg.cond(pivots) if pivots.size else 1.0
+        noise = SAFETY * ROUNDING * worst * np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
+        return sparse.csc_array(settled(np.asarray(kd), np.asarray(noise)))

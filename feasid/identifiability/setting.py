@@ -78,11 +78,14 @@ class Setting:
         Bodies whose joint torques are measured; default all.
     static : bool
         Only postures at rest (Remark 8, App. F).
+    held : collection of int
+        Bodies whose joints stay where they are, at their home position.
     """
 
     robot: Robot
     measured: frozenset[int] | None = None
     static: bool = False
+    held: frozenset[int] = frozenset()
     near_notes: list[Near] = field(default_factory=list)
     _spectra: dict[Key, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
     _orbits: dict[Key, tuple[list[Action], list[Action]]] = field(default_factory=dict)

@@ -138,7 +138,7 @@ def explained(base: BaseParameters, name: str) -> str:
     label, status = parameter_label(names[column]), base.status[column]
     if status == ALONE:
         return f"{label} is identifiable alone."
-    used = np.flatnonzero(base.K[:, column])
+    used = np.sort(base.matrix[:, [column]].tocoo().row)
     if status == COMBINED and column in base.independent:
         r = int(used[0])
         return (

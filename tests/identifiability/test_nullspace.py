@@ -21,7 +21,7 @@ from mechanisms import (
 from robots import wam
 
 import feasid
-from feasid.errors import UnsupportedJointError
+from feasid.errors import RankError, UnsupportedJointError
 from feasid.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 from feasid.identifiability.frames import Frames
 from feasid.identifiability.spectral import momentum, rates
@@ -183,7 +183,11 @@ def test_small_tilts_and_offsets_never_pass_in_silence(size):
         count = exact_count(mechanism, seed)
         decided += count != before
         assert base_parameters(mechanism.robot()).size == count
-        elsewhere = base_parameters(reframed(mechanism.robot(), rng))
+        try:
+            elsewhere = base_parameters(reframed(mechanism.robot(), rng))
+        except RankError as refused:
+            assert "joint" in str(refused)  # noqa: PT017
+            continue
         assert elsewhere.size == count or elsewhere.warnings
     assert decided
 

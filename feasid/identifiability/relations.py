@@ -1,0 +1,158 @@
+"""Null vectors among the parameters of drives: friction, and motors that move several joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.identifiability.echelon import Echelon, Nullblock, pivots_from_right, snapped
+from feasid.identifiability.frames import congruence
+from feasid.identifiability.spectral import ROOT2, TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """Relations that no joint sees by itself.
+
+    Parameters
+    ----------
+    echelon : Echelon
+    blocks : sequence of Nullblock
+    transfers : sequence of ndarray
+        Per joint, inertial columns to the parent's ten, scaled.
+    """
+
+    echelon: Echelon
+    blocks: Sequence[Nullblock]
+    transfers: Sequence[Array]
+
+    @cached_property
+    def vectors(self) -> tuple[tuple[int, Array], ...]:
+        """Pairs of a dependent column and a scaled null vector of length n."""
+        return (*(v for s in ("fv", "fc", "k") for v in self._friction(s)), *self._shared())
+
+    def _friction(self, symbol: str) -> list[tuple[int, Array]]:
+        """Null vectors among the columns of one friction symbol, or of springs.
+
+        Viscous friction of drive k enters the torques as c c' dq, its spring as c c' q. Coulomb
+        friction c sign(c.dq) is the same function, up to a positive factor, only for parallel c.
+        """
+        run, robot = self.echelon.run, self.echelon.run.robot
+        if not run.other_drives and run.measured is None and not run.static:
+            return []
+        if not any(symbol in drive.symbols for drive in robot.drives):
+            return []
+        seen, moves = np.zeros(robot.dof), np.zeros(robot.dof)
+        for i, rows in enumerate(robot.rows):
+            seen[rows] = float(run.measured is None or i in run.measured)
+            moves[rows] = float((not run.static or symbol == "k") and i not in run.held)
+        columns, vectors = [], []
+        for k in range(len(robot.drives)):
+            if symbol in robot.drives[k].symbols:
+                c = robot.coupling(k)
+                columns.append(robot.drive_columns(k)[symbol])
+                vectors.append(moves * c)
+        if symbol in ("fv", "k"):
+            matrix = [np.outer(seen * c, c).ravel() for c in vectors]
+            return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
+        out: list[tuple[int, Array]] = []
+        done: set[int] = set()
+        for a, c in enumerate(vectors):
+            if a in done:
+                continue
+            alike = [b for b, d in enumerate(vectors) if b >= a and _parallel(c, d)]
+            done.update(alike)
+            matrix = [np.linalg.norm(vectors[b]) * seen * np.abs(c) for b in alike]
+            out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
+        return out
+
+    def _shared(self) -> list[tuple[int, Array]]:
+        """Null vectors that involve the Ia or fo of drives that are nobody's own.
+
+        Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
+        range of N_i; what g that allows is a subspace, usually zero.
+        """
+        run = self.echelon.run
+        columns = [c for _, _, c in run.shared_columns]
+        if not columns:
+            return []
+        solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.run]
+        conditions = [self._branch_rows()]
+        inverses = []
+        for (u, s, vt), item in zip(solved, run.run, strict=True):
+            rank = int((s > TOLERANCE).sum())
+            within = u[:, :rank].T @ item.shared
+            conditions.append(item.shared - u[:, :rank] @ within)
+            inverses.append(-(vt[:rank].T / s[:rank]) @ within)
+        allowed = _null_basis(np.vstack(conditions))
+        if allowed.shape[1] == 0:
+            return []
+        picked = np.flatnonzero(pivots_from_right(allowed[None])[0])
+        allowed = snapped(allowed @ np.linalg.inv(allowed[picked]))
+        out = []
+        for place, g in zip(picked, allowed.T, strict=True):
+            vector = np.zeros(run.robot.size)
+            vector[columns] += g
+            for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
+                y = self._to_scaled(i, inverse @ g)
+                vector[self.blocks[i].columns] += y
+                if p >= 0:
+                    moved = self.transfers[i] @ y[: self.blocks[i].inertial]
+                    vector[self.blocks[p].columns[:10]] -= moved
+            out.append((columns[place], vector))
+        return out
+
+    def _branch_rows(self) -> Array:
+        """Drive inertias that couple joints on different branches, where bodies cannot."""
+        run = self.echelon.run
+        rows = []
+        joints = sorted(run.coupled)
+        ancestors = run.robot.ancestors
+        for i in joints:
+            for j in joints:
+                seen = run.measured is None or i in run.measured or j in run.measured
+                if seen and j < i and j not in ancestors[i]:
+                    rows.append(run.shared_row(i, j))
+        return np.array(rows).reshape(-1, len(run.shared_columns))
+
+    def _to_scaled(self, i: int, x: Array) -> Array:
+        """Working coordinates of a joint's block to scaled parameters in the body's frame."""
+        f = self.echelon.run.frames
+        y = x / np.r_[ROOT2, self.echelon.layout(i)[2][10:]]
+        y[:10] = congruence(np.eye(3), f.origins[i] / f.length) @ y[:10]
+        return np.asarray(y)
+
+
+def _parallel(a: Array, b: Array) -> bool:
+    return bool(abs(a @ b) >= (1 - 1e-14) * np.linalg.norm(a) * np.linalg.norm(b))
+
+
+def _null_basis(matrix: Array) -> Array:
+    """Orthonormal null vectors of a small matrix, shape (columns, k)."""
+    columns = matrix.shape[1]
+    if matrix.shape[0] < columns:
+        matrix = np.vstack([matrix, np.zeros((columns - matrix.shape[0], columns))])
+    _, s, vt = np.linalg.svd(matrix, full_matrices=False)
+    return np.asarray(vt[int((s > TOLERANCE * max(1.0, s[0])).sum()) :].T)
+
+
+def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[int, Array]]:
+    """Null vectors of a small matrix whose columns are these parameters, pivots from the right."""
+    if not columns:
+        return []
+    order = np.argsort(columns)
+    null = _null_basis(matrix[:, order])
+    if null.shape[1] == 0:
+        return []
+    picked = np.flatnonzero(pivots_from_right(null[None])[0])
+    null = snapped(null @ np.linalg.inv(null[picked]))
+    out = []
+    for k, place in enumerate(picked):
+        vector = np.zeros(size)
+        vector[np.asarray(columns)[order]] = null[:, k]
+        out.append((int(np.asarray(columns)[order][place]), vector))
+    return out

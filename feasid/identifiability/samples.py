@@ -1,0 +1,266 @@
+"""A few random motions of a robot, and what every joint feels of it: the check after the fact.
+
+Nothing of the recursion enters here but its result: poses, velocities and accelerations are
+drawn, wrenches follow from Newton and Euler in spatial form, I a + v x* I v, and are projected on
+the joints' axes. Lengths are in units of the robot's lever arms, gravity has unit size, screws
+are unit screws, so that every entry is of order one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.dynamics.spatial import exponential
+from feasid.identifiability.frames import SYMMETRIC, motion_transform
+from feasid.identifiability.setting import Setting
+from feasid.identifiability.spectral import MOMENTUM as PER_ROOT
+from feasid.identifiability.spectral import ROOT2, cross
+
+COUNT = 12
+"""Motions: more than a body has independent parameters per row that carries it."""
+
+COUNT_PARTLY = 40
+"""Motions when one measured row may have to show all parameters of a body and its rotor."""
+
+NEAREST = 8
+"""Rows that are looked at body by body: those of the joints next to it, from it to the base."""
+
+SEED = 20240
+
+INERTIA = PER_ROOT * ROOT2
+"""INERTIA[a, b, k]: entry (a, b) of the spatial inertia per unit of parameter k."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moving:
+    """Bodies, then rotors: where they hang, their screws, and the joint that moves them."""
+
+    parents: tuple[int, ...]
+    joints: tuple[int, ...]
+    screws: tuple[Array, ...]  # (6, d) per node
+    rotations: Array  # (n, 3, 3)
+    positions: Array  # (n, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Random motions of a robot that a setting allows.
+
+    Parameters
+    ----------
+    run : Setting
+    """
+
+    run: Setting
+
+    @cached_property
+    def count(self) -> int:
+        """Number of motions."""
+        return COUNT if self.run.measured is None else COUNT_PARTLY
+
+    @cached_property
+    def moving(self) -> Moving:
+        """Bodies and rotors in scaled units."""
+        robot, f = self.run.robot, self.run.frames
+        parents, joints, screws = [*robot.parents], [*range(len(robot.bodies))], []
+        for i, body in enumerate(robot.bodies):
+            screws.append(np.vstack([body.motion[:3], body.motion[3:] / f.length]) / f.speeds[i])
+        rotations = [b.rotation for b in robot.bodies]
+        positions = [b.position for b in robot.bodies]
+        for i, body in enumerate(robot.bodies):
+            if body.rotor is not None:
+                parents.append(robot.parents[i])
+                joints.append(i)
+                spin = np.zeros((6, 1))
+                spin[2] = body.rotor.gear / f.speeds[i][0]
+                screws.append(spin)
+                rotations.append(body.rotor.rotation)
+                positions.append(body.rotor.position)
+        return Moving(
+            tuple(parents),
+            tuple(joints),
+            tuple(screws),
+            np.stack(rotations),
+            np.stack(positions) / f.length,
+        )
+
+    @cached_property
+    def rotor_nodes(self) -> dict[int, int]:
+        """Node of each body's rotor."""
+        n = len(self.run.robot.bodies)
+        return {i: n + k for k, i in enumerate(self.moving.joints[n:])}
+
+    @cached_property
+    def rates(self) -> tuple[list[Array], list[Array], list[Array]]:
+        """Positions, velocities, accelerations per joint, (d, count); zero where it is held."""
+        rng = np.random.default_rng(SEED)
+        out: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
+        for i, body in enumerate(self.run.robot.bodies):
+            draws = rng.standard_normal((3, body.dof, self.count))
+            draws[0] = rng.uniform(-np.pi, np.pi, (body.dof, self.count))
+            draws[1:] *= float(not self.run.static)
+            for values, draw in zip(out, draws * float(i not in self.run.held), strict=True):
+                values.append(draw)
+        return out
+
+    @cached_property
+    def transforms(self) -> Array:
+        """Velocities of the parent seen in each node, (nodes, count, 6, 6)."""
+        m, q = self.moving, self.rates[0]
+        rng = np.random.default_rng(SEED + 1)
+        n = len(m.parents)
+        twists = np.zeros((n, self.count, 6))
+        for k, (i, screw) in enumerate(zip(m.joints, m.screws, strict=True)):
+            twists[k] = (screw @ q[i]).T
+            if screw.shape[1] in (2, 4, 5) and q[i].any():
+                reach = _group(screw)  # also what a nonholonomic joint reaches by going to and fro
+                twists[k] = rng.uniform(-np.pi, np.pi, (self.count, reach.shape[1])) @ reach.T
+        turn, shift = exponential(twists.reshape(-1, 6).T)
+        turn = np.moveaxis(turn, -1, 0).reshape(n, self.count, 3, 3)
+        shift = shift.T.reshape(n, self.count, 3)
+        rotation = m.rotations[:, None] @ turn
+        position = m.positions[:, None] + np.einsum("nij,nsj->nsi", m.rotations, shift)
+        return motion_transform(rotation, position)
+
+    @cached_property
+    def motion(self) -> tuple[Array, Array]:
+        """Spatial velocity and acceleration (gravity subtracted) per node, (nodes, count, 6)."""
+        m, (_, dq, ddq) = self.moving, self.rates
+        n = len(m.parents)
+        v, a = np.zeros((n, self.count, 6)), np.zeros((n, self.count, 6))
+        ground = np.broadcast_to(np.r_[0.0, 0, 0, -self.run.frames.gravity], (self.count, 6))
+        for k, (p, i) in enumerate(zip(m.parents, m.joints, strict=True)):
+            own = (m.screws[k] @ dq[i]).T
+            x = self.transforms[k]
+            base_v, base_a = (v[p], a[p]) if p >= 0 else (np.zeros((self.count, 6)), ground)
+            v[k] = (x @ base_v[:, :, None])[:, :, 0] + own
+            a[k] = (x @ base_a[:, :, None])[:, :, 0] + (m.screws[k] @ ddq[i]).T
+            a[k] += (cross(v[k]) @ own[:, :, None])[:, :, 0]
+        return v, a
+
+    @cached_property
+    def wrenches(self) -> Array:
+        """I a + v x* I v per unit of the ten scaled parameters, (nodes, count, 6, 10)."""
+        v, a = self.motion
+        flat = INERTIA.transpose(1, 0, 2).reshape(6, 60)
+        shape = (*v.shape[:2], 6, 10)
+        swept = np.swapaxes(cross(v), -1, -2) @ (v @ flat).reshape(shape)
+        return np.asarray((a @ flat).reshape(shape) - swept)
+
+    @cached_property
+    def axes(self) -> list[Array]:
+        """The nearest measured rows that carry each body, in its frame: (count, 6, up to 8)."""
+        out: list[Array] = []
+        none = np.zeros((self.count, 6, 0))
+        for i, p in enumerate(self.run.robot.parents):
+            carried = self.transforms[i] @ out[p] if p >= 0 else none
+            own = np.broadcast_to(self.moving.screws[i], (self.count, *self.moving.screws[i].shape))
+            if self.run.measured is not None and i not in self.run.measured:
+                own = none
+            out.append(np.concatenate([carried, own], axis=2)[:, :, -NEAREST:])
+        return out
+
+    def _handed_on(self, node: int) -> Array:
+        """The node's wrenches at its parent's origin, (self.count, 6, 10)."""
+        return np.asarray(np.swapaxes(self.transforms[node], -1, -2) @ self.wrenches[node])
+
+    def local(self, i: int, transfer: Array, drive: Sequence[str]) -> tuple[Array, Array]:
+        """What joints feel when parameters of body i are taken from its parent.
+
+        Parameters
+        ----------
+        i : int
+        transfer : ndarray, shape (10, c)
+            The body's and its rotor's parameters as the parent gets them, scaled.
+        drive : sequence of str
+            Own drive terms, "Ia" and "fo".
+
+        Returns
+        -------
+        rows : ndarray, shape (r, c + len(drive))
+        size : ndarray, the same shape
+            Size of the terms that make up each entry, for telling rounding from zero.
+        """
+        run, p = self.run, self.run.robot.parents[i]
+        seen = run.measured is None or i in run.measured
+        own, outer = [self.moving.screws[i].T @ self.wrenches[i]], [self._handed_on(i)]
+        rotor = run.robot.bodies[i].rotor
+        if rotor is not None:
+            k = self.rotor_nodes[i]
+            reduce = SYMMETRIC if rotor.symmetric else np.eye(10)
+            own.append(self.moving.screws[k].T @ self.wrenches[k] @ reduce)
+            outer.append(self._handed_on(k) @ reduce)
+        there = np.concatenate(outer, axis=2)
+        floor = float(np.abs(there).max())
+        rows, size = [], []
+        if seen:
+            felt = np.concatenate(own, axis=2)
+            terms = self.drive_terms(i, drive)[:, None, :]
+            terms = np.broadcast_to(terms, (*felt.shape[:2], len(drive)))
+            rows.append(np.concatenate([felt, terms], axis=2))
+            size.append(np.broadcast_to(floor, rows[-1].shape))
+        if p >= 0:
+            back = self.wrenches[p] @ transfer
+            lever = np.swapaxes(self.axes[p], -1, -2)
+            felt = lever @ (there - back)
+            bound = np.abs(lever) @ (np.abs(there) + np.abs(self.wrenches[p]) @ np.abs(transfer))
+            none = np.zeros((*felt.shape[:2], len(drive)))
+            rows.append(np.concatenate([felt, none], axis=2))
+            size.append(np.maximum(floor, np.concatenate([bound, none], axis=2)))
+        width = there.shape[2] + len(drive)
+        flat = [x.reshape(-1, width) for x in rows]
+        flat_size = [x.reshape(-1, width) for x in size]
+        empty = np.zeros((0, width))
+        return np.vstack([empty, *flat]), np.vstack([empty, *flat_size])
+
+    def drive_terms(self, i: int, drive: Sequence[str]) -> Array:
+        """What multiplies the own drive's terms in a joint's torque, (count, len(drive))."""
+        pushes = self.rates[2][i][0] * self.run.gears[i]
+        terms = [pushes if symbol == "Ia" else np.ones(self.count) for symbol in drive]
+        return np.stack(terms, axis=1) if terms else np.zeros((self.count, 0))
+
+    def torques(self, change: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """Measured joint torques of a change of inertial parameters.
+
+        Parameters
+        ----------
+        change : sequence of ndarray
+            Scaled parameters per node, (10,).
+
+        Returns
+        -------
+        torques, sizes : lists of ndarray, shapes (count, d_i)
+            Per body; sizes are those of the wrenches that were added up.
+        """
+        m, bodies = self.moving, len(self.run.robot.bodies)
+        force = np.stack([w @ x for w, x in zip(self.wrenches, change, strict=True)])
+        size = np.stack([np.abs(w) @ np.abs(x) for w, x in zip(self.wrenches, change, strict=True)])
+        torques: list[Array] = [np.zeros((self.count, 0))] * bodies
+        sizes: list[Array] = [np.zeros((self.count, 0))] * bodies
+        for k in [*range(len(m.parents) - 1, bodies - 1, -1), *range(bodies - 1, -1, -1)]:
+            i, p = m.joints[k], m.parents[k]
+            felt = force[k] @ m.screws[k]
+            bound = np.broadcast_to(size[k].max(axis=1, keepdims=True), felt.shape)
+            torques[i] = felt + torques[i] if torques[i].size else felt
+            sizes[i] = bound + sizes[i] if sizes[i].size else bound
+            if p >= 0:
+                x = np.swapaxes(self.transforms[k], -1, -2)
+                force[p] += (x @ force[k][:, :, None])[:, :, 0]
+                size[p] += (np.abs(x) @ size[k][:, :, None])[:, :, 0]
+        return torques, sizes
+
+
+def _group(screw: Array) -> Array:
+    """Basis of the smallest Lie algebra with these screws, (6, d) to (6, k)."""
+    basis, rank = np.linalg.qr(screw)[0], 0
+    while rank < basis.shape[1]:
+        rank = basis.shape[1]
+        pairs = [cross(a) @ b for k, a in enumerate(basis.T) for b in basis.T[k + 1 :]]
+        u, s, _ = np.linalg.svd(np.column_stack([basis, *pairs]), full_matrices=False)
+        basis = u[:, s > 1e-9]
+    return np.asarray(basis)

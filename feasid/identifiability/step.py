@@ -1,0 +1,337 @@
+"""One joint of the recursion: its own conditions, and the spans at its body.
+
+The argument is in `feasid.identifiability.nullspace`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.identifiability.setting import FULL, GRAVITY_SEED, SPIN, Setting
+from feasid.identifiability.spectral import Action, closure, cross, momentum, rates, span
+
+
+@dataclass(frozen=True, eq=False)
+class Seed:
+    """An affine set of vectors a + span(D) at a body, carried outwards."""
+
+    point: Array
+    differences: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Spans at a body, in its working frame (columns).
+
+    ``motion`` velocities apart from the seeds' own, ``heard`` those that count at unmeasured
+    joints, ``seeds`` the affine sets, ``firm`` and ``felt`` functionals on x; ``heard`` and
+    ``felt`` are None when every joint is measured. ``virtual`` are directions along which a
+    nonholonomic joint feels momentum without moving, see `Step.brackets`.
+    """
+
+    motion: Array
+    seeds: dict[int, Seed]
+    firm: Array
+    heard: Array | None = None
+    felt: Array | None = None
+    virtual: Array = field(default_factory=lambda: np.zeros((6, 0)))
+
+    def velocities(self) -> Array:
+        """All velocities (6, r), without gravity."""
+        return np.hstack([self.motion, *_columns(self.seeds, gravity=False)])
+
+    def directions(self) -> Array:
+        """Velocities and gravity (6, r), the V of the paper's algorithm."""
+        return np.hstack([self.motion, *_columns(self.seeds, gravity=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """A joint's own conditions.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (r, d)
+        Rows on [x of the body, x of its rotor, own Ia, own fo], all in working units.
+    shared : ndarray, shape (r, g)
+        The same rows on the Ia and fo of drives that are nobody's own.
+    """
+
+    rows: Array
+    shared: Array
+    state: Spans
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The algorithm at one joint, given what holds at its parent."""
+
+    run: Setting
+    i: int
+    parent: Spans
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether this joint's torque is measured."""
+        return self.run.measured is None or self.i in self.run.measured
+
+    @cached_property
+    def held(self) -> bool:
+        """Whether this joint stays where it is."""
+        return self.i in self.run.held
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether this joint has velocities."""
+        return not self.held and not self.run.static
+
+    @cached_property
+    def actions(self) -> tuple[list[Action], list[Action]]:
+        """What the joint does to velocities and to functionals."""
+        return self.run.actions(self.i)
+
+    @cached_property
+    def lift(self) -> Array:
+        """Parent's velocities to those of body and rotor, shape (6 + r, 6)."""
+        own, rotor = self.run.frames.motion[self.i], self.run.rotors[self.i]
+        return own if rotor is None else np.vstack([own, rotor.lift])
+
+    @cached_property
+    def lower(self) -> Array:
+        """Parent's functionals to those on body and rotor, shape (10 + p, 10)."""
+        own, rotor = self.run.frames.inertia[self.i].T, self.run.rotors[self.i]
+        return own if rotor is None else np.vstack([own, rotor.inertia.T])
+
+    @cached_property
+    def screw(self) -> Array:
+        """Screws of joint (unit) and rotor together, shape (6 + r, dof)."""
+        own, rotor = self.run.frames.screws[self.i].T, self.run.rotors[self.i]
+        if rotor is None:
+            return own
+        spin = SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
+        return np.asarray(np.r_[own[:, 0], rotor.speed * spin][:, None])
+
+    @cached_property
+    def momenta(self) -> list[Array]:
+        """W per screw with the functional v' W, shape (6 + r, 10 + p)."""
+        frames, rotor, i = self.run.frames, self.run.rotors[self.i], self.i
+        if rotor is None:
+            if self.screw.shape[1] == 1:
+                return [frames.momenta[i]]
+            return list(momentum(frames.screws[i]))
+        r, p = rotor.momentum.shape
+        out = np.zeros((6 + r, 10 + p))
+        out[:6, :10] = frames.momenta[i]
+        out[6:, 10:] = rotor.speed * rotor.momentum
+        return [out]
+
+    @cached_property
+    def brackets(self) -> Array:
+        """Directions that a joint's screws reach only by going to and fro, shape (6, k).
+
+        Empty if the screws span a group, as for all usual joints. For others (two axes of
+        rotation that are fixed in the body) the joint is nonholonomic: Phi_a' (I a + v x* I v)
+        contains the momentum along the commutator of Phi_a with the joint's own velocity.
+        """
+        own = self.run.frames.screws[self.i]
+        if len(own) in (1, 6) or not self.moves:
+            return np.zeros((6, 0))
+        pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
+        q = np.linalg.qr(own.T)[0]
+        beyond = np.stack(pairs, axis=1)
+        return span(beyond - q @ (q.T @ beyond))[0]
+
+    def local(self) -> Local:
+        """Rows of the joint and the spans at its body."""
+        parent, run, i = self.parent, self.run, self.i
+        carried = self._carried(parent.motion)
+        seeds = {key: self._carried_seed(key, seed) for key, seed in parent.seeds.items()}
+        inner = [x for k, s in seeds.items() if k >= 0 for x in (s.point, s.differences)]
+        arriving = np.hstack([carried, *inner]) if inner else carried
+        heard = None if parent.heard is None else self._carried(parent.heard)
+        zero = self._zero_directions(carried, seeds, heard)
+        through = [*self.momenta]
+        if self.measured and self.brackets.shape[1]:
+            through += list(momentum(self.brackets.T))
+        plain = np.vstack([zero.T @ w for w in through])
+        virtual = self._carried(parent.virtual)
+        if self.measured and not self.held:
+            unmoved = [virtual] if heard is None or not run.held else [virtual, heard]
+            plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momenta)])
+        special, own, shared = self._special_rows(seeds)
+        still, mapping = self._mapped(parent.firm, "firm")
+        functionals = [plain, special, mapping.T]
+        felt = None
+        if parent.felt is not None:
+            still_felt, moving_felt = self._mapped(parent.felt, "felt")
+            if self.measured:
+                functionals.append(self._displaced(still_felt).T if self.held else moving_felt.T)
+            every = np.hstack([arriving, self.screw])
+            pairs = [w.T @ every for w in self.momenta] if self.moves else []
+            felt = run.basis(np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters")
+        x_rows = np.vstack(functionals)
+        rows = np.zeros((len(x_rows), x_rows.shape[1] + own.shape[1]))
+        rows[:, : x_rows.shape[1]] = x_rows
+        rotor = run.rotors[i]
+        if rotor is not None:
+            rows[:, 10 : x_rows.shape[1]] *= rotor.scale
+        at = slice(len(plain), len(plain) + len(special))
+        rows[at, x_rows.shape[1] :] = own
+        shared_rows = np.zeros((len(rows), shared.shape[1]))
+        shared_rows[at] = shared
+        if still is FULL[10]:
+            firm = still
+        else:
+            firm = run.basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
+        state = self._state(carried, arriving, heard, seeds, firm, felt)
+        if self.measured and self.brackets.shape[1]:
+            virtual = np.hstack([virtual, self.brackets])
+        if virtual.shape[1]:
+            virtual = run.basis(virtual[:6], i, "velocities")
+        return Local(rows, shared_rows, replace(state, virtual=virtual[:6]))
+
+    # -- across the joint --------------------------------------------------------------------
+
+    def _carried(self, x: Array) -> Array:
+        """Directions of the parent as this body and its rotor get them in every posture."""
+        if x is FULL[6] and self.run.rotors[self.i] is None:
+            return x
+        if x.shape[1] == 0:
+            return np.zeros((len(self.lift), 0))
+        if self.held:
+            return self.lift @ x
+        return closure(self.lift @ x, self.actions[0])
+
+    def _carried_seed(self, key: int, seed: Seed) -> Seed:
+        if self.held:
+            return Seed(self.lift @ seed.point, self.lift @ seed.differences)
+        moved = closure(self.lift @ seed.differences, self.actions[0])
+        point = self.lift @ seed.point
+        orbit = closure(point, self.actions[0])
+        swept = np.hstack([a.sweep(orbit)[1] for a in self.actions[0]])
+        if len(self.actions[0]) == 1:
+            point = self.actions[0][0].still @ point
+        what = "gravity" if key == GRAVITY_SEED else "velocities"
+        return Seed(point, self.run.basis(np.hstack([moved, swept]), self.i, what))
+
+    def _mapped(self, k: Array, what: str) -> tuple[Array, Array]:
+        """Functionals of the parent across the joint: the part that stays, the part that moves."""
+        run, i = self.run, self.i
+        if self.held:
+            return self.lower @ k, np.zeros((len(self.lower), 0))
+        if k is FULL[10] and run.rotors[i] is None:
+            screws = run.frames.screws[i]
+            if len(screws) == 1:
+                return k, run.frames.rates[i].T
+            return k, np.hstack([a.T for a in rates(screws)])
+        if k.shape[1] == 0:
+            return np.zeros((len(self.lower), 0)), np.zeros((len(self.lower), 0))
+        if len(self.actions[1]) == 1:
+            return self.actions[1][0].sweep(self.lower @ k)
+        whole = run.basis(closure(self.lower @ k, self.actions[1]), i, "parameters")
+        return whole, np.hstack([a.sweep(whole)[1] for a in self.actions[1]])
+
+    def _displaced(self, k: Array) -> Array:
+        """How functionals change with a displacement that a held joint does not make."""
+        run, rotor = self.run, self.run.rotors[self.i]
+        turned = [a.T @ k[:10] for a in rates(run.frames.screws[self.i])]
+        if rotor is None:
+            return np.hstack(turned)
+        own = rotor.speed * rates(SPIN).T @ k[10:] if len(k) == 20 else np.zeros_like(k[10:])
+        return np.vstack([turned[0], own])
+
+    # -- momentum rows -----------------------------------------------------------------------
+
+    def _zero_directions(
+        self, carried: Array, seeds: dict[int, Seed], heard: Array | None
+    ) -> Array:
+        """Directions along which the joint must feel no momentum."""
+        out = [carried] if self.measured else []
+        if heard is not None and not self.held and not self.measured:
+            out.append(heard)
+        if self.measured and self.moves and self.screw.shape[1] > 1:
+            out.append(self.screw)
+        for key, seed in seeds.items():
+            if self._counts(key):
+                out.append(seed.differences)
+                if self.screw.shape[1] > 1:  # no drives there: the point is one more direction
+                    out.append(seed.point)
+        return np.hstack([np.zeros((len(self.lift), 0)), *out])
+
+    def _counts(self, key: int) -> bool:
+        """Whether the torque of this joint, or the one of the seed's joint, is measured."""
+        return self.measured or (key >= 0 and key in (self.run.measured or ()))
+
+    def _special_rows(self, seeds: dict[int, Seed]) -> tuple[Array, Array, Array]:
+        """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
+        run, i = self.run, self.i
+        drive = run.own_drives[i]
+        symbols = () if drive is None else run.robot.drives[drive].symbols
+        own_symbols = [s for s in ("Ia", "fo") if s in symbols]
+        points = self._points(seeds) if self.screw.shape[1] == 1 else []
+        width = self.momenta[0].shape[1]
+        x_rows = np.zeros((len(points), width))
+        own = np.zeros((len(points), len(own_symbols)))
+        shared = np.zeros((len(points), len(run.shared_columns)))
+        for r, (v, symbol, key) in enumerate(points):
+            x_rows[r] = v @ self.momenta[0]
+            if symbol in own_symbols:
+                own[r, own_symbols.index(symbol)] = 1.0
+            shared[r] = run.shared_row(i, key)
+            if key == i:  # the gear enters squared
+                x_rows[r] /= run.gears[i]
+                shared[r] /= run.gears[i]
+        return x_rows, own, shared
+
+    def _points(self, seeds: dict[int, Seed]) -> list[tuple[Array, str | None, int]]:
+        """Base points with the own symbol they carry and the key that couples them."""
+        out: list[tuple[Array, str | None, int]] = []
+        if self.measured and self.moves:
+            out.append((self.screw[:, 0], "Ia", self.i))
+        for key, seed in seeds.items():
+            if self._counts(key):
+                out.append((seed.point[:, 0], "fo" if key == GRAVITY_SEED else None, key))
+        if self.measured and GRAVITY_SEED not in seeds:
+            out.append((np.zeros(len(self.lift)), "fo", GRAVITY_SEED))
+        return out
+
+    # -- spans at the body -------------------------------------------------------------------
+
+    def _state(
+        self,
+        carried: Array,
+        arriving: Array,
+        heard: Array | None,
+        seeds: dict[int, Seed],
+        firm: Array,
+        felt: Array | None,
+    ) -> Spans:
+        run, i = self.run, self.i
+        own = run.frames.screws[i].T
+        after = {k: Seed(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
+        motion = carried[:6]
+        if i in run.coupled:
+            after[i] = Seed(self.screw[:6], np.zeros((6, 0)))
+        elif self.moves:
+            motion = motion if motion is FULL[6] else np.hstack([motion, own])
+        if motion is not FULL[6] and motion.shape[1]:
+            motion = run.basis(motion, i, "velocities")
+        if heard is not None:
+            more = [heard[:6]]
+            if self.measured:
+                more += [cross(phi) @ arriving[:6] for phi in own.T]
+                more += [self.brackets] if i in run.coupled else [own, self.brackets]
+            heard = run.basis(np.hstack(more), i, "velocities")
+        return Spans(motion, after, firm, heard, felt)
+
+
+def _columns(seeds: dict[int, Seed], gravity: bool) -> list[Array]:
+    out = []
+    for key, seed in seeds.items():
+        if gravity or key != GRAVITY_SEED:
+            out += [seed.point, seed.differences]
+    return out
