@@ -32,8 +32,8 @@ from feasid.identifiability.tables import (
     symbol_table,
 )
 from feasid.robot.description import Robot
-from feasid.robot.lock import exponential
 from feasid.robot.parts import constant
+from feasid.robot.rotations import exponential
 
 if TYPE_CHECKING:
     from scipy import sparse
