@@ -17,6 +17,8 @@ ORDER = (
     "files",
     "threads",
     "arrays",
+    "notes",
+    "options",
     "certificate",
     "exact",
     "robot",

@@ -7,7 +7,6 @@ which returns the exit status. Only the chosen command's module is imported, so 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -42,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"feasid: error: {error}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
-        print("feasid: interrupted; nothing was written", file=sys.stderr)
+        print("feasid: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,7 +63,9 @@ def _dispatch(argv: list[str]) -> int:
         print(f"feasid: error: no command {name!r}{hint}\n\n{_usage()}", file=sys.stderr)
         return EXIT_ERROR
     module = import_module(f"feasid.cli.{name}")
-    parser = argparse.ArgumentParser(prog=f"feasid {name}", description=module.__doc__)
+    from feasid.cli.options import Parser
+
+    parser = Parser(prog=f"feasid {name}", description=module.__doc__)
     module.add_arguments(parser)
     return int(module.run(parser.parse_args(argv[1:])))
 

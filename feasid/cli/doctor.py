@@ -7,15 +7,17 @@ import json
 import shlex
 from dataclasses import asdict
 
-from feasid.cli.options import add_log_arguments, as_settings, log_options, robot_of
+from feasid.cli.options import add_options, add_robot_arguments, as_words, options_of, robot_from
 from feasid.cli.progress import step
+from feasid.options.tables import LogOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid doctor``."""
     parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
-    add_log_arguments(parser)
+    add_robot_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print findings as JSON")
+    add_options(parser, LogOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -23,8 +25,8 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.diagnosis.diagnose import diagnose
     from feasid.logs.read.readers import read_log
 
-    robot = robot_of(arguments)
-    options = log_options(arguments)
+    options = options_of(arguments, LogOptions, "feasid doctor")
+    robot = robot_from(arguments)
     logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
     with step("reading"):
         df = read_log(logs)
@@ -35,9 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(f"{' '.join(arguments.log)}\n{diagnosis!r}")
         if diagnosis.options:
-            print(
-                f"\nmended: {_command(arguments)} {as_settings({**options, **diagnosis.options})}"
-            )
+            print(f"\nmended: {_command(arguments)} {as_words({**options, **diagnosis.options})}")
     return 0 if diagnosis.ok else 1
 
 

@@ -1,22 +1,48 @@
-"""Options that several commands share: the robot, and how its logs are read."""
+"""Options that several commands share: the robot, and those of the table by kind."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from feasid.errors import InputError
+from feasid.errors import InputError, did_you_mean
+from feasid.options.complete import checked, table_of
+from feasid.options.option import Option
 from feasid.robot.description import Robot
 from feasid.robot.parts import Drive
 
+METAVAR = {
+    "number": "NUMBER",
+    "count": "N",
+    "flag": "YES/NO",
+    "words": "LIST",
+    "value": "VALUE",
+    "mapping": "NAME=VALUE",
+}
 
-def add_log_arguments(parser: argparse.ArgumentParser) -> None:
-    """The robot's description and how a log of it is read."""
+
+class Parser(argparse.ArgumentParser):
+    """Refuses abbreviations, and names the nearest argument for one that does not exist."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Usage, what is wrong, and what was perhaps meant; exit status 2."""
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        known = [s for action in self._actions for s in action.option_strings]
+        hints = [did_you_mean(word.split("=")[0], known) for word in unknown[:1]]
+        super().error(message + "".join(hints))
+
+
+def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
+    """The robot's description, and what it does not say."""
     add = parser.add_argument
-    add("--robot", required=True, metavar="URDF", help="the robot's description")
+    add("--robot", required=True, metavar="FILE", help="the robot's description, URDF or MJCF")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
     add(
         "--coupling",
@@ -25,15 +51,76 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
         help="a motor that moves several joints, its friction and inertia",
     )
     add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
-    add("--cutoff", type=float, metavar="HZ", help="low-pass; default automatic")
-    add("--rate", type=float, metavar="HZ", help="sampling rate without time column")
-    add("--columns", metavar="OURS=THEIRS", action="append", help="q=position_{}, t=stamp ...")
-    add("--units", metavar="KIND=UNIT", action="append", help="q=deg, t=ms ...")
-    add("--transmission", metavar="FILE", help="matrix T of a motor-side log: q_motor = T q")
-    add("--offset", metavar="JOINT=RAD", action="append", help="added to a joint's position")
 
 
-def robot_of(arguments: argparse.Namespace) -> Robot:
+def add_options(parser: argparse.ArgumentParser, options: type) -> None:
+    """One argument per option of a table, and ``--option NAME=VALUE`` for any of them."""
+    group = parser.add_argument_group("options, as in Python")
+    for name, option in table_of(options).items():
+        group.add_argument(spelled(name), dest=f"option_{name}", **_argument(option))
+    group.add_argument(
+        "--option", metavar="NAME=VALUE", action="append", help="any of these by its Python name"
+    )
+
+
+def spelled(name: str) -> str:
+    """An option as it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _argument(option: Option) -> dict[str, Any]:
+    unit = f" [{option.unit}]" if option.unit else ""
+    said = "" if option.default in (None, ()) else f"; default {_word(option.default)}"
+    out: dict[str, Any] = {"help": f"{option.doc}{unit}{said}".replace("%", "%%")}
+    if option.kind == "choice":
+        out["metavar"] = "{" + ",".join(option.choices) + "}"
+    else:
+        out["metavar"] = METAVAR[option.kind]
+    if option.kind == "mapping":
+        out["action"] = "append"
+    if option.kind == "flag":
+        out |= {"nargs": "?", "const": "yes"}
+    return out
+
+
+def _word(default: Any) -> str:
+    words = {True: "yes", False: "no"}
+    return words[default] if isinstance(default, bool) else str(default)
+
+
+def options_of(arguments: argparse.Namespace, options: type, function: str) -> dict[str, Any]:
+    """The options that were typed, by their Python names, each checked.
+
+    Raises
+    ------
+    InputError
+        In the prompt's spelling.
+    """
+    table = table_of(options)
+    typed: dict[str, Any] = {}
+    for name, option in table.items():
+        text = getattr(arguments, f"option_{name}")
+        if text is not None:
+            typed[name] = _parsed(spelled(name), option, text)
+    for name, text in pairs(arguments.option, "--option").items():
+        if name not in table:
+            raise InputError(f"--option {name}: no such option{did_you_mean(name, table)}")
+        typed[name] = _parsed(f"--option {name}", table[name], text)
+    if isinstance(typed.get("transmission"), str):
+        typed["transmission"] = matrix(typed["transmission"])
+    return checked(options, typed, function)
+
+
+def _parsed(label: str, option: Option, text: str | list[str]) -> Any:
+    if isinstance(text, str):
+        return option.parsed(label, text)
+    merged: dict[str, Any] = {}
+    for entry in text:
+        merged |= option.parsed(label, entry) or {}
+    return merged
+
+
+def robot_from(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
     from feasid.robot.load import load_robot
 
@@ -44,21 +131,16 @@ def robot_of(arguments: argparse.Namespace) -> Robot:
     return robot.with_joint_terms((), couplings=shared) if shared else robot
 
 
-def log_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Options of `feasid.logs.frame.prepare`."""
-    options: dict[str, Any] = {
-        name: getattr(arguments, name)
-        for name in ("cutoff", "rate")
-        if getattr(arguments, name) is not None
-    }
-    for name in ("columns", "units"):
-        if getattr(arguments, name):
-            options[name] = pairs(getattr(arguments, name), f"--{name}")
-    if arguments.transmission:
-        options["transmission"] = matrix(arguments.transmission)
-    if arguments.offset:
-        options["offsets"] = locks(arguments.offset, "--offset")
-    return options
+def as_words(options: Mapping[str, Any]) -> str:
+    """Options as words of a shell command."""
+    words = []
+    for name, value in options.items():
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, default=_plain)
+        words.append(f"{spelled(name)} {shlex.quote(text)}")
+    return " ".join(words)
 
 
 def locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, float]:
@@ -103,28 +185,6 @@ def pairs(entries: Sequence[str] | None, option: str) -> dict[str, str]:
             raise InputError(f"{option} needs NAME=VALUE, not {entry!r}")
         out[key] = value
     return out
-
-
-def settings(entries: Sequence[str] | None) -> dict[str, Any]:
-    """``["delay=0.03", 'units={"q": "deg"}']`` as options of `feasid.fit`; values are JSON."""
-    out: dict[str, Any] = {}
-    for key, value in pairs(entries, "--option").items():
-        try:
-            out[key] = json.loads(value)
-        except json.JSONDecodeError:
-            out[key] = value
-    return out
-
-
-def as_settings(options: Mapping[str, Any]) -> str:
-    """The inverse, as words of a shell command."""
-    import shlex
-
-    words = []
-    for key, value in options.items():
-        text = value if isinstance(value, str) else json.dumps(value, default=_plain)
-        words.append(f"--option {shlex.quote(f'{key}={text}')}")
-    return " ".join(words)
 
 
 def _plain(value: Any) -> Any:

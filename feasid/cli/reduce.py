@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from feasid.cli.options import add_log_arguments, log_options, robot_of
+from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import bar
 from feasid.errors import LogError
 from feasid.files import check_writable
+from feasid.options.tables import ReduceOptions
 
 EXIT_PARTIAL = 4
 
@@ -23,41 +24,37 @@ EXIT_PARTIAL = 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid reduce``."""
     parser.add_argument("logs", nargs="+", metavar="LOG")
-    add_log_arguments(parser)
+    add_robot_arguments(parser)
     parser.add_argument("--out", required=True, metavar="FILE.reduced")
-    parser.add_argument("--friction", metavar="LIST", help="of viscous,coulomb,offset, or none")
-    parser.add_argument("--drive-inertia", action="store_true")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--resume", action="store_true", help="add to an output that exists")
-    parser.add_argument("--overwrite", action="store_true")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE.reduced")
+    add_options(parser, ReduceOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Reduce, save; returns 0, or 4 when some logs failed."""
-    from feasid.reduction.reduce import reduce, with_terms
+    from feasid.reduction.reduce import reduce
     from feasid.reduction.triangle import Reduced
 
     check_writable(arguments.out, overwrite=arguments.overwrite or arguments.resume)
-    robot = robot_of(arguments)
-    notes: list[str] = []
-    words = arguments.friction and [w for w in arguments.friction.split(",") if w != "none"]
-    model = with_terms(robot, words, True if arguments.drive_inertia else None, notes)
+    options = options_of(arguments, ReduceOptions, "feasid reduce")
+    robot = robot_from(arguments)
     parts: list[Any] = list(arguments.logs)
     if arguments.resume and Path(arguments.out).exists():
         so_far = Reduced.load(arguments.out)
         parts = [so_far, *(p for p in parts if Path(p).name not in so_far.sources)]
-    options = log_options(arguments)
     failed: tuple[Any, ...] = ()
     with bar("reducing") as progress:
         try:
-            total = reduce(parts, model, workers=arguments.workers, progress=progress, **options)
+            total = reduce(parts, robot, workers=arguments.workers, progress=progress, **options)
         except LogError as error:
             failed = getattr(error, "failed", ())
             if getattr(error, "partial", None) is None:
                 raise
             total = error.data["partial"]
     total.save(arguments.out, overwrite=arguments.overwrite or arguments.resume)
-    for note in (*notes, *total.notes):
+    for note in total.notes:
         print(f"  - {note}")
     print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
     for failure in failed:

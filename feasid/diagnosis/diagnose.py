@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -14,30 +15,33 @@ from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
 from feasid.diagnosis.model import check_model
 from feasid.diagnosis.signals import check_signals
 from feasid.diagnosis.velocity import check_velocities
-from feasid.errors import InputError, LogError
+from feasid.errors import LogError
 from feasid.logs.clock import check_order, run_labels
-from feasid.logs.frame import prepare
 from feasid.logs.motion import Rows
-from feasid.logs.raw import Raw, read_raw, unwrap
+from feasid.logs.raw import Raw, unwrap
+from feasid.logs.recording import Recording
 from feasid.logs.signals.derive import FEWEST
+from feasid.options.complete import checked, part
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.reduction.reduce import Log
 from feasid.robot.description import Robot
+from feasid.robot.terms import robot_of
 from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd
 
-READING = ("columns", "units", "rate", "torque", "transmission", "offsets")
-"""Options of `prepare` that say how the log is read."""
-
 
 @one_thread()
-def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Diagnosis:
+def diagnose(
+    log: Log, robot: Robot | str | Path | None = None, **options: Unpack[LogOptions]
+) -> Diagnosis:
     """Say what is wrong with a log: what, where, how sure, and what mends it.
 
     Parameters
     ----------
-    df : DataFrame
-    robot : Robot, optional
+    log : DataFrame, mapping of arrays, path or Recording
+    robot : Robot or path, optional
         Default what travels in ``df.attrs["robot"]``.
     **options
         Those of `feasid.logs.frame.prepare`.
@@ -52,28 +56,31 @@ def diagnose(df: pd.DataFrame, robot: Robot | None = None, **options: Any) -> Di
     InputError
         Without a robot, or for an option that `prepare` does not have.
     """
-    robot = robot if robot is not None else df.attrs.get("robot")
-    if not isinstance(robot, Robot):
-        raise InputError('no robot: pass one, or attach it, df.attrs["robot"] = robot')
-    reading = {k: v for k, v in options.items() if k in READING}
+    recording = Recording.of(log)
+    robot, df = robot_of(log, robot), recording.frame
+    chosen = checked(LogOptions, options, "diagnose")
     try:
-        raw = read_raw(df, robot, **reading)
+        raw = _with_holes(recording.raw(robot, **part(ReadOptions, chosen)))
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
-    for values in raw.values.values():
-        values[~np.isfinite(values)] = np.nan
     findings, runs, mend = _order(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += _said(raw, unwrap(raw.values["q"], robot, runs))
         if len(df) >= FEWEST:
             findings += check_signals(raw, robot, runs)
             findings += check_velocities(raw, runs, findings)
-        mend = merged([options, mend, *(f.options for f in findings)])
-        findings += _prepared(df, robot, mend, findings, raw)
+        mend = merged([chosen, mend, *(f.options for f in findings)])
+        findings += _prepared(recording, robot, mend, findings, raw)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
     return Diagnosis(ordered(findings), len(df), span, rate, raw.notes)
+
+
+def _with_holes(raw: Raw) -> Raw:
+    """A copy in which every cell that is no number is NaN."""
+    values = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
+    return replace(raw, values=values)
 
 
 def _from_error(code: str, error: LogError) -> Finding:
@@ -126,23 +133,22 @@ def _repeat(values: Array, at: Mask) -> bool:
     return np.array_equal(values[where + 1], values[where], equal_nan=True)
 
 
-NOTES = {"time (": "ticks", "columns are matched by number": "numbered", "columns not": "extra"}
-"""How notes of the reader start that are worth a finding, and its code."""
+SAID = ("ticks", "numbered", "extra")
+"""Codes of the reader's notes that are worth a finding."""
 
 
 def _said(raw: Raw, unwrapped: Sequence[str]) -> list[Finding]:
     """What the reader did on its own."""
     found = [
-        Finding(code, "warning" if code == "ticks" else "note", note)
+        Finding(note.code, "warning" if note.code == "ticks" else "note", note)
         for note in raw.notes
-        for start, code in NOTES.items()
-        if note.startswith(start)
+        if note.code in SAID
     ]
     return found + [Finding("wrapped", "note", note) for note in unwrapped]
 
 
 def _prepared(
-    df: pd.DataFrame,
+    recording: Recording,
     robot: Robot,
     options: Mapping[str, Any],
     findings: Sequence[Finding],
@@ -152,7 +158,7 @@ def _prepared(
     if any(f.code == "dead" and f.level == "error" for f in findings):
         return []
     try:
-        motion = prepare(df, robot, **options)
+        motion = recording.motion(robot, **options)
     except LogError as error:
         return [_from_error("unusable", error)]
     weak = {f.joints[0] for f in findings if f.code == "coarse"}

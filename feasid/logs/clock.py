@@ -12,6 +12,7 @@ import numpy.typing as npt
 from feasid.arrays import Array, Mask
 from feasid.errors import LogError
 from feasid.logs.columns import numbers, unit_factor
+from feasid.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ class Stretch:
 
 def read_time(
     df: pd.DataFrame, column: Any | None, rate: float | None, units: Any
-) -> tuple[Array, list[str]]:
+) -> tuple[Array, list[Note]]:
     """Time of every row in seconds from the first row, and notes on how it was read.
 
     Seconds are counted from the first row *before* conversion to float: epoch nanoseconds in
@@ -64,7 +65,9 @@ def read_time(
     if rate is not None:
         if not (np.isfinite(rate) and rate > 0):
             raise LogError(f"rate must be a positive number of samples per second, not {rate!r}")
-        return np.arange(len(df)) / rate, [f"time: row number at the given {rate:g} Hz"]
+        return np.arange(len(df)) / rate, [
+            Note(f"time: row number at the given {rate:g} Hz", "row-time", rate=rate)
+        ]
     if column is None and isinstance(df.index, pd.RangeIndex):
         raise LogError(
             "the log has no time: give a column t or an index in seconds, name the column with "
@@ -101,7 +104,7 @@ def _refuse_holes(bad: Mask, where: str, column: Any) -> None:
     )
 
 
-def _in_seconds(t: Array, where: str) -> tuple[Array, list[str]]:
+def _in_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
     """Recognise milli-, micro- and nanoseconds by the size of the step."""
     steps = np.diff(t)
     steps = steps[steps > 0]
@@ -109,11 +112,11 @@ def _in_seconds(t: Array, where: str) -> tuple[Array, list[str]]:
         return t, []
     step = float(np.median(steps))
     unit, length = next((u, x) for u, x, least in reversed(TICKS) if step >= least)
-    note = (
+    text = (
         f"time ({where}) steps by {step:g}, taken as {unit}: {1 / (step * length):.4g} Hz "
         f'(say units={{"t": "s"}} if these are seconds)'
     )
-    return t * length, [note]
+    return t * length, [Note(text, "ticks", unit=unit)]
 
 
 def run_labels(df: pd.DataFrame, column: Any | None) -> tuple[npt.NDArray[np.intp], list[str]]:
@@ -162,7 +165,7 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
 
 def split_at_gaps(
     t: Array, rows: Rows, label: str, bridge: float = 0.0
-) -> tuple[list[Stretch], list[str]]:
+) -> tuple[list[Stretch], list[Note]]:
     """Split one run where samples are missing; report jitter.
 
     Parameters
@@ -185,25 +188,28 @@ def split_at_gaps(
     notes = []
     if gaps.size:
         first, longest = int(gaps[0]), int(gaps[np.argmax(steps[gaps])])
-        notes.append(
+        text = (
             f"{run}{gaps.size} gap(s) in time, the first after row {rows[first]} (t = "
             f"{t[first]:.6g} s), the longest {steps[longest]:.4g} s after row {rows[longest]}: "
             "split there, nothing is differentiated across"
         )
+        notes.append(Note(text, "gaps", count=int(gaps.size), longest=float(steps[longest])))
     small = (steps > GAP * median) & (steps <= widest)
     if small.any():
         missing = int(np.rint(steps[small] / median - 1).sum())
-        notes.append(
+        text = (
             f"{run}{int(small.sum())} gap(s) of at most {widest:.2g} s, {missing} sample(s), "
             "bridged by interpolation"
         )
+        notes.append(Note(text, "bridged", count=int(small.sum()), samples=missing))
     inside = steps[steps <= GAP * median]
     uneven = np.abs(inside - median) > JITTER * median
     if uneven.any() and not bridge:
-        notes.append(
+        text = (
             f"{run}{int(uneven.sum())} of {inside.size} time steps differ by more than "
             f"{JITTER:.0%} from the median {median:.4g} s: samples are taken as evenly spaced"
         )
+        notes.append(Note(text, "uneven", count=int(uneven.sum()), median=median))
     edges = [0, *(gaps + 1).tolist(), len(t)]
     parts = []
     for a, b in pairwise(edges):

@@ -10,15 +10,14 @@ in `Motion.notes`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
-from feasid.errors import LogError, NotEnoughDataError, did_you_mean
+from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
-from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks, reasons
+from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
 from feasid.logs.raw import Raw, holes, read_raw, refuse_holes, unwrap
 from feasid.logs.signals.derive import (
     BRIDGED,
@@ -29,7 +28,9 @@ from feasid.logs.signals.derive import (
     find_cutoff,
     process,
 )
-from feasid.logs.signals.smoothers import check_method
+from feasid.notes import Note, notes
+from feasid.options.complete import completed, documented, part
+from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -42,28 +43,13 @@ FILTERS = {
 }
 
 
+RESTING = {"signals": 1e-3, "equations": 0.0}
+"""Speed below which a joint rests, by what is filtered [rad/s or m/s]."""
+
+
+@documented(LogOptions)
 def prepare(
-    df: pd.DataFrame,
-    robot: Robot,
-    *,
-    columns: Mapping[str, Any] | None = None,
-    units: Mapping[str, Any] | None = None,
-    rate: float | None = None,
-    cutoff: float | bool | None = None,
-    filter_torque: bool = True,
-    trim: float | None = None,
-    decimate: int | None = None,
-    torque: bool = True,
-    nan: str = "error",
-    sort: bool = False,
-    exclude: Any = (),
-    transmission: npt.ArrayLike | None = None,
-    offsets: Mapping[str, float] | None = None,
-    delay: float = 0.0,
-    rest: float | None = None,
-    smoothing: str = "butterworth",
-    filtering: str = "signals",
-    derivative_cutoff: float | None = None,
+    df: pd.DataFrame, robot: Robot, *, torque: bool = True, **options: Unpack[LogOptions]
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -76,59 +62,10 @@ def prepare(
     df : DataFrame
         The log; see the module's text for its columns.
     robot : Robot
-    columns : dict, optional
-        Other names: ``{"t": "stamp"}``, ``{"tau_elbow": "current3"}``, or patterns
-        ``{"q": "position_{}"}`` with ``{}`` for the joint's name or number.
-    units : dict, optional
-        Units of ``t``, ``q``, ``dq``, ``ddq``, ``tau`` where they are not SI: ``{"q": "deg"}``;
-        of single columns: ``{"q_elbow": "deg"}``; a number is the factor to SI:
-        ``{"tau_elbow": -1}``.
-    rate : float, optional
-        Sampling rate [Hz] of a log without time.
-    cutoff : float, False or None
-        Cut-off of the zero-phase low-pass [Hz]. None chooses it from the spectrum of the
-        positions (`signals.choose_cutoff`), except that a log which has velocities *and*
-        accelerations is used as it is. False filters nothing.
-    filter_torque : bool
-        Apply the same low-pass to the torques, so that both sides of the equation agree.
-    trim : float, optional
-        Time cut from both ends of every stretch [s]; default one period of the cut-off.
-    decimate : int, optional
-        Keep every so-manieth sample after filtering.
     torque : bool
         Whether torques are required; without them `Run.tau` is NaN.
-    nan : {"error", "drop-segments"}
-        What a cell without a finite number gets; dropping splits the run there.
-    sort : bool
-        Sort rows by time within each run.
-    exclude : str, boolean array, or sequence of (start, end)
-        Rows to leave out of the runs: a column that is true there (a contact flag), a mask, or
-        intervals of time [s] since the log's first row. They are widened by what the filter
-        smears.
-    transmission : array_like, shape (dof, dof), optional
-        The log is on the motors' side: ``q_motor = T q`` and ``tau = T' tau_motor``; gear ratios
-        on the diagonal, couplings beside it.
-    offsets : dict, optional
-        Added to q per joint, on the joints' side, after `transmission`.
-    delay : float
-        The log's torques are ahead of its motion by this time [s] and are delayed by as much.
-    rest : float
-        Speed [rad/s or m/s] below which a joint rests when it stays there for 0.05 s: its velocity
-        is set to zero, so that Coulomb friction does not take the sign of noise. Only where
-        signals are filtered; 0 leaves all velocities as they are. Default 1e-3 with
-        ``filtering="signals"``, else 0.
-    smoothing : {"butterworth", "savitzky-golay", "spline"}
-        How signals are smoothed and differentiated; all have gain 1/2 at the cut-off.
-    filtering : {"equations", "signals"}
-        "signals": positions and torques go through the low-pass at `cutoff`, and the regressor is
-        formed of what comes out, section 5.2.2 of Sousa and Cortesao (2014); gaps and uneven
-        stamps are not mended. "equations": samples are put on an even grid at their own time
-        stamps, short gaps bridged; a wide low-pass is for the derivatives only, torques stay as
-        they are; regressor and torques go through one low-pass at `cutoff` when the equations are
-        formed (`feasid.reduction.window`), default 8 Hz.
-    derivative_cutoff : float, optional
-        Of the low-pass before signals are differentiated [Hz] with ``filtering="equations"``;
-        default 40, at most .4 of the sampling rate.
+    **options
+        See `feasid.options.tables.LogOptions`.
 
     Returns
     -------
@@ -142,77 +79,54 @@ def prepare(
     NotEnoughDataError
         When no stretch is long enough for the filter and the trimmed ends.
     """
-    if nan not in ("error", "drop-segments"):
-        raise LogError(f"nan must be 'error' or 'drop-segments', not {nan!r}")
-    raw = read_raw(
-        df,
-        robot,
-        columns=columns,
-        units=units,
-        rate=rate,
-        torque=torque,
-        transmission=transmission,
-        offsets=offsets,
-    )
-    t, values, notes = raw.t, raw.values, list(raw.notes)
+    chosen = completed(LogOptions, options, "prepare")
+    raw = read_raw(df, robot, torque=torque, **part(ReadOptions, chosen))
+    return motion_of(df, raw, robot, chosen)
+
+
+def motion_of(df: pd.DataFrame, raw: Raw, robot: Robot, chosen: Mapping[str, Any]) -> Motion:
+    """The same from numbers that were read already; `chosen` are all options, checked."""
+    t, values, said = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
     bad = holes(raw)
-    if nan == "error" and bad.any():
+    if chosen["nan"] == "error" and bad.any():
         refuse_holes(df, raw)
     excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
-    _check_filtering(filtering, filter_torque, decimate, derivative_cutoff)
-    whole = filtering == "equations"
-    bridge = BRIDGED / (cutoff or EQUATIONS) if whole else 0.0
-    stretches, repeated = _stretches(df, raw, ~bad, sort, notes, bridge)
+    whole = chosen["filtering"] == "equations"
+    bridge = BRIDGED / (chosen["cutoff"] or EQUATIONS) if whole else 0.0
+    stretches, repeated = _stretches(df, raw, ~bad, chosen["sort"], said, bridge)
     excluded += repeated
-    notes += unwrap(values["q"], robot, (s.rows for s in stretches))
+    said += unwrap(values["q"], robot, (s.rows for s in stretches))
     frequency: float | None
-    said: list[str] = []
+    choice: list[Note] = []
     if whole:
-        frequency = equation_cutoff(stretches, cutoff)
+        frequency = equation_cutoff(stretches, chosen["cutoff"])
     else:
-        frequency, said = find_cutoff(values, stretches, cutoff)
-    check_method(smoothing)
-    still = (0.0 if whole else 1e-3) if rest is None else rest
-    how = Process(
-        frequency, filter_torque, trim, decimate or 1, delay, still, smoothing, filtering,
-        derivative_cutoff,
-    )  # fmt: skip
-    mask = _exclusion_mask(df, t, exclude)
+        frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
+    how = _process(frequency, chosen)
+    mask = _exclusion_mask(df, t, chosen["exclude"])
     runs: list[Run] = []
     for stretch in stretches:
         run, left_out = process(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
-    notes += said + _derivation_notes(raw, how)
+    said += choice + _derivation_notes(raw, how)
     _check_enough(runs, stretches, frequency)
     if frequency is not None:
-        notes += _rest_notes(runs, raw.layout.coordinates)
-    if excluded:
-        lost = sum(e.count for e in excluded)
-        notes.append(f"{lost} of {len(df)} rows are not used: {reasons(excluded)}")
-    head = raw.layout.coordinates, tuple(runs), frequency, tuple(notes), tuple(excluded)
-    return Motion(*head, filtering)
+        said += _rest_notes(runs, raw.layout.coordinates)
+    head = raw.layout.coordinates, tuple(runs), frequency, notes(said), tuple(excluded), len(df)
+    return Motion(*head, chosen["filtering"])
 
 
-def _check_filtering(
-    filtering: str, filter_torque: bool, decimate: int | None, derivative_cutoff: float | None
-) -> None:
-    """Refuse options that the chosen filtering would not heed."""
-    if filtering not in ("equations", "signals"):
-        hint = did_you_mean(str(filtering), ("equations", "signals"))
-        raise LogError(f"filtering must be 'equations' or 'signals', not {filtering!r}{hint}")
-    if filtering == "signals" and derivative_cutoff is not None:
-        raise LogError("derivative_cutoff is for filtering='equations'")
-    if filtering == "equations" and (decimate is not None or not filter_torque):
-        name = "decimate" if decimate is not None else "filter_torque"
-        raise LogError(
-            f"{name} is for filtering='signals': where the equations are filtered, torques are not "
-            "and the rows to keep follow from the cut-off"
-        )
+def _process(frequency: float | None, chosen: Mapping[str, Any]) -> Process:
+    """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
+    still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
+    steps = ("filter_torque", "trim", "delay", "smoothing", "filtering", "derivative_cutoff")
+    same = {k: chosen[k] for k in steps}
+    return Process(frequency, decimate=chosen["decimate"] or 1, rest=still, **same)
 
 
 def _stretches(
-    df: pd.DataFrame, raw: Raw, usable: Mask, sort: bool, notes: list[str], bridge: float
+    df: pd.DataFrame, raw: Raw, usable: Mask, sort: bool, notes: list[Note], bridge: float
 ) -> tuple[list[Stretch], list[Excluded]]:
     """Rows without gaps, and rows that only repeat the one before."""
     codes, labels = run_labels(df, raw.layout.run)
@@ -224,7 +138,7 @@ def _stretches(
             order = np.argsort(raw.t[rows], kind="stable")
             moved = int((order != np.arange(len(rows))).sum())
             if moved:
-                notes.append(f"{moved} rows were put in order of time")
+                notes.append(Note(f"{moved} rows were put in order of time", "sorted", rows=moved))
             rows = rows[order]
         repeats = _repeats(raw, rows)
         excluded += blocks(rows[repeats], "repeats the row before")
@@ -274,36 +188,39 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 # -- reporting ------------------------------------------------------------------------------------
 
 
-def _derivation_notes(raw: Raw, how: Process) -> list[str]:
+def _derivation_notes(raw: Raw, how: Process) -> list[Note]:
     notes = []
     if how.filtering == "equations":
-        notes.append(
+        text = (
             f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz; "
             f"{FILTERS[how.smoothing]} before derivatives only"
         )
+        notes.append(Note(text, "filter", cutoff=how.cutoff))
     elif how.cutoff is None:
-        notes.append("nothing was filtered")
+        notes.append(Note("nothing was filtered", "filter"))
     else:
         side = "all signals" if how.filter_torque else "all signals but the torques"
-        notes.append(f"{FILTERS[how.smoothing]} at {how.cutoff:g} Hz on {side}")
+        text = f"{FILTERS[how.smoothing]} at {how.cutoff:g} Hz on {side}"
+        notes.append(Note(text, "filter", cutoff=how.cutoff))
     if how.delay:
-        notes.append(f"torques are delayed by {how.delay:g} s")
+        notes.append(Note(f"torques are delayed by {how.delay:g} s", "delay", delay=how.delay))
     slope = "central differences" if how.smoothing == "butterworth" else "derivatives"
     measured = "measured" if "dq" in raw.values else f"{slope} of the positions"
-    notes.append(f"velocities: {measured}")
+    notes.append(Note(f"velocities: {measured}", "velocities"))
     if "ddq" in raw.values:
-        notes.append("accelerations: from the log")
+        notes.append(Note("accelerations: from the log", "accelerations"))
     else:
         origin = "measured velocities" if "dq" in raw.values else "positions"
-        notes.append(f"accelerations: {slope} of the {origin}")
+        notes.append(Note(f"accelerations: {slope} of the {origin}", "accelerations"))
     return notes
 
 
-def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+def _rest_notes(runs: Sequence[Run], names: Sequence[str]) -> list[Note]:
     samples = sum(len(run) for run in runs)
     still = sum((run.dq == 0).sum(axis=0) for run in runs) / max(samples, 1)
     resting = [f"{n} ({s:.0%})" for n, s in zip(names, still, strict=True) if s >= 0.01]
-    return [f"at rest, velocity set to zero: {', '.join(resting)}"] if resting else []
+    text = f"at rest, velocity set to zero: {', '.join(resting)}"
+    return [Note(text, "rest", joints=resting)] if resting else []
 
 
 def _check_enough(runs: Sequence[Run], stretches: Sequence[Stretch], cutoff: float | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
+from feasid.notes import Note
 
 Rows = npt.NDArray[np.int64]
 
@@ -65,25 +66,63 @@ class Motion:
     runs : tuple of Run
     cutoff : float or None
         Cut-off of the low-pass [Hz]; None when nothing was filtered.
-    filtering : {"signals", "equations"}
-        What the low-pass is for: the signals went through it, or the equations are yet to go.
-    notes : tuple of str
+    said : tuple of Note
         What was derived, filtered, split, unwrapped or trimmed.
     excluded : tuple of Excluded
         Every row of the log that is in no run.
+    rows : int
+        Rows of the log, used or not.
+    filtering : {"signals", "equations"}
+        What the low-pass is for: the signals went through it, or the equations are yet to go.
     """
 
     coordinates: tuple[str, ...]
     runs: tuple[Run, ...]
     cutoff: float | None
-    notes: tuple[str, ...]
-    excluded: tuple[Excluded, ...] = field(default=())
+    said: tuple[Note, ...]
+    excluded: tuple[Excluded, ...] = ()
+    rows: int = 0
     filtering: str = "signals"
 
     @property
     def samples(self) -> int:
         """Number of samples in all runs."""
         return sum(len(run) for run in self.runs)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was said, and how many rows are not used for which reason."""
+        return (*self.said, *unused(self.excluded, self.rows))
+
+
+@dataclass
+class Tally:
+    """What several motions of one log say together."""
+
+    rows: int = 0
+    cutoff: float | None = None
+    said: dict[Note, None] = field(default_factory=dict)
+    excluded: list[Excluded] = field(default_factory=list)
+
+    def add(self, motion: Motion) -> None:
+        """Count one more."""
+        self.rows += motion.rows
+        self.cutoff = motion.cutoff if motion.runs else self.cutoff
+        self.said |= dict.fromkeys(motion.said)
+        self.excluded += motion.excluded
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Every sentence once, and the rows that are not used."""
+        return (*self.said, *unused(self.excluded, self.rows))
+
+
+def unused(excluded: Sequence[Excluded], rows: int) -> list[Note]:
+    """How many rows are not used, and why."""
+    if not excluded:
+        return []
+    lost, why = sum(e.count for e in excluded), reasons(excluded)
+    return [Note(f"{lost} of {rows} rows are not used: {why}", "unused", rows=lost, of=rows)]
 
 
 def blocks(rows: Rows, reason: str) -> list[Excluded]:

@@ -22,6 +22,8 @@ from feasid.logs.columns import (
     unit_factor,
 )
 from feasid.logs.motion import Rows, blocks
+from feasid.notes import Note
+from feasid.notes import notes as as_notes
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -47,13 +49,13 @@ class Raw:
         Seconds since the first row.
     values : dict of str to ndarray, shape (N, dof)
         ``q`` and whichever of ``dq``, ``ddq``, ``tau`` the log has; NaN where cells are missing.
-    notes : tuple of str
+    notes : tuple of Note
     """
 
     layout: Layout
     t: Array
     values: dict[str, Array]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def read_raw(
@@ -91,18 +93,20 @@ def read_raw(
     }
     if transmission is not None:
         values = _joint_side(values, transmission, len(layout.coordinates))
-        notes.append("motor side to joint side by the given transmission matrix")
+        notes.append(
+            Note("motor side to joint side by the given transmission matrix", "transmission")
+        )
     for joint, offset in (offsets or {}).items():
         if joint not in layout.coordinates:
             raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
         values["q"][:, layout.coordinates.index(joint)] += offset
     unused = layout.unused(df)
     if unused:
-        notes.append(f"columns not used: {unused}")
+        notes.append(Note(f"columns not used: {unused}", "extra"))
     if layout.numbered:
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
-        notes.append(f"columns are matched by number: {order}")
-    return Raw(layout, t, values, tuple(notes))
+        notes.append(Note(f"columns are matched by number: {order}", "numbered"))
+    return Raw(layout, t, values, as_notes(notes))
 
 
 def _read_kind(
@@ -149,7 +153,7 @@ def _joint_side(
     return {kind: x @ T if kind == "tau" else x @ inverse.T for kind, x in values.items()}
 
 
-def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[str]:
+def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     """Undo jumps by whole turns in the angles of revolute joints, in place; says where.
 
     Parameters
@@ -172,7 +176,8 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[str]:
                 q[part, k] = np.unwrap(q[part, k])
                 count += int(turns.sum())
         if count:
-            notes.append(f"joint {body.joint!r}: {count} jump(s) of q by a whole turn unwrapped")
+            text = f"joint {body.joint!r}: {count} jump(s) of q by a whole turn unwrapped"
+            notes.append(Note(text, "wrapped", joint=body.joint, count=count))
     return notes
 
 

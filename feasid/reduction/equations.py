@@ -12,6 +12,7 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
 from feasid.logs.motion import Run
+from feasid.notes import notes as as_notes
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS, SLOW, StrataBuilder
 from feasid.reduction.triangle import Reduced, fingerprint
 from feasid.reduction.window import Window
@@ -106,7 +107,7 @@ class EquationReducer:
             tuple(tuple(place[c] for c in s) for s in self.plan.support),
             tuple(s.total for s in strata),
             self._samples,
-            tuple(notes),
+            as_notes(notes),
             self.cutoff,
             self.plan.robot,
             rows=self._rows,

@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from feasid.errors import FeasidError, LogError
+from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 
 Job = Callable[[Any], Reduced]
@@ -54,7 +55,8 @@ class Outcome:
             )
         if not self.failed:
             return self.total
-        return self.total.with_notes(f"{len(self.failed)} log(s) left out: {listed}")
+        text = f"{len(self.failed)} log(s) left out: {listed}"
+        return self.total.with_notes(Note(text, "failed", logs=[f.log for f in self.failed]))
 
 
 def reduce_all(
@@ -149,4 +151,4 @@ def _on_cluster(
 
 
 def _name(log: Any, k: int) -> str:
-    return str(log) if isinstance(log, str) or hasattr(log, "__fspath__") else f"log {k + 1}"
+    return str(getattr(log, "name", "")) or f"log {k + 1}"

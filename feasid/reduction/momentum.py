@@ -12,7 +12,7 @@ and ``C = Y(q, dq, 0) - dY_p/dq dq``, the last term by a central difference alon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,8 @@ from feasid.arrays import Array
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.logs.motion import Motion, Run
+from feasid.logs.motion import Motion, Run, Tally
+from feasid.notes import Note
 from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.description import Robot
 
@@ -36,14 +37,14 @@ CHUNK_WINDOWS = 64
 
 
 def reduce_momentum(
-    motion: Motion, robot: Robot, columns: Sequence[int], window: float = WINDOW
+    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], window: float = WINDOW
 ) -> Reduced:
     """Reduce prepared runs through their momentum; consecutive windows overlap by half.
 
     Parameters
     ----------
-    motion : Motion
-        Its accelerations are not used.
+    motions : iterable of Motion
+        A log, whole or in pieces; accelerations are not used.
     robot : Robot
         Joints of one degree of freedom.
     columns : sequence of int
@@ -57,24 +58,24 @@ def reduce_momentum(
         Of equations in N m s (N s), one per window and joint, divided by the window's length so
         that they compare with torques.
     """
-    if not (np.isfinite(window) and window > 0):
-        raise InputError(f"window must be a positive time [s], not {window!r}")
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several:
         raise InputError(f"momentum needs joints of one degree of freedom; {several[0]!r} has more")
     plan = RegressorPlan.of(robot, columns)
     free = RegressorPlan.of(robot.with_gravity((0.0, 0.0, 0.0)), columns)
-    reducer = Reducer(robot, columns)
-    for run in motion.runs:
-        half = max(1, round(0.5 * window * run.rate))
-        edges = np.arange(0, len(run), half)
-        for first in range(0, len(edges) - 2, CHUNK_WINDOWS):
-            chosen = edges[first : first + CHUNK_WINDOWS + 2]
-            reducer.add_rows(*_windows(plan, free, run, chosen, half))
+    reducer, tally = Reducer(robot, columns), Tally()
+    for motion in motions:
+        tally.add(motion)
+        for run in motion.runs:
+            half = max(1, round(0.5 * window * run.rate))
+            edges = np.arange(0, len(run), half)
+            for first in range(0, len(edges) - 2, CHUNK_WINDOWS):
+                chosen = edges[first : first + CHUNK_WINDOWS + 2]
+                reducer.add_rows(*_windows(plan, free, run, chosen, half))
     if not reducer.samples:
         raise NotEnoughDataError(f"no run is as long as a window of {window:g} s")
-    note = f"accelerations are not used: change of momentum over windows of {window:g} s"
-    return reducer.result((*motion.notes, note), motion.cutoff)
+    text = f"accelerations are not used: change of momentum over windows of {window:g} s"
+    return reducer.result((*tally.notes, Note(text, "momentum", window=window)), tally.cutoff)
 
 
 def _windows(

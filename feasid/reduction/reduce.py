@@ -1,29 +1,48 @@
-"""From whatever the caller gives to a robot with its joint terms, and the log's reduced data."""
+"""From logs, whatever they are, to reduced data: each opened once and folded into triangles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.logs.motion import Motion, Tally
+from feasid.logs.read.kinds import kind_of
+from feasid.logs.recording import Recording
+from feasid.notes import Note
+from feasid.options.complete import checked, documented, part
+from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
 from feasid.reduction.fleet import Progress, reduce_all
-from feasid.reduction.sources import reduce_log
-from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.reduction.triangle import Reduced, Reducer, fingerprint
 from feasid.robot.description import Robot
+from feasid.robot.added_terms import robot_of, with_terms
 from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Log: TypeAlias = "pd.DataFrame | str | Path"
+Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
+Source: TypeAlias = "Recording | Reduced"
 
-DEFAULT_FRICTION = ("viscous", "coulomb", "offset")
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A log and how it is read."""
+
+    source: Source
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The path that was given, if it was one."""
+        return self.source.name if isinstance(self.source, Recording) else ""
 
 
+@documented(ReduceOptions)
 @one_thread()
 def reduce(
     data: Log | Reduced | Sequence[Log | Reduced],
@@ -34,19 +53,19 @@ def reduce(
     client: Any = None,
     on_error: str = "raise",
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[ReduceOptions],
 ) -> Reduced:
     """Reduce a log, or many, to one small triangle per joint; see `Reduced`.
 
     Parameters
     ----------
-    data : DataFrame, path, Reduced, Dask DataFrame, or a sequence of these
+    data : DataFrame, mapping of arrays, path, Reduced, Dask DataFrame, or a sequence of these
         Parquet files are streamed and may be larger than memory. Every partition of a Dask
         DataFrame is prepared by itself, so it should hold whole runs.
     robot : Robot or path, optional
-        Its joint terms are taken as they are.
+        Default what travels with the data. Joint terms are added as `feasid.fit` adds them.
     base : BaseParameters, optional
-        Default ``base_parameters(robot)``.
+        Default those of the robot with its joint terms; a given base has its own.
     workers : int
         Processes on this machine among which several logs are shared.
     client : dask.distributed.Client, optional
@@ -57,106 +76,150 @@ def reduce(
     progress : callable, optional
         Called with (done, all) after each log.
     **options
-        Those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first log.
+        An automatic cut-off is chosen from the first log.
     """
+    chosen = checked(ReduceOptions, options, "reduce")
+    terms = part(TermOptions, chosen)
+    if base is not None and terms:
+        raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
-    model = find_robot(data, robot)
-    base = base_parameters(model) if base is None else base
-    columns = [int(c) for c in base.independent]
-    parts = single_logs(data)
-    if not parts:
-        raise NotEnoughDataError("there is no log: the sequence is empty")
-    if len(parts) == 1 and client is None:
-        total = reduce_log(parts[0], model, columns, options)
+    sources = opened(data)
+    if base is None:
+        wanted = robot_of(data, robot)
+        base, notes = base_of(wanted, sources, terms.get("friction"), terms.get("drive_inertia"))
     else:
-        options = _common_cutoff(parts, model, columns, options)
-        job = partial(reduce_log, robot=model, columns=columns, options=options)
-        outcome = reduce_all(job, parts, workers=workers, client=client, progress=progress)
-        total = outcome.checked(on_error)
-    if total.fingerprint != fingerprint(model, columns):
-        raise InputError(
-            "the reduced data belong to another robot, other joint terms or another gravity; "
-            f"they hold {len(total.columns)} base parameters, robot {model.name!r} has "
-            f"{len(columns)}"
-        )
-    return total if total.robot is not None else replace(total, robot=model)
+        notes = []
+    tasks = alike(sources, base.robot, part(LogOptions, chosen))
+    total = reduce_tasks(
+        tasks, base, workers=workers, client=client, progress=progress, on_error=on_error
+    )
+    return total.with_notes(*notes)
 
 
-def single_logs(data: Any) -> list[Any]:
-    """The single logs: members of a sequence, partitions of a Dask DataFrame."""
+def opened(data: Any) -> list[Source]:
+    """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
+    found = [_open(item) for item in _single(data)]
+    if not found:
+        raise NotEnoughDataError("there is no log: the sequence is empty")
+    return found
+
+
+def _single(data: Any) -> Iterable[Any]:
     if isinstance(data, list | tuple):
-        return [part for item in data for part in single_logs(item)]
-    if hasattr(data, "to_delayed"):
-        return list(data.to_delayed())
-    return [data]
+        for item in data:
+            yield from _single(item)
+    elif hasattr(data, "to_delayed"):
+        yield from data.to_delayed()
+    else:
+        yield data
 
 
-def _common_cutoff(
-    parts: Sequence[Any], robot: Robot, columns: Sequence[int], options: dict[str, Any]
-) -> dict[str, Any]:
-    """Options with one cut-off for all logs: the caller's, or what the first log asks for."""
-    fresh = [p for p in parts if not isinstance(p, Reduced) and not str(p).endswith(".reduced")]
-    known = [p.cutoff for p in parts if isinstance(p, Reduced)]
-    if options.get("cutoff") is not None or len(fresh) == 0:
-        return options
-    if known:
-        return {**options, "cutoff": known[0]}
-    for log in fresh:
+def _open(item: Any) -> Source:
+    if isinstance(item, Reduced):
+        return item
+    if isinstance(item, str | Path) and kind_of(item) == "reduced":
+        return Reduced.load(item)
+    return Recording.of(item)
+
+
+def base_of(
+    robot: Robot,
+    sources: Sequence[Source],
+    friction: Sequence[str] | None = None,
+    drive_inertia: bool | None = None,
+) -> tuple[BaseParameters, list[Note]]:
+    """Base parameters of the robot with the terms that a fit adds, and what was assumed.
+
+    Data that are reduced already decided which terms there are: when nothing was asked for, a
+    robot that fits them as it stands is taken so.
+    """
+    model, notes = with_terms(robot, friction, drive_inertia)
+    base = base_parameters(model)
+    done = [s for s in sources if isinstance(s, Reduced)]
+    if done and friction is None and not _belong(done[0], base):
+        plain = base_parameters(robot)
+        if _belong(done[0], plain):
+            return plain, []
+    return base, notes
+
+
+def _belong(reduced: Reduced, base: BaseParameters) -> bool:
+    return reduced.fingerprint == fingerprint(base.robot, columns_of(base))
+
+
+def columns_of(base: BaseParameters) -> list[int]:
+    """The standard parameters that lead the base parameters."""
+    return [int(c) for c in base.independent]
+
+
+def alike(sources: Sequence[Source], robot: Robot, options: Mapping[str, Any]) -> list[Task]:
+    """Every log with its options: one cut-off for all, the caller's or what the first asks for."""
+    fresh = [s for s in sources if isinstance(s, Recording)]
+    if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
+        return [Task(s, options) for s in sources]
+    known = [s.cutoff for s in sources if isinstance(s, Reduced)]
+    first: Recording | None = None
+    cutoff = known[0] if known else None
+    if not known:
+        first, cutoff = _first_cutoff(fresh, robot, options)
+    same = {**options, "cutoff": False if cutoff is None else cutoff}
+    return [Task(s, options if s is first else same) for s in sources]
+
+
+def _first_cutoff(
+    fresh: Sequence[Recording], robot: Robot, options: Mapping[str, Any]
+) -> tuple[Recording | None, float | None]:
+    for recording in fresh:
         try:
-            cutoff = reduce_log(log, robot, columns, options).cutoff
+            return recording, next(recording.motions(robot, **options)).cutoff
         except FeasidError:
             continue  # reported with its name when its turn comes
-        return {**options, "cutoff": False if cutoff is None else cutoff}
-    return options
+    return None, None
 
 
-def find_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
-    """The robot that the caller names, or the one that travels with the data."""
-    if isinstance(robot, str | Path):
-        from feasid.robot.load import load_robot
+def reduce_tasks(
+    tasks: Sequence[Task],
+    base: BaseParameters,
+    *,
+    workers: int = 1,
+    client: Any = None,
+    progress: Progress | None = None,
+    on_error: str = "raise",
+) -> Reduced:
+    """The sum of all logs, verified to belong to the base parameters."""
+    robot, columns = base.robot, columns_of(base)
+    job = partial(reduce_task, robot=robot, columns=columns)
+    if len(tasks) == 1 and client is None:
+        total = job(tasks[0])
+    else:
+        done = reduce_all(job, tasks, workers=workers, client=client, progress=progress)
+        total = done.checked(on_error)
+    if not _belong(total, base):
+        raise InputError(
+            "the reduced data belong to another robot, other joint terms or another gravity; "
+            f"they hold {len(total.columns)} base parameters, robot {robot.name!r} has "
+            f"{len(columns)}"
+        )
+    return total if total.robot is not None else replace(total, robot=robot)
 
-        return load_robot(robot)
-    if isinstance(robot, Robot):
-        return robot
-    if robot is not None:
-        raise InputError(f"robot must be a Robot or the path of one, not {type(robot).__name__}")
-    first = data[0] if isinstance(data, list | tuple) and data else data
-    attached = getattr(first, "attrs", {}).get("robot") or getattr(first, "robot", None)
-    if isinstance(attached, Robot):
-        return attached
-    raise InputError(
-        'no robot: pass one, feasid.fit(df, "arm.urdf"), or attach it, df.attrs["robot"] = robot'
-    )
+
+def reduce_task(task: Task, robot: Robot, columns: Sequence[int]) -> Reduced:
+    """Reduce one log."""
+    if isinstance(task.source, Reduced):
+        return task.source
+    reduced = reduce_motions(task.source.motions(robot, **task.options), robot, columns)
+    name = Path(task.name).name
+    return replace(reduced, sources=(name,)) if name else reduced
 
 
-def with_terms(
-    robot: Robot,
-    friction: Sequence[str] | None,
-    drive_inertia: bool | None,
-    notes: list[str],
-) -> Robot:
-    """The robot with the joint terms that a fit uses; appends what was assumed."""
-    notes.extend(robot.source.notes if robot.source is not None else ())
-    declared = [d for d in robot.drives if not d.from_file]
-    if friction is None and drive_inertia is None and declared:
-        return robot
-    if friction is None:
-        if declared:
-            have = {s for d in declared for s in d.symbols}
-            friction = [
-                w for w, s in zip(DEFAULT_FRICTION, ("fv", "fc", "fo"), strict=True) if s in have
-            ]
-        else:
-            friction = DEFAULT_FRICTION
-            notes.append(
-                "the robot declares no joint terms: viscous, Coulomb and offset friction are added "
-                "to every joint (friction=() fits rigid bodies only)"
-                if not robot.drives
-                else "viscous, Coulomb and offset friction are fitted at every joint, not only "
-                "where the description gives a value (friction=() fits rigid bodies only)"
-            )
-    if drive_inertia is None:
-        drive_inertia = any("Ia" in d.symbols for d in robot.drives)
-    shared = [d for d in robot.drives if len(d.coupling) > 1]
-    return robot.with_joint_terms(friction, drive_inertia, couplings=shared)
+def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
+    """Reduce prepared runs, a whole log or piece after piece."""
+    reducer, tally = Reducer(robot, columns), Tally()
+    for motion in motions:
+        for run in motion.runs:
+            reducer.add(run.q, run.dq, run.ddq, run.tau)
+        tally.add(motion)
+    if not reducer.samples:
+        raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
+    return reducer.result(tally.notes, tally.cutoff)

@@ -7,14 +7,15 @@ which reads the log once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.logs.motion import Motion
+from feasid.notes import Note
 from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.description import Robot
 
@@ -60,28 +61,19 @@ def tukey(u: Array) -> Array:
 WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
 
 
-def check_kind(kind: str) -> None:
-    """Refuse an unknown kind of weights."""
-    if kind not in WEIGHTS:
-        hint = did_you_mean(str(kind), WEIGHTS)
-        raise InputError(f"robust weights {kind!r} are not one of {[*WEIGHTS]}{hint}")
-
-
 def reduce_blocks(
-    motion: Motion, robot: Robot, columns: Sequence[int], seconds: float = SECONDS
+    motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
 ) -> list[Block]:
     """Cut prepared runs into blocks of time and reduce each by itself."""
-    if not (np.isfinite(seconds) and seconds > 0):
-        raise InputError(f"block must be a positive time [s], not {seconds!r}")
     blocks = []
-    for run in motion.runs:
+    for source, run in ((motion, run) for motion in motions for run in motion.runs):
         size = max(1, round(seconds * run.rate)) if np.isfinite(run.rate) else len(run)
         for start in range(0, len(run), size):
             part = slice(start, min(start + size, len(run)))
             reducer = Reducer(robot, columns)
             reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
             first, last = float(run.t[part][0]), float(run.t[part][-1])
-            reduced = reducer.result(motion.notes, motion.cutoff)
+            reduced = reducer.result(source.notes, source.cutoff)
             blocks.append(Block(run.label, first, last, reduced))
     return blocks
 
@@ -105,7 +97,6 @@ def reweight(
     ndarray, shape (blocks, dof)
         Weight of each block for each joint, 0 to 1.
     """
-    check_kind(kind)
     if len(blocks) < FEWEST:
         raise InputError(f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}")
     samples = np.array([block.reduced.samples for block in blocks])[:, None]
@@ -140,16 +131,17 @@ def weighted_sum(blocks: Sequence[Block], weights: Array) -> Reduced:
     return replace(first, triangles=tuple(triangles), samples=samples)
 
 
-def notes(blocks: Sequence[Block], weights: Array, joints: Sequence[str], kind: str) -> list[str]:
+def notes(blocks: Sequence[Block], weights: Array, joints: Sequence[str], kind: str) -> list[Note]:
     """What was weighted down, the worst blocks first."""
     low = np.argwhere(weights < 0.5)
     text = f"{kind} weights: {len(low)} of {weights.size} blocks and joints count less than half"
     if not len(low):
-        return [text]
+        return [Note(text, "robust", less=0)]
     order = np.argsort([weights[b, j] for b, j in low])[:SHOWN]
     shown = [
         f"{joints[j]} {blocks[b].start:.4g}-{blocks[b].end:.4g} s"
         f"{'' if blocks[b].label == 'log' else f' of run {blocks[b].label}'} ({weights[b, j]:.2g})"
         for b, j in low[order]
     ]
-    return [f"{text}: {', '.join(shown)}{', ...' if len(low) > SHOWN else ''}"]
+    text = f"{text}: {', '.join(shown)}{', ...' if len(low) > SHOWN else ''}"
+    return [Note(text, "robust", less=len(low))]

@@ -30,6 +30,9 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LimitError, LogError
 from feasid.files import write_aside
+from feasid.identifiability.base import base_parameters
+from feasid.notes import Note
+from feasid.notes import notes as as_notes
 from feasid.reduction.householder import absorb, stack
 from feasid.reduction.strata import Strata
 from feasid.robot.description import Robot
@@ -58,7 +61,7 @@ class Reduced:
         Per row the triangle of [W_r | tau_r], upper triangular.
     samples : int
         Rows of the log that went in.
-    notes : tuple of str
+    notes : tuple of Note
         What was done to the signals on the way.
     cutoff : float or None
         Cut-off of the low-pass [Hz], when all of the log was filtered alike.
@@ -77,7 +80,7 @@ class Reduced:
     supports: tuple[tuple[int, ...], ...]
     triangles: tuple[Array, ...]
     samples: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     cutoff: float | None = None
     robot: Robot | None = field(default=None, repr=False)
     sources: tuple[str, ...] = ()
@@ -129,7 +132,7 @@ class Reduced:
                 "they weigh noise differently and cannot be added"
             )
         triangles = [stack(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)]
-        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        notes = as_notes((*self.notes, *other.notes))
         samples = self.samples + other.samples
         cutoff = self.cutoff if self.cutoff == other.cutoff else None
         robot = self.robot or other.robot
@@ -149,7 +152,7 @@ class Reduced:
 
     def with_notes(self, *notes: str) -> Reduced:
         """The same data with further notes."""
-        return replace(self, notes=(*self.notes, *notes))
+        return replace(self, notes=as_notes((*self.notes, *notes)))
 
     def triangle(self, weights: npt.ArrayLike | None = None) -> tuple[Array, Array, float]:
         """One triangle for all rows: ``|W beta - tau|^2 = |R beta - rho|^2 + residual^2``.
@@ -203,7 +206,7 @@ class Reduced:
             "columns": np.array(self.columns),
             "samples": np.array(self.samples),
             "rows": np.array(self.rows),
-            "notes": np.array(self.notes, dtype=np.str_),
+            "notes": np.array([n.to_json() for n in self.notes], dtype=np.str_),
             "sources": np.array(self.sources, dtype=np.str_),
             "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
         }
@@ -251,7 +254,8 @@ class Reduced:
                 raise ValueError(f"support {len(triangles)} is damaged")
             supports.append(tuple(int(s) for s in support))
             triangles.append(triangle)
-        notes = tuple(str(n) for n in archive["notes"])
+        read = Note.of_json if version > 1 else Note
+        notes = tuple(read(str(n)) for n in archive["notes"])
         name, samples = str(archive["fingerprint"]), int(archive["samples"])
         cutoff = float(archive["cutoff"])
         said = None if np.isnan(cutoff) else cutoff
@@ -296,8 +300,6 @@ class Reducer:
 
     def __init__(self, robot: Robot, columns: Sequence[int] | None = None) -> None:
         if columns is None:
-            from feasid.identifiability.base import base_parameters
-
             columns = [int(c) for c in base_parameters(robot).independent]
         self.plan = RegressorPlan.of(robot, columns)
         sizes = [len(s) + 1 for s in self.plan.support]
@@ -363,7 +365,7 @@ class Reducer:
         triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
         robot, columns = self.plan.robot, self.plan.columns
         head = fingerprint(robot, columns), columns, supports, triangles
-        return Reduced(*head, self._samples, tuple(notes), cutoff, robot)
+        return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
 
 
 def fingerprint(robot: Robot, columns: Sequence[int]) -> str:

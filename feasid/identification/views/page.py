@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import io
-from contextlib import suppress
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from feasid.errors import InputError, missing_extra
+from feasid.errors import missing_extra
 from feasid.files import check_writable, write_aside
-from feasid.identification.result import Fit
+from feasid.identification.fitted import Fitted
+from feasid.identification.views.plots import torques
 from feasid.identification.views.text import summary
+from feasid.logs.recording import Recording
+from feasid.reduction.reduce import Source, opened
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def write_report(
-    fit: Fit, path: str | Path, *, test: Any = None, log: Any = None, overwrite: bool = False
+    fit: Fitted, path: str | Path, *, test: Any = None, log: Any = None, overwrite: bool = False
 ) -> None:
     """Write the page; see `Fit.report`."""
     check_writable(path, overwrite=overwrite)
     write_aside(path, render(fit, test=test, log=log).encode(), overwrite=overwrite)
 
 
-def render(fit: Fit, *, test: Any = None, log: Any = None) -> str:
+def render(fit: Fitted, *, test: Any = None, log: Any = None) -> str:
     """The page as text."""
     try:
         from jinja2 import Environment, StrictUndefined
@@ -32,9 +38,10 @@ def render(fit: Fit, *, test: Any = None, log: Any = None) -> str:
 
     from feasid import __version__
 
+    tests = [] if test is None or isinstance(test, pd.Series) else opened(test)
+    found = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
     errors = {"fitted": 100 * fit.relative_error}
-    if test is not None:
-        found = test if isinstance(test, pd.Series) else fit.errors(test)
+    if found is not None:
         errors["test"] = 100 * found
     # Names of links and joints are an outsider's text: everything but the drawings is escaped.
     environment = Environment(autoescape=True, undefined=StrictUndefined)
@@ -44,27 +51,25 @@ def render(fit: Fit, *, test: Any = None, log: Any = None) -> str:
         title=f"Feasible fit of {fit.robot.name}",
         fit=fit,
         errors=pd.DataFrame(errors),
-        figures=_figures(fit, test, log),
-        text=summary(fit, None if test is None else errors["test"] / 100),
+        figures=_figures(fit, tests, opened(log) if log is not None else fit.recordings),
+        text=summary(fit, found),
         version=__version__,
     )
 
 
-def _figures(fit: Fit, test: Any, log: Any) -> list[tuple[str, str]]:
-    import pandas as pd
+def _figures(
+    fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]
+) -> list[tuple[str, str]]:
+    """A caption and a drawing for every log that has samples; reduced data have none."""
+    drawn = []
+    for caption, logs in (("Fitted log", fitted), ("Test log, not fitted", tests)):
+        for log in logs:
+            if isinstance(log, Recording):
+                drawn.append((f"{caption} {Path(log.name).name}".strip(), _svg(torques(fit, log))))
+    return drawn
 
-    figures = []
-    with suppress(InputError):  # reduced data hold no samples; the tables stand by themselves
-        figures.append(("Fitted log", _svg(fit, log)))
-    if test is not None and not isinstance(test, pd.Series):
-        figures.append(("Test log, not fitted", _svg(fit, test)))
-    return figures
 
-
-def _svg(fit: Fit, log: Any) -> str:
-    from feasid.identification.views.plots import torques
-
-    figure = torques(fit, log)
+def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.identification.result import Fit
+from feasid.identification.fitted import Fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
 
 
-def summary(fit: Fit, test: Any = None) -> str:
+def summary(fit: Fitted, test: Any = None) -> str:
     """The fit as text: data, errors, verdict, what was assumed, and what is uncertain."""
     errors = {"fitted": fit.relative_error}
     if test is not None:
@@ -30,14 +30,14 @@ def summary(fit: Fit, test: Any = None) -> str:
     return "\n\n".join(sections)
 
 
-def test_errors(fit: Fit, test: Any) -> pd.Series[float]:
+def test_errors(fit: Fitted, test: Any) -> pd.Series[float]:
     """Errors on a test log, computed unless they are given as a Series."""
     import pandas as pd
 
     return test if isinstance(test, pd.Series) else fit.errors(test)
 
 
-def _headline(fit: Fit) -> str:
+def _headline(fit: Fitted) -> str:
     size, base = fit.robot.size, len(fit.beta)
     cutoff = fit.reduced.cutoff
     filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
@@ -49,7 +49,7 @@ def _headline(fit: Fit) -> str:
     )
 
 
-def _verdict(fit: Fit) -> str:
+def _verdict(fit: Fitted) -> str:
     solution = fit.solution
     name, margin = min(solution.margins.items(), key=lambda item: item[1])
     towards = {
@@ -85,8 +85,8 @@ def _error_table(errors: dict[str, pd.Series[float]]) -> str:
     return "\n".join([*lines, *(f"  note: {w}" for w in warned)])
 
 
-def _bodies(fit: Fit) -> str:
-    frame = fit.parameters[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
+def _bodies(fit: Fitted) -> str:
+    frame = fit.bodies[["mass", "com_x", "com_y", "com_z", "Ixx", "Iyy", "Izz"]]
     text = frame.to_string(float_format=lambda x: f"{x:.4g}")
     terms = fit.joint_terms
     if len(terms):
@@ -94,8 +94,8 @@ def _bodies(fit: Fit) -> str:
     return text
 
 
-def _doubts(fit: Fit) -> str:
-    frame = fit.base
+def _doubts(fit: Fitted) -> str:
+    frame = fit.base_table
     relative = frame["relative_std_percent"].to_numpy()
     sure = int((relative < SURE).sum())
     blind = int(np.isinf(frame["std"]).sum())

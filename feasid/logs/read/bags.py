@@ -34,8 +34,6 @@ MOST_RATIO = 200
 STEP = 2**20
 """Bytes that are unpacked at a time when a chunk's size is checked."""
 
-BAG_SUFFIXES = (".mcap", ".db3")
-
 
 @dataclass
 class Track:
@@ -43,11 +41,6 @@ class Track:
 
     stamps: list[int] = field(default_factory=list)
     signals: dict[str, list[float]] = field(default_factory=dict)
-
-
-def is_bag(path: Path) -> bool:
-    """Whether a path looks like a ROS 2 bag: its folder, or a file of one."""
-    return path.suffix.lower() in BAG_SUFFIXES or (path / "metadata.yaml").is_file()
 
 
 def read_bag(path: str | Path, *, topic: str | None = None) -> pd.DataFrame:

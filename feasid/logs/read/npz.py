@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.errors import InputError, LimitError, LogError, SecurityError
+from feasid.logs.read.arrays import frame_of_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,28 +22,7 @@ MOST_EXPANSION = 200
 
 def read_npz(path: Path, max_bytes: int) -> pd.DataFrame:
     """Arrays of one length as columns; an array of k columns becomes name_1 ... name_k."""
-    import pandas as pd
-
-    arrays = _npz_arrays(path, max_bytes)
-    lengths = [a.shape[0] for a in arrays.values() if a.ndim in (1, 2) and a.size]
-    if not lengths:
-        raise LogError(f"{path}: no array with samples in it", path=str(path))
-    time = next((arrays[k] for k in ("t", "time", "times") if k in arrays), None)
-    rows = len(time) if time is not None and time.ndim == 1 else max(lengths, key=lengths.count)
-    columns: dict[str, Any] = {}
-    skipped = []
-    for name, array in arrays.items():
-        if array.ndim == 1 and len(array) == rows:
-            columns[name] = array
-        elif array.ndim == 2 and array.shape[0] == rows:
-            columns |= {f"{name}_{k + 1}": array[:, k] for k in range(array.shape[1])}
-        else:
-            skipped.append(f"{name} {array.shape}")
-    df = pd.DataFrame(columns)
-    df.attrs["notes"] = (f"arrays without {rows} rows skipped: {', '.join(skipped)}",) * bool(
-        skipped
-    )
-    return df
+    return frame_of_arrays(_npz_arrays(path, max_bytes), str(path))
 
 
 def _npz_arrays(path: Path, max_bytes: int) -> dict[str, Any]:

@@ -23,13 +23,13 @@ from feasid.errors import (
     InputError,
     LimitError,
     LogError,
-    SecurityError,
     did_you_mean,
     missing_extra,
 )
 from feasid.logs.columns import UNITS
-from feasid.logs.read.bags import is_bag, read_bag
+from feasid.logs.read.bags import read_bag
 from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, scan
+from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.npz import MOST_EXPANSION, read_npz
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2**30
 """Bytes that a file may have when read, unless `max_bytes` says otherwise."""
-
-PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
 
 
 def read_log(
@@ -160,9 +158,11 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.DataFrame:
-    if is_bag(path):
+    kind = kind_of(path)
+    if kind == "bag":
         return read_bag(path)
-    kind = _kind(path)
+    if kind == "reduced":
+        raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
     try:
         size = path.stat().st_size
         if size > max_bytes:
@@ -179,29 +179,6 @@ def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.Dat
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: {error.strerror or error}", path=str(path)) from error
-
-
-def _kind(path: Path) -> str:
-    suffixes = [s.lower() for s in path.suffixes]
-    last = suffixes[-1] if suffixes else ""
-    if path.is_dir():
-        raise InputError(f"{path}: a folder, expected a file", path=str(path))
-    if last in PICKLES:
-        raise SecurityError(
-            f"{path}: files of kind {last} are not read, they can hold code; save the arrays with "
-            "numpy.savez or as CSV or Parquet",
-            path=str(path),
-        )
-    if last == ".gz":
-        last = suffixes[-2] if len(suffixes) > 1 else ""
-    if last in (".csv", ".txt", ".tsv", ".dat", ""):
-        return "csv"
-    if last in (".parquet", ".pq"):
-        return "parquet"
-    if last == ".npz":
-        return "npz"
-    known = ".csv .tsv .txt .parquet .npz .mcap, folders of ROS 2 bags"
-    raise InputError(f"{path}: no reader for {last!r} (known: {known})", path=str(path))
 
 
 # -- CSV ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from feasid.logs.motion import Excluded, Rows, Run, blocks
 from feasid.logs.signals import filters as signals
 from feasid.logs.signals.grid import even_grid
 from feasid.logs.signals.smoothers import smooth
+from feasid.notes import Note
 
 FEWEST = 8
 """Samples that a stretch must keep after its ends are trimmed."""
@@ -44,7 +45,7 @@ JUDGED = 9
 
 def find_cutoff(
     values: Mapping[str, Array], stretches: Sequence[Stretch], cutoff: float | bool | None
-) -> tuple[float | None, list[str]]:
+) -> tuple[float | None, list[Note]]:
     """The cut-off [Hz], None for no filter, and how it was chosen.
 
     A log that has velocities and accelerations needs no derivative and is used as it is.
@@ -56,9 +57,8 @@ def find_cutoff(
         if "dq" in values and "ddq" in values:
             return None, []
         chosen = _typical_cutoff(values["q"], stretches)
-        return chosen.frequency, [f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"]
-    if cutoff is True:
-        raise LogError("cutoff must be a frequency [Hz], None (automatic) or False (no filter)")
+        text = f"cut-off {chosen.frequency:g} Hz chosen: {chosen.reason}"
+        return chosen.frequency, [Note(text, "cutoff", cutoff=chosen.frequency)]
     frequency = float(cutoff)
     signals.check_cutoff(frequency, longest.rate)
     return frequency, []
@@ -200,8 +200,6 @@ def _trimmed(how: Process, rate: float, derived: bool) -> int:
     if how.delay:
         least += int(np.ceil(abs(how.delay) * rate - signals.WHOLE))
     if how.trim is not None:
-        if not (np.isfinite(how.trim) and how.trim >= 0):
-            raise LogError(f"trim must be a time of at least 0 s, not {how.trim!r}")
         return max(least, int(np.ceil(how.trim * rate - signals.WHOLE)))
     cutoff = how.low_pass(rate)
     return least if cutoff is None else max(least, signals.settling(cutoff, rate))
@@ -217,12 +215,10 @@ def _cut(
     part: dict[str, Array], stretch: Stretch, t: Array, keep: Mask, decimate: int
 ) -> list[Run]:
     """The kept rows as runs, one per consecutive block."""
-    if decimate < 1 or decimate != int(decimate):
-        raise LogError(f"decimate must be a whole number of at least 1, not {decimate!r}")
     edges = np.flatnonzero(np.diff(np.concatenate([[False], keep, [False]]).astype(np.int8)))
     runs = []
     for a, b in zip(edges[::2], edges[1::2], strict=True):
-        take = slice(int(a), int(b), int(decimate))
+        take = slice(int(a), int(b), decimate)
         rows = stretch.rows[take]
         signal = {k: np.ascontiguousarray(x[take]) for k, x in part.items()}
         runs.append(

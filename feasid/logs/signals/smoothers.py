@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.logs.signals.filters import check_cutoff, first_difference, low_pass, second_difference
 
 DEGREE = 3
@@ -48,18 +48,10 @@ def smooth(
     -------
     tuple of ndarray, shape (N, k)
     """
-    check_method(method)
     if cutoff is None:
         return _differences(signal, derivatives, rate)
     check_cutoff(cutoff, rate)
     return METHODS[method](signal, derivatives, cutoff, rate)
-
-
-def check_method(method: str) -> None:
-    """Raise `InputError` for a method that does not exist."""
-    if method not in METHODS:
-        hint = did_you_mean(str(method), METHODS)
-        raise InputError(f"no smoothing method {method!r}{hint}: one of {', '.join(METHODS)}")
 
 
 def _differences(signal: Array, derivatives: int, rate: float) -> tuple[Array, ...]:

@@ -1,4 +1,4 @@
-"""Logs larger than memory: a Parquet file reduced piece by piece, as if it were read whole.
+"""Logs larger than memory: a Parquet file prepared piece by piece, as if it were read whole.
 
 Every piece is prepared together with what lies before and after it, far enough that the
 zero-phase filter has forgotten where the piece was cut; only its own rows are kept.
@@ -7,7 +7,7 @@ zero-phase filter has forgotten where the piece was cut; only its own rows are k
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ import numpy as np
 
 from feasid.errors import FeasidError, LogError, NotEnoughDataError, missing_extra
 from feasid.logs.frame import prepare
-from feasid.logs.motion import Run
-from feasid.reduction.triangle import Reduced, Reducer
+from feasid.logs.motion import Excluded, Motion, Run
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -44,35 +43,24 @@ class Piece:
     offset: int
 
 
-@dataclass
-class Tally:
-    """What was kept and left out so far."""
-
-    kept: int = 0
-    rows: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
-
-
-def reduce_parquet(
-    path: str | Path,
-    robot: Robot,
-    columns: list[int],
-    options: Mapping[str, Any],
-    rows: int = ROWS,
-) -> Reduced:
-    """Reduce a Parquet file of any length in bounded memory.
+def stream_parquet(
+    path: str | Path, robot: Robot, options: Mapping[str, Any], rows: int = ROWS
+) -> Iterator[Motion]:
+    """Prepare a Parquet file of any length in bounded memory.
 
     Parameters
     ----------
     path : path
     robot : Robot
-    columns : list of int
-        ``base.independent``.
     options : mapping
         Those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first piece.
     rows : int
         Rows of a piece.
+
+    Yields
+    ------
+    Motion
+        The own rows of one piece after the other.
 
     Raises
     ------
@@ -80,8 +68,6 @@ def reduce_parquet(
         With the row of the file.
     """
     options = dict(options)
-    reducer, tally = Reducer(robot, columns), Tally()
-    cutoff: float | None = None
     around = BARE
     head = next(_batches(path, rows), None)
     if head is None:
@@ -94,42 +80,28 @@ def reduce_parquet(
             rate = max(run.rate for run in motion.runs)
             around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))
     for piece in _pieces(_batches(path, rows), around):
-        _absorb(piece, robot, options, reducer, tally)
-    if not tally.kept:
-        raise NotEnoughDataError(
-            f"{path}: no usable samples in {tally.rows} rows: {_reasons(tally)}", path=str(path)
-        )
-    notes = [*tally.notes]
-    if tally.left_out:
-        lost = sum(tally.left_out.values())
-        notes.append(f"{lost} of {tally.rows} rows are not used: {_reasons(tally)}")
-    return replace(reducer.result(notes, cutoff), sources=(Path(path).name,))
+        yield _own_motion(piece, robot, options)
 
 
-def _absorb(
-    piece: Piece, robot: Robot, options: Mapping[str, Any], reducer: Reducer, tally: Tally
-) -> None:
-    tally.rows += piece.last - piece.first
+def _own_motion(piece: Piece, robot: Robot, options: Mapping[str, Any]) -> Motion:
+    """What the piece's own rows say, prepared with their surroundings."""
+    rows = piece.last - piece.first
     try:
         motion = prepare(piece.frame, robot, **options)
     except NotEnoughDataError:
-        count = piece.last - piece.first
-        tally.left_out["too short a stretch"] = tally.left_out.get("too short a stretch", 0) + count
-        return
+        short = Excluded("too short a stretch", piece.first, piece.last - 1, rows)
+        return Motion((), (), None, (), (short,), rows)
     except FeasidError as error:
         where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""
         raise type(error)(f"{error}{where}", **error.data) from error
-    for run in motion.runs:
-        own = _own(run, piece)
-        tally.kept += len(own)
-        reducer.add(own.q, own.dq, own.ddq, own.tau)
-    for block in motion.excluded:
-        count = min(block.last + 1, piece.last) - max(block.first, piece.first)
-        if count > 0:
-            tally.left_out[block.reason] = tally.left_out.get(block.reason, 0) + count
-    for note in motion.notes:
-        if "rows are not used" not in note:
-            tally.notes[note] = None
+    runs = tuple(own for own in (_own(run, piece) for run in motion.runs) if len(own))
+    excluded = tuple(e for e in (_own_block(e, piece) for e in motion.excluded) if e.count > 0)
+    return replace(motion, runs=runs, excluded=excluded, rows=rows)
+
+
+def _own_block(block: Excluded, piece: Piece) -> Excluded:
+    first, last = max(block.first, piece.first), min(block.last, piece.last - 1)
+    return Excluded(block.reason, first, last, last - first + 1)
 
 
 def _own(run: Run, piece: Piece) -> Run:
@@ -178,7 +150,3 @@ def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
                 yield batch.replace_schema_metadata(None).to_pandas()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
-
-
-def _reasons(tally: Tally) -> str:
-    return ", ".join(f"{n} ({reason})" for reason, n in tally.left_out.items())

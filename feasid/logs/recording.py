@@ -1,0 +1,114 @@
+"""One log, whatever it is: opened once, read once, prepared once per set of options."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from feasid.errors import InputError
+from feasid.logs.frame import motion_of
+from feasid.logs.motion import Motion
+from feasid.logs.raw import Raw, read_raw
+from feasid.logs.read.arrays import frame_of_arrays
+from feasid.logs.read.kinds import kind_of
+from feasid.logs.read.readers import read_log
+from feasid.logs.stream import stream_parquet
+from feasid.options.complete import completed, part
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Recording:
+    """A log with what was made of it so far.
+
+    Attributes
+    ----------
+    name : str
+        The path that was given; empty for what never was a file.
+    streamed : bool
+        Whether it is larger than memory may be, and prepared piece by piece.
+    """
+
+    def __init__(self, source: Any) -> None:
+        if isinstance(source, Path | str):
+            self.name = str(source)
+            self.streamed = kind_of(source) == "parquet"
+        else:
+            self.name, self.streamed = "", False
+            if not _is_log(source):
+                raise InputError(
+                    "a log is a DataFrame, a mapping of arrays, a path or reduced data, not "
+                    f"{type(source).__name__}"
+                )
+        self.source = source
+        self._raws: dict[Hashable, tuple[Robot, Raw]] = {}
+        self._motions: dict[Hashable, tuple[Robot, Motion]] = {}
+
+    @classmethod
+    def of(cls, source: Any) -> Recording:
+        """A recording as it is, anything else opened as one."""
+        return source if isinstance(source, Recording) else cls(source)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens the log itself."""
+        return Recording, (self.source,)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All of it, in memory."""
+        if self.name:
+            return read_log(self.source)
+        if isinstance(self.source, Mapping):
+            return frame_of_arrays(self.source)
+        if hasattr(self.source, "dask"):  # a partition, computed by the worker that has it
+            partition: pd.DataFrame = self.source.compute(scheduler="synchronous")
+            return partition
+        frame: pd.DataFrame = self.source
+        return frame
+
+    def raw(self, robot: Robot, *, torque: bool = True, **options: Unpack[ReadOptions]) -> Raw:
+        """Its numbers in SI on the joints' side."""
+        chosen = completed(ReadOptions, options, "a log")
+        key = (id(robot), torque, key_of(chosen))
+        if key not in self._raws:
+            self._raws[key] = robot, read_raw(self.frame, robot, torque=torque, **chosen)
+        return self._raws[key][1]
+
+    def motion(self, robot: Robot, *, torque: bool = True, **options: Unpack[LogOptions]) -> Motion:
+        """Its runs of signals, see `feasid.logs.frame.prepare`."""
+        chosen = completed(LogOptions, options, "a log")
+        key = (id(robot), torque, key_of(chosen))
+        if key not in self._motions:
+            raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
+            self._motions[key] = robot, motion_of(self.frame, raw, robot, chosen)
+        return self._motions[key][1]
+
+    def motions(self, robot: Robot, **options: Unpack[LogOptions]) -> Iterator[Motion]:
+        """The same, in pieces where the log is streamed."""
+        if self.streamed:
+            yield from stream_parquet(self.source, robot, options)
+        else:
+            yield self.motion(robot, **options)
+
+
+def _is_log(source: Any) -> bool:
+    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "dask")
+
+
+def key_of(value: Any) -> Hashable:
+    """Equal for equal options, arrays and mappings included."""
+    if isinstance(value, Mapping):
+        return tuple(sorted(((str(k), key_of(v)) for k, v in value.items()), key=repr))
+    if isinstance(value, str | bytes | int | float | None):
+        return (type(value).__name__, value)
+    if isinstance(value, list | tuple):
+        return tuple(key_of(v) for v in value)
+    array = np.asarray(value)
+    return (array.shape, array.dtype.str, array.tobytes())

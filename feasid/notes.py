@@ -1,0 +1,47 @@
+"""Notes: sentences for people that carry a code and their numbers for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+
+class Note(str):
+    """A sentence with a code and values.
+
+    It is the text wherever a string is wanted, so that printing and joining need nothing special;
+    a program asks ``note.code`` and ``note.values`` and never reads the sentence.
+
+    >>> note = Note("2 rows are not used", "unused", rows=2)
+    >>> f"{note} ({note.code})", note.values
+    ('2 rows are not used (unused)', {'rows': 2})
+    """
+
+    code: str
+    values: dict[str, Any]
+
+    def __new__(cls, text: str, code: str = "", **values: Any) -> Note:
+        """A note; the keywords are its numbers."""
+        note = super().__new__(cls, text)
+        note.code = code
+        note.values = values
+        return note
+
+    def to_json(self) -> str:
+        """One line that `of_json` reads back."""
+        return json.dumps([str(self), self.code, self.values], default=str)
+
+    @classmethod
+    def of_json(cls, line: str) -> Note:
+        """What `to_json` wrote; ``ValueError`` for anything else."""
+        read = json.loads(line)
+        match read:
+            case [str(text), str(code), dict(values)]:
+                return cls(text, code, **{str(k): v for k, v in values.items()})
+        raise ValueError("a note is [text, code, values]")
+
+
+def notes(items: Iterable[str]) -> tuple[Note, ...]:
+    """Each once, in order; plain strings become notes without a code."""
+    return tuple(n if isinstance(n, Note) else Note(n) for n in dict.fromkeys(items))

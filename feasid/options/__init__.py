@@ -1,0 +1,1 @@
+"""The one table of options: names, types, units, defaults, ranges and a line on each."""

@@ -1,0 +1,110 @@
+"""From the options that a caller gave to all of them, checked; and back to signatures and docs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
+
+from feasid.errors import InputError, did_you_mean
+from feasid.options.option import Option
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@cache
+def table_of(options: type) -> dict[str, Option]:
+    """The options of a typed dictionary by name, in order."""
+    hints = get_type_hints(options, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items()}
+
+
+def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """What was given, each value checked; nothing is added.
+
+    Parameters
+    ----------
+    options : type
+        One of `feasid.options.tables`.
+    given : mapping
+    function : str
+        Whose options they are, for messages.
+
+    Raises
+    ------
+    InputError
+        For an unknown name (with the nearest known one), a value out of range (with what was
+        expected), and an option that has no effect beside another.
+    """
+    table = table_of(options)
+    for name in given:
+        if name not in table:
+            hint = did_you_mean(name, table)
+            raise InputError(f"{function} has no option {name!r}{hint}", option=name)
+    values = {name: table[name].checked(name, value) for name, value in given.items()}
+    for name, value in values.items():
+        needs = table[name].needs
+        if needs is None or value is None or value == table[name].default:
+            continue
+        other, those = needs
+        has = values.get(other, table[other].default)
+        if has not in those:
+            wanted = " or ".join(f"{other}={v!r}" for v in those)
+            raise InputError(
+                f"{name}={value!r} has no effect without {wanted} (here {other} is {has!r}): "
+                f"give that too, or leave {name} out",
+                option=name,
+            )
+    return values
+
+
+def completed(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """`checked`, with the defaults of what was not given."""
+    defaults = {name: option.default for name, option in table_of(options).items()}
+    return defaults | checked(options, given, function)
+
+
+def part(options: type, of: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that belong to one table."""
+    return {name: value for name, value in of.items() if name in table_of(options)}
+
+
+def documented(options: type) -> Callable[[Function], Function]:
+    """Give a function the table's options as its signature and at the end of its docstring.
+
+    The docstring's line ``**options`` is replaced by one entry per option.
+    """
+
+    def decorate(function: Function) -> Function:
+        table = table_of(options)
+        own = inspect.signature(function)
+        fixed = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        taken = {p.name for p in fixed}
+        more = [
+            inspect.Parameter(name, keyword, default=option.default)
+            for name, option in table.items()
+            if name not in taken
+        ]
+        function.__signature__ = own.replace(parameters=[*fixed, *more])  # type: ignore[attr-defined]
+        lines = [line for name, option in table.items() for line in _entry(name, option)]
+        head, mark, rest = (inspect.getdoc(function) or "").partition("**options\n")
+        rest = "\n".join(_without_body(rest.split("\n")))
+        function.__doc__ = head + "\n".join(lines) + "\n" + rest if mark else function.__doc__
+        return function
+
+    return decorate
+
+
+def _entry(name: str, option: Option) -> list[str]:
+    said = option.doc + (f" [{option.unit}]" if option.unit else "")
+    return [f"{name} : {option.expected()}; default {option.default!r}", f"    {said}."]
+
+
+def _without_body(lines: list[str]) -> list[str]:
+    """What follows the indented text of an entry."""
+    for k, line in enumerate(lines):
+        if line and not line.startswith(" "):
+            return lines[k:]
+    return []

@@ -1,0 +1,210 @@
+"""What an option is: its kind, unit, default and range; values checked, and read from words."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from feasid.errors import InputError, did_you_mean
+
+TRUE = ("true", "yes", "on", "1")
+FALSE = ("false", "no", "off", "0")
+NONE = ("none", "auto", "default")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: declared once, used by signatures, validation, the command line and the docs.
+
+    Attributes
+    ----------
+    kind : {"number", "count", "flag", "choice", "words", "mapping", "value"}
+        "words" is a sequence of names from `choices`; "mapping" goes from names to anything;
+        of a "value" only its user knows what it may be.
+    doc : str
+        One line.
+    default : object
+    unit : str
+    low, high : float
+        Range of a number or count.
+    open : bool
+        Whether `low` itself is out of range.
+    choices : tuple of str
+    special : tuple
+        Values outside the range that are allowed too, such as None and False.
+    needs : (str, tuple), optional
+        Another option and its values, without which this one has no effect.
+    example : str
+        A good value as it is typed at the prompt.
+    """
+
+    kind: str
+    doc: str
+    default: Any = None
+    unit: str = ""
+    low: float = -math.inf
+    high: float = math.inf
+    open: bool = False
+    choices: tuple[str, ...] = ()
+    special: tuple[Any, ...] = ()
+    needs: tuple[str, tuple[Any, ...]] | None = None
+    example: str = ""
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value, or `InputError` saying what was expected."""
+        if any(value is s for s in (*self.special, self.default)):
+            return value
+        return CHECKS[self.kind](self, name, value)
+
+    def parsed(self, name: str, text: str) -> Any:
+        """The value that a word at the prompt stands for."""
+        word = text.strip().lower()
+        if word in NONE and (self.default is None or None in self.special):
+            return None
+        if self.kind != "flag" and word in FALSE[:3] and any(s is False for s in self.special):
+            return False
+        return self.checked(name, PARSERS[self.kind](self, name, text))
+
+    def expected(self) -> str:
+        """What may be given, in words."""
+        unit = f" [{self.unit}]" if self.unit else ""
+        if self.kind in ("number", "count"):
+            noun = "a number" if self.kind == "number" else "a whole number"
+            low = "" if self.low == -math.inf else f" {'above' if self.open else 'of at least'} "
+            low += "" if self.low == -math.inf else f"{self.low:g}"
+            high = "" if self.high == math.inf else f"{' and' * bool(low)} at most {self.high:g}"
+            text = f"{noun}{low}{high}{unit}"
+        elif self.kind == "flag":
+            text = "True or False"
+        elif self.choices:
+            one = "one" if self.kind == "choice" else "a sequence"
+            text = f"{one} of {', '.join(map(repr, self.choices))}"
+        else:
+            text = "a mapping by name" if self.kind == "mapping" else "a value"
+        special = [repr(s) for s in dict.fromkeys((*self.special, *self._plain_default()))]
+        return " or ".join([text, *special])
+
+    def _plain_default(self) -> tuple[Any, ...]:
+        return (None,) if self.default is None else ()
+
+    def refusal(self, name: str, value: Any) -> InputError:
+        """The error for a value that cannot be."""
+        shown = repr(value)
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        return InputError(f"{name} must be {self.expected()}, not {shown}", option=name)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+def _number(option: Option, name: str, value: Any) -> float:
+    if _is_flag(value) or not isinstance(value, numbers.Real):
+        raise option.refusal(name, value)
+    number = float(value)
+    below = number <= option.low if option.open else number < option.low
+    if not math.isfinite(number) or below or number > option.high:
+        raise option.refusal(name, value)
+    return number
+
+
+def _count(option: Option, name: str, value: Any) -> int:
+    number = _number(option, name, value)
+    if number != int(number):
+        raise option.refusal(name, value)
+    return int(number)
+
+
+def _flag(option: Option, name: str, value: Any) -> bool:
+    if not _is_flag(value):
+        raise option.refusal(name, value)
+    return bool(value)
+
+
+def _choice(option: Option, name: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in option.choices:
+        hint = did_you_mean(value, option.choices) if isinstance(value, str) else ""
+        raise InputError(f"{option.refusal(name, value)}{hint}", option=name)
+    return value
+
+
+def _words(option: Option, name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        raise option.refusal(name, value)
+    return tuple(_choice(option, name, word) for word in value)
+
+
+def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise option.refusal(name, value)
+    return value
+
+
+CHECKS: dict[str, Callable[[Option, str, Any], Any]] = {
+    "number": _number,
+    "count": _count,
+    "flag": _flag,
+    "choice": _choice,
+    "words": _words,
+    "mapping": _mapping,
+    "value": lambda option, name, value: value,
+}
+
+
+def _read_number(option: Option, name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise option.refusal(name, text) from None
+
+
+def _read_flag(option: Option, name: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word not in (*TRUE, *FALSE):
+        raise option.refusal(name, text)
+    return word in TRUE
+
+
+def _read_words(option: Option, name: str, text: str) -> tuple[str, ...]:
+    if text.strip().startswith("["):
+        return tuple(_read_json(option, name, text))
+    return () if text.strip().lower() == "none" else tuple(w for w in text.split(",") if w)
+
+
+def _read_json(option: Option, name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        raise option.refusal(name, text) from None
+
+
+def _read_mapping(option: Option, name: str, text: str) -> Mapping[str, Any]:
+    """JSON, or ``NAME=VALUE`` with a value in JSON or a bare word."""
+    if text.strip().startswith("{"):
+        return _mapping(option, name, _read_json(option, name, text))
+    key, sign, value = text.partition("=")
+    if not (key and sign and value):
+        raise InputError(f"{name} needs NAME=VALUE, not {text!r}", option=name)
+    return {key: _read_value(option, name, value)}
+
+
+def _read_value(option: Option, name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return text
+
+
+PARSERS: dict[str, Callable[[Option, str, str], Any]] = {
+    "number": _read_number,
+    "count": _read_number,
+    "flag": _read_flag,
+    "choice": lambda option, name, text: text,
+    "words": _read_words,
+    "mapping": _read_mapping,
+    "value": _read_value,
+}

@@ -1,0 +1,271 @@
+"""The options themselves, one line each, by the step that takes them.
+
+The tables are typed dictionaries: a function that takes ``**options: Unpack[FitOptions]`` has
+exactly these keywords for a type checker and an editor.
+"""
+
+# No "from __future__ import annotations": the annotations are read when the program runs.
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
+
+from feasid.options.option import Option
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+else:
+    ArrayLike = Any
+
+Bounds: TypeAlias = tuple[float | None, float | None]
+
+FRICTION = ("viscous", "coulomb", "offset")
+SMOOTHERS = ("butterworth", "savitzky-golay", "spline")
+
+
+class ReadOptions(TypedDict, total=False):
+    """How the columns of a log are read."""
+
+    columns: Annotated[
+        Mapping[str, Any] | None,
+        Option("mapping", "other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t"),
+    ]
+    units: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            "mapping", "where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s"
+        ),
+    ]
+    rate: Annotated[
+        float | None,
+        Option("number", "sampling rate of a log without time", None, "Hz", 0.0, open=True,
+               example="200"),
+    ]  # fmt: skip
+    transmission: Annotated[
+        ArrayLike | None,
+        Option("value", "matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
+               example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"),
+    ]  # fmt: skip
+    offsets: Annotated[
+        Mapping[str, float] | None,
+        Option("mapping", "added to q per joint, after the transmission", None, "rad or m",
+               example="shoulder=0"),
+    ]  # fmt: skip
+
+
+class SignalOptions(TypedDict, total=False):
+    """How the signals of a log are filtered and cut."""
+
+    cutoff: Annotated[
+        float | bool | None,
+        Option("number", "zero-phase low-pass; None from the spectrum, False filters nothing", None,
+               "Hz", 0.0, open=True, special=(False,), example="20"),
+    ]  # fmt: skip
+    filter_torque: Annotated[
+        bool,
+        Option(
+            "flag",
+            "the same low-pass on the torques",
+            True,
+            needs=("filtering", ("signals",)),
+            example="true",
+        ),
+    ]
+    trim: Annotated[
+        float | None,
+        Option("number", "cut from both ends of a stretch; None one period of the cut-off", None,
+               "s", 0.0, example="0.1"),
+    ]  # fmt: skip
+    decimate: Annotated[
+        int | None,
+        Option(
+            "count",
+            "keep every so-manieth sample after filtering",
+            None,
+            "",
+            1,
+            needs=("filtering", ("signals",)),
+            example="2",
+        ),
+    ]
+    nan: Annotated[
+        Literal["error", "drop-segments"],
+        Option("choice", "what a cell without a number gets", "error",
+               choices=("error", "drop-segments"), example="drop-segments"),
+    ]  # fmt: skip
+    sort: Annotated[bool, Option("flag", "sort rows by time within each run", False, example="no")]
+    exclude: Annotated[
+        Any,
+        Option("value", "rows to leave out: a column, a mask or intervals (start, end) in s", (),
+               example="[[0.0, 0.1]]"),
+    ]  # fmt: skip
+    delay: Annotated[
+        float,
+        Option("number", "the torques are ahead of the motion by this much", 0.0, "s",
+               example="0.001"),
+    ]  # fmt: skip
+    rest: Annotated[
+        float | None,
+        Option("number", "speed below which a joint rests; None 1e-3 for filtered signals, else 0",
+               None, "rad/s or m/s", 0.0,
+               example="0.002"),
+    ]  # fmt: skip
+    smoothing: Annotated[
+        Literal["butterworth", "savitzky-golay", "spline"],
+        Option("choice", "how signals are smoothed and differentiated", "butterworth",
+               choices=SMOOTHERS, example="spline"),
+    ]  # fmt: skip
+
+    filtering: Annotated[
+        Literal["equations", "signals"],
+        Option("choice", "what goes through the low-pass at the cut-off: signals before the "
+               "regressor is formed, or both sides of the equations after it", "signals",
+               choices=("equations", "signals"), example="equations"),
+    ]  # fmt: skip
+    derivative_cutoff: Annotated[
+        float | None,
+        Option("number", "low-pass before derivatives only; None 40, at most .4 of the rate", None,
+               "Hz", 0.0, open=True, needs=("filtering", ("equations",)), example="40"),
+    ]  # fmt: skip
+
+
+class LogOptions(ReadOptions, SignalOptions, total=False):
+    """From a log to runs of position, velocity, acceleration and torque."""
+
+
+class TermOptions(TypedDict, total=False):
+    """Which joint terms are fitted."""
+
+    friction: Annotated[
+        Sequence[str] | None,
+        Option("words", "friction terms of every joint; none for rigid bodies; None as declared, "
+               "else all three", choices=FRICTION, example="viscous,coulomb"),
+    ]  # fmt: skip
+    drive_inertia: Annotated[
+        bool | None,
+        Option("flag", "a drive inertia per joint; None as declared", special=(None,),
+               example="yes"),
+    ]  # fmt: skip
+
+
+class BoundOptions(TypedDict, total=False):
+    """What is known of the bodies besides that they can exist."""
+
+    mass: Annotated[
+        Mapping[str, Bounds] | None,
+        Option("mapping", "bounds per body: (lower, upper)", None, "kg", example="upper=[0.1, 9]"),
+    ]
+    total_mass: Annotated[
+        float | Bounds | None,
+        Option("value", "upper bound, or (lower, upper), of all moving bodies", None, "kg",
+               example="30"),
+    ]  # fmt: skip
+    mass_sums: Annotated[
+        Mapping[str, tuple[Sequence[str], float | None, float | None]] | None,
+        Option("mapping", "bounds on sums of masses: name -> (bodies, lower, upper)", None, "kg",
+               example='{"both": [["upper", "rod"], 0, 9]}'),
+    ]  # fmt: skip
+    com_box: Annotated[
+        Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
+        Option("mapping", "centre of mass in a box: two corners in the body's frame", None, "m",
+               example="upper=[[-1, -1, -1], [1, 1, 1]]"),
+    ]  # fmt: skip
+    com_ellipsoid: Annotated[
+        Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
+        Option("mapping", "centre of mass in an ellipsoid: centre, semi-axes", None, "m",
+               example="upper=[[0, 0, 0], [1, 1, 1]]"),
+    ]  # fmt: skip
+    com_cylinder: Annotated[
+        Mapping[str, tuple[ArrayLike, ArrayLike, float]] | None,
+        Option("mapping", "centre of mass in a cylinder: start, end, radius", None, "m",
+               example="upper=[[0, 0, -1], [0, 0, 1], 0.5]"),
+    ]  # fmt: skip
+    com_hull: Annotated[
+        Mapping[str, ArrayLike] | None,
+        Option("mapping", "centre of mass in the convex hull of points", None, "m",
+               example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]"),
+    ]  # fmt: skip
+    inertia_ellipsoid: Annotated[
+        Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
+        Option("mapping", "all of the mass in an ellipsoid: centre, semi-axes", None, "m",
+               example="upper=[[0, 0, 0], [2, 2, 2]]"),
+    ]  # fmt: skip
+    linear: Annotated[
+        Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]] | None,
+        Option("mapping", "any linear bound: name -> (coefficients by (body, symbol), low, high)"),
+    ]
+    known: Annotated[
+        Mapping[str, ArrayLike] | None,
+        Option("mapping", "ten parameters per body that are known; NaN where one is not",
+               example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]"),
+    ]  # fmt: skip
+    equal: Annotated[
+        Sequence[tuple[str, str]],
+        Option("value", "pairs of bodies with the same parameters", (),
+               example='[["rod", "wheel"]]'),
+    ]  # fmt: skip
+    mirrored: Annotated[
+        Sequence[tuple[str, str, str]],
+        Option("value", "pairs of bodies that mirror each other, and the axis", (),
+               example='[["rod", "wheel", "y"]]'),
+    ]  # fmt: skip
+
+
+class SetOptions(BoundOptions, total=False):
+    """What "feasible" means."""
+
+    consistency: Annotated[
+        Literal["full", "semi"],
+        Option("choice", "of every body's inertia: pseudo-inertia, or the weaker 6x6 condition",
+               "full", choices=("full", "semi"), example="semi"),
+    ]  # fmt: skip
+
+
+class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
+    """All options of a fit."""
+
+    weights: Annotated[
+        str | Mapping[str, float] | ArrayLike | None,
+        Option("value", "factors on the joints' equations; wls: the inverse of their residuals",
+               example="wls"),
+    ]  # fmt: skip
+    method: Annotated[
+        Literal["torque", "momentum"],
+        Option("choice", "equations: torques, or momentum over windows, without accelerations",
+               "torque", choices=("torque", "momentum"), example="torque"),
+    ]  # fmt: skip
+    window: Annotated[
+        float,
+        Option("number", "length of a window", 0.1, "s", 0.0, open=True,
+               needs=("method", ("momentum",)), example="0.2"),
+    ]  # fmt: skip
+    robust: Annotated[
+        Literal["huber", "tukey"] | None,
+        Option("choice", "weigh stretches that fit much worse down", choices=("huber", "tukey"),
+               needs=("method", ("torque",)), example="huber"),
+    ]  # fmt: skip
+    block: Annotated[
+        float,
+        Option("number", "length of these stretches", 0.5, "s", 0.0, open=True,
+               needs=("robust", ("huber", "tukey")), example="0.25"),
+    ]  # fmt: skip
+    prior: Annotated[
+        str | ArrayLike | None,
+        Option("value", "initial guess of the standard parameters; cad: the description's own",
+               example="cad"),
+    ]  # fmt: skip
+    prior_weight: Annotated[
+        float,
+        Option("number", "w of the pull w |delta - prior|^2", 0.0, low=0.0, example="0.1"),
+    ]
+    slack: Annotated[
+        float,
+        Option("number", "share of the residual given up for a model closer to the description",
+               0.005, low=0.0, example="0.01"),
+    ]  # fmt: skip
+    diagnose: Annotated[
+        bool, Option("flag", "look for what is wrong with the log, and note it", True, example="no")
+    ]
+
+
+class ReduceOptions(LogOptions, TermOptions, total=False):
+    """Options that decide what a log is reduced to."""
