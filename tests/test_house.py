@@ -40,8 +40,6 @@ ORDER = (
 """A room imports, anywhere in its code, only from itself and what stands before it."""
 
 LAZY = {
-    "feasid.identification.result": "figures and pages need extras",
-    "feasid.datasets": "a data set is loaded when it is asked for",
     "feasid.inspection.control": "pandas and the nullspace, only for a mass matrix",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""

@@ -31,6 +31,17 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Words such as ``-9.81,0,0`` behind an argument are its value, not another argument."""
+        joined: list[str] = []
+        for word in args or ():
+            negative = len(word) > 1 and word[0] == "-" and (word[1].isdigit() or word[1] == ".")
+            if negative and joined and joined[-1].startswith("--") and "=" not in joined[-1]:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return super().parse_args(joined, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Usage, what is wrong, and what was perhaps meant; exit status 2."""
         unknown = message.partition("unrecognized arguments: ")[2].split()

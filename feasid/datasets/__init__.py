@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.errors import InputError, did_you_mean
+from feasid.logs.read.readers import read_log
+from feasid.robot.load import load_robot
 from feasid.robot.parts import Drive
 
 if TYPE_CHECKING:
@@ -59,9 +61,6 @@ class Recorded:
 
     def __call__(self) -> pd.DataFrame:
         """Read the log and its robot."""
-        from feasid.logs.read.readers import read_log
-        from feasid.robot.load import load_robot
-
         if not self.folder.is_dir():
             raise InputError(
                 f"dataset {self.folder.name!r} ({self.licence}) is not part of the installed "

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.dynamics.regressor import regressor
+from feasid.identifiability.base import base_parameters
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -65,8 +68,6 @@ def load() -> pd.DataFrame:
     """The reconstructed log, 57 656 samples at 1 kHz; the robot travels in ``attrs``."""
     import pandas as pd
 
-    from feasid.identifiability.base import base_parameters
-
     arm = robot()
     t, q, dq, ddq = motion()
     columns = [int(c) for c in base_parameters(arm).independent]
@@ -87,8 +88,6 @@ def load() -> pd.DataFrame:
 
 
 def _product(arm: Robot, q: Array, dq: Array, ddq: Array, columns: list[int], beta: Array) -> Array:
-    from feasid.dynamics.regressor import regressor
-
     parts = (slice(a, a + BLOCK) for a in range(0, len(q), BLOCK))
     return np.concatenate(
         [regressor(arm, q[p], dq[p], ddq[p], columns=columns) @ beta for p in parts]
@@ -99,7 +98,5 @@ def _projection(
     arm: Robot, q: Array, dq: Array, ddq: Array, columns: list[int], signal: Array
 ) -> Array:
     """Part of a torque signal that lies in the span of the regressor's columns."""
-    from feasid.reduction.triangle import Reduced
-
     r, rho, _ = Reduced.from_samples(arm, q, dq, ddq, signal, columns=columns).triangle()
     return _product(arm, q, dq, ddq, columns, np.asarray(np.linalg.solve(r, rho)))

@@ -108,6 +108,6 @@ def test_doctor_reads_a_motor_side_log(capsys):
     folder = datasets.CHECKOUT / "staubli_tx40"
     arguments = ["doctor", str(folder / "log.csv.gz"), "--robot", str(folder / "tx40.urdf")]
     arguments += ["--transmission", str(folder / "transmission.csv")]
-    arguments += ["--offset", f"joint_2={-np.pi / 2}", "--offset", f"joint_3={np.pi / 2}"]
+    arguments += ["--offsets", f"joint_2={-np.pi / 2}", "--offsets", f"joint_3={np.pi / 2}"]
     assert main(arguments) == 0
     assert "4500 samples" in capsys.readouterr().out

@@ -34,8 +34,8 @@ def test_truth_comes_back_from_exact_data(arm, friction, tolerance):
     if friction == ():
         delta, truth = delta[truth.inertial_columns.ravel()], robot
     fit = feasid.fit(simulate(truth, delta, 1), robot, friction=friction, slack=0.0)
-    expected = fit.base_parameters.K @ delta
-    scale = np.abs(fit.base_parameters.K) @ np.abs(delta)
+    expected = fit.base.K @ delta
+    scale = np.abs(fit.base.K) @ np.abs(delta)
     np.testing.assert_allclose(fit.beta / scale, expected / scale, atol=tolerance, rtol=0)
     other = simulate(truth, delta, 2)
     assert fit.errors(other)["all"] < tolerance
@@ -79,8 +79,8 @@ def test_deviations_cover_the_truth(arm):
     scores = []
     for seed in range(12):
         fit = feasid.fit(simulate(truth, delta, seed, noise=0.1), robot, slack=0.0, weights="wls")
-        expected = fit.base_parameters.K @ delta
-        scores.append((fit.base["ols"] - expected) / fit.base["std"])
+        expected = fit.base.K @ delta
+        scores.append((fit.base_table["ols"] - expected) / fit.base_table["std"])
     spread = np.sqrt(np.mean(np.square(scores)))
     assert 0.8 < spread < 1.25  # 12 seeds x 11 parameters: four deviations of the spread itself
 
@@ -248,7 +248,7 @@ def test_wam_log_returns_the_published_estimate():
     log = datasets.load("wam7")
     fit = feasid.fit(log, slack=0.0)
     published = wam.estimate("ols")
-    np.testing.assert_allclose(fit.base["ols"], published, rtol=1e-9)
+    np.testing.assert_allclose(fit.base_table["ols"], published, rtol=1e-9)
     r, rho, residual = fit.reduced.triangle()
     ordinary = np.hypot(residual, np.linalg.norm(r @ published - rho))
     torque = np.linalg.norm(fit.reduced.torque_norms)

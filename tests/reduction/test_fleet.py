@@ -11,7 +11,9 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
-from feasid.reduction import fleet, stream
+from feasid.logs.stream import stream_parquet
+from feasid.reduction import fleet
+from feasid.reduction.reduce import reduce_motions
 from feasid.reduction.triangle import Reduced
 
 pytest.importorskip("pyarrow")
@@ -45,6 +47,11 @@ def bare(log):
     return log[[c for c in log if not c.startswith(("dq_", "ddq_"))]]
 
 
+def streamed(path, robot, rows, **options):
+    columns = [int(c) for c in feasid.base_parameters(robot).independent]
+    return reduce_motions(stream_parquet(path, robot, options, rows=rows), robot, columns)
+
+
 @pytest.mark.parametrize("rows", [700, 1999, 6000, 10**6])
 @pytest.mark.parametrize(("derived", "tolerance"), [(False, EXACT), (True, FILTERED)])
 def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance):
@@ -52,13 +59,10 @@ def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance):
     log = bare(log) if derived else log
     path = folder / f"log_{derived}_{rows}.parquet"
     log.to_parquet(path, row_group_size=500)
-    columns = [int(c) for c in feasid.base_parameters(robot).independent]
     whole = feasid.reduce(log, robot, cutoff=6.0 if derived else None)
-    options = {"cutoff": 6.0} if derived else {}
-    piecewise = stream.reduce_parquet(path, robot, columns, options, rows=rows)
+    piecewise = streamed(path, robot, rows, cutoff=6.0 if derived else None)
     assert piecewise.samples == whole.samples
     assert distance(piecewise, whole) < tolerance
-    assert piecewise.sources == (path.name,)
 
 
 def test_stream_keeps_runs_and_gaps_apart(case):
@@ -67,8 +71,7 @@ def test_stream_keeps_runs_and_gaps_apart(case):
     log["run"] = np.where(np.arange(len(log)) < 4000, "a", "b")
     path = folder / "gaps.parquet"
     log.to_parquet(path)
-    columns = [int(c) for c in feasid.base_parameters(robot).independent]
-    piecewise = stream.reduce_parquet(path, robot, columns, {"cutoff": 6.0}, rows=900)
+    piecewise = streamed(path, robot, 900, cutoff=6.0)
     whole = feasid.reduce(log, robot, cutoff=6.0)
     assert piecewise.samples == whole.samples
     assert distance(piecewise, whole) < FILTERED
@@ -81,12 +84,11 @@ def test_stream_errors_name_the_file_and_where_rows_are_counted(case):
     log.loc[4321, "q_slide"] = np.nan
     path = folder / "holes.parquet"
     log.to_parquet(path)
-    columns = [int(c) for c in feasid.base_parameters(robot).independent]
     with pytest.raises(LogError, match=r"q_slide.*from row 3984 of the file"):
-        stream.reduce_parquet(path, robot, columns, {}, rows=1000)
+        streamed(path, robot, 1000)
     log.iloc[:0].to_parquet(folder / "empty.parquet")
     with pytest.raises(NotEnoughDataError, match="no rows"):
-        stream.reduce_parquet(folder / "empty.parquet", robot, columns, {})
+        streamed(folder / "empty.parquet", robot, 1000)
 
 
 @pytest.fixture(scope="module")

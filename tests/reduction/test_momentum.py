@@ -43,7 +43,7 @@ def test_equations_hold_for_the_truth(case):
         )  # fmt: skip
         motion.runs[0].tau[...] = clean
         smooth_base = feasid.base_parameters(smooth)
-        reduced = reduce_momentum(motion, smooth, [int(c) for c in smooth_base.independent], 0.2)
+        reduced = reduce_momentum([motion], smooth, [int(c) for c in smooth_base.independent], 0.2)
         beta = smooth_base.K @ delta[kept]
         residual[step] = (reduced.residuals(beta) / reduced.torque_norms).max()
     assert residual[1] < 1e-4
@@ -71,7 +71,7 @@ def test_mistakes_are_named(case):
         feasid.fit(log, robot, method="momentun")
     with pytest.raises(InputError, match="hold no time"):
         feasid.fit(feasid.reduce(log, robot), method="momentum")
-    with pytest.raises(InputError, match="positive time"):
+    with pytest.raises(InputError, match="window must be a number above 0"):
         feasid.fit(log, robot, method="momentum", window=-1.0)
     with pytest.raises(NotEnoughDataError, match="as long as a window"):
         feasid.fit(log, robot, method="momentum", window=1000.0)

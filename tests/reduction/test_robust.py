@@ -40,7 +40,7 @@ def test_a_collision_is_named_and_costs_little(case, kind):
 def test_clean_logs_keep_their_estimate(case):
     robot, clean, _ = case
     ordinary, weighted = (feasid.fit(clean, robot, robust=r, slack=0.0) for r in (None, "huber"))
-    deviation = ordinary.base["std"].to_numpy()
+    deviation = ordinary.base_table["std"].to_numpy()
     assert np.abs((weighted.beta - ordinary.beta) / deviation).max() < 1.0
     assert any("0 of" in n for n in weighted.notes if "huber" in n)
 
@@ -50,7 +50,7 @@ def test_blocks_are_the_log(case):
     columns = [int(c) for c in feasid.base_parameters(robot).independent]
     from feasid.logs.frame import prepare
 
-    blocks = robust.reduce_blocks(prepare(clean, robot), robot, columns, 0.7)
+    blocks = robust.reduce_blocks([prepare(clean, robot)], robot, columns, 0.7)
     total = robust.weighted_sum(blocks, np.ones((len(blocks), robot.dof)))
     whole = feasid.reduce(clean, robot)
     assert total.samples == whole.samples
@@ -71,7 +71,7 @@ def test_mistakes_are_named(case):
         feasid.fit(clean, robot, robust="hubert")
     with pytest.raises(InputError, match="hold no time"):
         feasid.fit(feasid.reduce(clean, robot), robust="huber")
-    with pytest.raises(InputError, match="positive time"):
+    with pytest.raises(InputError, match="block must be a number above 0"):
         feasid.fit(clean, robot, robust="huber", block=0.0)
     with pytest.raises(InputError, match="at least 8 blocks"):
         feasid.fit(clean.iloc[:300], robot, robust="huber", block=1.0)

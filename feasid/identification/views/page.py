@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid import __version__
 from feasid.errors import missing_extra
 from feasid.files import check_writable, write_aside
 from feasid.identification.fitted import Fitted
@@ -35,8 +36,6 @@ def render(fit: Fitted, *, test: Any = None, log: Any = None) -> str:
     except ImportError as error:
         raise missing_extra("writing a report", "jinja2", "report") from error
     import pandas as pd
-
-    from feasid import __version__
 
     tests = [] if test is None or isinstance(test, pd.Series) else opened(test)
     found = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
