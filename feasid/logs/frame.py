@@ -120,9 +120,10 @@ def motion_of(df: pd.DataFrame, raw: Raw, robot: Robot, chosen: Mapping[str, Any
 def _process(frequency: float | None, chosen: Mapping[str, Any]) -> Process:
     """What happens to every stretch; where the equations are filtered, no joint is put to rest."""
     still = RESTING[chosen["filtering"]] if chosen["rest"] is None else chosen["rest"]
-    steps = ("filter_torque", "trim", "delay", "smoothing", "filtering", "derivative_cutoff")
+    steps = ("filter_torque", "trim", "delay", "smoothing", "filtering")
     same = {k: chosen[k] for k in steps}
-    return Process(frequency, decimate=chosen["decimate"] or 1, rest=still, **same)
+    wide = chosen["derivative_cutoff"]
+    return Process(frequency, decimate=chosen["decimate"] or 1, rest=still, derivatives=wide, **same)
 
 
 def _stretches(
