@@ -24,8 +24,8 @@ from feasid.logs.signals.derive import FEWEST
 from feasid.options.complete import checked, part
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.reduce import Log
+from feasid.robot.added_terms import robot_of
 from feasid.robot.description import Robot
-from feasid.robot.terms import robot_of
 from feasid.threads import one_thread
 
 if TYPE_CHECKING:

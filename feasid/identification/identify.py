@@ -27,8 +27,8 @@ from feasid.options.tables import FitOptions, LogOptions, SetOptions
 from feasid.reduction import momentum, robust
 from feasid.reduction.reduce import Log, Task, alike, base_of, columns_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
+from feasid.robot.added_terms import robot_of
 from feasid.robot.description import Robot
-from feasid.robot.terms import robot_of
 from feasid.threads import one_thread
 
 MOST_DIAGNOSED = 10**6

@@ -123,7 +123,9 @@ def _process(frequency: float | None, chosen: Mapping[str, Any]) -> Process:
     steps = ("filter_torque", "trim", "delay", "smoothing", "filtering")
     same = {k: chosen[k] for k in steps}
     wide = chosen["derivative_cutoff"]
-    return Process(frequency, decimate=chosen["decimate"] or 1, rest=still, derivatives=wide, **same)
+    return Process(
+        frequency, decimate=chosen["decimate"] or 1, rest=still, derivatives=wide, **same
+    )
 
 
 def _stretches(

@@ -18,8 +18,8 @@ from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
 from feasid.reduction.fleet import Progress, reduce_all
 from feasid.reduction.triangle import Reduced, Reducer, fingerprint
-from feasid.robot.description import Robot
 from feasid.robot.added_terms import robot_of, with_terms
+from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
 if TYPE_CHECKING:
