@@ -9,7 +9,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.free import Free
-from feasid.diagnosis.hypothesis import EXPLAINED
+from feasid.diagnosis.hypothesis import EXPLAINED, OBJECTION
 from feasid.diagnosis.screen import Screen
 
 LAG_WINDOW = 0.12
@@ -47,7 +47,10 @@ def lag(screen: Screen, free: Free, names: Sequence[str]) -> list[Finding]:
     fine = _agreed(curves, samples.reach)
     place = samples.reach + round(fine)
     seconds = float(fine / samples.rate)
-    gain = float((curves[:, samples.reach] - curves[:, place]).mean())
+    gains = curves[:, samples.reach] - curves[:, place]
+    gain = float(gains.mean())
+    if gains.min() < -np.log(OBJECTION) or np.median(gains) < LAG_GAIN / 2:
+        return []
     if abs(fine) < FEWEST or abs(seconds) < LAG_LEAST or gain < LAG_GAIN:
         return []
     who = "behind" if seconds > 0 else "ahead of"

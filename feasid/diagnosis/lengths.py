@@ -69,7 +69,7 @@ def lengths(screen: Screen) -> Iterator[Hypothesis]:
         confidence=sureness(share),
         values={"factor": factor, "share": share},
     )
-    yield Hypothesis(share, finding, lambda: other, unknowns=2.0)
+    yield Hypothesis(share, finding, lambda: other, unknowns=3.0)
 
 
 def _stretched(screen: Screen, k: int, factor: float) -> Screen:

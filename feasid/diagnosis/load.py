@@ -11,6 +11,7 @@ from feasid.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import Hypothesis
 from feasid.diagnosis.screen import Screen
+from feasid.robot.parts import Body
 
 LEAST = 0.05
 """Masses below this share of the robot's are not reported."""
@@ -59,15 +60,19 @@ def missing_mass(screen: Screen) -> PointMass | None:
 
 
 def load(screen: Screen) -> Iterator[Hypothesis]:
-    """A mass at the last body that the description lacks."""
+    """A mass at the last body that the description lacks; a negative one is no load."""
     point = _telling(screen)
-    if point is None or point.mass < 0 or screen.cad is None:
+    if point is None or screen.cad is None:
         return
-    body = screen.robot.bodies[-1]
     carried = screen.point_mass() @ np.r_[point.mass, point.moment]
     other = Screen(screen.robot, screen.samples, screen.cad + carried)
+    finding = (_lacking if point.mass > 0 else _impossible)(point, screen.robot.bodies[-1])
+    yield Hypothesis(screen.share(other), finding, lambda: other, unknowns=4.0)
+
+
+def _lacking(point: PointMass, body: Body) -> Finding:
     centre = ", ".join(f"{x:.2f}" for x in point.centre)
-    finding = Finding(
+    return Finding(
         "payload",
         "warning",
         f"the description lacks {point.mass:.2g} kg at {body.name!r}, centred at ({centre}) m in "
@@ -77,29 +82,21 @@ def load(screen: Screen) -> Iterator[Hypothesis]:
         confidence=float(np.clip(1.2 - point.left, 0.5, 0.95)),
         values={"mass": point.mass, "centre": point.centre, "left": point.left},
     )
-    yield Hypothesis(screen.share(other), finding, lambda: other, unknowns=4.0)
 
 
-def negative_load(screen: Screen) -> list[Finding]:
-    """What only a load of negative mass would explain: the class of model is wrong."""
-    point = _telling(screen)
-    if point is None or point.mass >= 0:
-        return []
-    body = screen.robot.bodies[-1]
-    return [
-        Finding(
-            "class",
-            "warning",
-            f"a load of {point.mass:.2g} kg at {body.name!r} would explain what the description "
-            "does not, and no load has a negative mass: the model lacks something else, or the "
-            "description's masses are too large",
-            "look at the torques' unit, at joint terms (drive_inertia=True, friction=) and at "
-            "springs or counterweights",
-            (body.joint,),
-            confidence=float(np.clip(1.2 - point.left, 0.5, 0.95)),
-            values={"mass": point.mass, "left": point.left},
-        )
-    ]
+def _impossible(point: PointMass, body: Body) -> Finding:
+    return Finding(
+        "class",
+        "warning",
+        f"a load of {point.mass:.2g} kg at {body.name!r} would explain what the description "
+        "does not, and no load has a negative mass: the model lacks something else, or the "
+        "description's masses are too large",
+        "look at the torques' unit, at joint terms (drive_inertia=True, friction=) and at "
+        "springs or counterweights",
+        (body.joint,),
+        confidence=float(np.clip(1.2 - point.left, 0.5, 0.95)),
+        values={"mass": point.mass, "left": point.left},
+    )
 
 
 def _telling(screen: Screen) -> PointMass | None:

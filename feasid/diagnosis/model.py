@@ -14,7 +14,7 @@ from feasid.diagnosis.gravity import tilted
 from feasid.diagnosis.hypothesis import Hypothesis, clear, likeliest
 from feasid.diagnosis.lag import LAG_WINDOW, lag
 from feasid.diagnosis.lengths import lengths
-from feasid.diagnosis.load import load, negative_load
+from feasid.diagnosis.load import load
 from feasid.diagnosis.outliers import outliers
 from feasid.diagnosis.positions import positions
 from feasid.diagnosis.scale import common_factor, gears, rescaled
@@ -36,8 +36,8 @@ UNRELATED = 0.9
 """... when the few coefficients of the screen do not explain it either."""
 
 
-OTHER_MOTION = {"gravity", "zero", "reversed", "degrees", "swap", "unexplained", "length"}
-"""Findings after which nothing is said of delays and loads."""
+OTHER_MOTION = {"gravity", "zero", "reversed", "degrees", "swap", "length"}
+"""Findings after which nothing is said of delays."""
 
 
 def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> list[Finding]:
@@ -70,10 +70,12 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
     found = gears(screen, names)
     screen = rescaled(screen, found, names)
     findings += found
-    findings += _unexplained(free, screen, names)
+    unexplained = _unexplained(free, screen, names)
+    if any(f.level == "error" for f in unexplained):
+        return unexplained  # whatever else seems to explain a little, does not
+    findings += unexplained
     if not {f.code for f in findings} & OTHER_MOTION:
         findings += lag(screen, free, names)
-        findings += negative_load(screen)
     if any(f.level == "error" for f in findings):
         return findings
     return findings + outliers(motion, robot)
@@ -98,13 +100,12 @@ def _likeliest(screen: Screen, names: Sequence[str], weak: Collection[str]) -> H
     cheap = [
         *signs(screen, names, weak),
         *exchanged_torques(screen, names),
-        *tilted(screen, screen.robot),
         *common_factor(screen, names),
     ]
     best = likeliest(cheap)
     if best is not None and clear(best.mended()):
         return best
-    best = likeliest([*cheap, *positions(screen, names)])
+    best = likeliest([*cheap, *tilted(screen, screen.robot), *positions(screen, names)])
     return best or likeliest([*lengths(screen), *load(screen)])
 
 

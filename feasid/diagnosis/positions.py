@@ -46,8 +46,8 @@ SEEN_AGAIN = 4
 TURNS = (-90.0, -45.0, 45.0, 90.0, 180.0)
 """Zeros that are tried [degrees]; the best is refined."""
 
-ROUND = 1.05
-"""A multiple of 45 degrees is taken when it leaves at most this much more."""
+ROUND = 0.85
+"""A multiple of 45 degrees is taken when it gains at least this share of the logarithm."""
 
 SMALLEST = 12.0
 """Errors of a zero below this are not told from errors of the description [degrees]."""
@@ -208,7 +208,7 @@ def _zero(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypoth
     )
     angle, whole = float(best.x), 45.0 * round(float(best.x) / 45.0)
     share, neat = screen.share(at(angle, screen)), screen.share(at(whole, screen))
-    if whole and neat < ROUND * share:
+    if whole and neat < share**ROUND:
         angle, share = whole, neat
     angle = (angle + 180.0) % 360.0 - 180.0 or 180.0
     if share > GAIN or abs(angle) < SMALLEST or not _believable(screen, at(angle, screen)):

@@ -20,7 +20,7 @@ GEAR_WEIGHT = 1.5
 COMMON = 1.2
 """A factor common to all joints is reported from here on; descriptions are off by less."""
 
-GAIN = 0.6
+GAIN = 0.75
 """... when it leaves at most this share of the product of all residuals."""
 
 ALIKE, ALIKE_FAR = 1.25, 3.0
