@@ -183,6 +183,7 @@ def mobile_manipulator():
     robot = feasid.load_robot(path)
     kept = {j for j in robot.joints if j.startswith("arm_")}
     robot = feasid.load_robot(path, lock=dict.fromkeys(set(robot.joints) - kept, 0.0))
+    robot = replace(robot, drives=())
     rng = np.random.default_rng(2)
     t = np.arange(0, 20, 0.01)
     w = 2 * np.pi * 0.15 * np.arange(1, 5)
@@ -192,9 +193,7 @@ def mobile_manipulator():
     q, dq = middle + sin @ a - cos @ b, (cos * w) @ a + (sin * w) @ b
     ddq = -(sin * w**2) @ a + (cos * w**2) @ b
     masses = np.repeat(rng.uniform(0.9, 1.1, len(robot.bodies)), 10)
-    tau = feasid.inverse_dynamics(
-        robot, q, dq, ddq, parameters=robot.values[: len(masses)] * masses
-    )
+    tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=robot.values * masses)
     tau += 0.1 * tau.std(axis=0) * np.tanh(dq / 0.01)
     tau += 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
     data = {"t": t} | {f"q_{j}": q[:, k] for k, j in enumerate(robot.joints)}
