@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 GRAVITY = (0.0, 0.0, -9.81)
 
-FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo"}
+FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo", "sqrt": "fs", "load": "fl"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class Robot:
     source : Source or None
     fixed : sequence of Member
         Links that do not move (fixed to the world), remembered for writing back.
+    load_model : ndarray, shape (n_bodies, 10), or None
+        Inertial parameters by which load-dependent friction (fl) knows its load.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class Robot:
     drives: tuple[Drive, ...] = ()
     source: Source | None = None
     fixed: tuple[Member, ...] = ()
+    load_model: Array | None = None
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -67,6 +70,11 @@ class Robot:
                 if self.bodies[self.joint_index(joint)].dof != 1:
                     raise DescriptionError(f"drive {drive.name!r}: joint {joint!r} has several dof")
         names = self.parameter_names
+        if self.load_model is not None:
+            shape = len(self.bodies), 10
+            set_(self, "load_model", constant(self.load_model, shape, "the load model"))
+        elif any("fl" in d.symbols for d in self.drives):
+            raise DescriptionError("load-dependent friction (fl) needs a load_model")
         doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
         if doubled:
             raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
@@ -296,6 +304,8 @@ class Robot:
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
+        if self.load_model is not None:
+            raise InputError("lock joints before load-dependent friction is added")
         parts = self.bodies, self.drives, self.fixed
         for name, position in positions.items():
             parts = hold(*parts, name, position)
@@ -337,7 +347,18 @@ class Robot:
             body, own = self.bodies[i], known.get(self.bodies[i].name)
             if body.dof == 1 and (symbols or (own is not None and "k" in own.symbols)):
                 drives.append(_drive_like(own, body, symbols))
-        return replace(self, drives=(*drives, *couplings))
+        load = self._loads() if "fl" in wanted else None
+        return replace(self, drives=(*drives, *couplings), load_model=load)
+
+    def _loads(self) -> Array:
+        """Every body's own inertial parameters, by which friction shall know its load."""
+        load = self.values[self.inertial_columns]
+        if not np.isfinite(load).all():
+            raise InputError(
+                "load-dependent friction needs inertial parameters of every body, and the "
+                f"description of robot {self.name!r} lacks some"
+            )
+        return np.asarray(load)
 
     def with_transition(self, speed: float) -> Robot:
         """The same robot with Coulomb friction that changes sign over this speed [rad/s, m/s]."""
@@ -345,7 +366,7 @@ class Robot:
 
     def without_joint_terms(self) -> Robot:
         """The rigid bodies alone: no drives, hence no friction, drive inertia or springs."""
-        return replace(self, drives=())
+        return replace(self, drives=(), load_model=None)
 
     def __repr__(self) -> str:
         terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)

@@ -19,7 +19,7 @@ from feasid.feasibility.constraints import shapes
 from feasid.feasibility.constraints.affine import CONSISTENCY, MIRRORED, Block, Equality, Linear
 from feasid.robot.description import Robot
 
-SIGNED = ("Ia", "fv", "fc")
+SIGNED = ("Ia", "fv", "fc", "fs", "fl")
 """Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
 
 
