@@ -27,7 +27,7 @@ from typing import Any
 
 FORMAT = "feasid certificate 1"
 BODY = ["Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m"]
-SIGNED = ("Ia", "fv", "fc", "fs", "fl")
+SIGNED = ("Ia", "fv", "fc")
 NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?([eE][-+]?\d{1,3})?|-?\d{1,4000}/\d{1,4000}")
 LARGEST_FILE, LARGEST_MATRIX = 1 << 28, 64  # what an honest certificate stays far below
 Matrix = list[list[Fraction]]
@@ -113,6 +113,9 @@ def _check_feasible(data: Mapping[str, Any], names: list[Any], rules: list[Any])
         if sum(exact(v) * point[j] for j, v in row) != exact(beta):
             raise ValueError(f"the point does not satisfy the equation with value {beta}")
     missing = {n[0] for n in names if n[1] == "m"}
+    heavy = {n[0] for j, n in enumerate(names) if n[1] in BODY and point[j]}
+    massless = missing - heavy
+    missing &= heavy
     signs = {j for j, n in enumerate(names) if n[1] in SIGNED}
     for item, (constant, basis, strict) in zip(data["constraints"], rules, strict=True):
         matrix = [row[:] for row in constant]
@@ -130,7 +133,10 @@ def _check_feasible(data: Mapping[str, Any], names: list[Any], rules: list[Any])
             signs -= {j for j, entries in basis.items() if all(v > 0 for _, _, v in entries)}
     if missing or signs:
         raise ValueError(f"nothing is proved of {sorted(missing) + [names[j] for j in signs]}")
-    return f"feasible ({data['consistency']} consistency): a point satisfies every constraint"
+    frames = f", in which {', '.join(sorted(massless))} have no mass" if massless else ""
+    return (
+        f"feasible ({data['consistency']} consistency): a point satisfies every constraint{frames}"
+    )
 
 
 def _check_infeasible(data: Mapping[str, Any], names: list[Any], rules: list[Any]) -> str:

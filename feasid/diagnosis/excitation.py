@@ -8,7 +8,6 @@ from feasid.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.errors import FeasidError
 from feasid.identifiability.base import base_parameters
-from feasid.logs.columns import coordinate_names
 from feasid.logs.motion import Motion
 from feasid.reduction.triangle import Reducer
 from feasid.robot.description import Robot
@@ -73,7 +72,7 @@ def _seen(ratio: float, vector: Array, expressions: tuple[str, ...]) -> Finding:
         "note",
         f"all {len(expressions)} base parameters are seen, the weakest direction "
         f"{1 / ratio:.2g} times less than the strongest: {_names(vector, expressions)}",
-        "a longer or richer motion would help" if weak else "",
+        "a longer or richer motion would help: feasid.excite(robot)" if weak else "",
     )
 
 
@@ -81,7 +80,7 @@ def _unseen(
     robot: Robot, rank: int, hidden: Array, expressions: tuple[str, ...], dq: Array
 ) -> Finding:
     worst = "; ".join(filter(None, (_names(v, expressions) for v in hidden[::-1][:4])))
-    names = coordinate_names(robot)
+    names = robot.coordinates
     speed = np.abs(dq).max(axis=0)
     idle = tuple(n for n, v in zip(names, speed, strict=True) if v < 0.05 * speed.max())
     alike = _moving_alike(dq, names)
@@ -95,7 +94,7 @@ def _unseen(
         "note",
         f"{rank} of {len(expressions)} base parameters are seen; unseen combinations lean on "
         f"{worst or 'many parameters'}",
-        advice or "a richer motion",
+        f"{advice or 'a richer motion'}: feasid.excite(robot)",
         idle,
     )
 

@@ -10,7 +10,6 @@ from feasid.arrays import Array, Mask
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.screen import Samples, thin
 from feasid.dynamics.regressor import regressor
-from feasid.logs.columns import coordinate_names
 from feasid.logs.motion import Motion, Rows, blocks
 from feasid.robot.description import Robot
 
@@ -38,7 +37,7 @@ def outliers(motion: Motion, robot: Robot) -> list[Finding]:
     slowest = motion.cutoff or 0.1 * samples.rate
     wide = int(np.ceil(samples.rate / samples.step / slowest))
     model = regressor(robot, samples.q, samples.dq, samples.ddq)
-    for j, name in enumerate(coordinate_names(robot)):
+    for j, name in enumerate(robot.coordinates):
         tau = samples.torque[:, j]
         columns = np.asarray(model[:, j])
         rest = tau - _fitted(columns, tau, np.ones(len(tau), dtype=bool))

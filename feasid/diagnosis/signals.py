@@ -295,7 +295,7 @@ def _check_coarse(x: Array, where: _Where) -> list[Finding]:
 def check_range(raw: Raw, robot: Robot) -> list[Finding]:
     """Positions outside the description's limits, and degrees by their range."""
     findings = []
-    for body, rows in zip(robot.bodies, robot.rows, strict=True):
+    for body, rows in robot.moving:
         if body.dof != 1:
             continue
         q = raw.values["q"][:, rows.start]
@@ -326,14 +326,18 @@ def check_range(raw: Raw, robot: Robot) -> list[Finding]:
 
 
 def looks_like_degrees(q: Array, low: float, high: float) -> bool:
-    """Inside the limits as degrees, and too far outside for a turn, a zero or a direction."""
+    """Too large for radians, and inside the limits as degrees."""
     finite = q[np.isfinite(q)]
-    if not finite.size or not (np.isfinite(low) and np.isfinite(high) and low < high):
+    if not finite.size:
         return False
-    span = max(abs(low), abs(high))
+    largest = float(np.abs(finite).max())
+    span = max(abs(low), abs(high)) if np.isfinite(low) and np.isfinite(high) else 2 * np.pi
+    if low >= high:
+        low, high, span = -np.inf, np.inf, 2 * np.pi
     room = 0.1 * span
     inside = low - room <= DEGREE * finite.min() and DEGREE * finite.max() <= high + room
-    return bool(inside and np.abs(finite).max() > span + 2 * np.pi)
+    share_outside = float(((finite < low - room) | (finite > high + room)).mean())
+    return bool(inside and largest > 1.5 * span and (share_outside > 0.1 or not np.isfinite(high)))
 
 
 def _range_text(q: Array, low: float, high: float) -> str:

@@ -9,7 +9,7 @@ alpha and the origin's acceleration a (gravity subtracted), Newton and Euler giv
 
 which is linear in L, l and m (Atkeson, An and Hollerbach 1986, eq. (14)-(16)). Drives add
 ``c (Ia c.ddq + fv v + fc sign(v) + fo)``, v = c.dq, eq. (27) of Sousa and Cortesao (2014), with
-tanh(v / transition) for sign(v) where a drive has a transition; see `feasid.dynamics.drives`.
+tanh(v / transition) for sign(v) where a drive has a transition.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.dynamics.drives import drive_signal
+from feasid.dynamics.coupled import Carried, carried
 from feasid.dynamics.kinematics import Node, State, nodes, propagate
-from feasid.dynamics.newton_euler import load_torque, newton_euler
 from feasid.dynamics.spatial import as_samples_last
+from feasid.dynamics.wrench import Wrench
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.inertia import rotational_inertia
+from feasid.robot.parts import DRIVE_SYMBOLS, Drive
 
 CHUNK = 1700
 """Samples handled at a time (measured): fewer pay for more calls; with more, arrays of ten rows
@@ -51,12 +53,13 @@ class RegressorPlan:
     @classmethod
     def of(cls, robot: Robot, columns: Sequence[int] | None = None) -> RegressorPlan:
         """Plan for these columns (default all), sorted and checked."""
+        kind = cls if robot.is_tree else ProjectedPlan
         if columns is None:
-            return cls(robot, tuple(range(robot.size)))
+            return kind(robot, tuple(range(robot.size)))
         wanted = sorted(int(c) for c in columns)
         if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(robot.size)):
             raise InputError(f"columns must be distinct and within 0..{robot.size - 1}")
-        return cls(robot, tuple(wanted))
+        return kind(robot, tuple(wanted))
 
     @cached_property
     def tree(self) -> tuple[Node, ...]:
@@ -67,7 +70,7 @@ class RegressorPlan:
     def support(self) -> tuple[tuple[int, ...], ...]:
         """For each row the wanted columns that can be non-zero in it, increasing."""
         wanted = set(self.columns)
-        touched: list[set[int]] = [set() for _ in range(self.robot.dof)]
+        touched: list[set[int]] = [set() for _ in range(self.robot.axes)]
         for node in self.tree:
             for r in node.rows:
                 touched[r].update(wanted.intersection(node.columns))
@@ -104,27 +107,16 @@ class RegressorPlan:
                 wrench = Wrench.of(state, node, kept)
                 for k, (r, first) in enumerate(rows):
                     wrench.project(state, k, blocks[r][first : first + len(kept)], work)
-        load = self._load(q, dq, ddq)
         for k in range(len(self.robot.drives)):
-            self._fill_drive(k, (q, dq, ddq), load, blocks)
+            self._fill_drive(k, q, dq, ddq, blocks)
 
-    def _load(self, q: Array, dq: Array, ddq: Array) -> Array | None:
-        """Torques of the load model, where a wanted column depends on them."""
-        columns = (self.robot.drive_columns(k) for k in range(len(self.robot.drives)))
-        if any(c.get("fl") in self._wanted for c in columns):
-            return load_torque(self.robot, self.tree, q, dq, ddq)
-        return None
-
-    def _fill_drive(
-        self, k: int, motion: tuple[Array, ...], load: Array | None, blocks: Sequence[Array]
-    ) -> None:
+    def _fill_drive(self, k: int, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         coupling = self.robot.coupling(k)
         used = np.flatnonzero(coupling)
-        moving = tuple(coupling[used] @ x[used] for x in motion)
-        own = None if load is None else load[used[0]]
+        motion = tuple(coupling[used] @ x[used] for x in (q, dq, ddq))
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._wanted:
-                signal = drive_signal(self.robot.drives[k], symbol, *moving, load=own)
+                signal = drive_signal(self.robot.drives[k], symbol, *motion)
                 for r in used.tolist():
                     blocks[r][self.support[r].index(column)] = coupling[r] * signal
 
@@ -134,91 +126,65 @@ class RegressorPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Wrench:
-    """A node's wrench per unit of each wanted parameter.
+class ProjectedPlan(RegressorPlan):
+    """The same where joints are coupled or in closed loops: rows per independent coordinate.
 
-    ``angular`` (3, n_a, N) are the moments of its first n_a wanted parameters (those of L and l),
-    ``linear`` (3, n_l, N) the forces of its last n_l (those of l and m).
+    With dq = J ds the torques of the independent coordinates are J' Y delta.
     """
 
-    angular: Array
-    linear: Array
+    @cached_property
+    def joints(self) -> RegressorPlan:
+        """The tree's own plan, with a row per joint coordinate."""
+        return RegressorPlan(self.robot, self.columns)
 
-    @classmethod
-    def of(cls, state: State, node: Node, kept: list[int]) -> Wrench:
-        """Build for the node's wanted columns (positions among its own)."""
-        if node.reduction.shape == (10, 10):
-            moments = [k for k in kept if k < 9]
-            forces = [k for k in kept if k >= 6]
-            return cls(_moments(state, moments), _forces(state, forces))
-        reduction = node.reduction[:, kept]
-        moment, force = _moments(state, list(range(9))), _forces(state, list(range(6, 10)))
-        return cls(
-            np.einsum("iaN,ak->ikN", moment, reduction[:9]),
-            np.einsum("iaN,ak->ikN", force, reduction[6:]),
+    @cached_property
+    def carries(self) -> Carried:
+        """Which joint coordinates each independent one moves."""
+        return carried(self.robot)
+
+    @cached_property
+    def support(self) -> tuple[tuple[int, ...], ...]:
+        """For each row the wanted columns that can be non-zero in it, increasing."""
+        return tuple(
+            tuple(sorted({c for r in rows for c in self.joints.support[r]}))
+            for rows in self.carries.rows
         )
 
-    def project(self, state: State, k: int, out: Array, work: Array) -> None:
-        """``out = s' W`` for the node's k-th carrying row; out has a row per wanted column."""
-        turn, shift = state.turns[:, k], state.shifts[:, k]
-        n_a, n_l = self.angular.shape[1], self.linear.shape[1]
-        overlap = n_a + n_l - out.shape[0]
-        if n_a:
-            np.einsum("kN,kcN->cN", turn, self.angular, out=out[:n_a])
-        if n_l:
-            force = np.einsum("kN,kcN->cN", shift, self.linear, out=work[:n_l])
-            out[n_a - overlap : n_a] += force[:overlap]
-            out[n_a:] = force[overlap:]
+    @cached_property
+    def _where(self) -> list[list[tuple[int, list[int]]]]:
+        """Per row the joint rows it sums, and where each one's columns are in it."""
+        out = []
+        for rows, support in zip(self.carries.rows, self.support, strict=True):
+            place = {c: k for k, c in enumerate(support)}
+            out.append([(r, [place[c] for c in self.joints.support[r]]) for r in rows])
+        return out
+
+    def fill(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+        """Write each row's entries, as `RegressorPlan.fill` does."""
+        q, dq, ddq, jacobian = self.carries.motion(q, dq, ddq)
+        parts = [np.empty((len(s), q.shape[1])) for s in self.joints.support]
+        self.joints.fill(q, dq, ddq, parts)
+        for k, (block, where) in enumerate(zip(blocks, self._where, strict=True)):
+            block[: len(self.support[k])] = 0.0
+            for r, at in where:
+                block[at] += jacobian[r, k] * parts[r]
 
 
-def _moments(state: State, kept: list[int]) -> Array:
-    """d(moment)/d(parameter), shape (3, len(kept), N): columns of L alpha + w x L w - S(a) l."""
-    (x, y, z), (a, b, c) = state.omega, state.alpha
-    out = np.empty((3, len(kept), x.size))
-    xy, xz, yz = x * y, x * z, y * z
-    for k, parameter in enumerate(kept):
-        o = out[:, k]
-        if parameter == 0:  # Lxx
-            o[0], o[1], o[2] = a, xz, -xy
-        elif parameter == 1:  # Lxy
-            np.subtract(b, xz, out=o[0])
-            np.add(a, yz, out=o[1])
-            o[2] = x * x - y * y
-        elif parameter == 2:  # Lxz
-            np.add(c, xy, out=o[0])
-            o[1] = z * z - x * x
-            np.subtract(a, yz, out=o[2])
-        elif parameter == 3:  # Lyy
-            o[0], o[1], o[2] = -yz, b, xy
-        elif parameter == 4:  # Lyz
-            o[0] = y * y - z * z
-            np.subtract(c, xy, out=o[1])
-            np.add(b, xz, out=o[2])
-        elif parameter == 5:  # Lzz
-            o[0], o[1], o[2] = yz, -xz, c
-        else:  # lx, ly, lz: l x a
-            i = parameter - 6
-            o[i] = 0.0
-            o[i - 2] = -state.acceleration[i - 1]
-            o[i - 1] = state.acceleration[i - 2]
-    return out
-
-
-def _forces(state: State, kept: list[int]) -> Array:
-    """d(force)/d(parameter), shape (3, len(kept), N): S(alpha) + S(omega)^2 for l, a for m."""
-    (x, y, z), (a, b, c) = state.omega, state.alpha
-    out = np.empty((3, len(kept), x.size))
-    for k, parameter in enumerate(kept):
-        o = out[:, k]
-        if parameter == 6:
-            o[0], o[1], o[2] = -(y * y + z * z), x * y + c, x * z - b
-        elif parameter == 7:
-            o[0], o[1], o[2] = x * y - c, -(x * x + z * z), y * z + a
-        elif parameter == 8:
-            o[0], o[1], o[2] = x * z + b, y * z - a, -(x * x + y * y)
-        else:
-            o[:] = state.acceleration
-    return out
+def drive_signal(
+    drive: Drive, symbol: str, position: Array, velocity: Array, acceleration: Array
+) -> Array:
+    """Factor of a parameter: c.ddq, v, sign(v) or tanh(v / transition), 1, c.q - rest."""
+    if symbol not in DRIVE_SYMBOLS:
+        raise InputError(f"unknown drive symbol {symbol!r}")
+    if symbol == "Ia":
+        return acceleration
+    if symbol == "k":
+        return position - drive.rest
+    if symbol == "fv":
+        return velocity
+    if symbol == "fo":
+        return np.ones_like(velocity)
+    return np.tanh(velocity / drive.transition) if drive.transition else np.sign(velocity)
 
 
 def regressor(
@@ -295,24 +261,65 @@ def inverse_dynamics(
     """
     delta = _known(robot) if parameters is None else robot.check_parameters(parameters)
     positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
+    jacobian: Array | None = None
+    if not robot.is_tree:
+        whole = carried(robot).motion(positions, velocities, accelerations)
+        positions, velocities, accelerations, jacobian = whole
     count = positions.shape[1]
-    out = np.zeros((robot.dof, count))
+    out = np.zeros((robot.axes, count))
     tree = nodes(robot)
     for a in range(0, count, CHUNK):
         part = slice(a, min(a + CHUNK, count))
         motion = positions[:, part], velocities[:, part], accelerations[:, part]
-        newton_euler(tree, robot.gravity, motion, delta, out[:, part])
-    load = None
-    if robot.load_model is not None:
-        load = load_torque(robot, tree, positions, velocities, accelerations)
+        _newton_euler(tree, robot.gravity, motion, delta, out[:, part])
     for k in range(len(robot.drives)):
         c = robot.coupling(k)
         moving = c @ positions, c @ velocities, c @ accelerations
-        own = None if load is None else load[np.flatnonzero(c)[0]]
         for symbol, column in robot.drive_columns(k).items():
-            signal = drive_signal(robot.drives[k], symbol, *moving, load=own)
+            signal = drive_signal(robot.drives[k], symbol, *moving)
             out += np.outer(c, delta[column] * signal)
+    if jacobian is not None:
+        out = np.einsum("ad...,a...->d...", jacobian, out)
     return np.ascontiguousarray(out.T)
+
+
+def _newton_euler(
+    tree: tuple[Node, ...],
+    gravity: Array,
+    motion: tuple[Array, Array, Array],
+    delta: Array,
+    out: Array,
+) -> None:
+    """Add the rigid-body torques of one chunk to `out`, shape (dof, N)."""
+    states = list(propagate(tree, gravity, *motion, axes=False))
+    wrenches = [
+        _wrench(state, node.reduction @ delta[list(node.columns)])
+        for node, state in zip(tree, states, strict=True)
+    ]
+    for i in range(len(tree) - 1, -1, -1):
+        node, pose, (moment, force) = tree[i], states[i].pose, wrenches[i]
+        out[node.own] += node.motion[:3].T @ moment + node.motion[3:].T @ force
+        if node.parent >= 0:
+            base_moment, base_force = wrenches[node.parent]
+            pushed = pose.to_parent(force)
+            base_force += pushed
+            base_moment += pose.to_parent(moment)
+            p = pose.position
+            base_moment[0] += p[1] * pushed[2] - p[2] * pushed[1]
+            base_moment[1] += p[2] * pushed[0] - p[0] * pushed[2]
+            base_moment[2] += p[0] * pushed[1] - p[1] * pushed[0]
+
+
+def _wrench(state: State, ten: Array) -> tuple[Array, Array]:
+    """Moment and force at the node's origin for its ten parameters."""
+    inertia, first, mass = rotational_inertia(ten), ten[6:9, None], ten[9]
+    spin = inertia @ state.omega
+    swing = np.cross(state.omega, first, axis=0)
+    force = mass * state.acceleration + np.cross(state.alpha, first, axis=0)
+    force += np.cross(state.omega, swing, axis=0)
+    moment = inertia @ state.alpha + np.cross(state.omega, spin, axis=0)
+    moment += np.cross(first, state.acceleration, axis=0)
+    return moment, force
 
 
 def _known(robot: Robot) -> Array:

@@ -12,34 +12,31 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import Echelon
-from feasid.identifiability.exact import RankCheck, certify
+from feasid.identifiability.exact import RankCheck
 from feasid.identifiability.expressions import sum_of
+from feasid.identifiability.leading import certainty, doubtful_rank, leading
 from feasid.identifiability.nullspace import Recursion
-from feasid.identifiability.reordered import Reordered
-from feasid.identifiability.snap import COARSEST, Rounding, Snapped, file_rounding
+from feasid.identifiability.snap import EXACT, Rounding, Snapped, rounding_of
 from feasid.identifiability.snap import snapped as with_exact_geometry
 from feasid.identifiability.tables import (
     ALONE,
     COMBINED,
+    GIVEN,
     NEVER,
-    ROWS,
     explained,
-    parameter_column,
     symbol_table,
 )
 from feasid.robot.description import Robot
+from feasid.robot.known import Known, equalities
 from feasid.robot.parts import constant
 from feasid.robot.rotations import exponential
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-EXACT = Rounding(0.0, 0.0)
-"""A description that rounds nothing."""
 
 NOTES = 4
 """Roundings that are spelled out in a sentence."""
@@ -75,6 +72,11 @@ class BaseParameters:
     def size(self) -> int:
         """Number of base parameters, nb."""
         return len(self.independent)
+
+    @property
+    def unknowns(self) -> int:
+        """Number of parameters that are neither zero, known nor tied to others."""
+        return self.robot.size - len(self.coefficients.given)
 
     @property
     def independent(self) -> Index:
@@ -147,23 +149,25 @@ class BaseParameters:
 
     @cached_property
     def status(self) -> tuple[str, ...]:
-        """For each standard parameter "alone", "combined" or "not at all", length n."""
+        """For each standard parameter "alone", "combined", "not at all" or "given", length n."""
         out = np.full(self.robot.size, COMBINED, dtype=object)
         kd = self.coefficients.kd
         single = np.bincount(kd.indices, minlength=self.size) == 0
         out[self.independent[single]] = ALONE
         out[self.dependent[np.diff(kd.indptr) == 0]] = NEVER
+        out[self.coefficients.given] = GIVEN
         return tuple(out.tolist())
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
         joints = self.robot.joints
-        return tuple(
+        near = (
             f"joint {joints[i]!r}: nearly degenerate geometry ({cause}): the count of base "
             "parameters hangs on it"
             for i, cause in sorted(self.coefficients.near.items())
         )
+        return (*near, *doubtful_rank(self.coefficients))
 
     @property
     def check(self) -> SampleCheck:
@@ -180,7 +184,7 @@ class BaseParameters:
         for joint in dict.fromkeys(s.joint for s in self.snapped):
             robot, _ = with_exact_geometry(self.robot, self.rounding, literal=[joint])
             run = echelon.run.again(robot)
-            if len(Coefficients(Echelon(run)).independent) != self.size:
+            if len(replace(self.coefficients, echelon=Echelon(run)).independent) != self.size:
                 out += [s for s in self.snapped if s.joint == joint]
         return tuple(out)
 
@@ -207,7 +211,7 @@ class BaseParameters:
         True as a condition when it does; else ``.reason`` says why not, usually that the
         geometry is not rational.
         """
-        return certify(self.coefficients.echelon, self.coefficients.blocks)
+        return certainty(self.coefficients)
 
     @cached_property
     def literal(self) -> BaseParameters:
@@ -263,8 +267,9 @@ class BaseParameters:
 
     def __repr__(self) -> str:
         return (
-            f"<BaseParameters of {self.robot.name!r}: {self.size} of {self.robot.size} "
-            f"parameters{', snapped' if self.snapped else ''}"
+            f"<BaseParameters of {self.robot.name!r}: {self.size} of {self.unknowns} "
+            f"{'parameters' if self.unknowns == self.robot.size else 'unknown parameters'}"
+            f"{', snapped' if self.snapped else ''}"
             f"{', nearly degenerate' if self.warnings else ''}>"
         )
 
@@ -277,6 +282,9 @@ def base_parameters(
     static: bool = False,
     order: str | Sequence[str] = "left",
     snap: str | float | None = "file",
+    known: Known | None = None,
+    equal: Sequence[tuple[str, str]] = (),
+    mirrored: Sequence[tuple[str, str, str]] = (),
 ) -> BaseParameters:
     """Which combinations of a robot's parameters show in its torques.
 
@@ -301,6 +309,9 @@ def base_parameters(
         Geometry that is exact within the rounding that the robot's file shows (1.5708 for a
         right angle) is taken for exact, and ``snapped`` lists it. A number is the rounding of
         angles to assume instead [rad]; None takes all numbers literally.
+    known, equal, mirrored
+        Parameters that are no unknowns, as for `feasid.feasible_set`. Those of massless bodies
+        never are.
 
     Returns
     -------
@@ -325,10 +336,11 @@ def base_parameters(
     """
     joints = None if measured is None else {robot.joint_index(j) for j in _names(measured)}
     still = {robot.joint_index(j) for j in _names(held)}
-    rounding = _rounding(robot, snap)
+    rounding = rounding_of(robot, snap)
     exact, changes = with_exact_geometry(_posed(robot, held), rounding)
     run = Recursion.of(exact, joints, static, still)
-    base = BaseParameters(robot, _coefficients(run, order), changes, rounding)
+    given = equalities(robot, known, equal, mirrored)
+    base = BaseParameters(robot, leading(run, order, given), changes, rounding)
     base.check  # noqa: B018  (raises)
     return base
 
@@ -366,33 +378,6 @@ def _posed(robot: Robot, held: str | Collection[str] | Mapping[str, npt.ArrayLik
             position=body.position + body.rotation @ shift,
         )
     return replace(robot, bodies=tuple(bodies))
-
-
-def _rounding(robot: Robot, snap: str | float | None) -> Rounding:
-    if snap is None:
-        return EXACT
-    if isinstance(snap, str):
-        if snap != "file":
-            raise InputError(f"snap {snap!r} is not known: 'file', None or an angle [rad]")
-        return file_rounding(robot)
-    if not 0 <= snap <= COARSEST:
-        raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
-    return Rounding(float(snap), 0.0)
-
-
-def _coefficients(run: Recursion, order: str | Sequence[str]) -> Coefficients:
-    """The echelon form in this order of preference."""
-    if isinstance(order, str):
-        if order not in ("left", "paper"):
-            hint = did_you_mean(order, ("left", "paper"))
-            raise InputError(f"order {order!r} is not known{hint}: 'left', 'paper' or names")
-        return Coefficients(Echelon(run, None if order == "left" else ROWS))
-    if sorted(order) == sorted(ROWS):
-        return Coefficients(Echelon(run, tuple(order)))
-    first = [parameter_column(run.robot, name) for name in order]
-    rest = [c for c in range(run.robot.size) if c not in set(first)]
-    columns = np.array([*dict.fromkeys(first), *rest], dtype=np.intp)
-    return Reordered(Echelon(run), columns)
 
 
 def _selection(n: int, columns: Index) -> Array:

@@ -167,6 +167,11 @@ class Coefficients:
                 body=body,
             )
 
+    @property
+    def given(self) -> Index:
+        """Columns that are no unknowns; see `feasid.identifiability.restricted`."""
+        return np.zeros(0, dtype=np.intp)
+
     @cached_property
     def transfers(self) -> tuple[Array, ...]:
         """Per joint the transform of its inertial columns to the parent's ten, scaled units."""

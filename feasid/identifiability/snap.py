@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
 from feasid.robot.parts import Body
@@ -52,6 +53,10 @@ class Rounding:
 
     angle: float
     length: float
+
+
+EXACT = Rounding(0.0, 0.0)
+"""A description that rounds nothing."""
 
 
 @dataclass(frozen=True)
@@ -201,3 +206,16 @@ def _angle_error(token: bytes) -> float:
         if enough and 1e-12 < error <= unit and error < COARSEST:
             return float(error)
     return 0.0
+
+
+def rounding_of(robot: Robot, snap: str | float | None) -> Rounding:
+    """How coarse a robot's numbers are: as its file shows, not at all, or as the caller says."""
+    if snap is None:
+        return EXACT
+    if isinstance(snap, str):
+        if snap != "file":
+            raise InputError(f"snap {snap!r} is not known: 'file', None or an angle [rad]")
+        return file_rounding(robot)
+    if not 0 <= snap <= COARSEST:
+        raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
+    return Rounding(float(snap), 0.0)

@@ -18,10 +18,10 @@ from feasid.robot.parts import DRIVE_SYMBOLS
 if TYPE_CHECKING:
     from feasid.identifiability.base import BaseParameters
 
-ALONE, COMBINED, NEVER = "alone", "combined", "not at all"
-"""What can be known of a parameter: its value, sums it is part of, nothing."""
+ALONE, COMBINED, NEVER, GIVEN = "alone", "combined", "not at all", "given"
+"""What can be known of a parameter: its value, sums it is part of, nothing; or it is given."""
 
-MARKS = {ALONE: "★", NEVER: "✕"}
+MARKS = {ALONE: "★", NEVER: "✕", GIVEN: "="}
 LEADING, FOLLOWING = "●", "○"
 
 ROWS = tuple(SYMBOLS[k] for k in RPNA)
@@ -29,7 +29,7 @@ ROWS = tuple(SYMBOLS[k] for k in RPNA)
 
 LEGEND = (
     "★ identifiable alone   ● in combination, leads a base parameter   "
-    "○ in combination   ✕ not at all"
+    "○ in combination   ✕ not at all   = no unknown"
 )
 
 
@@ -138,6 +138,8 @@ def explained(base: BaseParameters, name: str) -> str:
     label, status = parameter_label(names[column]), base.status[column]
     if status == ALONE:
         return f"{label} is identifiable alone."
+    if status == GIVEN:
+        return f"{label} is no unknown: it is zero, known, or the same as another."
     used = np.sort(base.matrix[:, [column]].tocoo().row)
     if status == COMBINED and column in base.independent:
         r = int(used[0])

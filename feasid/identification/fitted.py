@@ -17,7 +17,6 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.statistics import condition_number, standard_deviations
-from feasid.logs.columns import coordinate_names
 from feasid.logs.recording import Recording
 from feasid.notes import Note
 from feasid.options.tables import LogOptions
@@ -116,15 +115,16 @@ class Fitted:
 
     @cached_property
     def bodies(self) -> pd.DataFrame:
-        """Per body: mass [kg], centre of mass [m] and inertia about it [kg m^2], body axes."""
+        """Per body: mass [kg], centre of mass [m], inertia about it [kg m^2]; none if massless."""
         import pandas as pd
 
-        ten = self.delta[self.robot.inertial_columns]
+        heavy = [i for i, body in enumerate(self.robot.bodies) if not body.massless]
+        ten = self.delta[self.robot.inertial_columns[heavy]]
         mass, com, inertia = to_mass_com_inertia(ten)
         columns = {"mass": mass} | {f"com_{a}": com[:, k] for k, a in enumerate("xyz")}
         for r, c in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
             columns[f"I{'xyz'[r]}{'xyz'[c]}"] = inertia[:, r, c]
-        names = [b.name for b in self.robot.bodies]
+        names = [self.robot.bodies[i].name for i in heavy]
         return pd.DataFrame(columns, index=pd.Index(names, name="body"))
 
     @cached_property
@@ -172,7 +172,7 @@ class Fitted:
         import pandas as pd
 
         residual, torque = reduced.residuals(self.beta), reduced.torque_norms
-        joints = coordinate_names(self.robot)
+        joints = self.robot.coordinates
         values = [*residual / np.where(torque > 0, torque, np.nan)]
         total = np.linalg.norm(torque)
         values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)

@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.diagnosis.diagnose import diagnose
-from feasid.errors import InputError, NotEnoughDataError
+from feasid.errors import InputError, NotEnoughDataError, did_you_mean
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.settle import settle
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.result import Fit
-from feasid.logs.columns import coordinate_names
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -140,7 +139,7 @@ def _equations(
     ]
     kind = chosen["robust"]
     equations, shares = robust.reweight(blocks, kind, solve)
-    return equations, robust.notes(blocks, shares, coordinate_names(robot), kind)
+    return equations, robust.notes(blocks, shares, robot.coordinates, kind)
 
 
 def _motions(tasks: Sequence[Task], robot: Robot) -> list[Iterable[Motion]]:
@@ -201,8 +200,14 @@ def _first_weights(
         return np.ones(robot.dof)
     if isinstance(weights, Mapping):
         out = np.ones(robot.dof)
+        rows = {body.joint: own for body, own in robot.moving}
         for joint, factor in weights.items():
-            out[robot.rows[robot.joint_index(joint)]] = factor
+            if joint not in rows:
+                hint = did_you_mean(str(joint), rows)
+                raise InputError(
+                    f"weights: there is no joint {joint!r} that moves by itself{hint}", joint=joint
+                )
+            out[rows[joint]] = factor
     else:
         out = np.asarray(weights, dtype=np.float64)
     if out.shape != (robot.dof,) or not (np.isfinite(out).all() and (out > 0).all()):

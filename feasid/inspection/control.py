@@ -145,7 +145,7 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
     status = "indefinite" if smallest < -ROUNDING else status
     where = {
         name: [float(x) for x in configurations[worst, rows]]
-        for name, rows in zip(robot.joints, robot.rows, strict=True)
+        for name, rows in ((body.joint, rows) for body, rows in robot.moving)
     }
     return MassMatrix(status, smallest, where)
 
@@ -153,7 +153,7 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
 def _configurations(robot: Robot, rng: np.random.Generator, samples: int) -> Array:
     """Uniform within the limits, the first at zero; a turn or a metre where there are none."""
     low, high = np.full(robot.dof, -1.0), np.full(robot.dof, 1.0)
-    for body, rows in zip(robot.bodies, robot.rows, strict=True):
+    for body, rows in robot.moving:
         reach = np.where(body.motion[:3].any(axis=0), np.pi, 1.0)
         low[rows], high[rows] = -reach, reach
         limits = body.limits

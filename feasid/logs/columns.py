@@ -55,16 +55,6 @@ class Layout:
         return _listed(rest) if rest else ""
 
 
-def coordinate_names(robot: Robot) -> tuple[str, ...]:
-    """One name per coordinate: the joint's, with ``_1``, ``_2`` ... if it has several."""
-    names: list[str] = []
-    for body in robot.bodies:
-        names += (
-            [body.joint] if body.dof == 1 else [f"{body.joint}_{k + 1}" for k in range(body.dof)]
-        )
-    return tuple(names)
-
-
 def find_columns(
     df: pd.DataFrame,
     robot: Robot,
@@ -89,7 +79,7 @@ def find_columns(
         Names the joint whose column is missing, with the closest column; a column that occurs
         twice, with both positions; a mapping to a column that the log does not have.
     """
-    names = coordinate_names(robot)
+    names = robot.coordinates
     mapping = _checked_mapping(df, names, dict(columns or {}))
     found: dict[str, list[Any | None]] = {}
     numbered = False

@@ -75,9 +75,6 @@ def read_raw(
     """
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
-    notes_of_file = df.attrs.get("notes", ())
-    df = df.copy(deep=False)
-    df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     layout = find_columns(df, robot, columns, torque)
     check_units(units, layout.coordinates)
     several = [b.joint for b in robot.bodies if b.dof > 1]
@@ -88,7 +85,7 @@ def read_raw(
             joint=several[0],
         )
     t, notes = read_time(df, layout.time, rate, units)
-    notes = [*notes_of_file, *notes]
+    notes = [*df.attrs.get("notes", ()), *notes]
     values = {
         kind: _read_kind(df, layout, kind, units)
         for kind in WORDS
@@ -168,7 +165,7 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     """
     notes = []
     parts = list(stretches)
-    for body, rows in zip(robot.bodies, robot.rows, strict=True):
+    for body, rows in robot.moving:
         if body.dof != 1 or not body.motion[:3].any():
             continue
         k, count = rows.start, 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,22 +13,26 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot import inertia
+from feasid.robot.closure import with_loops
+from feasid.robot.couplings import Coupling, without_joint
 from feasid.robot.dh import bodies_from_dh
 from feasid.robot.lock import hold
+from feasid.robot.loops import Loop
 from feasid.robot.order import parents_first
 from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Member, Source, constant
+from feasid.robot.structure import Structure
 
 if TYPE_CHECKING:
     import pandas as pd
 
 GRAVITY = (0.0, 0.0, -9.81)
 
-FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo", "sqrt": "fs", "load": "fl"}
+FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo"}
 
 
 @dataclass(frozen=True, eq=False)
-class Robot:
-    """A kinematic tree with named parameters.
+class Robot(Structure):
+    """A kinematic tree with named parameters, and what couples or closes it.
 
     Parameters
     ----------
@@ -43,8 +46,10 @@ class Robot:
     source : Source or None
     fixed : sequence of Member
         Links that do not move (fixed to the world), remembered for writing back.
-    load_model : ndarray, shape (n_bodies, 10), or None
-        Inertial parameters by which load-dependent friction (fl) knows its load.
+    couplings : sequence of Coupling
+        Joints that follow others; see `feasid.robot.couplings`.
+    loops, active, configuration
+        Closed loops; see `with_loops`, which checks them.
 
     Raises
     ------
@@ -58,23 +63,24 @@ class Robot:
     drives: tuple[Drive, ...] = ()
     source: Source | None = None
     fixed: tuple[Member, ...] = ()
-    load_model: Array | None = None
+    couplings: tuple[Coupling, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    active: tuple[str, ...] = ()
+    configuration: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "bodies", parents_first(tuple(self.bodies)))
         set_(self, "gravity", constant(self.gravity, (3,), "gravity"))
         set_(self, "drives", tuple(self.drives))
+        set_(self, "couplings", tuple(self.couplings))
+        if not self.dof:
+            raise DescriptionError("every joint is held or coupled: nothing can move")
         for drive in self.drives:
             for joint in drive.coupling:
                 if self.bodies[self.joint_index(joint)].dof != 1:
                     raise DescriptionError(f"drive {drive.name!r}: joint {joint!r} has several dof")
         names = self.parameter_names
-        if self.load_model is not None:
-            shape = len(self.bodies), 10
-            set_(self, "load_model", constant(self.load_model, shape, "the load model"))
-        elif any("fl" in d.symbols for d in self.drives):
-            raise DescriptionError("load-dependent friction (fl) needs a load_model")
         doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
         if doubled:
             raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
@@ -101,50 +107,6 @@ class Robot:
         """
         bodies = bodies_from_dh(rows, convention=convention, names=names)
         return cls(bodies, np.asarray(gravity, dtype=np.float64), name)
-
-    # -- structure ---------------------------------------------------------------------------
-
-    @cached_property
-    def parents(self) -> tuple[int, ...]:
-        """Index of each body's parent, -1 for the base."""
-        index = {body.name: i for i, body in enumerate(self.bodies)}
-        return tuple(-1 if b.parent is None else index[b.parent] for b in self.bodies)
-
-    @cached_property
-    def ancestors(self) -> tuple[tuple[int, ...], ...]:
-        """For each body the bodies on the way from the base to it, itself last."""
-        ways: list[tuple[int, ...]] = []
-        for i, p in enumerate(self.parents):
-            ways.append((*(ways[p] if p >= 0 else ()), i))
-        return tuple(ways)
-
-    @cached_property
-    def joints(self) -> tuple[str, ...]:
-        """Joint names, one per body."""
-        return tuple(b.joint for b in self.bodies)
-
-    @cached_property
-    def rows(self) -> tuple[slice, ...]:
-        """For each body the rows of q, dq, ddq and tau that belong to its joint."""
-        ends = np.cumsum([0, *(b.dof for b in self.bodies)])
-        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
-
-    @property
-    def dof(self) -> int:
-        """Number of generalised coordinates."""
-        return sum(b.dof for b in self.bodies)
-
-    def joint_index(self, joint: str) -> int:
-        """Index of the body on this joint; `InputError` with the closest name otherwise."""
-        try:
-            return self.joints.index(joint)
-        except ValueError:
-            hint = did_you_mean(joint, self.joints)
-            raise InputError(
-                f"robot {self.name!r} has no joint {joint!r}{hint}; its joints: "
-                f"{', '.join(self.joints)}",
-                joint=joint,
-            ) from None
 
     # -- parameters --------------------------------------------------------------------------
 
@@ -211,8 +173,8 @@ class Robot:
         return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
 
     def coupling(self, drive: int) -> Array:
-        """The drive's vector c over the generalised velocities, shape (dof,)."""
-        c = np.zeros(self.dof)
+        """The drive's vector c over the joint velocities, shape (axes,)."""
+        c = np.zeros(self.axes)
         for joint, factor in self.drives[drive].coupling.items():
             c[self.rows[self.joint_index(joint)].start] = factor
         return c
@@ -272,6 +234,33 @@ class Robot:
             )
         return delta
 
+    def with_loops(
+        self,
+        loops: Sequence[Loop],
+        active: Sequence[str] = (),
+        configuration: Mapping[str, float] | None = None,
+    ) -> Robot:
+        """The same robot with closed loops.
+
+        Parameters
+        ----------
+        loops : sequence of Loop
+            Points or frames that two bodies share; see `feasid.robot.loops`.
+        active : sequence of str
+            Joints that are to be independent: those with motors. By default the first that the
+            loops leave free.
+        configuration : mapping of str to float, optional
+            Joint positions [rad or m] from which the loops are assembled; default zero. It
+            chooses the branch: which way a knee bends.
+
+        Raises
+        ------
+        InputError
+            When the loops do not close there, are singular there, or `active` cannot all be
+            independent; with numbers.
+        """
+        return with_loops(self, loops, active, configuration)
+
     def with_gravity(self, gravity: npt.ArrayLike) -> Robot:
         """The same robot in another gravity field [m/s^2], in base coordinates."""
         return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
@@ -304,13 +293,12 @@ class Robot:
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
-        if self.load_model is not None:
-            raise InputError("lock joints before load-dependent friction is added")
-        parts = self.bodies, self.drives, self.fixed
+        parts, couplings = (self.bodies, self.drives, self.fixed), self.couplings
         for name, position in positions.items():
             parts = hold(*parts, name, position)
+            couplings = without_joint(couplings, name, float(position[0]))
         bodies, drives, fixed = parts
-        return replace(self, bodies=bodies, drives=drives, fixed=fixed)
+        return replace(self, bodies=bodies, drives=drives, fixed=fixed, couplings=couplings)
 
     def with_joint_terms(
         self,
@@ -347,18 +335,7 @@ class Robot:
             body, own = self.bodies[i], known.get(self.bodies[i].name)
             if body.dof == 1 and (symbols or (own is not None and "k" in own.symbols)):
                 drives.append(_drive_like(own, body, symbols))
-        load = self._loads() if "fl" in wanted else None
-        return replace(self, drives=(*drives, *couplings), load_model=load)
-
-    def _loads(self) -> Array:
-        """Every body's own inertial parameters, by which friction shall know its load."""
-        load = self.values[self.inertial_columns]
-        if not np.isfinite(load).all():
-            raise InputError(
-                "load-dependent friction needs inertial parameters of every body, and the "
-                f"description of robot {self.name!r} lacks some"
-            )
-        return np.asarray(load)
+        return replace(self, drives=(*drives, *couplings))
 
     def with_transition(self, speed: float) -> Robot:
         """The same robot with Coulomb friction that changes sign over this speed [rad/s, m/s]."""
@@ -366,7 +343,7 @@ class Robot:
 
     def without_joint_terms(self) -> Robot:
         """The rigid bodies alone: no drives, hence no friction, drive inertia or springs."""
-        return replace(self, drives=(), load_model=None)
+        return replace(self, drives=())
 
     def __repr__(self) -> str:
         terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)

@@ -83,7 +83,7 @@ def load_robot(
     if text.root.tag == "mujoco":
         robot = _from_mjcf(text, floating, gravity, use_mujoco, limits, ignore)
     elif text.root.tag == "robot":
-        robot = robot_from_urdf(urdf_of(text), floating, held, gravity)
+        robot = robot_from_urdf(urdf_of(text), floating, gravity)
     else:
         text.fail(
             f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root

@@ -63,7 +63,12 @@ def _joined(parent: Body, held: Body, joined: list[Member]) -> Body:
                 inertial=_rotor_parameters(held.rotor.values),
             )
         )
-    return replace(parent, inertial=lumped(parts), members=(*_links(parent), *joined))
+    return replace(
+        parent,
+        inertial=lumped(parts),
+        members=(*_links(parent), *joined),
+        massless=parent.massless and held.massless and held.rotor is None,
+    )
 
 
 def _moved(body: Body, parent: str | None, rotation: Array, position: Array) -> Body:

@@ -92,7 +92,7 @@ def test_weights_and_options_are_checked(arm):
     np.testing.assert_array_equal(fit.weights, [1, 5, 1])
     with pytest.raises(InputError, match="did you mean 'cutoff'"):
         feasid.fit(log, robot, cut_off=8)
-    with pytest.raises(InputError, match="no joint 'slid'"):
+    with pytest.raises(InputError, match="there is no joint 'slid'"):
         feasid.fit(log, robot, weights={"slid": 5.0})
     with pytest.raises(InputError, match="positive numbers"):
         feasid.fit(log, robot, weights=[1, -1])

@@ -8,7 +8,7 @@ from mjcf_files import FULL, JOINTS, TREE, model, wheel_models, write
 from written import changed_lines, random_parameters
 
 from feasid import load_robot
-from feasid.errors import FeasidError, InputError, OutputError
+from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
 from feasid.robot.mjcf.compiled import robot_from_mjmodel
 from feasid.robot.mjcf.effects import EFFECTS
 from feasid.robot.mjcf.write import mjcf_bytes, write_mjcf
@@ -122,5 +122,5 @@ def test_impossible_parameters_other_sources_and_existing_files_are_refused(tmp_
 def test_bodies_between_joints_have_no_place(tmp_path):
     joint = '<joint name="x" type="slide"/><joint name="y"/>'
     robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=joint)))
-    with pytest.raises(InputError, match="'b/x' stands between"):
-        mjcf_bytes(robot.with_values(random_parameters(np.random.default_rng(0), 2).ravel()))
+    with pytest.raises(DescriptionError, match="'b/x' is massless"):
+        robot.with_values(random_parameters(np.random.default_rng(0), 2).ravel())

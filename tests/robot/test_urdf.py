@@ -104,19 +104,29 @@ def test_of_two_origins_of_a_joint_the_first_counts_and_it_is_noted():
     assert "'shoulder' has a second <origin>" in robot.source.notes[0]
 
 
+NOTHING_MOVES = {
+    "ur3": "no links",
+    "quadrotor_base": "no moving joint",
+    "iris_simple": "no moving joint",
+}
+
+
+@pytest.mark.parametrize("stem", ["quadrotor_base", "iris_simple"])
+def test_a_single_body_floats(stem):
+    path = next(p for p in example_urdfs() if p.stem == stem)
+    assert load_robot(path, floating=True).dof == 6
+
+
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_lumped_inertias_and_placements_equal_pinocchio(path):
     pinocchio = pytest.importorskip("pinocchio")
-    try:
-        robot = load_robot(path)
-    except FeasidError as error:
-        text = path.read_text()
-        mimic = isinstance(error, UnsupportedJointError) and "<mimic" in text
-        still = "no moving joint" in str(error) or "no links" in str(error)
-        assert mimic or still
+    if path.stem in NOTHING_MOVES:
+        with pytest.raises(FeasidError, match=NOTHING_MOVES[path.stem]):
+            load_robot(path)
         return
+    robot = load_robot(path)
     model = pinocchio.buildModelFromUrdf(str(path))
-    assert robot.dof == model.nv
+    assert robot.axes == model.nv
     for body in robot.bodies:
         theirs = np.empty(10)
         parameters = model.inertias[model.getJointId(body.joint)].toDynamicParameters()
@@ -171,15 +181,39 @@ def test_locking_an_unknown_joint_names_the_closest(tmp_path):
         load_robot(arm(tmp_path), lock={"slide": float("nan")})
 
 
-def test_mimic_joints_are_refused_by_name_unless_locked(tmp_path):
-    text = ARM.replace(
-        '<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide" multiplier="2"/>'
-    )
-    path = arm(tmp_path, text)
-    with pytest.raises(UnsupportedJointError, match="lock=") as caught:
+MIMIC = '<parent link="rod"/><mimic joint="slide" multiplier="2" offset="0.1"/>'
+
+
+def test_mimic_joints_follow_and_can_be_locked(tmp_path):
+    path = arm(tmp_path, ARM.replace('<parent link="rod"/>', MIMIC))
+    robot = load_robot(path)
+    assert robot.coordinates == ("shoulder", "slide")
+    np.testing.assert_array_equal(robot.coupled.A, [[1, 0], [0, 1], [0, 2]])
+    np.testing.assert_array_equal(robot.coupled.b, [0, 0, 0.1])
+    assert load_robot(path, lock={"wheel_joint": 0.0}).is_tree
+    leader = load_robot(path, lock={"slide": 0.2})
+    assert (leader.coordinates, leader.coupled.b.tolist()) == (("shoulder",), [0.0, 0.5])
+
+
+def test_a_joint_that_mimics_nothing_moves_by_itself_and_is_noted(tmp_path):
+    path = arm(tmp_path, ARM.replace('<parent link="rod"/>', MIMIC.replace('"slide"', '"slid"')))
+    robot = load_robot(path)
+    assert robot.is_tree
+    assert any("mimics 'slid', which does not exist" in note for note in robot.source.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('offset="0.1"', 'offset="a"', "'a'"),
+        (' joint="slide"', "", "lacks 'joint'"),
+        ("slide", "wheel_joint", "couplings go in a circle: wheel_joint -> wheel_joint"),
+    ],
+)
+def test_bad_mimics_are_named(tmp_path, old, new, words):
+    path = arm(tmp_path, ARM.replace('<parent link="rod"/>', MIMIC.replace(old, new)))
+    with pytest.raises(DescriptionError, match=words):
         load_robot(path)
-    assert caught.value.joint == "wheel_joint"
-    assert load_robot(path, lock={"wheel_joint": 0.0}).joints == ("shoulder", "slide")
 
 
 # -- hostile and broken files ---------------------------------------------------------------------

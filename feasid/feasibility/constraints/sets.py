@@ -18,8 +18,9 @@ from feasid.feasibility.constraints import affine as constraints
 from feasid.feasibility.constraints import shapes
 from feasid.feasibility.constraints.affine import CONSISTENCY, MIRRORED, Block, Equality, Linear
 from feasid.robot.description import Robot
+from feasid.robot.known import Known, ten_by_body
 
-SIGNED = ("Ia", "fv", "fc", "fs", "fl")
+SIGNED = ("Ia", "fv", "fc")
 """Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
 
 
@@ -50,7 +51,7 @@ class FeasibleSet:
     bodies : tuple of str
     consistency : {"full", "semi"}
     blocks : tuple of Block
-        The inertia blocks come first, one per body and one per general rotor.
+        The inertia blocks come first: of the bodies that have mass, and of general rotors.
     linear : tuple of Linear
     equalities : tuple of Equality
         Known and tied parameters; see `feasid.feasibility.constraints.ties`.
@@ -170,7 +171,7 @@ def feasible_set(
     inertia_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     linear: Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]]
     | None = None,
-    known: Mapping[str, npt.ArrayLike] | None = None,
+    known: Known | None = None,
     equal: Sequence[tuple[str, str]] = (),
     mirrored: Sequence[tuple[str, str, str]] = (),
 ) -> FeasibleSet:
@@ -200,8 +201,8 @@ def feasible_set(
         Centre of mass in the convex hull of points of the body's frame [m].
     linear : mapping of name to (coefficients, lower, upper), optional
         Any linear inequality; coefficients by (body, symbol).
-    known : mapping of body to ten parameters, optional
-        NaN where one is not known.
+    known : mapping, optional
+        Ten parameters by body, NaN where one is not known; single ones by ``"body.symbol"``.
     equal : sequence of (body, body), optional
         Bodies with the same parameters, each in its own frame.
     mirrored : sequence of (body, body, axis), optional
@@ -223,7 +224,9 @@ def feasible_set(
     bodies = tuple(b.name for b in robot.bodies)
     columns = robot.inertial_columns
     blocks = [
-        constraints.inertia_block(name, i, columns[i], consistency) for i, name in enumerate(bodies)
+        constraints.inertia_block(body.name, i, columns[i], consistency)
+        for i, body in enumerate(robot.bodies)
+        if not body.massless
     ]
     blocks += _rotors(robot, consistency)
     rows = _signs(robot)
@@ -257,7 +260,7 @@ def feasible_set(
     for label, (coefficients, lower, upper) in (linear or {}).items():
         index = [_parameter_index(robot, key) for key in coefficients]
         rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
-    ties = _equalities(robot, known or {}, equal, mirrored)
+    ties = _equalities(robot, ten_by_body(robot, known), equal, mirrored)
     return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
 
 

@@ -142,7 +142,7 @@ def build(
         for k, joint in enumerate(body.joints):
             last = k == len(body.joints) - 1
             label = body.name if last else f"{body.name}/{joint.name}"
-            moving.append(_moving(label, carrier, home, joint, None if last else np.zeros(10)))
+            moving.append(_moving(label, carrier, home, joint, massless=not last))
             carrier, home = label, (np.eye(3), np.zeros(3))
             drives += joint.terms.drives(label, joint.name) if joint.type in ONE_DOF else ()
         places[body.name] = (carrier, *home)
@@ -177,10 +177,11 @@ def _moving(
     parent: str | None,
     home: tuple[Array, Array],
     joint: TreeJoint,
-    ten: Array | None,
+    *,
+    massless: bool,
 ) -> Body:
     motion = joint.motion
     if joint.reference:
         back = exponential(motion[:, 0] * -joint.reference)
         home = compose(*home, *back)
-    return Body(name, parent, *home, motion, joint.name, inertial=ten, limits=joint.limits)
+    return Body(name, parent, *home, motion, joint.name, limits=joint.limits, massless=massless)

@@ -117,14 +117,8 @@ def _new_inertials(mjcf: Mjcf, own: dict[str, Array | None], body: Body) -> dict
     target = body.inertial
     if target is None or (before is not None and disagreement(before, target) <= UNCHANGED):
         return {}
-    if body.name not in {b.name for b in mjcf.bodies}:
-        if not target.any():
-            return {}
-        raise InputError(
-            f"body {body.name!r} stands between two joints of one MJCF body and has no place in "
-            f"the file: only zero parameters can be written for it",
-            body=body.name,
-        )
+    if body.massless:
+        return {}
     children = [m for m in links[1:] if m.inertial is not None]
     if all(_is_harmless(_body(mjcf, m.name)) for m in children):
         rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))

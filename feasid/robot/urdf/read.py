@@ -17,6 +17,7 @@ from feasid.exact.decimals import Number, shown
 from feasid.robot.rotations import from_rpy
 from feasid.robot.terms import JointTerms, LeftOut
 from feasid.robot.urdf.left_out import DYNAMICS, left_out
+from feasid.robot.urdf.mimic import Mimic, mimic_of
 from feasid.robot.xml.text import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -85,7 +86,7 @@ class UrdfJoint:
     axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
     limits: dict[str, float] = field(default_factory=dict)
     dynamics: dict[str, float] = field(default_factory=dict)
-    mimic: str | None = None
+    mimic: Mimic | None = None
 
     @property
     def terms(self) -> JointTerms:
@@ -299,13 +300,12 @@ class _UrdfReader:
             direction = x.value, y.value, z.value
             if not any(direction):
                 self.fail("xyz: the axis is zero", axis, "xyz", owner)
-        mimic = self.only(element, "mimic", owner)
         return replace(
             joint,
             axis=direction,
             limits=self.optional(element, "limit", owner),
             dynamics=self.optional(element, "dynamics", owner),
-            mimic=None if mimic is None else mimic.attributes.get("joint", ""),
+            mimic=mimic_of(self, element, owner),
         )
 
     def optional(self, parent: Element, tag: str, owner: dict[str, str]) -> dict[str, float]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.errors import InputError, UnsupportedJointError
+from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import compose, lumped
 from feasid.robot.parts import Body, Limits, Member, Source
 from feasid.robot.terms import LeftOut, left_out_notes, term_notes
+from feasid.robot.urdf.followers import couplings
 from feasid.robot.urdf.read import Urdf, UrdfInertial, UrdfJoint, depth_first
 
 FLOATING_JOINT = "floating_base"
@@ -38,7 +39,6 @@ class _Place:
 def robot_from_urdf(
     urdf: Urdf,
     floating: bool = False,
-    lock: Iterable[str] = (),
     gravity: npt.ArrayLike | None = None,
 ) -> Robot:
     """Build the robot: links on fixed joints are lumped into the body that carries them.
@@ -49,8 +49,6 @@ def robot_from_urdf(
     floating : bool
         Let the root link float on a six-degree-of-freedom joint "floating_base"; else it is
         fixed to the world.
-    lock : iterable of str
-        Joints that the caller is going to hold still: these may mimic others.
     gravity : array_like, shape (3,), optional
         Default (0, 0, -9.81).
 
@@ -60,18 +58,13 @@ def robot_from_urdf(
         Bodies are named after their moving link and have its frame; joints keep their names.
         `Body.members` lists the links of a body that has several, `Robot.fixed` those that do
         not move.
-
-    Raises
-    ------
-    UnsupportedJointError
-        A moving joint that mimics another and is not to be locked.
     """
-    _refuse_mimic(urdf, set(lock))
     above = urdf.joint_above()
     places: dict[str, _Place] = {}
     members: dict[str | None, list[Member]] = {None: []}
     moving: dict[str, tuple[str | None, Array, Array, UrdfJoint | None]] = {}
-    notes = list(urdf.notes)
+    followers, said = couplings(urdf)
+    notes = [*urdf.notes, *said]
     for name in depth_first(urdf):
         joint = above.get(name)
         if joint is None:
@@ -90,7 +83,9 @@ def robot_from_urdf(
         members.setdefault(place.body, []).append(link)
     if not moving:
         raise InputError(
-            f"{urdf.text.path}: robot {urdf.name!r} has no moving joint", path=urdf.text.path
+            f"{urdf.text.path}: robot {urdf.name!r} has no moving joint: a "
+            "body that floats is read with floating=True",
+            path=urdf.text.path,
         )
     bodies = [
         _body(urdf, name, *place, tuple(members[name]), notes) for name, place in moving.items()
@@ -104,12 +99,13 @@ def robot_from_urdf(
     left = [*urdf.left_out, *_unheard(moving.values())]
     notes += [*term_notes(drives), *left_out_notes(left)]
     return Robot(
-        tuple(bodies),
+        tuple(_without_frames(urdf, bodies, members)),
         np.array(GRAVITY) if gravity is None else np.asarray(gravity, dtype=np.float64),
         urdf.name,
         tuple(drives),
         source=Source(urdf.text.path, "urdf", urdf.text.data, tuple(notes)),
         fixed=tuple(members[None]),
+        couplings=followers,
     )
 
 
@@ -134,19 +130,26 @@ def _unheard(
             yield LeftOut(f"<dynamics> of a {joint.type} joint", joint.name)
 
 
-def _refuse_mimic(urdf: Urdf, held: set[str]) -> None:
-    for joint in urdf.joints.values():
-        if joint.mimic is not None and joint.name not in held:
-            mimics = [j.name for j in urdf.joints.values() if j.mimic is not None]
-            lock = ", ".join(f"{name!r}: 0.0" for name in mimics)
-            urdf.text.fail(
-                f"joint {joint.name!r} mimics joint {joint.mimic!r}, which is not supported; hold "
-                f"it with lock={{{lock}}}",
-                joint.element.find("mimic") or joint.element,
-                None,
-                UnsupportedJointError,
-                joint=joint.name,
-            )
+def _without_frames(
+    urdf: Urdf, bodies: Sequence[Body], members: Mapping[str | None, Iterable[Member]]
+) -> Iterator[Body]:
+    """The bodies, those that are mere frames between joints massless.
+
+    They have neither mass nor geometry and carry others, in a file that gives links a mass. Of a
+    last body without mass nothing is said: it could not be moved.
+    """
+    carrying = {b.parent for b in bodies}
+    weighed = any(link.inertial is not None for link in urdf.links.values())
+    for body in bodies:
+        frame = weighed and body.name in carrying and _is_frame(urdf, members[body.name])
+        yield replace(body, massless=frame)
+
+
+def _is_frame(urdf: Urdf, members: Iterable[Member]) -> bool:
+    elements = [urdf.links[m.name].element for m in members]
+    shaped = any(e.find(tag) is not None for e in elements for tag in ("visual", "collision"))
+    heavy = any(m.inertial is not None and m.inertial.any() for m in members)
+    return not shaped and not heavy
 
 
 def _body(

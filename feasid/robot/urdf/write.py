@@ -130,8 +130,10 @@ def _new_inertials(urdf: Urdf, body: Body) -> dict[str, NewInertial]:
     """What to write for the links of one body; empty when its parameters are the file's."""
     links = _links(urdf, body)
     before = lumped(links)
-    if body.inertial is None or (
-        before is not None and disagreement(before, body.inertial) <= UNCHANGED
+    if (
+        body.inertial is None
+        or body.massless
+        or (before is not None and disagreement(before, body.inertial) <= UNCHANGED)
     ):
         return {}
     own, children = links[0], [m for m in links[1:] if m.inertial is not None]
@@ -274,7 +276,7 @@ def _verify(robot: Robot, before: Urdf, data: bytes, changed: Iterable[str]) -> 
         elif link.inertial is None or not _is_harmless(link.inertial):
             raise _not_verified(f"link {name!r} is not exactly positive definite")
     for body in robot.bodies:
-        if body.inertial is None:
+        if body.inertial is None or body.massless:
             continue
         links = [
             Member(m.name, m.rotation, m.position, parameters(after.links[m.name].inertial))

@@ -1,0 +1,95 @@
+"""What shows where joints do not move by themselves: ranks of energies at random motions.
+
+Couplings and closed loops only hide more, so that the base parameters of the open tree are the
+unknowns: their energies at random configurations and velocities, taken through the couplings and
+loops, have the identifiable combinations as their row space. Its rank is numerical.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.dynamics.coupled import carried
+from feasid.dynamics.energy import energies
+from feasid.errors import InputError
+from feasid.robot.description import Robot
+
+Index = npt.NDArray[np.intp]
+
+SPARE = 30
+"""Random motions beyond the number of unknowns."""
+
+REACH = 1.0
+"""How far independent joints are taken [rad, or lengths of the robot], where no loop binds them."""
+
+NEAR_LOOP = (0.4, 0.2, 0.1, 0.05)
+"""The same in loops, which open when taken too far: the first that all samples can take."""
+
+SAMPLE = 0.3
+"""Share of random motions that must close within a reach."""
+
+
+def visible(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
+    """Energies of the parameters in these columns, scaled, a row per random motion and energy.
+
+    Parameters
+    ----------
+    robot : Robot
+    columns : ndarray of int
+        Independent parameters of the open tree.
+    units : ndarray
+        SI size of a scaled unit of each of them.
+    length : float
+        Size of the robot [m].
+    static : bool
+        Postures at rest only.
+    """
+    rng = np.random.default_rng(0)
+    count = 2 * len(columns) + SPARE
+    q, dq = _motions(robot, rng, count, length)
+    kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
+    potential = potential - potential.mean(axis=0)
+    parts = [potential] if static else [kinetic, potential, friction]
+    return np.vstack([_level(p) for p in parts])
+
+
+def _level(rows: Array) -> Array:
+    """Rows of one energy in units of its largest column."""
+    largest = float(np.linalg.norm(rows, axis=0).max(initial=0.0))
+    return rows / largest if largest > 0 else rows
+
+
+def _motions(
+    robot: Robot, rng: np.random.Generator, count: int, length: float
+) -> tuple[Array, Array]:
+    """Joint coordinates and velocities (axes, N) of random motions."""
+    move = carried(robot)
+    speed = np.where(_turning(robot), 1.0, length)[:, None]
+    ds = rng.standard_normal((robot.dof, count)) * speed
+    nothing = np.zeros_like(ds)
+    if robot.closure is None:
+        s = np.pi * REACH * rng.uniform(-1, 1, ds.shape) * speed
+        return move.motion(s, ds, nothing)[:2]
+    home = robot.closure.assembled[robot.independent][:, None]
+    for reach in NEAR_LOOP:
+        s = home + np.pi * reach * rng.uniform(-1, 1, ds.shape) * speed
+        found = []
+        for k in range(count):
+            try:
+                found.append(move.motion(s[:, [k]], ds[:, [k]], nothing[:, [k]])[:2])
+            except InputError:
+                continue
+        if len(found) >= SAMPLE * count and len(found) > count / 2 - SPARE / 2:
+            return np.hstack([q for q, _ in found]), np.hstack([v for _, v in found])
+    raise InputError(
+        f"the loops of robot {robot.name!r} close at too few configurations around the one in "
+        "which they are assembled: nothing can be said of its base parameters"
+    )
+
+
+def _turning(robot: Robot) -> npt.NDArray[np.bool_]:
+    """Which independent coordinates are angles."""
+    turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
+    return np.array(turns)[robot.independent]

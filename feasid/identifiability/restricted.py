@@ -1,0 +1,174 @@
+"""Base parameters of what is unknown: some parameters are given, zero or the same as others.
+
+A parameter that is no unknown changes no torque in an unknown way, so that its column leaves K;
+tied ones add up in the column of the one that stands for them. With K of the whole robot and
+``delta = E z + fixed``, the base parameters of the unknowns z are the reduced form of K E.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from feasid.arrays import Array
+from feasid.identifiability.coefficients import Coefficients, Index
+from feasid.identifiability.echelon import pivots_from_right
+from feasid.identifiability.moving import visible
+from feasid.robot.known import Unknowns
+
+RANK_TOLERANCE = 1e-10
+"""Singular values of combinations of unit size below this are zero; `gap` says how clearly."""
+
+CLEAR_GAP = 1e4
+"""A rank whose neighbouring singular values differ by less is doubtful."""
+
+SNAP = 1e-11
+"""Coefficients this close to an integer are that integer, relative to their column's largest."""
+
+FLOOR = 1e-17
+"""What a singular value of zero counts as in a gap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Restricted(Coefficients):
+    """Echelon form over the unknowns.
+
+    Attributes
+    ----------
+    unknowns : Unknowns
+    order : ndarray, shape (n,)
+        All columns, the preferred ones first.
+    """
+
+    unknowns: Unknowns
+    order: Index
+
+    @cached_property
+    def whole(self) -> Coefficients:
+        """The echelon form with every parameter unknown."""
+        return Coefficients(self.echelon)
+
+    @cached_property
+    def combinations(self) -> Array:
+        """What shows of the unknowns, in scaled units, rows of unit size; shape (r, unknowns)."""
+        first = self.whole
+        k = np.zeros((len(first.independent), len(self.units)))
+        k[np.arange(len(k)), first.independent] = 1.0
+        k[:, first.dependent] = first.scaled.toarray()
+        roots = self.unknowns.roots
+        scale = np.ones(len(k[0]))
+        free = self.unknowns.place >= 0
+        scale[free] = self.units[roots[self.unknowns.place[free]]] / self.units[free]
+        rows = self.unknowns.matrix(self._shown(k) * scale)
+        if not self.echelon.run.robot.is_tree:
+            return rows
+        sizes = np.linalg.norm(rows, axis=1)
+        return np.asarray(rows[sizes > 0] / sizes[sizes > 0, None])
+
+    def _shown(self, k: Array) -> Array:
+        """Of combinations that the open tree shows those that its couplings and loops show."""
+        run = self.echelon.run
+        if run.robot.is_tree:
+            return k
+        columns = self.whole.independent
+        size = run.frames.length
+        rows = visible(run.robot, columns, self.units[columns], size, run.static)
+        _, s, vt = np.linalg.svd(rows, full_matrices=False)
+        return np.asarray((s / s[0])[:, None] * vt @ k)
+
+    @cached_property
+    def _decomposed(self) -> tuple[Array, int, float]:
+        """Right singular vectors of the combinations, their rank and its gap."""
+        rows = self.combinations
+        pad = max(0, rows.shape[1] - len(rows))
+        rows = np.vstack([rows, np.zeros((pad, rows.shape[1]))])
+        _, s, vt = np.linalg.svd(rows, full_matrices=False)
+        rank = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
+        if rank in (0, len(s)):
+            return vt, rank, float("inf")
+        return vt, rank, float(s[rank - 1] / max(s[rank], FLOOR))
+
+    @property
+    def gap(self) -> float:
+        """Ratio of the singular values on either side of the rank; infinite at full rank."""
+        return self._decomposed[2]
+
+    @property
+    def given(self) -> Index:
+        """Columns that are no unknowns of their own, increasing."""
+        keep = np.ones(len(self.order), dtype=bool)
+        keep[self.unknowns.roots] = False
+        return np.flatnonzero(keep)
+
+    @cached_property
+    def _null(self) -> tuple[Index, Array]:
+        """Columns of the unknowns in the order of preference, and their null vectors."""
+        vt, rank, _ = self._decomposed
+        place = {int(c): k for k, c in enumerate(self.unknowns.roots)}
+        columns = np.array([c for c in self.order if int(c) in place], dtype=np.intp)
+        null = vt[rank:].T[[place[int(c)] for c in columns]]
+        return columns, np.asarray(np.linalg.qr(null)[0])
+
+    @cached_property
+    def _bound(self) -> Index:
+        """Unknowns that lead no base parameter, increasing."""
+        columns, null = self._null
+        if not null.shape[1]:
+            return np.zeros(0, dtype=np.intp)
+        return np.sort(columns[pivots_from_right(null[None])[0]])
+
+    @cached_property
+    def independent(self) -> Index:
+        """Columns of the parameters chosen as base, increasing."""
+        return np.setdiff1d(self.unknowns.roots, self._bound)
+
+    @cached_property
+    def dependent(self) -> Index:
+        """All other columns, increasing."""
+        return np.setdiff1d(np.arange(len(self.order)), self.independent)
+
+    @cached_property
+    def scaled(self) -> sparse.csc_array:
+        """Kd in scaled units; zero for what is no unknown."""
+        columns, null = self._null
+        out = np.zeros((len(self.independent), len(self.dependent)))
+        if self._bound.size:
+            place = np.empty(len(self.order), dtype=np.intp)
+            place[columns] = np.arange(len(columns))
+            kd = -np.linalg.solve(null[place[self._bound]].T, null[place[self.independent]].T).T
+            out[:, np.searchsorted(self.dependent, self._bound)] = _cleaned(np.asarray(kd))
+        return sparse.csc_array(out)
+
+    @cached_property
+    def nullspace(self) -> sparse.csc_array:
+        """Changes of the unknowns that no motion shows, SI units; shape (n, unknowns - nb)."""
+        out = np.zeros((len(self.order), len(self._bound)))
+        at = np.searchsorted(self.dependent, self._bound)
+        ratio = self.units[self.independent][:, None] / self.units[self._bound]
+        out[self.independent] = -self.scaled.toarray()[:, at] * ratio
+        out[self._bound, np.arange(len(self._bound))] = 1.0
+        place = self.unknowns.place
+        free = place >= 0
+        roots = self.unknowns.roots[place[free]]
+        out[free] = self.unknowns.sign[free, None] * out[roots]
+        return sparse.csc_array(out)
+
+    @cached_property
+    def descriptor(self) -> sparse.csr_array:
+        """Combinations that can be identified: K itself, SI units; shape (nb, n)."""
+        full = np.zeros((len(self.independent), len(self.order)))
+        full[np.arange(len(full)), self.independent] = 1.0
+        full[:, self.dependent] = self.kd.toarray()
+        return sparse.csr_array(full)
+
+
+def _cleaned(kd: npt.NDArray[Any]) -> Array:
+    """Entries next to an integer become that integer, measured by their column's size."""
+    scale = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
+    nearest = np.round(kd)
+    return np.asarray(np.where(np.abs(kd - nearest) <= SNAP * scale, nearest, kd))

@@ -1,0 +1,141 @@
+"""Joints that move together: mimic joints, belts, differentials, rotors on gears.
+
+A coupling is linear, ``q_i = sum_j a_ij q_j + b_i``. All of a robot's couplings together say
+``q = A s + b`` with the coordinates s of the joints that are left independent; velocities and
+accelerations follow by A, and the torques of the independent coordinates are ``A' tau``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import DescriptionError, did_you_mean
+
+Index = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """``q[joint] = sum of factors[other] q[other] + offset``.
+
+    Attributes
+    ----------
+    joint : str
+        The joint that follows; it has one degree of freedom.
+    factors : mapping of str to float
+        Factor per joint that leads; empty for a joint that is held at `offset`.
+    offset : float
+        [rad or m]
+    """
+
+    joint: str
+    factors: Mapping[str, float]
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        numbers = [*self.factors.values(), self.offset]
+        if not np.isfinite(numbers).all():
+            raise DescriptionError(f"coupling of joint {self.joint!r} has a number that is not "
+                                   f"finite: {numbers}")  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """``q = A s + b``: all coordinates of the tree from the independent ones.
+
+    Attributes
+    ----------
+    A : ndarray, shape (axes, independent)
+    b : ndarray, shape (axes,)
+    independent : ndarray of int
+        Which coordinates of the tree s are.
+    """
+
+    A: Array
+    b: Array
+    independent: Index
+
+
+def coupled(joints: Sequence[str], rows: Sequence[slice], couplings: Sequence[Coupling]) -> Coupled:
+    """Resolve couplings, also of joints that follow followers.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        One per body.
+    rows : sequence of slice
+        Coordinates of each joint.
+    couplings : sequence of Coupling
+
+    Raises
+    ------
+    DescriptionError
+        Names joints that do not exist, have several degrees of freedom, are coupled twice, or
+        follow each other in a circle.
+    """
+    axes = rows[-1].stop
+    place = {joint: row.start for joint, row in zip(joints, rows, strict=True)}
+    several = {j for j, row in zip(joints, rows, strict=True) if row.stop - row.start > 1}
+    given: dict[str, Coupling] = {}
+    for coupling in couplings:
+        for joint in (coupling.joint, *coupling.factors):
+            what = f"coupling of joint {coupling.joint!r}"
+            if joint not in place:
+                hint = did_you_mean(joint, joints)
+                raise DescriptionError(f"{what}: there is no joint {joint!r}{hint}")
+            if joint in several:
+                raise DescriptionError(f"{what}: joint {joint!r} has several degrees of freedom")
+        if coupling.joint in given:
+            raise DescriptionError(f"joint {coupling.joint!r} is coupled twice", joint=joint)
+        given[coupling.joint] = coupling
+    A, b = np.eye(axes), np.zeros(axes)
+    for joint in _leaders_first(given):
+        coupling, i = given[joint], place[joint]
+        leaders = [place[other] for other in coupling.factors]
+        factors = np.array([*coupling.factors.values()])
+        A[i] = factors @ A[leaders] if leaders else 0.0
+        b[i] = factors @ b[leaders] + coupling.offset if leaders else coupling.offset
+    independent = np.setdiff1d(np.arange(axes), [place[j] for j in given])
+    return Coupled(A[:, independent], b, independent)
+
+
+def _leaders_first(given: Mapping[str, Coupling]) -> list[str]:
+    """Followers in an order in which each comes after the followers that lead it."""
+    order: list[str] = []
+    for first in given:
+        way: list[str] = []
+        waiting = [(first, False)]
+        while waiting:
+            joint, done = waiting.pop()
+            if done:
+                order.append(way.pop())
+                continue
+            if joint in way:
+                circle = " -> ".join([*way[way.index(joint) :], joint])
+                raise DescriptionError(f"couplings go in a circle: {circle}", joint=joint)
+            if joint in given and joint not in order:
+                way.append(joint)
+                waiting.append((joint, True))
+                waiting += [(other, False) for other in given[joint].factors]
+    return order
+
+
+def without_joint(
+    couplings: Sequence[Coupling], joint: str, position: float
+) -> tuple[Coupling, ...]:
+    """The couplings of the other joints when one is held at this position."""
+    out = []
+    for coupling in couplings:
+        if coupling.joint == joint:
+            continue
+        if joint in coupling.factors:
+            factors = {j: a for j, a in coupling.factors.items() if j != joint}
+            moved = coupling.offset + coupling.factors[joint] * position
+            coupling = Coupling(coupling.joint, factors, moved)
+        out.append(coupling)
+    return tuple(out)

@@ -1,0 +1,114 @@
+"""How a robot's bodies hang together, and which joint coordinates are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import InputError, did_you_mean
+from feasid.robot.closure import Closure
+from feasid.robot.couplings import Coupled, Coupling, coupled
+from feasid.robot.loops import Loop
+from feasid.robot.parts import Body
+
+
+class Structure:
+    """What follows from a robot's bodies, couplings and loops alone."""
+
+    name: str
+    bodies: tuple[Body, ...]
+    couplings: tuple[Coupling, ...]
+    loops: tuple[Loop, ...]
+    active: tuple[str, ...]
+    configuration: Mapping[str, float]
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Index of each body's parent, -1 for the base."""
+        index = {body.name: i for i, body in enumerate(self.bodies)}
+        return tuple(-1 if b.parent is None else index[b.parent] for b in self.bodies)
+
+    @cached_property
+    def ancestors(self) -> tuple[tuple[int, ...], ...]:
+        """For each body the bodies on the way from the base to it, itself last."""
+        ways: list[tuple[int, ...]] = []
+        for i, p in enumerate(self.parents):
+            ways.append((*(ways[p] if p >= 0 else ()), i))
+        return tuple(ways)
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Joint names, one per body."""
+        return tuple(b.joint for b in self.bodies)
+
+    @cached_property
+    def rows(self) -> tuple[slice, ...]:
+        """For each body its joint's coordinates among all `axes`."""
+        ends = np.cumsum([0, *(b.dof for b in self.bodies)])
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
+
+    @property
+    def axes(self) -> int:
+        """Number of joint coordinates, those of coupled joints included."""
+        return sum(b.dof for b in self.bodies)
+
+    @property
+    def dof(self) -> int:
+        """Number of generalised coordinates: the joint coordinates that are independent."""
+        return len(self.independent)
+
+    @cached_property
+    def coupled(self) -> Coupled:
+        """All joint coordinates from those that no coupling determines."""
+        return coupled(self.joints, self.rows, self.couplings)
+
+    @cached_property
+    def closure(self) -> Closure | None:
+        """What the loops determine; None without loops."""
+        return Closure(self) if self.loops else None
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether every joint moves by itself."""
+        return not self.couplings and not self.loops
+
+    @cached_property
+    def independent(self) -> npt.NDArray[np.intp]:
+        """Which joint coordinates the generalised ones are, shape (dof,)."""
+        free = self.coupled.independent
+        return free if self.closure is None else free[self.closure.active]
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """One name per generalised coordinate: the joint's, with ``_1``, ``_2`` if several."""
+        names = [
+            body.joint if body.dof == 1 else f"{body.joint}_{k + 1}"
+            for body in self.bodies
+            for k in range(body.dof)
+        ]
+        return tuple(names[i] for i in self.independent)
+
+    @cached_property
+    def moving(self) -> tuple[tuple[Body, slice], ...]:
+        """Bodies on independent joints, and their rows among the generalised coordinates."""
+        place = {int(i): k for k, i in enumerate(self.independent)}
+        starts = [
+            (body, place.get(r.start)) for body, r in zip(self.bodies, self.rows, strict=True)
+        ]
+        return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
+
+    def joint_index(self, joint: str) -> int:
+        """Index of the body on this joint; `InputError` with the closest name otherwise."""
+        try:
+            return self.joints.index(joint)
+        except ValueError:
+            hint = did_you_mean(joint, self.joints)
+            raise InputError(
+                f"robot {self.name!r} has no joint {joint!r}{hint}; its joints: "
+                f"{', '.join(self.joints)}",
+                joint=joint,
+            ) from None

@@ -1,0 +1,158 @@
+"""Coupled joints: motion, regressor and base parameters against Pinocchio's tree and our own."""
+
+import re
+
+import numpy as np
+import pytest
+from robots import example_urdfs, random_robot
+
+import feasid
+from feasid.errors import DescriptionError
+from feasid.identifiability.base import base_parameters
+from feasid.robot.couplings import Coupling
+from feasid.robot.parts import Body
+
+pin = pytest.importorskip("pinocchio")
+
+GAP = 1e4  # what makes a rank clear
+
+
+def mimicking():
+    return [p for p in example_urdfs() if "<mimic" in p.read_text()]
+
+
+def pinocchio_rows(robot, model, seed=0):
+    """Pinocchio's regressor of the tree, projected by the couplings, of the unknowns only."""
+    rng = np.random.default_rng(seed)
+    data, rows = model.createData(), []
+    A, b = robot.coupled.A, robot.coupled.b
+    joints = [model.joints[model.getJointId(j)] for j in robot.joints]
+    index = [j.idx_v for j in joints]
+    unknown = [
+        10 * (model.getJointId(body.joint) - 1) + k
+        for body in robot.bodies
+        if not body.massless
+        for k in range(10)
+    ]
+    for _ in range(30 * len(robot.bodies) // robot.dof + 40):
+        s, ds, dds = rng.normal(size=(3, robot.dof))
+        q = pin.neutral(model)
+        v, a = np.zeros((2, model.nv))
+        for joint, x in zip(joints, A @ s + b, strict=True):
+            turns = joint.nq == 2
+            q[joint.idx_q : joint.idx_q + joint.nq] = [np.cos(x), np.sin(x)] if turns else x
+        v[index], a[index] = A @ ds, A @ dds
+        y = pin.computeJointTorqueRegressor(model, data, q, v, a)
+        rows.append(A.T @ y[index][:, unknown])
+    return np.vstack(rows)
+
+
+@pytest.mark.parametrize("path", mimicking(), ids=lambda p: p.stem)
+def test_base_parameters_of_mimicking_robots_are_the_rank_of_pinocchios_regressor(path):
+    robot = feasid.load_robot(path).with_joint_terms(())
+    base = base_parameters(robot)
+    model = pin.buildModelFromUrdf(str(path))
+    s = np.linalg.svd(np.linalg.qr(pinocchio_rows(robot, model), mode="r"), compute_uv=False)
+    s = np.r_[s.clip(1e-14 * s[0]), 1e-14 * s[0]]
+    k = int(np.argmax(s[:-1] / s[1:]))
+    assert s[k] / s[k + 1] > GAP
+    assert base.size == k + 1
+    assert "numerical" in base.certified.reason or robot.is_tree
+
+
+def differential():
+    """Two motors, three joints that follow, and one that is held."""
+    robot = random_robot(np.random.default_rng(3), 6)
+    return feasid.Robot(
+        robot.bodies,
+        robot.gravity,
+        couplings=(
+            Coupling("b2", {"b0": 0.5, "b1": -0.5}),
+            Coupling("b3", {"b2": 2.0, "b1": 1.0}, 0.3),
+            Coupling("b5", {}, -0.2),
+        ),
+    ).with_joint_terms(drive_inertia=True)
+
+
+def test_followers_of_followers_are_resolved():
+    robot = differential()
+    assert robot.coordinates == ("b0", "b1", "b4")
+    expected = [[1, 0, 0], [0, 1, 0], [0.5, -0.5, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
+    np.testing.assert_allclose(robot.coupled.A, expected)
+    np.testing.assert_allclose(robot.coupled.b, [0, 0, 0, 0.3, 0, -0.2])
+
+
+def test_torques_are_those_of_the_tree_through_the_couplings():
+    robot = differential()
+    tree = feasid.Robot(robot.bodies, robot.gravity, drives=robot.drives)
+    rng = np.random.default_rng(0)
+    delta = rng.standard_normal(robot.size)
+    s, ds, dds = rng.standard_normal((3, 40, 3))
+    A, b = robot.coupled.A, robot.coupled.b
+    theirs = feasid.regressor(tree, s @ A.T + b, ds @ A.T, dds @ A.T)
+    ours = feasid.regressor(robot, s, ds, dds)
+    np.testing.assert_allclose(ours, np.einsum("ad,nap->ndp", A, theirs), atol=1e-12)
+    torque = feasid.inverse_dynamics(robot, s, ds, dds, parameters=delta)
+    np.testing.assert_allclose(torque, ours @ delta, atol=1e-10)
+
+
+def test_base_parameters_say_all_that_shows_with_joint_terms():
+    robot = differential()
+    base = base_parameters(robot)
+    rng = np.random.default_rng(1)
+    s, ds, dds = rng.standard_normal((3, 150, 3))
+    rows = feasid.regressor(robot, s, ds, dds).reshape(-1, robot.size)
+    size = np.abs(rows).max()
+    np.testing.assert_allclose(rows[:, base.independent] @ base.K, rows, atol=1e-9 * size)
+    left = np.linalg.svd(rows[:, base.independent] / size, compute_uv=False)
+    assert left[-1] > 1e-9 * left[0]
+    assert np.abs(rows @ base.nullspace).max() < 1e-9 * size
+    assert base.coefficients.gap > GAP
+
+
+def test_a_rotor_on_a_grandparent_is_a_body_that_follows():
+    """Base, arm 1, arm 2; the motor of arm 2 sits on the base and turns at gear 50."""
+    about_z = np.array([0, 0, 1.0, 0, 0, 0])
+    bodies = [
+        Body("1", None, motion=about_z),
+        Body("2", "1", position=[0.4, 0, 0], motion=about_z),
+        Body("motor", None, motion=about_z),
+    ]
+    robot = feasid.Robot(bodies, (0, 0, 0), couplings=(Coupling("motor", {"1": 1.0, "2": 50.0}),))
+    base = base_parameters(robot)
+    assert robot.dof == 2
+    assert base.status[robot.parameter_names.index(("motor", "Lzz"))] != "not at all"
+    assert base.size == 5  # four of the two-link arm, and the motor's own inertia
+
+
+@pytest.mark.parametrize(
+    ("couplings", "words"),
+    [
+        ([Coupling("b0", {"b1": 1}), Coupling("b1", {"b0": 1})], "circle: b0 -> b1 -> b0"),
+        ([Coupling("b0", {"b1": 1}), Coupling("b0", {"b2": 1})], "'b0' is coupled twice"),
+        ([Coupling("b0", {"b7": 1})], "there is no joint 'b7'"),
+        ([Coupling("c", {"b0": 1})], "no joint 'c'"),
+        ([Coupling(f"b{k}", {}) for k in range(3)], "nothing can move"),
+    ],
+)
+def test_bad_couplings_are_named(couplings, words):
+    robot = random_robot(np.random.default_rng(0), 3)
+    with pytest.raises(DescriptionError, match=re.escape(words)):
+        feasid.Robot(robot.bodies, couplings=couplings)
+    with pytest.raises(DescriptionError, match="not finite"):
+        Coupling("a", {"b": np.inf})
+
+
+def test_reductions_are_of_the_independent_coordinates():
+    from feasid.reduction.triangle import Reduced
+
+    robot = differential()
+    base = base_parameters(robot)
+    rng = np.random.default_rng(2)
+    delta = rng.standard_normal(robot.size)
+    s, ds, dds = rng.standard_normal((3, 400, 3))
+    tau = feasid.inverse_dynamics(robot, s, ds, dds, parameters=delta)
+    r, rho, residual = Reduced.from_samples(robot, s, ds, dds, tau).triangle()
+    beta = np.linalg.solve(r, rho)
+    np.testing.assert_allclose(beta, base.values(delta), rtol=1e-6, atol=1e-8)
+    assert residual < 1e-8 * np.linalg.norm(rho)

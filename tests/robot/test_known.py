@@ -1,0 +1,205 @@
+"""Parameters that are no unknowns: virtual links, several joints per body, known and tied ones."""
+
+import re
+
+import mujoco
+import numpy as np
+import pytest
+from mjcf_files import FULL, model, write
+from robots import ARM, random_robot
+
+import feasid
+from feasid.errors import DescriptionError, InputError
+from feasid.identifiability.base import base_parameters
+from feasid.robot.known import Unknowns, equalities
+from feasid.robot.load import load_robot
+from feasid.robot.parts import Body
+
+
+def rank_of(robot, columns, seed=0):
+    """Rank of a random regressor's columns, and the gap that decides it."""
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = rng.normal(size=(3, 4 * robot.size, robot.dof))
+    rows = feasid.regressor(robot, q, dq, ddq).reshape(-1, robot.size)[:, columns]
+    s = np.linalg.svd(rows / np.linalg.norm(rows, axis=0).clip(1e-9), compute_uv=False)
+    s = np.r_[s, 1e-15 * s[0]]
+    k = int(np.argmax(s[:-1] / s[1:].clip(1e-15 * s[0])))
+    return k + 1, s[k] / max(s[k + 1], 1e-15 * s[0])
+
+
+def unknown(robot):
+    return [
+        j for i, b in enumerate(robot.bodies) for j in robot.inertial_columns[i] if not b.massless
+    ]
+
+
+THREE = '<joint name="x" type="slide" axis="1 0 0"/><joint name="z" axis="0 0 1"/><joint name="t"/>'
+
+
+def test_a_body_with_several_joints_has_ten_parameters(tmp_path):
+    robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE)))
+    base = base_parameters(robot)
+    assert [b.massless for b in robot.bodies] == [True, True, False]
+    assert base.unknowns == 10
+    assert "of 10 unknown parameters" in repr(base)
+    rank, gap = rank_of(robot, unknown(robot))
+    assert (base.size, gap > 1e8) == (rank, True)
+    given = robot.inertial_columns[:2].ravel()
+    assert {base.status[j] for j in given} == {"given"}
+    assert not base.K[:, given].any()
+    assert "no unknown" in base.explain("b/x.m")
+
+
+def test_what_is_said_of_unknowns_is_what_shows(tmp_path):
+    robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE)))
+    base = base_parameters(robot)
+    rng = np.random.default_rng(1)
+    q, dq, ddq = rng.normal(size=(3, 50, robot.dof))
+    y = feasid.regressor(robot, q, dq, ddq).reshape(-1, robot.size)
+    free = unknown(robot)
+    assert y[:, base.independent] @ base.K[:, free] == pytest.approx(y[:, free], abs=1e-10)
+    assert y @ base.nullspace == pytest.approx(0, abs=1e-10)
+    assert not base.nullspace[robot.inertial_columns[:2].ravel()].any()
+
+
+@pytest.mark.parametrize("order", ["left", "paper", ["2.m", "2.lx"]])
+def test_orders_of_preference_hold_among_unknowns(order):
+    bodies = [Body("1", None, massless=True), Body("2", "1", position=[0.3, 0, 0])]
+    robot = feasid.Robot(bodies, (0, -9.81, 0))
+    base = base_parameters(robot, order=order)
+    assert base.size == rank_of(robot, unknown(robot))[0]
+    if isinstance(order, list):
+        leads = [robot.parameter_names[j] for j in base.independent]
+        assert ("2", "m") in leads
+        assert ("2", "lx") in leads
+
+
+def test_a_massless_body_has_no_parameters():
+    with pytest.raises(DescriptionError, match="'a' is massless, but has"):
+        Body("a", None, inertial=np.ones(10), massless=True)
+
+
+FRAME = (
+    '<link name="frame"/><joint name="wrist" type="revolute"><parent link="plate"/>'
+    '<child link="frame"/></joint><link name="tool"/><joint name="twist" type="revolute">'
+    '<parent link="frame"/><child link="tool"/></joint></robot>'
+)
+
+
+def massless(text):
+    return [b.name for b in load_robot(text).bodies if b.massless]
+
+
+def test_links_between_joints_without_mass_and_geometry_are_virtual():
+    text = ARM.strip().removesuffix("</robot>") + FRAME
+    assert massless(text) == ["frame"]
+    assert (
+        massless(text.replace('<link name="frame"/>', '<link name="frame"><visual/></link>')) == []
+    )
+    bare = re.sub("<inertial>.*?</inertial>", "", text, flags=re.DOTALL)
+    assert massless(bare) == []
+
+
+def test_a_virtual_link_that_carries_something_held_is_none_any_more(tmp_path):
+    text = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
+    robot = load_robot(text, lock={"t": 0.3})
+    assert [b.massless for b in robot.bodies] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("known", "lost"),
+    [({"b2.m": 1.2}, 1), ({("b2", "m"): 1.2, "b1.lx": 0.1}, 2), ({"b2": np.arange(10.0)}, 10)],
+)
+def test_known_parameters_leave_the_problem(known, lost):
+    robot = random_robot(np.random.default_rng(4), 3)
+    base = base_parameters(robot, known=known)
+    assert base.unknowns == 30 - lost
+    free = sorted(set(range(30)) - set(base.coefficients.given.tolist()))
+    rank, gap = rank_of(robot, free)
+    assert gap > 1e6
+    assert base.size == rank
+
+
+def test_tied_parameters_count_once():
+    one = feasid.Body("1", None)
+    two = [feasid.Body(n, "1", position=[0, y, 0]) for n, y in (("2", 0.3), ("3", -0.3))]
+    robot = feasid.Robot((one, *two), (0, -9.81, 0))
+    base = base_parameters(robot, mirrored=[("2", "3", "y")])
+    unknowns = Unknowns.after(30, equalities(robot, mirrored=[("2", "3", "y")]))
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.normal(size=(3, 200, 3))
+    y = unknowns.matrix(feasid.regressor(robot, q, dq, ddq).reshape(-1, 30))
+    assert base.unknowns == 20
+    assert base.size == np.linalg.matrix_rank(y, tol=1e-9)
+    z = rng.normal(size=20)
+    k = unknowns.matrix(base.K)
+    leads = [unknowns.roots.tolist().index(j) for j in base.independent]
+    assert y[:, leads] @ (k @ z) == pytest.approx(y @ z, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"b2.mass": 1.0}, "no parameter 'b2.mass'"),
+        ({"b4": np.zeros(10)}, "no body 'b4'"),
+        ({"b2.m": np.nan}, "known b2.m is nan"),
+        ({"b2": np.zeros(9)}, "must be ten numbers"),
+        ({"b2": np.ones(10), "b2.m": 2.0}, "but also 1"),
+    ],
+)
+def test_what_is_known_must_exist(known, words):
+    robot = random_robot(np.random.default_rng(4), 3)
+    with pytest.raises(InputError, match=words):
+        base_parameters(robot, known=known)
+    with pytest.raises(InputError, match=words):
+        feasid.feasible_set(robot, known=known)
+
+
+def test_check_asks_nothing_of_virtual_links(tmp_path):
+    robot = load_robot(write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE)))
+    verdict = feasid.check(robot)
+    assert verdict.feasible
+    assert verdict.certificate.verify()
+    assert list(verdict.margins) == ["pseudo-inertia of b"]
+
+
+def simulated(path, count=400, noise=0.02):
+    """A log of MuJoCo's inverse dynamics of a model, with noisy torques."""
+    model_ = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model_)
+    rng = np.random.default_rng(0)
+    t = np.arange(count) / 100
+    amplitude, speed, phase = rng.uniform(0.3, 1.0, (3, 3, model_.nv))
+    wave = (
+        2 * np.pi * speed[:, None] * t[:, None] * np.arange(1, 4)[:, None, None] / 2
+        + phase[:, None]
+    )
+    rate = 2 * np.pi * speed[:, None] * np.arange(1, 4)[:, None, None] / 2
+    q = (amplitude[:, None] * np.sin(wave)).sum(0)
+    dq = (amplitude[:, None] * rate * np.cos(wave)).sum(0)
+    ddq = -(amplitude[:, None] * rate**2 * np.sin(wave)).sum(0)
+    tau = np.empty_like(q)
+    for k in range(count):
+        data.qpos[:], data.qvel[:], data.qacc[:] = q[k], dq[k], ddq[k]
+        mujoco.mj_inverse(model_, data)
+        tau[k] = data.qfrc_inverse
+    return t, q, dq, ddq, tau, noise * tau.std(axis=0) * rng.normal(size=tau.shape)
+
+
+def test_a_fit_puts_no_mass_on_virtual_links(tmp_path):
+    import pandas as pd
+
+    path = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
+    robot = load_robot(path)
+    t, q, dq, ddq, tau, noise = simulated(path)
+    columns = {"t": t}
+    for k, joint in enumerate(robot.joints):
+        columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k], f"ddq_{joint}": ddq[:, k]}
+        columns[f"tau_{joint}"] = tau[:, k] + noise[:, k]
+    fit = feasid.fit(pd.DataFrame(columns), robot, friction=())
+    assert not fit.delta[robot.inertial_columns[:2]].any()
+    assert fit.relative_error["all"] < 0.03
+    assert fit.certificate.verify()
+    fit.to_mjcf(tmp_path / "fitted.xml")
+    again = mujoco.MjModel.from_xml_path(str(tmp_path / "fitted.xml"))
+    assert again.body_mass[1] == pytest.approx(fit.bodies.loc["b", "mass"], rel=1e-6)
