@@ -207,9 +207,14 @@ def matrix(path: str) -> list[list[float]]:
     """Numbers of a text file, rows by line, separated by commas or blanks."""
     from feasid.logs.read.readers import missing_file
 
-    if not Path(path).is_file():
-        raise missing_file(Path(path))
-    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    try:
+        if not Path(path).is_file():
+            raise missing_file(Path(path))
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"--transmission {path[:80]}: cannot be read: {error}") from None
     rows = [line.replace(",", " ").split() for line in lines if line.strip()]
     try:
         return [[float(x) for x in row] for row in rows]

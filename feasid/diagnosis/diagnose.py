@@ -21,7 +21,7 @@ from feasid.logs.motion import Rows
 from feasid.logs.raw import Raw, unwrap
 from feasid.logs.recording import Recording
 from feasid.logs.signals.derive import FEWEST
-from feasid.options.complete import checked, part
+from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.reduce import Log
 from feasid.robot.added_terms import robot_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@documented(LogOptions)
 @one_thread()
 def diagnose(
     log: Log, robot: Robot | str | Path | None = None, **options: Unpack[LogOptions]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feasid.errors import InputError, did_you_mean
+from feasid.options.forms import Form
 
 TRUE = ("true", "yes", "on", "1")
 FALSE = ("false", "no", "off", "0")
@@ -38,6 +39,8 @@ class Option:
         Values outside the range that are allowed too, such as None and False.
     needs : (str, tuple), optional
         Another option and its values, without which this one has no effect.
+    form : Form, optional
+        What a value, or each value of a mapping, must look like.
     example : str
         A good value as it is typed at the prompt.
     """
@@ -52,6 +55,7 @@ class Option:
     choices: tuple[str, ...] = ()
     special: tuple[Any, ...] = ()
     needs: tuple[str, tuple[Any, ...]] | None = None
+    form: Form | None = None
     example: str = ""
 
     def checked(self, name: str, value: Any) -> Any:
@@ -85,6 +89,8 @@ class Option:
             text = f"{one} of {', '.join(map(repr, self.choices))}"
         else:
             text = "a mapping by name" if self.kind == "mapping" else "a value"
+            if self.form is not None:
+                text = f"{text} of {self.form.text}" if self.kind == "mapping" else self.form.text
         special = [repr(s) for s in dict.fromkeys((*self.special, *self._plain_default()))]
         return " or ".join([text, *special])
 
@@ -93,9 +99,7 @@ class Option:
 
     def refusal(self, name: str, value: Any) -> InputError:
         """The error for a value that cannot be."""
-        shown = repr(value)
-        shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        return InputError(f"{name} must be {self.expected()}, not {shown}", option=name)
+        return InputError(f"{name} must be {self.expected()}, not {_shown(value)}", option=name)
 
 
 def _is_flag(value: Any) -> bool:
@@ -141,7 +145,22 @@ def _words(option: Option, name: str, value: Any) -> tuple[str, ...]:
 def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise option.refusal(name, value)
+    for key, item in value.items():
+        if option.form is not None and not option.form.fits(item):
+            what = f"{name} of {key!r} must be {option.form.text}"
+            raise InputError(f"{what}, not {_shown(item)}", option=name)
     return value
+
+
+def _value(option: Option, name: str, value: Any) -> Any:
+    if option.form is not None and not option.form.fits(value):
+        raise option.refusal(name, value)
+    return value
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 CHECKS: dict[str, Callable[[Option, str, Any], Any]] = {
@@ -151,7 +170,7 @@ CHECKS: dict[str, Callable[[Option, str, Any], Any]] = {
     "choice": _choice,
     "words": _words,
     "mapping": _mapping,
-    "value": lambda option, name, value: value,
+    "value": _value,
 }
 
 

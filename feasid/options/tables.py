@@ -9,6 +9,7 @@ exactly these keywords for a type checker and an editor.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
+from feasid.options import forms
 from feasid.options.option import Option
 
 if TYPE_CHECKING:
@@ -27,28 +28,36 @@ class ReadOptions(TypedDict, total=False):
 
     columns: Annotated[
         Mapping[str, Any] | None,
-        Option("mapping", "other names: t=stamp, tau_elbow=current3, q=position_{}", example="t=t"),
+        Option(
+            "mapping",
+            "other names: t=stamp, tau_elbow=current3, q=position_{}",
+            example="t=t",
+            form=forms.COLUMN,
+        ),
     ]
     units: Annotated[
         Mapping[str, Any] | None,
         Option(
-            "mapping", "where not SI: q=deg, q_elbow=deg; a number is the factor", example="t=s"
+            "mapping",
+            "where not SI: q=deg, q_elbow=deg; a number is the factor",
+            example="t=s",
+            form=forms.UNIT,
         ),
     ]
     rate: Annotated[
         float | None,
-        Option("number", "sampling rate of a log without time", None, "Hz", 0.0, open=True,
+        Option("number", "sampling rate of a log without time", None, "Hz", 0.0, 1e7, open=True,
                example="200"),
     ]  # fmt: skip
     transmission: Annotated[
         ArrayLike | None,
         Option("value", "matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
-               example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]"),
+               example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]", form=forms.MATRIX),
     ]  # fmt: skip
     offsets: Annotated[
         Mapping[str, float] | None,
         Option("mapping", "added to q per joint, after the transmission", None, "rad or m",
-               example="shoulder=0"),
+               example="shoulder=0", form=forms.NUMBER),
     ]  # fmt: skip
 
 
@@ -67,7 +76,7 @@ class SignalOptions(TypedDict, total=False):
             "the same low-pass on the torques",
             True,
             needs=("filtering", ("signals",)),
-            example="true",
+            example="no",
         ),
     ]
     trim: Annotated[
@@ -96,7 +105,7 @@ class SignalOptions(TypedDict, total=False):
     exclude: Annotated[
         Any,
         Option("value", "rows to leave out: a column, a mask or intervals (start, end) in s", (),
-               example="[[0.0, 0.1]]"),
+               example="[[0.0, 0.1]]", form=forms.ROWS),
     ]  # fmt: skip
     delay: Annotated[
         float,
@@ -152,61 +161,72 @@ class BoundOptions(TypedDict, total=False):
 
     mass: Annotated[
         Mapping[str, Bounds] | None,
-        Option("mapping", "bounds per body: (lower, upper)", None, "kg", example="upper=[0.1, 9]"),
+        Option(
+            "mapping",
+            "bounds per body: (lower, upper)",
+            None,
+            "kg",
+            example="upper=[0.1, 9]",
+            form=forms.BOUNDS,
+        ),
     ]
     total_mass: Annotated[
         float | Bounds | None,
         Option("value", "upper bound, or (lower, upper), of all moving bodies", None, "kg",
-               example="30"),
+               example="30", form=forms.MASS),
     ]  # fmt: skip
     mass_sums: Annotated[
         Mapping[str, tuple[Sequence[str], float | None, float | None]] | None,
         Option("mapping", "bounds on sums of masses: name -> (bodies, lower, upper)", None, "kg",
-               example='{"both": [["upper", "rod"], 0, 9]}'),
+               example='{"both": [["upper", "rod"], 0, 9]}', form=forms.SUM),
     ]  # fmt: skip
     com_box: Annotated[
         Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
         Option("mapping", "centre of mass in a box: two corners in the body's frame", None, "m",
-               example="upper=[[-1, -1, -1], [1, 1, 1]]"),
+               example="upper=[[-1, -1, -1], [1, 1, 1]]", form=forms.BOX),
     ]  # fmt: skip
     com_ellipsoid: Annotated[
         Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
         Option("mapping", "centre of mass in an ellipsoid: centre, semi-axes", None, "m",
-               example="upper=[[0, 0, 0], [1, 1, 1]]"),
+               example="upper=[[0, 0, 0], [1, 1, 1]]", form=forms.ELLIPSOID),
     ]  # fmt: skip
     com_cylinder: Annotated[
         Mapping[str, tuple[ArrayLike, ArrayLike, float]] | None,
         Option("mapping", "centre of mass in a cylinder: start, end, radius", None, "m",
-               example="upper=[[0, 0, -1], [0, 0, 1], 0.5]"),
+               example="upper=[[0, 0, -1], [0, 0, 1], 0.5]", form=forms.CYLINDER),
     ]  # fmt: skip
     com_hull: Annotated[
         Mapping[str, ArrayLike] | None,
         Option("mapping", "centre of mass in the convex hull of points", None, "m",
-               example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]"),
+               example="upper=[[-1, -1, -1], [2, 0, 0], [0, 2, 0], [0, 0, 2]]", form=forms.POINTS),
     ]  # fmt: skip
     inertia_ellipsoid: Annotated[
         Mapping[str, tuple[ArrayLike, ArrayLike]] | None,
         Option("mapping", "all of the mass in an ellipsoid: centre, semi-axes", None, "m",
-               example="upper=[[0, 0, 0], [2, 2, 2]]"),
+               example="upper=[[0, 0, 0], [2, 2, 2]]", form=forms.ELLIPSOID),
     ]  # fmt: skip
     linear: Annotated[
         Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]] | None,
-        Option("mapping", "any linear bound: name -> (coefficients by (body, symbol), low, high)"),
+        Option(
+            "mapping",
+            "any linear bound: name -> (coefficients by (body, symbol), low, high)",
+            form=forms.LINEAR,
+        ),
     ]
     known: Annotated[
         Mapping[str, ArrayLike] | None,
         Option("mapping", "ten parameters per body that are known; NaN where one is not",
-               example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]"),
+               example="wheel=[0.001, 0, 0, 0.001, 0, 0.001, 0, 0, 0, 0.4]", form=forms.KNOWN),
     ]  # fmt: skip
     equal: Annotated[
         Sequence[tuple[str, str]],
         Option("value", "pairs of bodies with the same parameters", (),
-               example='[["rod", "wheel"]]'),
+               example='[["rod", "wheel"]]', form=forms.PAIRS),
     ]  # fmt: skip
     mirrored: Annotated[
         Sequence[tuple[str, str, str]],
         Option("value", "pairs of bodies that mirror each other, and the axis", (),
-               example='[["rod", "wheel", "y"]]'),
+               example='[["rod", "wheel", "y"]]', form=forms.MIRRORS),
     ]  # fmt: skip
 
 
@@ -226,7 +246,7 @@ class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
     weights: Annotated[
         str | Mapping[str, float] | ArrayLike | None,
         Option("value", "factors on the joints' equations; wls: the inverse of their residuals",
-               example="wls"),
+               example="wls", form=forms.WEIGHTS),
     ]  # fmt: skip
     method: Annotated[
         Literal["torque", "momentum"],
@@ -251,7 +271,7 @@ class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
     prior: Annotated[
         str | ArrayLike | None,
         Option("value", "initial guess of the standard parameters; cad: the description's own",
-               example="cad"),
+               example="cad", form=forms.GUESS),
     ]  # fmt: skip
     prior_weight: Annotated[
         float,
@@ -260,7 +280,7 @@ class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
     slack: Annotated[
         float,
         Option("number", "share of the residual given up for a model closer to the description",
-               0.005, low=0.0, example="0.01"),
+               0.005, low=0.0, high=100.0, example="0.01"),
     ]  # fmt: skip
     diagnose: Annotated[
         bool, Option("flag", "look for what is wrong with the log, and note it", True, example="no")

@@ -1,0 +1,136 @@
+"""Forms of values that are more than a number: pairs, points, matrices, names."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a value must look like: in words, and as a test."""
+
+    text: str
+    fits: Callable[[Any], bool]
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, everything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite real number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    return math.isfinite(float(value)) if abs(value) < 1e300 else False
+
+
+def is_row(value: Any, length: int | None = None) -> bool:
+    """Whether it is a sequence of so many finite numbers."""
+    row = plain(value)
+    return (
+        isinstance(row, list | tuple)
+        and (length is None or len(row) == length)
+        and all(is_number(x) for x in row)
+    )
+
+
+def is_table(value: Any, width: int | None = None) -> bool:
+    """Whether it is a sequence of rows of one length."""
+    rows = plain(value)
+    if not isinstance(rows, list | tuple) or not rows:
+        return False
+    first = plain(rows[0])
+    size = width or (len(first) if isinstance(first, list | tuple) else 0)
+    return size > 0 and all(is_row(row, size) for row in rows)
+
+
+def _is_bound(value: Any) -> bool:
+    return value is None or is_number(value)
+
+
+def _is_sequence(value: Any, *parts: Callable[[Any], bool]) -> bool:
+    items = plain(value)
+    return (
+        isinstance(items, list | tuple)
+        and len(items) == len(parts)
+        and all(fits(item) for fits, item in zip(parts, items, strict=True))
+    )
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(map(_is_name, value))
+
+
+def _are_intervals(value: Any) -> bool:
+    items = plain(value)
+    return isinstance(items, list | tuple) and (
+        all(isinstance(x, bool) for x in items) or all(is_row(x, 2) for x in items)
+    )
+
+
+def _is_point(value: Any) -> bool:
+    return is_row(value, 3)
+
+
+def _are_axes(value: Any) -> bool:
+    return _is_point(value) or (is_table(value, 3) and len(plain(value)) == 3)
+
+
+def _is_combination(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool(value) and all(map(is_number, value.values()))
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return _is_combination(value)
+    row = plain(value)
+    entries = isinstance(row, list | tuple) and len(row) == 10
+    return is_number(row) or (entries and all(x is None or x != x or is_number(x) for x in row))
+
+
+NUMBER = Form("a number", is_number)
+NAME = Form("a name", _is_name)
+COLUMN = Form("a column's name", lambda v: isinstance(v, str | int))
+UNIT = Form("a unit or the factor to SI", lambda v: _is_name(v) or is_number(v))
+BOUNDS = Form("(lower, upper), None for no bound", lambda v: _is_sequence(v, _is_bound, _is_bound))
+MASS = Form("an upper bound or (lower, upper)", lambda v: is_number(v) or BOUNDS.fits(v))
+SUM = Form("(bodies, lower, upper)", lambda v: _is_sequence(v, _are_names, _is_bound, _is_bound))
+BOX = Form("two corners of three numbers", lambda v: _is_sequence(v, _is_point, _is_point))
+ELLIPSOID = Form("(centre, semi-axes)", lambda v: _is_sequence(v, _is_point, _are_axes))
+CYLINDER = Form("(start, end, radius)", lambda v: _is_sequence(v, _is_point, _is_point, is_number))
+POINTS = Form("points of three numbers", lambda v: is_table(v, 3))
+LINEAR = Form(
+    "(coefficients by (body, symbol), lower, upper)",
+    lambda v: _is_sequence(v, _is_combination, _is_bound, _is_bound),
+)
+PAIRS = Form(
+    "pairs of bodies",
+    lambda v: isinstance(v, list | tuple) and all(_is_sequence(p, *[_is_name] * 2) for p in v),
+)
+MIRRORS = Form(
+    "triples (body, body, axis)",
+    lambda v: isinstance(v, list | tuple) and all(_is_sequence(p, *[_is_name] * 3) for p in v),
+)
+MATRIX = Form("a matrix, or at the prompt its file", lambda v: _is_name(v) or is_table(v))
+ROWS = Form(
+    "a column, a mask of all rows, or intervals (start, end)",
+    lambda v: _is_name(v) or _are_intervals(v),
+)
+WEIGHTS = Form(
+    "'wls', a number per joint by name, or an array",
+    lambda v: _is_name(v) or is_row(v) or (isinstance(v, Mapping) and _is_combination(v)),
+)
+KNOWN = Form(
+    "ten numbers, NaN where one is not known, or numbers by symbol",
+    _is_known,
+)
+GUESS = Form("'cad' or an array of all standard parameters", lambda v: _is_name(v) or is_row(v))

@@ -1,0 +1,94 @@
+"""README and docs are code: every snippet runs, every command succeeds."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters, simulate
+from mjcf_files import TREE
+from robots import ARM
+
+import feasid
+from feasid.cli import COMMANDS, main
+from feasid.robot import inertia
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+ANSWERED = (0, 1, 3)  # found nothing, found something, undecided; 2 is an error
+
+
+def blocks(page):
+    """Fenced Python and indented blocks of a page, as text."""
+    text = page.read_text()
+    for kind, body in re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S):
+        if kind == "python":
+            yield body
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for body in re.findall(r"(?:^ {4}.*\n(?:^\n(?=^ {4}))?)+", outside, re.M):
+        yield re.sub("^ {4}", "", body, flags=re.M)
+
+
+def snippets():
+    for page in PAGES:
+        for number, body in enumerate(blocks(page)):
+            commands = [line for line in body.splitlines() if re.match(r"feasid \w", line)]
+            code = "\n".join(line for line in body.splitlines() if line not in commands)
+            if any(re.match(r"feasid \w+|.*\b(feasid|fit|robot)\.", x) for x in body.splitlines()):
+                yield pytest.param(code, commands, id=f"{page.stem}-{number}")
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """The files that pages speak of: a robot, its logs, other robots."""
+    folder = tmp_path_factory.mktemp("pages")
+    whole = ARM.replace('<link name="wheel"/>', WHEEL)
+    for name in ("arm.urdf", "other.urdf", "a.urdf", "b.urdf", "models/c.urdf"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(whole)
+    (folder / "scene.xml").write_text(TREE)
+    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    for seed, name in enumerate(("log.csv", "other.csv")):
+        log = simulate(robot, arm_parameters(robot), seed, noise=0.02)
+        log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv(folder / name, index=False)
+    return folder
+
+
+WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
+<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.001"/></inertial></link>"""
+
+
+@pytest.fixture
+def namespace(shelf, tmp_path, monkeypatch):
+    """What a reader has at hand when a snippet begins, in a folder of its own."""
+    for path in shelf.rglob("*.*"):
+        target = tmp_path / path.relative_to(shelf)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    robot = feasid.load_robot("arm.urdf")
+    log = pd.read_csv("log.csv")
+    base = feasid.base_parameters(robot)
+    have = {"feasid": feasid, "pd": pd, "np": np, "robot": robot, "log": log, "df": log}
+    have |= {"base": base, "inertia": inertia, "other": pd.read_csv("other.csv")}
+    have["beta"] = np.asarray(base.K @ robot.values)
+    return have
+
+
+@pytest.mark.parametrize(("code", "commands"), list(snippets()))
+def test_what_a_page_shows_works(code, commands, namespace, capsys):
+    if code.strip():
+        if "fit." in code and "fit = " not in code:
+            namespace["fit"] = feasid.fit(namespace["log"], namespace["robot"])
+        exec(compile(code, "page", "exec"), namespace)
+    for command in commands:
+        words = shlex.split(command, comments=True)
+        assert main(words[1:]) in ANSWERED, (command, capsys.readouterr().err)
+
+
+def test_every_command_is_in_the_readme_or_the_docs():
+    text = "".join(page.read_text() for page in PAGES)
+    assert [c for c in COMMANDS if f"feasid {c}" not in text] == []

@@ -1,0 +1,195 @@
+"""Every option of the table: a good, an odd and a bad value, in Python and at the prompt."""
+
+import inspect
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.cli import main
+from feasid.cli.options import spelled
+from feasid.errors import FeasidError, InputError
+from feasid.options.complete import checked, completed, table_of
+from feasid.options.option import Option
+from feasid.options.tables import BoundOptions, FitOptions, LogOptions, ReduceOptions, SetOptions
+
+FIT = table_of(FitOptions)
+
+BESIDE = {  # what an option needs beside it to have an effect
+    name: option.needs[0] for name, option in FIT.items() if option.needs is not None
+}
+
+BAD = {  # a value of the wrong kind or out of range; anything is a mapping's or a value's business
+    "number": ["", "x", "nan", "inf", "-inf"],
+    "count": ["0", "-3", "1.5", "x"],
+    "flag": ["maybe", "2", ""],
+    "choice": ["", "nonsense"],
+    "words": ["nonsense", "[1]"],
+    "mapping": ["nonsense", "=", "[1, 2]"],
+    "value": [],
+}
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("options")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf")
+    true = robot.with_joint_terms()
+    log = simulate(true, arm_parameters(true), 3, samples=1200, noise=0.01)
+    log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
+    log.to_csv(folder / "log.csv", index=False)
+    return folder, robot, log
+
+
+def ones(robot):
+    """Some possible parameters: unit masses of unit size, without friction."""
+    size = robot.with_joint_terms().size
+    out = np.zeros(size)
+    for columns in robot.inertial_columns:
+        out[columns] = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]
+    return out
+
+
+def good(name, robot):
+    """Options in which `name` has its example, with what it needs."""
+    example = FIT[name].example
+    if name == "transmission":
+        example = str(np.eye(robot.dof).tolist())
+    words = {name: example}
+    if name == "prior":
+        words[name] = str(robot.with_joint_terms().check_parameters(ones(robot)).tolist())
+    if name in BESIDE:
+        other = FIT[BESIDE[name]]
+        words[BESIDE[name]] = next(str(v) for v in FIT[name].needs[1])
+        assert other.kind == "choice"
+    return words
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
+    folder, robot, log = arm
+    if not FIT[name].example:
+        pytest.skip("no example on a command line")
+    words = good(name, robot)
+    values = {k: FIT[k].parsed(k, v) for k, v in words.items()}
+    quick = {} if name == "diagnose" else {"diagnose": False}
+    fit = feasid.fit(log, robot, **values, **quick)
+    monkeypatch.chdir(folder)
+    typed = [w for k, v in words.items() for w in (spelled(k), v)]
+    typed += [] if name == "diagnose" else ["--diagnose", "no"]
+    assert main(["fit", "log.csv", "--robot", "arm.urdf", *typed]) == 0
+    printed = capsys.readouterr().out
+    assert f"{100 * fit.relative_error['all']:.2f}%" in printed
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_a_bad_value_is_refused_in_both_places(arm, name, capsys, monkeypatch):
+    folder, robot, log = arm
+    monkeypatch.chdir(folder)
+    option = FIT[name]
+    bad = list(BAD[option.kind])
+    bad += [str(option.low - 1)] if option.low > -np.inf else []
+    for text in bad:
+        for typed in (f"{spelled(name)}={text}", f"--option={name}={text or '?'}"):
+            if typed.endswith("=?") and option.kind == "mapping":
+                continue
+            assert main(["fit", "log.csv", "--robot", "arm.urdf", typed]) == 2, typed
+            printed = capsys.readouterr().err
+            assert spelled(name) in printed or f"--option {name}" in printed
+            assert "Traceback" not in printed
+    if option.kind != "value":
+        wrong = object()
+        with pytest.raises(FeasidError, match=name):
+            feasid.fit(log, robot, **{name: wrong})
+
+
+ODD = {
+    "number": ["1e-300", "1e300", " 3 ", "-0.0", "true", "None", "0x10", "1_0", "٣"],
+    "count": ["1e3", "999999999999", "True", "None"],
+    "flag": ["TRUE", "No", "on", "0", "1"],
+    "choice": ["Full", "none", "huber,tukey"],
+    "words": ["none", "[]", "viscous,viscous", ",", "offset,"],
+    "mapping": ["{}", "a=", "nowhere=1", "t=1", '{"q": {"q": {}}}', "none"],
+    "value": ["none", "-1", "[]", "[[]]", "{}", '"wls"', "[1, [2]]", "1e400", "[" * 5000],
+}
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, monkeypatch):
+    folder, _, _ = arm
+    monkeypatch.chdir(folder)
+    for text in ODD[FIT[name].kind]:
+        typed = [f"{spelled(name)}={text}", "--diagnose=no"][: 1 if name == "diagnose" else 2]
+        if name in BESIDE:
+            typed.append(f"{spelled(BESIDE[name])}={FIT[name].needs[1][0]}")
+        status = main(["fit", "log.csv", "--robot", "arm.urdf", *typed])
+        printed = capsys.readouterr()
+        assert status in (0, 2, 3, 5), typed
+        assert "Traceback" not in printed.err
+        assert status == 0 or "error" in printed.err
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
+    _, robot, log = arm
+    value = FIT[name].parsed(name, FIT[name].example)
+    other = FIT[BESIDE[name]]
+    wrong = next(c for c in (*other.choices, None) if c not in FIT[name].needs[1])
+    with pytest.raises(InputError, match=rf"{name}=.* has no effect without {BESIDE[name]}="):
+        feasid.fit(log, robot, **{name: value, BESIDE[name]: wrong})
+
+
+@pytest.mark.parametrize(
+    ("function", "options"), [(feasid.fit, FitOptions), (feasid.reduce, ReduceOptions)]
+)
+def test_misspelt_options_name_the_nearest(arm, function, options):
+    _, robot, log = arm
+    for name in table_of(options):
+        with pytest.raises(InputError, match=f"did you mean '{name}'"):
+            function(log, robot, **{f"{name}x": 1})
+
+
+def test_signatures_and_docstrings_come_from_the_table():
+    for function, options in (
+        (feasid.fit, FitOptions),
+        (feasid.reduce, ReduceOptions),
+        (feasid.diagnose, LogOptions),
+    ):
+        parameters = inspect.signature(function).parameters
+        for name, option in table_of(options).items():
+            assert parameters[name].default == option.default
+            assert f"{name} : " in inspect.getdoc(function)
+
+
+def test_defaults_are_in_range_and_examples_are_good():
+    for options in (FitOptions, ReduceOptions, SetOptions, BoundOptions, LogOptions):
+        for name, option in table_of(options).items():
+            option.checked(name, option.default)
+            assert option.doc
+            if option.example and name != "transmission":
+                option.parsed(name, option.example)
+
+
+@pytest.mark.parametrize("text", ["false", "No", "0", "off"])
+def test_no_means_false(text):
+    assert table_of(LogOptions)["filter_torque"].parsed("filter_torque", text) is False
+
+
+def test_numbers_of_numpy_are_numbers():
+    option = Option("number", "a length", 1.0, "m", 0.0)
+    assert option.checked("x", np.float32(2)) == 2.0
+    assert Option("count", "times", 1, low=1).checked("n", np.int64(3)) == 3
+    assert Option("flag", "whether", False).checked("f", np.bool_(True)) is True
+    for bad in (True, np.bool_(True), "1", np.array([1.0]), 1j):
+        with pytest.raises(InputError, match="x must be a number"):
+            option.checked("x", bad)
+
+
+def test_completed_adds_defaults_only():
+    chosen = completed(FitOptions, {"slack": 0.0}, "fit")
+    assert chosen.pop("slack") == 0.0
+    assert chosen == {n: o.default for n, o in FIT.items() if n != "slack"}
+    assert checked(FitOptions, {"slack": 0}, "fit") == {"slack": 0.0}
