@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from feasid.errors import FeasidError
-from feasid.inspection.report import Report, inspect_file
+from feasid.inspection.report import Report, inspect
 
 
 class Row(NamedTuple):
@@ -44,7 +44,7 @@ def rows(files: Sequence[Path]) -> Iterator[Row]:
     """Judge the files one by one."""
     for path in files:
         try:
-            report = inspect_file(path)
+            report = inspect(path)
         except FeasidError as error:
             message = str(error).removeprefix(f"{path}:")
             yield Row(path, "error", (), (), 0, message)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> list[Row]:
     start = time.perf_counter()
     for path in files:
         with contextlib.suppress(FeasidError):
-            inspect_file(path)
+            inspect(path)
     seconds = time.perf_counter() - start
     table = list(rows(files))
     print(f"{'model':34}  {'verdict':10}  {'links':>5}  {'bodies':>6}  MuJoCo")

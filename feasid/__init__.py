@@ -13,17 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from feasid import datasets as datasets
+    from feasid import errors as errors
     from feasid.diagnosis.diagnose import diagnose as diagnose
+    from feasid.diagnosis.findings import Diagnosis as Diagnosis
+    from feasid.diagnosis.findings import Finding as Finding
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
+    from feasid.feasibility.check import Verdict as Verdict
     from feasid.feasibility.check import check as check
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
+    from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.correct import correct as correct
+    from feasid.feasibility.proof.claim import Certificate as Certificate
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identification.identify import fit as fit
+    from feasid.identification.result import Fit as Fit
+    from feasid.inspection.comparison import Comparison as Comparison
+    from feasid.inspection.comparison import compare as compare
+    from feasid.inspection.repair import Repair as Repair
+    from feasid.inspection.repair import repair as repair
+    from feasid.inspection.report import Report as Report
+    from feasid.inspection.report import inspect as inspect
     from feasid.logs.read.readers import read_log as read_log
+    from feasid.logs.recording import Recording as Recording
+    from feasid.notes import Note as Note
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
     from feasid.robot.description import Robot as Robot
@@ -39,6 +54,20 @@ __version__ = "0.1.0"
 # Public name -> module that defines it, imported when first used (PEP 562): solvers, pandas and
 # plots stay unloaded until something needs them.
 _HOME = {
+    "Fit": "identification.result",
+    "Verdict": "feasibility.check",
+    "Correction": "feasibility.correct",
+    "Certificate": "feasibility.proof.claim",
+    "Diagnosis": "diagnosis.findings",
+    "Finding": "diagnosis.findings",
+    "Note": "notes",
+    "Recording": "logs.recording",
+    "compare": "inspection.comparison",
+    "Comparison": "inspection.comparison",
+    "inspect": "inspection.report",
+    "Report": "inspection.report",
+    "repair": "inspection.repair",
+    "Repair": "inspection.repair",
     "BaseParameters": "identifiability.base",
     "base_parameters": "identifiability.base",
     "Body": "robot.parts",
@@ -61,7 +90,7 @@ _HOME = {
     "write_urdf": "robot.urdf.write",
 }
 
-_MODULES = ("datasets",)
+_MODULES = ("datasets", "errors")
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 

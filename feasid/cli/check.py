@@ -16,7 +16,7 @@ from typing import Any
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import show
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
-from feasid.inspection.report import Report, inspect_file
+from feasid.inspection.report import Report, inspect
 
 EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     results: list[tuple[str, Report | FeasidError]] = []
     for path in expand(arguments.files):
         try:
-            results.append((path, inspect_file(path)))
+            results.append((path, inspect(path)))
         except FeasidError as error:
             results.append((path, error))
     {"text": _text, "json": _json, "sarif": _sarif, "github": _github}[arguments.format](

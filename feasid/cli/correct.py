@@ -13,8 +13,8 @@ import numpy as np
 
 from feasid.files import check_writable
 from feasid.inspection.judge import principal_moments
-from feasid.inspection.nearest import MARGIN, METHODS
-from feasid.inspection.repair import Change, Repair, repair_to
+from feasid.inspection.nearest import MARGIN, METRICS
+from feasid.inspection.repair import Change, Repair, repair
 from feasid.inspection.show import plain
 from feasid.robot import inertia
 
@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="URDF or MJCF")
     parser.add_argument("--out", required=True, metavar="FIXED", help="file to write")
     parser.add_argument(
-        "--method",
-        choices=METHODS,
-        default=METHODS[0],
+        "--metric",
+        choices=METRICS,
+        default=METRICS[0],
         help="closest by the inertia's entries, or weighed against entropy (thicker bodies)",
     )
     parser.add_argument(
@@ -45,32 +45,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Correct a file; returns the exit status."""
     check_writable(arguments.out, overwrite=arguments.overwrite)
-    repair = repair_to(
+    done = repair(
         arguments.file,
         arguments.out,
-        arguments.method,
+        arguments.metric,
         arguments.margin,
         arguments.fill,
         arguments.overwrite,
     )
     if arguments.json:
-        changes = [c.to_dict() for c in repair.changes]
+        changes = [c.to_dict() for c in done.changes]
         out = {"path": arguments.file, "out": arguments.out, "changes": changes}
         print(json.dumps(out, indent=2))
     else:
-        print("\n".join(_lines(repair, arguments.out)))
+        print("\n".join(_lines(done, arguments.out)))
     return 0
 
 
-def _lines(repair: Repair, out: str) -> Iterator[str]:
-    if not repair.changes:
+def _lines(done: Repair, out: str) -> Iterator[str]:
+    if not done.changes:
         yield f"{out}: unchanged, every link can exist"
         return
-    width = max(len(plain(c.link.name)) for c in repair.changes)
+    width = max(len(plain(c.link.name)) for c in done.changes)
     yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"
-    for change in repair.changes:
+    for change in done.changes:
         yield from _rows(change, width)
-    count = len(repair.changes)
+    count = len(done.changes)
     yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all exactly possible"
 
 

@@ -94,6 +94,32 @@ class Comparison:
         }
 
 
+def compare(
+    a: Robot | str | os.PathLike[str],
+    b: Robot | str | os.PathLike[str],
+    tolerance: float = TOLERANCE,
+) -> Comparison:
+    """Do two models move alike, and which base parameters differ?
+
+    Parameters
+    ----------
+    a, b : Robot or path
+        Two robots, or two files, URDF or MJCF.
+    tolerance : float
+        Relative difference of base parameters up to which they count as equal.
+
+    Raises
+    ------
+    InputError
+        For a robot beside a file, or a tolerance that is not between 0 and 1.
+    """
+    if isinstance(a, Robot) and isinstance(b, Robot):
+        return compare_robots(a, b, tolerance)
+    if isinstance(a, Robot) or isinstance(b, Robot):
+        raise InputError("compare takes two robots or two files, not one of each")
+    return compare_files(a, b, tolerance)
+
+
 def compare_files(
     a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = TOLERANCE
 ) -> Comparison:

@@ -16,7 +16,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.certificate import definiteness
 from feasid.exact.inertia import second_moments
-from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, Verdict, principal_moments
+from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, LinkVerdict, principal_moments
 from feasid.inspection.model import Link, Model
 from feasid.robot import inertia
 from feasid.robot.primitives import Shape, bounding_box, farthest
@@ -60,7 +60,7 @@ class Cause:
     evidence: Mapping[str, float | str | Sequence[float]] = field(default_factory=dict)
 
 
-def causes(model: Model, verdicts: Mapping[str, Verdict]) -> dict[str, list[Cause]]:
+def causes(model: Model, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name; links without any are absent."""
     copies = _copies(model)
     known = {link.name: link for link in model.links}
@@ -83,7 +83,7 @@ def causes(model: Model, verdicts: Mapping[str, Verdict]) -> dict[str, list[Caus
 # -- the numbers themselves -----------------------------------------------------------------------
 
 
-def _of_numbers(link: Link, verdict: Verdict) -> Iterator[Cause]:
+def _of_numbers(link: Link, verdict: LinkVerdict) -> Iterator[Cause]:
     mass, moments = link.mass or Fraction(0), link.moments or ()
     yield from _placeholder(moments)
     largest = float(max(map(abs, moments)))
@@ -271,7 +271,7 @@ def twin_name(name: str, known: Mapping[str, Link]) -> str | None:
 
 
 def _of_twin(
-    known: Mapping[str, Link], link: Link, verdict: Verdict, verdicts: Mapping[str, Verdict]
+    known: Mapping[str, Link], link: Link, verdict: LinkVerdict, verdicts: Mapping[str, LinkVerdict]
 ) -> Iterator[Cause]:
     name = twin_name(link.name, known)
     if name is None:

@@ -34,7 +34,7 @@ FLOAT_WIDTH = 1e-11
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LinkVerdict:
     """What exact arithmetic says.
 
     Attributes
@@ -61,53 +61,53 @@ class Verdict:
         return self.status not in (INFEASIBLE, INCONCLUSIVE)
 
 
-def judge_link(link: Link) -> Verdict:
+def judge_link(link: Link) -> LinkVerdict:
     """Exact verdict on one link from the file's decimals."""
     if link.by_geometry:
-        return Verdict(GEOMETRY)
+        return LinkVerdict(GEOMETRY)
     if link.mass is None or link.moments is None:
-        return Verdict(UNSTATED)
+        return LinkVerdict(UNSTATED)
     mass, moments = link.mass, link.moments
     if mass == 0 and not any(moments):
-        return Verdict(ZERO)
+        return LinkVerdict(ZERO)
     if mass < 0:
-        return Verdict(INFEASIBLE, "mass-negative", 1.0)
+        return LinkVerdict(INFEASIBLE, "mass-negative", 1.0)
     sigma = definiteness(second_moments(moments))
     if sigma == "indefinite":
         if definiteness(tensor(moments)) == "indefinite":
-            return Verdict(INFEASIBLE, "inertia-negative", _negative(moments))
-        return Verdict(INFEASIBLE, "triangle", _excess(moments))
+            return LinkVerdict(INFEASIBLE, "inertia-negative", _negative(moments))
+        return LinkVerdict(INFEASIBLE, "triangle", _excess(moments))
     if mass == 0:
-        return Verdict(SINGULAR, "massless")
+        return LinkVerdict(SINGULAR, "massless")
     if sigma == "singular":
-        return Verdict(SINGULAR, _kind(moments))
-    return Verdict(FEASIBLE)
+        return LinkVerdict(SINGULAR, _kind(moments))
+    return LinkVerdict(FEASIBLE)
 
 
-def judge_body(body: LinkGroup, verdicts: Sequence[Verdict]) -> Verdict:
-    """Verdict on a moving body, given those on its links."""
+def judge_body(body: LinkGroup, verdicts: Sequence[LinkVerdict]) -> LinkVerdict:
+    """LinkVerdict on a moving body, given those on its links."""
     status = {v.status for v in verdicts}
     if len(verdicts) == 1:
         return verdicts[0]
     if not verdicts:
-        return Verdict(UNSTATED)
+        return LinkVerdict(UNSTATED)
     if INFEASIBLE not in status:
         if GEOMETRY in status:
-            return Verdict(GEOMETRY)
+            return LinkVerdict(GEOMETRY)
         if FEASIBLE in status:
-            return Verdict(FEASIBLE)
+            return LinkVerdict(FEASIBLE)
         if SINGULAR not in status:
-            return Verdict(ZERO if ZERO in status else UNSTATED)
+            return LinkVerdict(ZERO if ZERO in status else UNSTATED)
     elif GEOMETRY in status:
-        return Verdict(INCONCLUSIVE, "geometry")
+        return LinkVerdict(INCONCLUSIVE, "geometry")
     decided = _decide(body)
     if decided == "positive definite":
-        return Verdict(FEASIBLE)
+        return LinkVerdict(FEASIBLE)
     if INFEASIBLE not in status:
-        return Verdict(SINGULAR)
+        return LinkVerdict(SINGULAR)
     if decided == "indefinite":
-        return Verdict(INFEASIBLE, "lumped")
-    return Verdict(INCONCLUSIVE)
+        return LinkVerdict(INFEASIBLE, "lumped")
+    return LinkVerdict(INCONCLUSIVE)
 
 
 def _decide(body: LinkGroup) -> str:

@@ -8,7 +8,7 @@ possible when they are positive definite) and their eigenvalues s:
 - "euclidean": minimise ``|I' - I|`` (Frobenius) subject to ``s'_k >= margin * sum |s|`` (and
   `SMALLEST`). In the principal moments this is the projection of three numbers on a cone of three
   faces.
-- "entropic": minimise ``1/2 |Sigma' - Sigma|^2 - w log det Sigma'``, with
+- "barrier": minimise ``1/2 |Sigma' - Sigma|^2 - w log det Sigma'``, with
   ``w = (ENTROPY sum |s|)^2``: distance against the entropy of the mass distribution, whose answer
   ``s' = (s + sqrt(s^2 + 4 w)) / 2`` stays well inside.
 """
@@ -28,7 +28,7 @@ from feasid.exact.inertia import can_exist
 from feasid.robot import inertia
 from feasid.robot.xml.patch import written
 
-METHODS = ("euclidean", "entropic")
+METRICS = ("euclidean", "barrier")
 
 MARGIN = 1e-6
 """Smallest second moment over the sum of all, by default: a plate a thousand times as wide as thick
@@ -70,7 +70,7 @@ class Corrected:
 def closest(
     mass: Fraction,
     moments: Sequence[Fraction],
-    method: str = "euclidean",
+    metric: str = "euclidean",
     margin: float = MARGIN,
     smallest: float = SMALLEST,
 ) -> Corrected:
@@ -82,7 +82,7 @@ def closest(
         [kg]; of a negative mass the sign is turned, since the closest positive one is nothing.
     moments : sequence of Fraction, shape (6,)
         xx xy xz yy yz zz about the centre of mass [kg m^2].
-    method : {"euclidean", "entropic"}
+    metric : {"euclidean", "barrier"}
     margin : float
         Smallest second moment over their sum, in (0, 1/3).
     smallest : float
@@ -91,11 +91,11 @@ def closest(
     Raises
     ------
     InputError
-        Unknown method, margin out of range, or zero mass.
+        Unknown metric, margin out of range, or zero mass.
     """
-    if method not in METHODS:
+    if metric not in METRICS:
         raise InputError(
-            f"method {method!r} is not one of {METHODS}{did_you_mean(method, METHODS)}"
+            f"metric {metric!r} is not one of {METRICS}{did_you_mean(metric, METRICS)}"
         )
     if not 0 < margin < 1 / 3:
         raise InputError(f"margin {margin} must lie between 0 and 1/3", margin=margin)
@@ -106,7 +106,7 @@ def closest(
     second = _FACES @ values
     size = float(np.abs(second).sum())
     least = max(margin * size, smallest)
-    if method == "euclidean":
+    if metric == "euclidean":
         new = _project(values, least)
     else:
         weight = max((ENTROPY * size) ** 2, least**2)

@@ -73,7 +73,7 @@ class Repair:
 
 def repair_file(
     path: str | os.PathLike[str],
-    method: str = "euclidean",
+    metric: str = "euclidean",
     margin: float = MARGIN,
     fill: bool = False,
     limits: ReadLimits = LIMITS,
@@ -83,7 +83,7 @@ def repair_file(
     Parameters
     ----------
     path : str or path
-    method : {"euclidean", "entropic"}
+    metric : {"euclidean", "barrier"}
         What "closest" means; see `feasid.inspection.nearest`.
     margin : float
         Smallest second moment over their sum in a corrected link.
@@ -100,7 +100,7 @@ def repair_file(
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
     before = inspect_model(model_of(text, limits))
-    changes = tuple(Change(r.link, _corrected(r, method, margin)) for r in before.infeasible)
+    changes = tuple(Change(r.link, _corrected(r, metric, margin)) for r in before.infeasible)
     if fill:
         changes += tuple(_filled(before, margin, {c.link.name for c in changes}))
     data = _patched(text, changes, limits)
@@ -109,22 +109,22 @@ def repair_file(
     return Repair(before, after, changes, data)
 
 
-def repair_to(
+def repair(
     path: str | os.PathLike[str],
     out: str | os.PathLike[str],
-    method: str = "euclidean",
+    metric: str = "euclidean",
     margin: float = MARGIN,
     fill: bool = False,
     overwrite: bool = False,
 ) -> Repair:
     """Correct a file into another, which must not exist unless `overwrite`."""
     check_writable(os.fspath(out), overwrite=overwrite)
-    repair = repair_file(path, method, margin, fill)
-    repair.write(out, overwrite=overwrite)
-    return repair
+    done = repair_file(path, metric, margin, fill)
+    done.write(out, overwrite=overwrite)
+    return done
 
 
-def _corrected(report: LinkReport, method: str, margin: float) -> Corrected:
+def _corrected(report: LinkReport, metric: str, margin: float) -> Corrected:
     link = report.link
     if not link.mass or link.moments is None:
         raise InputError(
@@ -132,7 +132,7 @@ def _corrected(report: LinkReport, method: str, margin: float) -> Corrected:
             link=link.name,
             line=link.line,
         )
-    return closest(link.mass, link.moments, method, margin)
+    return closest(link.mass, link.moments, metric, margin)
 
 
 def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:

@@ -15,7 +15,7 @@ from feasid.inspection.judge import (
     SINGULAR,
     UNSTATED,
     ZERO,
-    Verdict,
+    LinkVerdict,
     judge_body,
     judge_link,
 )
@@ -30,7 +30,7 @@ class LinkReport:
     """One link: where it stands, what it is, and why it may look wrong."""
 
     link: Link
-    verdict: Verdict
+    verdict: LinkVerdict
     causes: tuple[Cause, ...]
     body: str
     """The moving body that it belongs to."""
@@ -48,7 +48,7 @@ class BodyReport:
     """Links that move as one, and whether they are possible together."""
 
     body: LinkGroup
-    verdict: Verdict
+    verdict: LinkVerdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Report:
         }
 
 
-def inspect_file(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
+def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
     """Read a URDF or MJCF file and judge it; see `inspect_model`."""
     return inspect_model(read_model(path, limits))
 
@@ -112,8 +112,8 @@ def inspect_model(model: Model) -> Report:
     return Report(model, links, bodies[0], tuple(bodies[1:]))
 
 
-def _body_report(body: LinkGroup, verdicts: dict[str, Verdict]) -> BodyReport:
-    known = [verdicts.get(link.name, Verdict(UNSTATED)) for link in body.links]
+def _body_report(body: LinkGroup, verdicts: dict[str, LinkVerdict]) -> BodyReport:
+    known = [verdicts.get(link.name, LinkVerdict(UNSTATED)) for link in body.links]
     return BodyReport(body, judge_body(body, known))
 
 

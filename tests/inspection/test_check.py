@@ -16,7 +16,7 @@ from feasid.cli import main
 from feasid.errors import FeasidError
 from feasid.inspection.judge import judge_link
 from feasid.inspection.read import read_model
-from feasid.inspection.report import inspect_file, inspect_model
+from feasid.inspection.report import inspect, inspect_model
 from feasid.robot import inertia
 from feasid.robot.xml.text import parse_xml
 
@@ -34,7 +34,7 @@ def check(tmp_path):
             text = text.replace(old, new)
         path = tmp_path / "arm.urdf"
         path.write_text(text.replace("</robot>", extra + "</robot>"))
-        return inspect_file(path)
+        return inspect(path)
 
     return report
 
@@ -412,7 +412,7 @@ def test_mujoco_refuses_what_is_called_infeasible(path):
     mujoco = pytest.importorskip("mujoco")
     if "<link" not in path.read_text():
         return
-    report = inspect_file(path)
+    report = inspect(path)
     try:
         mujoco.MjModel.from_xml_string(without_geometry(path.read_text()))
         refusal = ""
@@ -495,7 +495,7 @@ def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
 def infeasible_links():
     for path in example_urdfs():
         if "<link" in path.read_text():
-            for found in inspect_file(path).infeasible:
+            for found in inspect(path).infeasible:
                 yield pytest.param(found, id=f"{path.stem}-{found.link.name}")
 
 
@@ -533,6 +533,6 @@ def test_long_chains_cost_time_in_proportion(tmp_path, kind):
         path = tmp_path / "chain.urdf"
         path.write_text(f"<robot>{links}{joints}</robot>")
         start = time.process_time()
-        assert inspect_file(path).status == "infeasible"
+        assert inspect(path).status == "infeasible"
         seconds.append(time.process_time() - start)
     assert seconds[1] < 30 * seconds[0]

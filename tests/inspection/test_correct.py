@@ -14,9 +14,9 @@ from robots import ARM, example_urdfs, without_geometry
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
 from feasid.exact.inertia import can_exist
-from feasid.inspection.nearest import MARGIN, METHODS, closest
+from feasid.inspection.nearest import MARGIN, METRICS, closest
 from feasid.inspection.repair import repair_file
-from feasid.inspection.report import inspect_file
+from feasid.inspection.report import inspect
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
@@ -39,12 +39,12 @@ six = st.lists(st.floats(-3, 3).map(lambda x: round(x, 3)), min_size=6, max_size
 
 
 @settings(max_examples=200, deadline=None)
-@given(six, st.sampled_from(METHODS), st.floats(1e-6, 1e3))
-def test_the_answer_is_exactly_possible(values, method, scale):
+@given(six, st.sampled_from(METRICS), st.floats(1e-6, 1e3))
+def test_the_answer_is_exactly_possible(values, metric, scale):
     if not any(values):
         values[0] = 1.0
     values = [v * scale for v in values]
-    new = closest(Fraction(2), fractions(values), method)
+    new = closest(Fraction(2), fractions(values), metric)
     assert can_exist(Fraction(repr(new.mass)), fractions(new.moments))
     assert new.mass == 2.0
 
@@ -80,7 +80,7 @@ def test_a_hand_worked_projection():
 
 def test_entropy_stays_further_inside():
     flat = fractions([1, 0, 0, 1, 0, 5])
-    near, inside = closest(Fraction(1), flat), closest(Fraction(1), flat, "entropic")
+    near, inside = closest(Fraction(1), flat), closest(Fraction(1), flat, "barrier")
     smallest = [np.linalg.eigvalsh(second_moments(tensor(c.moments)))[0] for c in (near, inside)]
     assert smallest[1] > 10 * smallest[0]
     assert inside.distance > near.distance
@@ -95,7 +95,7 @@ def test_a_negative_mass_is_turned_and_said():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "euclidian"}, "did you mean 'euclidean'"),
+        ({"metric": "euclidian"}, "did you mean 'euclidean'"),
         ({"margin": 0.0}, "between 0 and 1/3"),
         ({"margin": 0.5}, "between 0 and 1/3"),
         ({"margin": float("nan")}, "between 0 and 1/3"),
@@ -109,12 +109,12 @@ def test_options_are_checked(options, words):
 # -- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
-def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, method, tmp_path):
+def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric, tmp_path):
     pinocchio, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
     try:
-        repair = repair_file(path, method)
+        repair = repair_file(path, metric)
     except FeasidError:
         assert "<link" not in path.read_text()
         return
@@ -125,14 +125,14 @@ def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, method,
     assert {c.link.name for c in repair.changes} == {r.link.name for r in repair.before.infeasible}
     out = tmp_path / "fixed.urdf"
     repair.write(out)
-    assert inspect_file(out).status == "feasible"
+    assert inspect(out).status == "feasible"
     numbers = re.compile(rb'\b(?:value|i[xyz]{2})\s*=\s*"[^"]*"')
     assert numbers.sub(b"", out.read_bytes()) == numbers.sub(b"", data)
     old, new = data.decode().splitlines(), out.read_text().splitlines()
     changed = [x[2:] for x in difflib.ndiff(old, new) if x[0] in "+-"]
     assert all("<inertia" in line or "<mass" in line for line in changed)
     pinocchio.buildModelFromUrdf(str(out))
-    filled = repair_file(path, method, fill=True).data.decode()
+    filled = repair_file(path, metric, fill=True).data.decode()
     mujoco.MjModel.from_xml_string(without_geometry(filled))
 
 
@@ -181,7 +181,7 @@ def test_a_possible_file_is_copied(tmp_path, capsys):
 
 def test_json_lists_the_changes(files, capsys):
     bad, fixed = files
-    assert main(["correct", str(bad), "--out", str(fixed), "--json", "--method", "entropic"]) == 0
+    assert main(["correct", str(bad), "--out", str(fixed), "--json", "--metric", "barrier"]) == 0
     (change,) = json.loads(capsys.readouterr().out)["changes"]
     assert change["link"] == "rod"
     assert change["before"]["moments"][5] == 0.005

@@ -20,7 +20,7 @@ from feasid.errors import (
     SecurityError,
 )
 from feasid.inspection.repair import repair_file
-from feasid.inspection.report import inspect_file
+from feasid.inspection.report import inspect
 from feasid.robot.mjcf.compiled import robot_from_mjmodel
 from feasid.robot.mjcf.effects import EFFECTS
 from feasid.robot.xml.text import ReadLimits
@@ -144,7 +144,7 @@ def test_models_in_wheels(path):
     except (MissingExtraError, InputError) as error:
         if "MuJoCo's compiler" not in str(error) and "no moving joint" not in str(error):
             raise
-    assert inspect_file(path).status == "feasible"
+    assert inspect(path).status == "feasible"
 
 
 # -- what only the compiler knows -----------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_meshes_are_left_to_the_compiler(tmp_path):
     assert f"{path}:1" in str(caught.value)
     robot = load_robot(path, use_mujoco=True)
     assert robot.bodies[0].inertial[9] == pytest.approx(1000 / 6)
-    assert inspect_file(path).status == "feasible"
+    assert inspect(path).status == "feasible"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_includes_are_read_from_below_the_main_file(tmp_path):
     write(tmp_path, '<mujocoinclude><compiler angle="radian"/></mujocoinclude>', "sub/c.xml")
     path = write(tmp_path, model('<include file="sub/part.xml"/>', '<include file="sub/c.xml"/>'))
     same_as_compiled(path)
-    report = inspect_file(path)
+    report = inspect(path)
     assert report.links[0].link.path == str(tmp_path / "sub" / "part.xml")
 
 
@@ -309,7 +309,7 @@ def test_broken_files_name_the_place(tmp_path, text, words):
     ],
 )
 def test_verdicts_are_exact(tmp_path, inertial, status, code):
-    report = inspect_file(write(tmp_path, model(f'<inertial pos="0 0 0" mass="1" {inertial}/>')))
+    report = inspect(write(tmp_path, model(f'<inertial pos="0 0 0" mass="1" {inertial}/>')))
     verdict = report.links[0].verdict
     assert (verdict.status, verdict.code) == (status, code)
 
@@ -319,13 +319,13 @@ def test_verdicts_are_exact(tmp_path, inertial, status, code):
 def test_verdicts_agree_with_mujocos_refusal(tmp_path_factory, six):
     text = model(f'<inertial pos="0 0 0" mass="1" fullinertia="{" ".join(map(str, six))}"/>')
     path = write(tmp_path_factory.mktemp("m"), text)
-    status = inspect_file(path).status
+    status = inspect(path).status
     try:
         mujoco.MjModel.from_xml_string(text)
         loads = True
     except ValueError:
         loads = False
-    if inspect_file(path).links[0].verdict.status != "singular":
+    if inspect(path).links[0].verdict.status != "singular":
         assert loads == (status == "feasible")
 
 
@@ -333,7 +333,7 @@ def test_welded_bodies_are_judged_with_their_carrier(tmp_path):
     bad = '<inertial pos="0.1 0 0" mass="0.1" diaginertia="0.001 0.001 0.005"/>'
     weld = f'<body name="w" pos="0.2 0 0" euler="10 20 30">{bad}</body>'
     good = '<inertial pos="0 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>'
-    report = inspect_file(write(tmp_path, model(good + weld)))
+    report = inspect(write(tmp_path, model(good + weld)))
     assert report.status == "infeasible"
     assert [b.verdict.status for b in report.bodies] == ["feasible"]
 
