@@ -381,6 +381,4 @@ def _posed(robot: Robot, held: str | Collection[str] | Mapping[str, npt.ArrayLik
 
 
 def _selection(n: int, columns: Index) -> Array:
-    out = np.zeros((n, len(columns)))
-    out[columns, np.arange(len(columns))] = 1.0
-    return out
+    return np.eye(n)[:, columns]

@@ -26,7 +26,10 @@ def is_number(value: Any) -> bool:
     """Whether it is a finite real number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
-    return math.isfinite(float(value)) if abs(value) < 1e300 else False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def is_row(value: Any, length: int | None = None) -> bool:
