@@ -27,7 +27,7 @@ from typing import Any
 
 FORMAT = "feasid certificate 1"
 BODY = ["Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m"]
-SIGNED = ("Ia", "fv", "fc")
+SIGNED = ("Ia", "fv", "fc", "fs", "fl")
 NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?([eE][-+]?\d{1,3})?|-?\d{1,4000}/\d{1,4000}")
 LARGEST_FILE, LARGEST_MATRIX = 1 << 28, 64  # what an honest certificate stays far below
 Matrix = list[list[Fraction]]

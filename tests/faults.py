@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from feasid import Robot, datasets, inverse_dynamics
+from feasid.logs.columns import find_columns
 from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.parts import Limits
 
@@ -172,3 +173,31 @@ def inject(kind, df, name, rng):
                 out[f"dq_{j}"] = np.gradient(out[f"q_{j}"].to_numpy()) * rate
         out[column] = out[column] * float(rng.choice([-1.0, 0.5, 2.0, 30.0]))
     return out, {joint}
+
+
+RECORDED = ("kuka_lwr4", "unitree_z1", "kinova_gen3", "staubli_tx40", "simulated")
+
+
+@cache
+def recorded(name):
+    """A log without faults of its own, its robot, and the options with which it is read."""
+    if name in ("kuka_lwr4", "unitree_z1", "simulated"):
+        df, options = clean(name)
+    else:
+        df = datasets.load(name)
+        options = df.attrs["options"]
+        if "run" in df:
+            df = df[df.run == df.run.iloc[0]].drop(columns="run")
+    return df, df.attrs["robot"], options
+
+
+def changed(name, kinds, change, joints=None):
+    """A copy of a log with columns of these kinds, of all joints or some, changed."""
+    df, robot, _ = recorded(name)
+    found = find_columns(df, robot, None, True).columns
+    at = range(robot.dof) if joints is None else joints
+    columns = [found[k][j] for k in kinds if found[k] for j in at]
+    out = df.copy()
+    out.attrs = {}
+    out[columns] = change(out[columns].to_numpy())
+    return out

@@ -33,6 +33,8 @@ BASE_FREQUENCY = 0.1
 HARMONICS = 5
 FITTED_SPEED, TEST_SPEED = 1.5, 2.5
 """Largest joint speed of the excitation and of the motion it is judged on [rad/s]."""
+RIPPLES = 200.0
+"""Periods of torque ripple per 2 pi rad of a joint: two per turn of a motor geared by 100."""
 BANDWIDTH = 2 * np.pi * 6
 DAMPING = 0.9
 
@@ -80,7 +82,7 @@ def aligned(hidden, robot):
 def description(name):
     file, locked = ARMS[name]
     path = next(p for p in example_urdfs() if str(p).endswith(file))
-    return feasid.load_robot(path, lock=dict.fromkeys(locked, 0.0))
+    return feasid.load_robot(path, lock=dict.fromkeys(locked, 0.0)).without_joint_terms()
 
 
 @cache
@@ -205,7 +207,7 @@ def record(model, terms, delta, way, rng, conditions):
     """A log under a stiff PD controller with the weight compensated."""
     q, dq, _ = way
     ten = delta[terms.inertial_columns].ravel()
-    bare = terms.with_joint_terms((), drive_inertia=False)
+    bare = terms.without_joint_terms()
     m = (
         diagonal_inertia(bare, ten, q[::200])
         + delta[[terms.drive_columns(k)["Ia"] for k in range(terms.dof)]]
@@ -227,7 +229,7 @@ def record(model, terms, delta, way, rng, conditions):
     t = np.arange(len(q)) / RATE
     size = np.sqrt(np.mean(torque**2, axis=0))
     measured = torque + conditions.noise * size * rng.standard_normal(torque.shape)
-    measured += conditions.ripple * size * np.sin(12 * moved)
+    measured += conditions.ripple * size * np.sin(RIPPLES * moved)
     if conditions.delay:
         measured = np.stack([np.interp(t - conditions.delay, t, x) for x in measured.T], axis=1)
     step = 2 * np.pi / 2**BITS
@@ -244,7 +246,7 @@ def tracking_error(hidden, robot, seed=0, seconds=8.0):
     way = fourier(hidden.robot, rng, seconds, TEST_SPEED)
     q, dq, _ = way
     feed = feasid.inverse_dynamics(robot, *way)
-    bare = robot.with_joint_terms((), drive_inertia=False)
+    bare = robot.without_joint_terms()
     m = diagonal_inertia(bare, robot.values[robot.inertial_columns].ravel(), q[::200])
     stiff, damp = m * BANDWIDTH**2, 2 * DAMPING * m * BANDWIDTH
 

@@ -17,6 +17,7 @@ from feasid.diagnosis.signals import check_signals
 from feasid.diagnosis.velocity import check_velocities
 from feasid.errors import LogError
 from feasid.logs.clock import check_order, run_labels
+from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Raw, unwrap
 from feasid.logs.recording import Recording
@@ -163,26 +164,43 @@ def _prepared(
     except LogError as error:
         return [_from_error("unusable", error)]
     weak = {f.joints[0] for f in findings if f.code == "coarse"}
-    found = [_in_log(f, raw) for f in check_model(motion, robot, weak)]
+    found = [_in_log(f, raw, options) for f in check_model(motion, robot, weak)]
     return found + check_excitation(motion, robot)
 
 
-def _in_log(finding: Finding, raw: Raw) -> Finding:
-    """An exchange in the log's own column names; positions take velocities with them."""
-    if finding.code != "swap":
-        return finding
+def _in_log(finding: Finding, raw: Raw, options: Mapping[str, Any]) -> Finding:
+    """A finding about the prepared log in terms of the log's own columns and given options."""
+    mend = dict(finding.options)
+    if "units" in mend:
+        mend["units"] = {k: _factor(k, v, options) for k, v in mend["units"].items()}
+    if "offsets" in mend:
+        given = options.get("offsets") or {}
+        mend["offsets"] = {j: given.get(j, 0.0) + v for j, v in mend["offsets"].items()}
+    if "delay" in mend:
+        mend["delay"] = options.get("delay", 0.0) + mend["delay"]
+    if "columns" not in mend:
+        return replace(finding, options=mend)
     kinds = ["tau"] if finding.columns[0].startswith("tau_") else ["q", "dq", "ddq"]
-    a, b = finding.joints
     place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
     pairs = {
         f"{kind}_{ours}": (raw.layout.columns[kind] or ())[place[theirs]]
         for kind in kinds
         if raw.layout.columns[kind]
-        for ours, theirs in ((a, b), (b, a))
+        for ours, theirs in (
+            (a.split("_", 1)[1], b.split("_", 1)[1]) for a, b in mend["columns"].items()
+        )
     }
     return replace(
         finding,
         columns=tuple(str(c) for c in pairs.values()),
         remedy=f"columns={pairs}",
-        options={"columns": pairs},
+        options={**mend, "columns": pairs},
     )
+
+
+def _factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:
+    """A factor on top of the unit in which a column is read already."""
+    if isinstance(factor, str):
+        return factor
+    kind, joint = key.split("_", 1)
+    return factor * unit_factor(options.get("units"), kind, joint)

@@ -1,142 +1,150 @@
-"""Diagnosis of torques with the wrong sign and of exchanged joints."""
+"""Torques with the wrong sign, of one joint or of all, and columns in the wrong order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from feasid.arrays import Array
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.screen import Screen, explain_variation
-
-FLOOR = 1e-3
-"""Residuals below this are as good as zero."""
-
-EXPLAINED = 0.6
-"""A joint whose relative residual is below this is taken for understood."""
+from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, contradicted, sureness
+from feasid.diagnosis.screen import FLOOR, Screen
+from feasid.logs.motion import Rows
 
 SIGN_EXPLAINED = 0.5
 
 SIGN_GAIN = 0.4
 """A flipped sign must leave at most this share of the residual."""
 
+TELLS = 1.4
+"""A joint speaks for one sign when the other's residual is larger by this factor."""
+
 SWAP_GAIN = 0.5
-"""Exchanging two joints must leave at most this share of the product of their residuals."""
-
-MOTION_SWAP_GAIN = 0.55
-"""Exchanging two joints' motions must leave at most this share of the product of all residuals."""
-
-MOST_SWAPPED = 8
-"""Joints, the least explained ones, whose positions are tried the other way round."""
-
-MOST_EXCHANGES = 4
-"""Wrong signs and exchanged columns that are looked for in one log."""
+"""Exchanging columns must leave at most this share of the product of their residuals."""
 
 
-@dataclass(frozen=True)
-class _Change:
-    """A change of the log that would explain it better."""
-
-    share: float
-    kind: str
-    joints: tuple[int, ...]
-
-
-def exchanges(
-    screen: Screen, names: Sequence[str], weak: Collection[str]
-) -> tuple[list[Finding], Screen]:
-    """Wrong signs and exchanged joints, the most telling first; the screen with them undone."""
-    findings: list[Finding] = []
-    for _ in range(MOST_EXCHANGES):
-        table = np.maximum(screen.table(), FLOOR)
-        changes = _signs(screen, table, names, weak) + _swaps(screen, table)
-        if not changes:
-            break
-        change = min(changes, key=lambda c: c.share)
-        findings.append(_told(change, names))
-        screen = _undone(screen, change)
-    return findings, screen
-
-
-def best_share(screen: Screen, names: Sequence[str], weak: Collection[str]) -> float:
-    """What the most telling single exchange or sign leaves of it."""
-    table = np.maximum(screen.table(), FLOOR)
-    changes = _signs(screen, table, names, weak) + _swaps(screen, table)
-    return min((c.share for c in changes), default=np.inf)
-
-
-def _signs(
-    screen: Screen, table: Array, names: Sequence[str], weak: Collection[str]
-) -> list[_Change]:
-    changes = []
-    for j, as_is in enumerate(np.diag(table)):
-        flipped = max(screen.explain(j, -screen.samples.torque[:, j])[0], FLOOR)
-        if flipped > SIGN_GAIN * as_is or flipped > SIGN_EXPLAINED or names[j] in weak:
+def signs(screen: Screen, names: Sequence[str], weak: Collection[str]) -> Iterator[Hypothesis]:
+    """One joint's torque, or those of all, the other way round."""
+    own, tau = screen.residuals, screen.samples.torque
+    flipped = np.array([max(screen.explain(j, -tau[:, j])[0], FLOOR) for j in range(len(names))])
+    telling = [
+        j for j in range(len(names)) if max(own[j], flipped[j]) > TELLS * min(own[j], flipped[j])
+    ]
+    share = screen.share(flipped)
+    if len(telling) > 1 and share < SIGN_GAIN and not contradicted(screen, flipped):
+        yield Hypothesis(share, _all_flipped(names, share), partial(_flipped, screen, slice(None)))
+    for j, name in enumerate(names):
+        if flipped[j] > SIGN_GAIN * own[j] or flipped[j] > SIGN_EXPLAINED or name in weak:
             continue
         # An offset alone may suit the other sign: what varies must say so as well.
-        features, tau = screen.features[j], screen.visible(j, screen.samples.torque[:, j])
-        if explain_variation(features, -tau) < EXPLAINED * explain_variation(features, tau):
-            changes.append(_Change(float(flipped / as_is), "sign", (j,)))
-    return changes
+        model, torque = screen.rows[j], screen.visible(j, tau[:, j])
+        if model.explain_variation(-torque) < EXPLAINED * model.explain_variation(torque):
+            share = float(flipped[j] / own[j])
+            yield Hypothesis(share, _one_flipped(name, share), partial(_flipped, screen, [j]))
 
 
-def _swaps(screen: Screen, table: Array) -> list[_Change]:
-    """Pairs whose exchange leaves a small share of the product of all residuals."""
+def _flipped(screen: Screen, joints: slice | list[int]) -> Screen:
+    def change(tau: Array) -> Array:
+        tau = tau.copy()
+        tau[..., joints] *= -1
+        return tau
+
+    return screen.with_torques(change)
+
+
+def _one_flipped(name: str, share: float) -> Finding:
+    return Finding(
+        "sign",
+        "error",
+        "the torque has the wrong sign: friction, inertia or weight would be negative; "
+        f"flipped, its residual falls to {share:.0%}",
+        f"units={{'tau_{name}': -1}}",
+        (name,),
+        (f"tau_{name}",),
+        confidence=sureness(share),
+        options={"units": {f"tau_{name}": -1.0}},
+        values={"share": share},
+    )
+
+
+def _all_flipped(names: Sequence[str], share: float) -> Finding:
+    return Finding(
+        "sign",
+        "error",
+        "all torques have the wrong sign: friction, inertia and weight would be negative; "
+        f"flipped, the product of the residuals falls to {share:.0%}",
+        "units={'tau': -1}",
+        tuple(names),
+        tuple(f"tau_{n}" for n in names),
+        confidence=sureness(share),
+        options={"units": {f"tau_{n}": -1.0 for n in names}},
+        values={"share": share},
+    )
+
+
+def exchanged_torques(screen: Screen, names: Sequence[str]) -> Iterator[Hypothesis]:
+    """Two torque columns exchanged, or more of them in another order."""
     if screen.cad is None:  # base parameters fitted freely suit many a wrong column
-        return []
-    own = np.diag(table)
-    changes = []
+        return
+    table, own = screen.table, screen.residuals
     for i, j in combinations(range(len(own)), 2):
         share = float(table[i, j] * table[j, i] / (own[i] * own[j]))
         if share < SWAP_GAIN and max(table[i, j], table[j, i]) < EXPLAINED:
-            changes.append(_Change(share, "tau", (i, j)))
-    worst = sorted(np.argsort(-own)[:MOST_SWAPPED].tolist())
-    for i, j in combinations(worst, 2):
-        other = np.maximum(screen.with_positions_swapped(i, j).residuals(), FLOOR)
-        share = float(np.exp(np.log(other).sum() - np.log(own).sum()))
-        if share < MOTION_SWAP_GAIN:
-            changes.append(_Change(share, "q", (i, j)))
-    return changes
+            yield _reordered(screen, {i: j, j: i}, share, names)
+    for moved in _cycles(linear_sum_assignment(np.log(table))[1]):
+        share = float(np.prod([table[j, k] / own[j] for j, k in moved.items()]))
+        if share < SWAP_GAIN ** (len(moved) / 2) and _mostly_explained(table, moved):
+            yield _reordered(screen, moved, share, names)
 
 
-def _undone(screen: Screen, change: _Change) -> Screen:
-    samples = screen.samples
-    if change.kind == "q":
-        return screen.with_positions_swapped(*change.joints)
-    tau = samples.tau.copy()
-    at = list(change.joints)
-    tau[:, :, at] = -tau[:, :, at] if change.kind == "sign" else tau[:, :, at[::-1]]
-    return Screen(screen.robot, replace(samples, tau=tau))
+def _cycles(order: Rows) -> Iterator[dict[int, int]]:
+    """Parts of a permutation in which three or more change places."""
+    left = set(range(len(order)))
+    while left:
+        cycle = [left.pop()]
+        while (following := int(order[cycle[-1]])) != cycle[0]:
+            left.remove(following)
+            cycle.append(following)
+        if len(cycle) > 2:
+            yield {j: int(order[j]) for j in sorted(cycle)}
 
 
-def _told(change: _Change, names: Sequence[str]) -> Finding:
-    confidence = float(np.clip(1 - change.share, 0.5, 0.99))
-    a = names[change.joints[0]]
-    if change.kind == "sign":
-        return Finding(
-            "sign",
-            "error",
-            "the torque has the wrong sign: friction, inertia or weight would be negative; "
-            f"flipped, its residual falls to {change.share:.0%}",
-            f"units={{'tau_{a}': -1}}",
-            (a,),
-            (f"tau_{a}",),
-            confidence=confidence,
-            options={"units": {f"tau_{a}": -1.0}},
-        )
-    b, kind = names[change.joints[1]], change.kind
-    word = "torques" if kind == "tau" else "positions"
+def _mostly_explained(table: Array, moved: dict[int, int]) -> bool:
+    return float(np.median([table[j, k] for j, k in moved.items()])) < EXPLAINED
+
+
+def _reordered(
+    screen: Screen, moved: dict[int, int], share: float, names: Sequence[str]
+) -> Hypothesis:
+    order = np.arange(len(names))
+    order[list(moved)] = list(moved.values())
+    finding = exchange_finding("tau", moved, share, names)
+    return Hypothesis(share, finding, lambda: screen.with_torques(lambda tau: tau[..., order]))
+
+
+WORDS = {"tau": "torques", "q": "positions"}
+
+
+def exchange_finding(
+    kind: str, moved: dict[int, int], share: float, names: Sequence[str]
+) -> Finding:
+    """Columns of a kind stand under other joints' names: joint to the joint that has its column."""
+    joints = tuple(names[j] for j in moved)
+    pairs = {f"{kind}_{names[j]}": f"{kind}_{names[k]}" for j, k in moved.items()}
+    listed = " and ".join(map(repr, joints)) if len(joints) == 2 else ", ".join(map(repr, joints))
+    said = "exchanged: the other way round" if len(joints) == 2 else "in another order: reordered"
     return Finding(
         "swap",
         "error",
-        f"the {word} of {a!r} and {b!r} look exchanged: the other way round their residuals "
-        f"shrink to {change.share:.0%}",
-        f"columns={{'{kind}_{a}': '{kind}_{b}', '{kind}_{b}': '{kind}_{a}'}}",
-        (a, b),
-        (f"{kind}_{a}", f"{kind}_{b}"),
-        confidence=confidence,
-        options={"columns": {f"{kind}_{a}": f"{kind}_{b}", f"{kind}_{b}": f"{kind}_{a}"}},
+        f"the {WORDS[kind]} of {listed} look {said} their residuals shrink to {share:.0%}",
+        f"columns={pairs}",
+        joints,
+        tuple(pairs),
+        confidence=sureness(share),
+        options={"columns": pairs},
+        values={"kind": kind, "share": share},
     )

@@ -36,6 +36,8 @@ class Finding:
         0 to 1.
     options : mapping
         Options of `feasid.fit` and `feasid.logs.frame.prepare` that mend it.
+    values : mapping
+        The numbers of the message, by name.
     """
 
     code: str
@@ -48,6 +50,7 @@ class Finding:
     times: tuple[tuple[float, float], ...] = ()
     confidence: float = 1.0
     options: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         where = f" [{', '.join(self.joints)}]" if self.joints else ""

@@ -12,11 +12,12 @@ the joint's own base parameters, fitted freely.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
+from scipy.optimize import nnls
 
 from feasid.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, regressor
@@ -28,6 +29,12 @@ MOST_SAMPLES = 1200
 
 PULL = 0.3
 """c_j = 0 or 2, or an offset as large as the torque, cost as much as this relative residual."""
+
+FLOOR = 1e-3
+"""Residuals below this are as good as zero."""
+
+OFFSETS, CAD = (3, 4), 5
+"""Places of the offsets and of the description's torque among a joint's columns."""
 
 RANK = 1e-6
 """Singular values of a row of the regressor below this share of the largest count as zero."""
@@ -58,6 +65,13 @@ class Samples:
     def torque(self) -> Array:
         """Torques at the samples themselves, shape (N, dof)."""
         return np.asarray(self.tau[self.reach])
+
+    def thinned(self, step: int) -> Samples:
+        """Every so-manieth of these samples, without the torques around them."""
+        rows = slice(None, None, step)
+        parts = {k: getattr(self, k)[rows] for k in ("q", "dq", "ddq", "rows", "t")}
+        tau = self.tau[self.reach : self.reach + 1, rows]
+        return replace(self, **parts, tau=tau, reach=0, step=self.step * step)
 
 
 def thin(motion: Motion, reach: int) -> Samples | None:
@@ -104,22 +118,18 @@ class Screen:
     ----------
     robot : Robot
     samples : Samples
+    cad : ndarray, shape (N, dof), optional
+        The description's torques, when they are known already.
     """
 
-    def __init__(self, robot: Robot, samples: Samples) -> None:
+    def __init__(self, robot: Robot, samples: Samples, cad: Array | None = None) -> None:
         self.robot, self.samples = robot, samples
         self.described = rigid(robot)
-        self.cad = self._rigid_torques(samples.q, samples.dq, samples.ddq)
-        self.free = self._free_parts() if self.cad is None else None
-        self.features = [
-            self.visible(j, self._features(self.cad, samples.dq, samples.ddq, j))
-            for j in range(robot.dof)
-        ]
-
-    def _rigid_torques(self, q: Array, dq: Array, ddq: Array) -> Array | None:
-        if self.described is None:
-            return None
-        return np.asarray(inverse_dynamics(self.described, q, dq, ddq))
+        if cad is None and self.described is not None:
+            cad = inverse_dynamics(self.described, samples.q, samples.dq, samples.ddq)
+        self.cad = cad
+        self.free = self._free_parts() if cad is None else None
+        self.rows = [self._row(j) for j in range(robot.dof)]
 
     def _free_parts(self) -> list[Array]:
         """Per joint an orthonormal basis of all that its rigid bodies could explain."""
@@ -139,38 +149,58 @@ class Screen:
             return signals
         return np.asarray(signals - self.free[j] @ (self.free[j].T @ signals))
 
-    def _features(self, cad: Array | None, dq: Array, ddq: Array, j: int) -> Array:
-        """Columns ddq, dq, sign(dq), 1, -1 and the description's torque, shape (N, 6)."""
-        v = dq[:, j]
-        soft = np.tanh(v / (SMOOTH * max(float(np.abs(v).max()), 1e-9)))
-        ones = np.ones(len(v))
-        columns = [ddq[:, j], v, soft, ones, -ones]
-        columns.append(cad[:, j] if cad is not None else np.zeros(len(v)))
-        return np.stack(columns, axis=1)
+    def _row(self, j: int) -> JointModel:
+        """Columns ddq, dq, sign(dq), 1, -1 and the description's torque."""
+        dq, ddq = self.samples.dq[:, j], self.samples.ddq[:, j]
+        soft = np.tanh(dq / (SMOOTH * max(float(np.abs(dq).max()), 1e-9)))
+        ones = np.ones(len(dq))
+        cad = self.cad[:, j] if self.cad is not None else np.zeros(len(dq))
+        columns = np.stack([ddq, dq, soft, ones, -ones, cad], axis=1)
+        return JointModel(self.visible(j, columns))
+
+    def cleared(self, j: int) -> Callable[[Array], Array]:
+        """Takes out of signals what joint j's own inertia and friction may explain."""
+        basis = np.linalg.qr(self.rows[j].columns[:, [0, 1, 2]])[0]
+        return lambda x: np.asarray(x - basis @ (basis.T @ x))
 
     def explain(self, j: int, torque: Array, pull: bool = True) -> tuple[float, Array]:
         """Relative residual of a torque in joint j's model, and the six coefficients."""
-        return explain(self.features[j], self.visible(j, torque), pull)
+        return self.rows[j].explain(self.visible(j, torque), pull)
 
-    def residuals(self, torques: Array | None = None) -> Array:
-        """Relative residual of every joint, shape (dof,)."""
-        tau = self.samples.torque if torques is None else torques
-        return np.array([self.explain(j, tau[:, j])[0] for j in range(self.robot.dof)])
+    @cached_property
+    def residuals(self) -> Array:
+        """Relative residual of every joint, at least FLOOR, shape (dof,)."""
+        tau = self.samples.torque
+        found = [self.explain(j, tau[:, j])[0] for j in range(self.robot.dof)]
+        return np.maximum(found, FLOOR)
 
+    @cached_property
     def table(self) -> Array:
         """Relative residual of column k's torque in joint j's model, shape (dof, dof)."""
         tau, n = self.samples.torque, self.robot.dof
-        return np.array([[self.explain(j, tau[:, k])[0] for k in range(n)] for j in range(n)])
+        found = [[self.explain(j, tau[:, k])[0] for k in range(n)] for j in range(n)]
+        return np.maximum(found, FLOOR)
 
-    def with_positions_swapped(self, i: int, j: int) -> Screen:
-        """The model if the motions of joints i and j were exchanged."""
-        order = np.arange(self.robot.dof)
-        order[[i, j]] = order[[j, i]]
-        s = self.samples
-        return Screen(
-            self.robot, replace(s, q=s.q[:, order], dq=s.dq[:, order], ddq=s.ddq[:, order])
+    def delayed(self) -> Array:
+        """Relative residual of every joint for every lag of its torque, shape (dof, lags)."""
+        return np.array(
+            [
+                [self.explain(j, tau[:, j])[0] for tau in self.samples.tau]
+                for j in range(len(self.rows))
+            ]
         )
 
+    def share(self, other: Screen | Array) -> float:
+        """What is left of the product of all residuals in another screen."""
+        after = other.residuals if isinstance(other, Screen) else np.maximum(other, FLOOR)
+        return float(np.exp(np.log(after).sum() - np.log(self.residuals).sum()))
+
+    def with_torques(self, change: Callable[[Array], Array]) -> Screen:
+        """The screen with the torques (last axis: joints) changed; the model stays."""
+        samples = replace(self.samples, tau=change(self.samples.tau))
+        return Screen(self.robot, samples, self.cad)
+
+    @cached_property
     def gravity_torques(self) -> Array | None:
         """The description's torque per unit of gravity along x, y, z, shape (N, dof, 3)."""
         if self.described is None:
@@ -182,6 +212,13 @@ class Screen:
         ]
         return np.stack(parts, axis=2)
 
+    def with_gravity(self, gravity: Array) -> Screen:
+        """The screen under another gravity [m/s^2], in which the description is linear."""
+        robot, unit = self.robot.with_gravity(gravity), self.gravity_torques
+        if unit is None or self.cad is None:
+            return Screen(robot, self.samples)
+        return Screen(robot, self.samples, self.cad + unit @ (gravity - self.robot.gravity))
+
     def point_mass(self) -> Array:
         """Torques per unit of m, lx, ly, lz of the last body, shape (N, dof, 4)."""
         columns = [int(c) for c in self.robot.inertial_columns[-1][6:10]]
@@ -190,38 +227,47 @@ class Screen:
         return found[:, :, [3, 0, 1, 2]]
 
 
-def explain(features: Array, torque: Array, pull: bool = True) -> tuple[float, Array]:
-    """Non-negative least squares; relative residual with the pulls, and coefficients."""
-    from scipy.optimize import nnls
+class JointModel:
+    """Non-negative combinations of a joint's few columns, factored once.
 
-    size = float(np.linalg.norm(torque))
-    if size == 0.0:
-        return 1.0, np.zeros(features.shape[1])
-    scale = np.linalg.norm(features, axis=0)
-    scale[scale == 0] = 1.0
-    matrix, target = features / scale, torque / size
-    reduced = np.asarray(np.linalg.qr(np.column_stack([matrix, target]), mode="r"))
-    rows, right = [reduced[:, :-1]], [reduced[:, -1]]
-    if pull:
-        extra = np.zeros((3, features.shape[1]))
-        extra[0, 3] = extra[1, 4] = PULL
-        extra[2, 5] = PULL * min(scale[5] / size, 1.0) * size / scale[5]
-        rows.append(extra)
-        right.append(np.array([0.0, 0.0, PULL * min(scale[5] / size, 1.0)]))
-    solution, cost = nnls(np.vstack(rows), np.concatenate(right))
-    return float(cost), solution * size / scale
+    Parameters
+    ----------
+    columns : ndarray, shape (N, 6)
+    """
 
+    def __init__(self, columns: Array) -> None:
+        self.columns = columns
+        scale = np.linalg.norm(columns, axis=0)
+        self.size = float(scale[CAD])
+        self.scale = np.where(scale > 0, scale, 1.0)
+        self.left, self.triangle = np.linalg.qr(columns / self.scale)
 
-def explain_variation(features: Array, torque: Array) -> float:
-    """The same for what varies: means are taken out, offsets explain nothing."""
-    varying = features - features.mean(axis=0)
-    varying[:, 3:5] = 0.0
-    return explain(varying, torque - torque.mean())[0]
+    def explain(self, torque: Array, pull: bool = True) -> tuple[float, Array]:
+        """Relative residual of a torque, pulls included, and the coefficients."""
+        size = float(np.linalg.norm(torque))
+        if size == 0.0:
+            return 1.0, np.zeros(self.columns.shape[1])
+        right = self.left.T @ torque / size
+        beyond = max(1.0 - float(right @ right), 0.0)
+        rows, target = [self.triangle], [right]
+        if pull:
+            weight = PULL * min(self.size / size, 1.0)
+            extra = np.zeros((3, len(self.scale)))
+            extra[0, 3] = extra[1, 4] = PULL
+            extra[2, CAD] = weight * size / self.scale[CAD]
+            rows.append(extra)
+            target.append(np.array([0.0, 0.0, weight]))
+        solution, cost = nnls(np.vstack(rows), np.concatenate(target))
+        return float(np.hypot(cost, np.sqrt(beyond))), solution * size / self.scale
 
+    def without(self, places: Sequence[int]) -> JointModel:
+        """The model without some of its columns."""
+        kept = self.columns.copy()
+        kept[:, list(places)] = 0.0
+        return JointModel(kept)
 
-def lags(screen: Screen, joints: Sequence[int]) -> tuple[npt.NDArray[np.int64], Array]:
-    """Residuals of these joints for every lag of the torques, shape (lags, joints)."""
-    s = screen.samples
-    shifts = np.arange(-s.reach, s.reach + 1)
-    curves = [[screen.explain(j, s.tau[k + s.reach][:, j])[0] for j in joints] for k in shifts]
-    return shifts.astype(np.int64), np.array(curves)
+    def explain_variation(self, torque: Array) -> float:
+        """The same for what varies: means are taken out, offsets explain nothing."""
+        varying = self.columns - self.columns.mean(axis=0)
+        varying[:, list(OFFSETS)] = 0.0
+        return JointModel(varying).explain(torque - torque.mean())[0]

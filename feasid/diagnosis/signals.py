@@ -326,18 +326,14 @@ def check_range(raw: Raw, robot: Robot) -> list[Finding]:
 
 
 def looks_like_degrees(q: Array, low: float, high: float) -> bool:
-    """Too large for radians, and inside the limits as degrees."""
+    """Inside the limits as degrees, and too far outside for a turn, a zero or a direction."""
     finite = q[np.isfinite(q)]
-    if not finite.size:
+    if not finite.size or not (np.isfinite(low) and np.isfinite(high) and low < high):
         return False
-    largest = float(np.abs(finite).max())
-    span = max(abs(low), abs(high)) if np.isfinite(low) and np.isfinite(high) else 2 * np.pi
-    if low >= high:
-        low, high, span = -np.inf, np.inf, 2 * np.pi
+    span = max(abs(low), abs(high))
     room = 0.1 * span
     inside = low - room <= DEGREE * finite.min() and DEGREE * finite.max() <= high + room
-    share_outside = float(((finite < low - room) | (finite > high + room)).mean())
-    return bool(inside and largest > 1.5 * span and (share_outside > 0.1 or not np.isfinite(high)))
+    return bool(inside and np.abs(finite).max() > span + 2 * np.pi)
 
 
 def _range_text(q: Array, low: float, high: float) -> str:

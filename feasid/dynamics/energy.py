@@ -7,10 +7,10 @@ and p, R its pose in the base frame,
     potential  -g . (m p + R l)
 
 A drive adds ``Ia (c.dq)^2 / 2`` to the first and ``fo c.q + k (c.q - rest)^2 / 2`` to the second,
-and viscous and Coulomb friction are the derivative of ``fv (c.dq)^2 / 2 + fc |c.dq|``. Lagrange's
-equations give the torques of any independent coordinates from these functions, so that a change
-of parameters shows in no torque exactly when it changes neither the kinetic energy, nor the
-potential by more than a constant, nor the friction: also where joints are coupled or in loops.
+and its friction is the derivative of ``fv v^2 / 2 + fc |v| + fs |v|^1.5 / 1.5``, v = c.dq.
+Lagrange's equations give the torques of any independent coordinates from these functions, so that
+a change of parameters shows in no torque exactly when it changes neither the kinetic energy, nor
+the potential by more than a constant, nor the friction: also where joints are coupled or in loops.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
                 potential[:, column] = place
             elif symbol == "k":
                 potential[:, column] = (place - robot.drives[k].rest) ** 2 / 2
+            elif symbol == "fs":
+                friction[:, column] = np.abs(speed) ** 1.5 / 1.5
             elif symbol == "fv":
                 friction[:, column] = speed**2 / 2
             else:

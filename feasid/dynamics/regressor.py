@@ -9,7 +9,7 @@ alpha and the origin's acceleration a (gravity subtracted), Newton and Euler giv
 
 which is linear in L, l and m (Atkeson, An and Hollerbach 1986, eq. (14)-(16)). Drives add
 ``c (Ia c.ddq + fv v + fc sign(v) + fo)``, v = c.dq, eq. (27) of Sousa and Cortesao (2014), with
-tanh(v / transition) for sign(v) where a drive has a transition.
+tanh(v / transition) for sign(v) where a drive has a transition; see `feasid.dynamics.drives`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.dynamics.coupled import Carried, carried
-from feasid.dynamics.kinematics import Node, State, nodes, propagate
+from feasid.dynamics.drives import drive_signal
+from feasid.dynamics.kinematics import Node, nodes, propagate
+from feasid.dynamics.newton_euler import load_torque, newton_euler
 from feasid.dynamics.spatial import as_samples_last
 from feasid.dynamics.wrench import Wrench
 from feasid.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.inertia import rotational_inertia
-from feasid.robot.parts import DRIVE_SYMBOLS, Drive
 
 CHUNK = 1700
 """Samples handled at a time (measured): fewer pay for more calls; with more, arrays of ten rows
@@ -107,16 +107,27 @@ class RegressorPlan:
                 wrench = Wrench.of(state, node, kept)
                 for k, (r, first) in enumerate(rows):
                     wrench.project(state, k, blocks[r][first : first + len(kept)], work)
+        load = self._load(q, dq, ddq)
         for k in range(len(self.robot.drives)):
-            self._fill_drive(k, q, dq, ddq, blocks)
+            self._fill_drive(k, (q, dq, ddq), load, blocks)
 
-    def _fill_drive(self, k: int, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+    def _load(self, q: Array, dq: Array, ddq: Array) -> Array | None:
+        """Torques of the load model, where a wanted column depends on them."""
+        columns = (self.robot.drive_columns(k) for k in range(len(self.robot.drives)))
+        if any(c.get("fl") in self._wanted for c in columns):
+            return load_torque(self.robot, self.tree, q, dq, ddq)
+        return None
+
+    def _fill_drive(
+        self, k: int, motion: tuple[Array, ...], load: Array | None, blocks: Sequence[Array]
+    ) -> None:
         coupling = self.robot.coupling(k)
         used = np.flatnonzero(coupling)
-        motion = tuple(coupling[used] @ x[used] for x in (q, dq, ddq))
+        moving = tuple(coupling[used] @ x[used] for x in motion)
+        own = None if load is None else load[used[0]]
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._wanted:
-                signal = drive_signal(self.robot.drives[k], symbol, *motion)
+                signal = drive_signal(self.robot.drives[k], symbol, *moving, load=own)
                 for r in used.tolist():
                     blocks[r][self.support[r].index(column)] = coupling[r] * signal
 
@@ -168,23 +179,6 @@ class ProjectedPlan(RegressorPlan):
             block[: len(self.support[k])] = 0.0
             for r, at in where:
                 block[at] += jacobian[r, k] * parts[r]
-
-
-def drive_signal(
-    drive: Drive, symbol: str, position: Array, velocity: Array, acceleration: Array
-) -> Array:
-    """Factor of a parameter: c.ddq, v, sign(v) or tanh(v / transition), 1, c.q - rest."""
-    if symbol not in DRIVE_SYMBOLS:
-        raise InputError(f"unknown drive symbol {symbol!r}")
-    if symbol == "Ia":
-        return acceleration
-    if symbol == "k":
-        return position - drive.rest
-    if symbol == "fv":
-        return velocity
-    if symbol == "fo":
-        return np.ones_like(velocity)
-    return np.tanh(velocity / drive.transition) if drive.transition else np.sign(velocity)
 
 
 def regressor(
@@ -271,55 +265,20 @@ def inverse_dynamics(
     for a in range(0, count, CHUNK):
         part = slice(a, min(a + CHUNK, count))
         motion = positions[:, part], velocities[:, part], accelerations[:, part]
-        _newton_euler(tree, robot.gravity, motion, delta, out[:, part])
+        newton_euler(tree, robot.gravity, motion, delta, out[:, part])
+    load = None
+    if robot.load_model is not None:
+        load = load_torque(robot, tree, positions, velocities, accelerations)
     for k in range(len(robot.drives)):
         c = robot.coupling(k)
         moving = c @ positions, c @ velocities, c @ accelerations
+        own = None if load is None else load[np.flatnonzero(c)[0]]
         for symbol, column in robot.drive_columns(k).items():
-            signal = drive_signal(robot.drives[k], symbol, *moving)
+            signal = drive_signal(robot.drives[k], symbol, *moving, load=own)
             out += np.outer(c, delta[column] * signal)
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)
     return np.ascontiguousarray(out.T)
-
-
-def _newton_euler(
-    tree: tuple[Node, ...],
-    gravity: Array,
-    motion: tuple[Array, Array, Array],
-    delta: Array,
-    out: Array,
-) -> None:
-    """Add the rigid-body torques of one chunk to `out`, shape (dof, N)."""
-    states = list(propagate(tree, gravity, *motion, axes=False))
-    wrenches = [
-        _wrench(state, node.reduction @ delta[list(node.columns)])
-        for node, state in zip(tree, states, strict=True)
-    ]
-    for i in range(len(tree) - 1, -1, -1):
-        node, pose, (moment, force) = tree[i], states[i].pose, wrenches[i]
-        out[node.own] += node.motion[:3].T @ moment + node.motion[3:].T @ force
-        if node.parent >= 0:
-            base_moment, base_force = wrenches[node.parent]
-            pushed = pose.to_parent(force)
-            base_force += pushed
-            base_moment += pose.to_parent(moment)
-            p = pose.position
-            base_moment[0] += p[1] * pushed[2] - p[2] * pushed[1]
-            base_moment[1] += p[2] * pushed[0] - p[0] * pushed[2]
-            base_moment[2] += p[0] * pushed[1] - p[1] * pushed[0]
-
-
-def _wrench(state: State, ten: Array) -> tuple[Array, Array]:
-    """Moment and force at the node's origin for its ten parameters."""
-    inertia, first, mass = rotational_inertia(ten), ten[6:9, None], ten[9]
-    spin = inertia @ state.omega
-    swing = np.cross(state.omega, first, axis=0)
-    force = mass * state.acceleration + np.cross(state.alpha, first, axis=0)
-    force += np.cross(state.omega, swing, axis=0)
-    moment = inertia @ state.alpha + np.cross(state.omega, spin, axis=0)
-    moment += np.cross(first, state.acceleration, axis=0)
-    return moment, force
 
 
 def _known(robot: Robot) -> Array:

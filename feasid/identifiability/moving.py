@@ -46,6 +46,11 @@ def visible(robot: Robot, columns: Index, units: Array, length: float, static: b
     static : bool
         Postures at rest only.
     """
+    if any("fl" in drive.symbols for drive in robot.drives):
+        raise InputError(
+            f"friction that grows with the load is for robots whose joints move by themselves; "
+            f"joints of robot {robot.name!r} are coupled or in loops"
+        )
     rng = np.random.default_rng(0)
     count = 2 * len(columns) + SPARE
     q, dq = _motions(robot, rng, count, length)

@@ -13,6 +13,9 @@ from feasid.identifiability.echelon import Echelon, Nullblock, pivots_from_right
 from feasid.identifiability.frames import congruence
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 
+HOMOGENEOUS = {"fc": 1.0, "fs": 1.5, "fl": 1.0}
+"""Friction that takes the sign of c.dq, and the power with which its torque grows with c."""
+
 
 @dataclass(frozen=True, eq=False)
 class Relations:
@@ -33,13 +36,15 @@ class Relations:
     @cached_property
     def vectors(self) -> tuple[tuple[int, Array], ...]:
         """Pairs of a dependent column and a scaled null vector of length n."""
-        return (*(v for s in ("fv", "fc", "k") for v in self._friction(s)), *self._shared())
+        symbols = ("fv", "k", *HOMOGENEOUS)
+        return (*(v for s in symbols for v in self._friction(s)), *self._shared())
 
     def _friction(self, symbol: str) -> list[tuple[int, Array]]:
         """Null vectors among the columns of one friction symbol, or of springs.
 
         Viscous friction of drive k enters the torques as c c' dq, its spring as c c' q. Coulomb
-        friction c sign(c.dq) is the same function, up to a positive factor, only for parallel c.
+        friction c sign(c.dq), like the other terms with its sign, is the same function up to a
+        positive factor only for parallel c.
         """
         run, robot = self.echelon.run, self.echelon.run.robot
         if not run.other_drives and run.measured is None and not run.static:
@@ -66,7 +71,8 @@ class Relations:
                 continue
             alike = [b for b, d in enumerate(vectors) if b >= a and _parallel(c, d)]
             done.update(alike)
-            matrix = [np.linalg.norm(vectors[b]) * seen * np.abs(c) for b in alike]
+            power = HOMOGENEOUS[symbol]
+            matrix = [np.linalg.norm(vectors[b]) ** power * seen * np.abs(c) for b in alike]
             out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
         return out
 

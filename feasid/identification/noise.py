@@ -12,8 +12,8 @@ follow one another err alike: the variance of a sum is larger by the autocorrela
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import nnls
@@ -29,6 +29,15 @@ REWEIGHTED = 3
 
 FLOOR = 1e-3
 """Smallest deviation, as a share of the joint's torque: noise-free logs stay finite."""
+
+FIRST = 0.1
+"""Deviation with which the first estimate is made, as a share of each joint's torque."""
+
+FEWEST_LEFT = 0.05
+"""Share of a class's rows that is counted as left, however many an estimate could follow."""
+
+SEEN = 1e-10
+"""Singular values of a column-scaled triangle below this share are directions that a log lacks."""
 
 TINY = 1e-300
 
@@ -97,14 +106,32 @@ def squares(reduced: Reduced, joint: int, beta: Array, folds: Sequence[int] | No
     return np.asarray(np.sum((triangles @ v) ** 2, axis=1))
 
 
+Solver = Callable[[Array, Array], tuple[Array, Array]]
+"""From whitened R and rho to beta and its covariance when the noise has unit variance."""
+
+
+def least_squares(r: Array, rho: Array) -> tuple[Array, Array]:
+    """The shortest least-squares solution, with columns scaled to one length, and (R'R)^+."""
+    norms = np.linalg.norm(r, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    inverse = np.linalg.pinv(r / scale, rcond=SEEN) / scale[:, None]
+    return np.asarray(inverse @ rho), np.asarray(inverse @ inverse.T)
+
+
 def estimate(
-    reduced: Reduced, folds: Sequence[int] | None = None, correlated: bool = True
+    reduced: Reduced,
+    solver: Solver = least_squares,
+    folds: Sequence[int] | None = None,
+    correlated: bool = True,
 ) -> tuple[Noise, Array]:
-    """Noise and weighted least squares, alternating.
+    """Noise and the solver's estimate, alternating.
 
     Parameters
     ----------
     reduced : Reduced
+    solver : callable
+        Weighted least squares, or one that knows a prior: on short logs least squares follows the
+        noise, and what is left of it says little.
     folds : sequence of int, optional
         Only these stretches of time.
     correlated : bool
@@ -114,51 +141,63 @@ def estimate(
     -------
     Noise
     ndarray, shape (nb,)
-        Base parameters; the shortest of equals where the log does not fix them.
+        Base parameters.
     """
     dof = len(reduced.triangles)
-    noise = Noise(np.ones(dof), np.zeros(dof), np.ones(dof))
-    beta = solve(*noise.whitened(reduced, folds)[:2])
+    power = np.array([np.sum(t[:, -1] ** 2) for t in reduced.triangles]) / max(reduced.rows, 1)
+    overall = max(float(power.mean()), TINY)
+    noise = Noise(FIRST**2 * (power + FLOOR * overall), np.zeros(dof), np.ones(dof))
+    beta, spread = solver(*noise.whitened(reduced, folds)[:2])
     for _ in range(ROUNDS):
-        noise = variances(reduced, beta, folds)
-        beta = solve(*noise.whitened(reduced, folds)[:2])
+        noise = variances(reduced, noise, beta, spread, folds)
+        beta, spread = solver(*noise.whitened(reduced, folds)[:2])
     if correlated and reduced.strata:
-        noise = Noise(noise.quick, noise.slow, correlation_times(reduced, beta))
-        beta = solve(*noise.whitened(reduced, folds)[:2])
+        # Only now: a joint that counts less leaves a residual that is more alike from row to row.
+        noise = replace(noise, correlation=correlation_times(reduced, beta))
+        beta, _ = solver(*noise.whitened(reduced, folds)[:2])
     return noise, beta
 
 
-def solve(r: Array, rho: Array) -> Array:
-    """Least squares of a triangle with its columns scaled to one length."""
-    norms = np.linalg.norm(r, axis=0)
-    scale = np.where(norms > 0, norms, 1.0)
-    return np.asarray(np.linalg.lstsq(r / scale, rho, rcond=1e-10)[0] / scale)
+def variances(
+    reduced: Reduced,
+    noise: Noise,
+    beta: Array,
+    spread: Array,
+    folds: Sequence[int] | None = None,
+) -> Noise:
+    """A and b per joint from the residuals of beta, by weighted non-negative least squares.
 
-
-def variances(reduced: Reduced, beta: Array, folds: Sequence[int] | None = None) -> Noise:
-    """A and b per joint from the residuals of beta, by weighted non-negative least squares."""
+    An estimate follows the noise of its own rows: a class of n rows whose whitened triangle is T
+    has about ``n - tr(T spread T')`` of them left to show it.
+    """
     dof = len(reduced.triangles)
     quick, slow = np.empty(dof), np.zeros(dof)
-    per_joint = [_classes(reduced, j, folds) for j in range(dof)]
-    rows = float(sum(counts.sum() for _, counts, _ in per_joint))
-    spent = rows / max(rows - len(beta), 0.1 * rows, 1.0)
-    for j, (triangles, counts, slowness) in enumerate(per_joint):
+    for j in range(dof):
+        triangles, counts, slowness = _classes(reduced, j, folds)
+        support = list(reduced.supports[j])
+        inner = spread[np.ix_(support, support)]
+        white = triangles[..., :-1] / noise.deviations(j, slowness)[:, None, None]
+        followed = np.einsum("cij,jk,cik->c", white, inner, white)
+        left = np.maximum(counts - followed, FEWEST_LEFT * counts)
         power = np.sum(triangles[..., -1] ** 2) / max(float(counts.sum()), 1.0)
         floor = max(FLOOR**2 * float(power), TINY)
-        sums = squares(reduced, j, beta, folds) * spent
         seen = counts > 0
-        mean = np.maximum(sums[seen] / counts[seen], floor)
-        model = np.column_stack([np.ones(seen.sum()), slowness[seen]])
-        spread = np.full(len(mean), max(float(sums.sum() / max(counts.sum(), 1.0)), floor))
-        found = np.array([floor, 0.0])
-        for _ in range(REWEIGHTED):
-            weight = np.sqrt(counts[seen]) / spread
-            # Both columns near one: scipy's nnls stops at absolute tolerances.
-            unit = float(np.median(mean))
-            found = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
-            spread = np.maximum(model @ found, floor)
-        quick[j], slow[j] = max(found[0], floor), found[1]
-    return Noise(quick, slow, np.ones(dof))
+        mean = squares(reduced, j, beta, folds)[seen] / left[seen]
+        quick[j], slow[j] = _fitted(np.maximum(mean, floor), left[seen], slowness[seen], floor)
+    return Noise(quick, slow, noise.correlation)
+
+
+def _fitted(mean: Array, rows: Array, slowness: Array, floor: float) -> tuple[float, float]:
+    """A and b of ``mean = a + b slowness``, each mean known as well as so many rows tell it."""
+    model = np.column_stack([np.ones(len(mean)), slowness])
+    spread = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
+    unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances
+    found = np.array([floor, 0.0])
+    for _ in range(REWEIGHTED):
+        weight = np.sqrt(rows) / spread
+        found = nnls(weight[:, None] * model * unit, weight * mean)[0] * unit
+        spread = np.maximum(model @ found, floor)
+    return max(float(found[0]), floor), float(found[1])
 
 
 def correlation_times(reduced: Reduced, beta: Array) -> Array:

@@ -132,11 +132,19 @@ class Entropic:
         """
         D = self.hessian(delta)
         H = self._curvature + weight * D
-        H += UNSEEN * np.diag(np.diag(H))
-        middle = self._curvature + weight**2 / believed * D
+        return self._sandwich(H, self._curvature + weight**2 / believed * D)
+
+    def _sandwich(self, H: Array, middle: Array) -> Array:
+        """``H^-1 middle H^-1`` in SI units."""
+        H = H + UNSEEN * np.diag(np.diag(H))
         left = np.linalg.solve(H, middle)
         inside = np.linalg.solve(H, left.T)
         return np.asarray(0.5 * (inside + inside.T) * np.outer(self.unit, self.unit))
+
+    def followed(self, delta: Array, weight: float) -> Array:
+        """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed."""
+        H = self._curvature + weight * self.hessian(delta)
+        return self._sandwich(H, H)
 
     def evidence(self, delta: Array, weight: float) -> float:
         """Laplace's approximation of log p(data | weight) at its minimiser, up to a constant.

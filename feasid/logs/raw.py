@@ -75,6 +75,9 @@ def read_raw(
     """
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
+    notes_of_file = df.attrs.get("notes", ())
+    df = df.copy(deep=False)
+    df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     layout = find_columns(df, robot, columns, torque)
     check_units(units, layout.coordinates)
     several = [b.joint for b in robot.bodies if b.dof > 1]
@@ -85,7 +88,7 @@ def read_raw(
             joint=several[0],
         )
     t, notes = read_time(df, layout.time, rate, units)
-    notes = [*df.attrs.get("notes", ()), *notes]
+    notes = [*notes_of_file, *notes]
     values = {
         kind: _read_kind(df, layout, kind, units)
         for kind in WORDS

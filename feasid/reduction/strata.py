@@ -26,7 +26,7 @@ EDGES = (0.01, 0.05, 0.15, 0.3, 0.5)
 
 CLASSES = len(EDGES) + 1
 FOLDS = 5
-FOLD_SECONDS = 3.0
+FOLD_SECONDS = 1.0
 """Time belongs to fold floor(t / FOLD_SECONDS) mod FOLDS."""
 
 LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)

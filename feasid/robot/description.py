@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GRAVITY = (0.0, 0.0, -9.81)
 
-FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo"}
+FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo", "sqrt": "fs", "load": "fl"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,8 @@ class Robot(Structure):
     source : Source or None
     fixed : sequence of Member
         Links that do not move (fixed to the world), remembered for writing back.
+    load_model : ndarray, shape (n_bodies, 10), or None
+        Inertial parameters by which load-dependent friction (fl) knows its load.
     couplings : sequence of Coupling
         Joints that follow others; see `feasid.robot.couplings`.
     loops, active, configuration
@@ -63,6 +65,7 @@ class Robot(Structure):
     drives: tuple[Drive, ...] = ()
     source: Source | None = None
     fixed: tuple[Member, ...] = ()
+    load_model: Array | None = None
     couplings: tuple[Coupling, ...] = ()
     loops: tuple[Loop, ...] = ()
     active: tuple[str, ...] = ()
@@ -81,6 +84,11 @@ class Robot(Structure):
                 if self.bodies[self.joint_index(joint)].dof != 1:
                     raise DescriptionError(f"drive {drive.name!r}: joint {joint!r} has several dof")
         names = self.parameter_names
+        if self.load_model is not None:
+            shape = len(self.bodies), 10
+            set_(self, "load_model", constant(self.load_model, shape, "the load model"))
+        elif any("fl" in d.symbols for d in self.drives):
+            raise DescriptionError("load-dependent friction (fl) needs a load_model")
         doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
         if doubled:
             raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
@@ -293,6 +301,8 @@ class Robot(Structure):
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
+        if self.load_model is not None:
+            raise InputError("lock joints before load-dependent friction is added")
         parts, couplings = (self.bodies, self.drives, self.fixed), self.couplings
         for name, position in positions.items():
             parts = hold(*parts, name, position)
@@ -335,7 +345,18 @@ class Robot(Structure):
             body, own = self.bodies[i], known.get(self.bodies[i].name)
             if body.dof == 1 and (symbols or (own is not None and "k" in own.symbols)):
                 drives.append(_drive_like(own, body, symbols))
-        return replace(self, drives=(*drives, *couplings))
+        load = self._loads() if "fl" in wanted else None
+        return replace(self, drives=(*drives, *couplings), load_model=load)
+
+    def _loads(self) -> Array:
+        """Every body's own inertial parameters, by which friction shall know its load."""
+        load = self.values[self.inertial_columns]
+        if not np.isfinite(load).all():
+            raise InputError(
+                "load-dependent friction needs inertial parameters of every body, and the "
+                f"description of robot {self.name!r} lacks some"
+            )
+        return np.asarray(load)
 
     def with_transition(self, speed: float) -> Robot:
         """The same robot with Coulomb friction that changes sign over this speed [rad/s, m/s]."""
@@ -343,7 +364,7 @@ class Robot(Structure):
 
     def without_joint_terms(self) -> Robot:
         """The rigid bodies alone: no drives, hence no friction, drive inertia or springs."""
-        return replace(self, drives=())
+        return replace(self, drives=(), load_model=None)
 
     def __repr__(self) -> str:
         terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)

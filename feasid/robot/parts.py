@@ -22,8 +22,9 @@ from feasid.robot import inertia
 USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
 """Drive inertia, viscous, Coulomb and offset friction, eq. (27) of Sousa and Cortesao."""
 
-DRIVE_SYMBOLS = (*USUAL_SYMBOLS, "k")
-"""The same and the stiffness of a spring."""
+DRIVE_SYMBOLS = (*USUAL_SYMBOLS, "k", "fs", "fl")
+"""The same, the stiffness of a spring, and friction that grows with the root of the speed and with
+the load, as lubricated gears have it."""
 
 ROTOR_SYMBOLS = tuple(f"rotor_{s}" for s in inertia.SYMBOLS)
 SYMMETRIC_ROTOR_SYMBOLS = ("rotor_Lxx", "rotor_Lzz", "rotor_lz", "rotor_m")
@@ -205,7 +206,8 @@ class Drive:
     It adds ``c (Ia c.ddq + fv v + fc sign(v) + fo + k (c.q - rest))`` to the joint torques, of
     which eq. (27) of Sousa and Cortesao has all but the spring; c is one joint's unit vector
     except for motors that move several joints. With a transition, tanh(v / transition) takes the
-    place of sign(v).
+    place of sign(v). Gears add ``c sign(v) (fs sqrt|v| + fl |load|)``, the load being the rigid
+    bodies' torque at the joint, see ``Robot.load_model``.
 
     Attributes
     ----------
@@ -214,7 +216,7 @@ class Drive:
     coupling : dict of str to float
         Factor per joint name.
     symbols : tuple of str
-        Which of ``Ia fv fc fo k`` it has; kept in that order, whatever the order given.
+        Which of ``Ia fv fc fo k fs fl`` it has; kept in that order, whatever the order given.
     values : ndarray, shape (len(symbols),), or None
         One per symbol, given in the order in which the symbols are given.
     transition : float
@@ -245,6 +247,10 @@ class Drive:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")
         if len(set(self.symbols)) < len(self.symbols):
             raise DescriptionError(f"drive {self.name!r} has a symbol twice: {[*self.symbols]}")
+        if "fl" in self.symbols and len(self.coupling) > 1:
+            raise DescriptionError(
+                f"drive {self.name!r} moves several joints: load-dependent friction is of one joint"
+            )
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
         if not self.coupling or not all(np.isfinite(c) and c for c in self.coupling.values()):
             raise DescriptionError(f"drive {self.name!r} needs finite non-zero factors per joint")

@@ -20,7 +20,7 @@ from feasid.feasibility.constraints.affine import CONSISTENCY, MIRRORED, Block, 
 from feasid.robot.description import Robot
 from feasid.robot.known import Known, ten_by_body
 
-SIGNED = ("Ia", "fv", "fc")
+SIGNED = ("Ia", "fv", "fc", "fs", "fl")
 """Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
 
 

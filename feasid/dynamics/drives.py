@@ -1,0 +1,38 @@
+"""What multiplies a drive's parameters: inertia, friction and spring of motors and gears."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.robot.parts import DRIVE_SYMBOLS, Drive
+
+
+def drive_signal(
+    drive: Drive,
+    symbol: str,
+    position: Array,
+    velocity: Array,
+    acceleration: Array,
+    *,
+    load: Array | None = None,
+) -> Array:
+    """Factor of a parameter.
+
+    c.ddq, v, 1, c.q - rest, or with s = sign(v) or tanh(v / transition): s, s sqrt|v|, s |load|.
+    """
+    if symbol not in DRIVE_SYMBOLS:
+        raise InputError(f"unknown drive symbol {symbol!r}")
+    if symbol == "Ia":
+        return acceleration
+    if symbol == "k":
+        return position - drive.rest
+    if symbol == "fv":
+        return velocity
+    if symbol == "fo":
+        return np.ones_like(velocity)
+    sign = np.tanh(velocity / drive.transition) if drive.transition else np.sign(velocity)
+    if symbol == "fs":
+        return np.asarray(sign * np.sqrt(np.abs(velocity)))
+    return np.asarray(sign * np.abs(load)) if symbol == "fl" and load is not None else sign

@@ -1,0 +1,278 @@
+"""From reduced data to one plausible model: noise, prior and bounds in one convex problem.
+
+    minimise  |R K delta - rho|^2 / 2 + sum over joint terms (delta / size)^2 / 2
+              + weight * divergence(delta, reference)      over the feasible set
+
+R and rho are whitened by the noise that the log itself shows (`feasid.identification.noise`), the
+divergence is that of `feasid.identification.priors`. A joint term's size is the value with which it
+would explain its joint's torque alone: one unit of prior, so that Coulomb friction and offset of a
+joint that moves one way only do not cancel each other by the hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.stats import chi2
+
+from feasid.arrays import Array, Mask
+from feasid.errors import InputError
+from feasid.feasibility.constraints.affine import bounds
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.ties import Ties
+from feasid.feasibility.constraints.units import Units, described, units
+from feasid.feasibility.program.reference import reference
+from feasid.identifiability.base import BaseParameters
+from feasid.identification.noise import Noise, estimate
+from feasid.identification.priors import WEIGHT, Entropic
+from feasid.reduction.triangle import Reduced
+
+MASS_RATIO = 3.0
+"""Masses stay within this factor of the description's unless the log insists."""
+
+INSISTENCE = 0.999
+"""Probability, by a chi-square law, from which the log insists: had the bounds been true, it would
+ask to leave them this strongly once in a thousand times."""
+
+NEAR = 1e-3
+"""A mass this close to its bound, as a share of it, is at it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A model and how sure it is.
+
+    Attributes
+    ----------
+    delta : ndarray, shape (n,)
+    noise : Noise
+    weight : float
+        Of the prior.
+    evident : float
+        Weight that the log's evidence asks for; `curve` has (weight, log evidence).
+    covariance : ndarray, shape (n, n)
+        Of the standard parameters; see `Entropic.covariance`.
+    bounded : tuple of str
+        Bodies whose mass lies at a bound of `MASS_RATIO`.
+    released : tuple of str
+        Bodies whose mass the log wants beyond these bounds, and which were let go.
+    """
+
+    delta: Array
+    noise: Noise
+    weight: float
+    evident: float
+    curve: tuple[tuple[float, float], ...]
+    covariance: Array
+    bounded: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What does not depend on how the equations are weighted.
+
+    Attributes
+    ----------
+    base : BaseParameters
+    feasible : FeasibleSet
+    reference : ndarray, shape (n,)
+    sizes : ndarray, shape (n,)
+        Standard deviation of each joint term's own prior; infinite for inertial parameters.
+    scale : Units
+    """
+
+    base: BaseParameters
+    feasible: FeasibleSet
+    reference: Array
+    sizes: Array
+    scale: Units
+
+    @classmethod
+    def of(
+        cls,
+        reduced: Reduced,
+        base: BaseParameters,
+        feasible: FeasibleSet,
+        towards: Array | None = None,
+    ) -> Task:
+        """The task of a log; `towards` (n,) is a reference other than the description."""
+        r, rho, _ = reduced.triangle()
+        scale = units(base.robot, feasible, r @ base.K, rho, torques=True)
+        aim = reference(base.robot, scale).delta.copy()
+        if towards is not None:
+            inertial = base.robot.inertial_columns.ravel()
+            aim[inertial] = towards[inertial]
+        blocks = [b for b in feasible.blocks if b.kind != "matrix"]
+        broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(aim))[0] <= 0]
+        if broken:
+            raise InputError(
+                f"the reference is itself impossible: {broken[0]} is not positive definite; "
+                "correct it first (feasid.correct), or take another reference",
+                broken=tuple(broken),
+            )
+        return cls(base, feasible, aim, term_sizes(reduced, base), scale)
+
+    @cached_property
+    def ties(self) -> Ties | None:
+        """Known and tied parameters, if there are any."""
+        return Ties.of(self.feasible) if self.feasible.equalities else None
+
+    def entropic(self, r: Array, rho: Array) -> Entropic:
+        """The problem for these whitened equations, ties substituted."""
+        terms = np.flatnonzero(np.isfinite(self.sizes))
+        pull = np.zeros((len(terms), self.feasible.size))
+        pull[np.arange(len(terms)), terms] = 1.0 / self.sizes[terms]
+        A = np.vstack([r @ self.base.K, pull])
+        b = np.concatenate([rho, np.zeros(len(terms))])
+        if self.ties is None:
+            return Entropic(A, b, self.feasible, self.reference, self.scale.parameters)
+        return Entropic(
+            self.ties.matrix(A),
+            b - A @ self.ties.fixed,
+            self.ties.substituted(self.feasible),
+            self.reference[self.ties.roots],
+            self.scale.parameters[self.ties.roots],
+        )
+
+    def free(self, delta: Array) -> Array:
+        """The entries that ties leave free."""
+        return delta if self.ties is None else delta[self.ties.roots]
+
+    def whole(self, free: Array) -> Array:
+        """All standard parameters from the free ones."""
+        return free if self.ties is None else self.ties.expanded(free)
+
+    def spread(self, covariance: Array) -> Array:
+        """Covariance of all standard parameters from that of the free ones."""
+        if self.ties is None:
+            return covariance
+        into = self.ties.matrix(np.eye(self.feasible.size))
+        return np.asarray(into @ covariance @ into.T)
+
+    def start(self, known: Array) -> Array:
+        """A strictly feasible model: the reference if it is one, else the known one."""
+        if self.ties is None and self.feasible.strictly_inside(self.reference):
+            return self.reference
+        return known
+
+    def solve(self, r: Array, rho: Array, weight: float, start: Array) -> Array:
+        """The minimiser's standard parameters."""
+        problem = self.entropic(r, rho)
+        return self.whole(problem.minimise(self.free(start), weight))
+
+    def noise(
+        self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
+    ) -> Noise:
+        """The noise of a log around the estimate that knows the prior."""
+        K = self.base.K
+
+        def solver(r: Array, rho: Array) -> tuple[Array, Array]:
+            problem = self.entropic(r, rho)
+            free = problem.minimise(self.free(start), weight)
+            followed = self.spread(problem.followed(free, weight))
+            return K @ self.whole(free), K @ followed @ K.T
+
+        return estimate(reduced, solver, folds)[0]
+
+
+def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
+    """For every joint term the value that would explain its joints' torques alone, shape (n,)."""
+    robot = base.robot
+    out = np.full(robot.size, np.inf)
+    place = {int(c): k for k, c in enumerate(base.independent)}
+    for drive in range(len(robot.drives)):
+        for column in robot.drive_columns(drive).values():
+            k = place.get(column, -1)
+            seen = torque = 0.0
+            for support, triangle in zip(reduced.supports, reduced.triangles, strict=True):
+                if k in support:
+                    seen += float(np.sum(triangle[:, support.index(k)] ** 2))
+                    torque += float(np.sum(triangle[:, -1] ** 2))
+            if seen > 0 and torque > 0:
+                out[column] = np.sqrt(torque / seen)
+    return out
+
+
+def infer(
+    reduced: Reduced,
+    task: Task,
+    start: Array,
+    *,
+    weight: float | None = None,
+    plausible: bool = True,
+    noise: Noise | None = None,
+) -> Estimate:
+    """The most probable model, its evidence and its covariance.
+
+    Parameters
+    ----------
+    reduced : Reduced
+    task : Task
+    start : ndarray, shape (n,)
+        Any strictly feasible model.
+    weight : float, optional
+        Of the prior; None takes the one that the log's evidence asks for, but at most `WEIGHT`: a
+        description that contradicts the log is believed less.
+    plausible : bool
+        Whether masses are held within `MASS_RATIO` of the description's, unless the log insists.
+    noise : Noise, optional
+        When it is known already.
+    """
+    known = WEIGHT if weight is None else weight
+    start = task.start(start)
+    noise = task.noise(reduced, known, start) if noise is None else noise
+    r, rho, _ = noise.whitened(reduced)
+    problem = task.entropic(r, rho)
+    free = problem.minimise(task.free(start), known)
+    evident, curve = problem.most_evident(free)
+    chosen = min(evident, WEIGHT) if weight is None else weight
+    if chosen != known:
+        free = problem.minimise(free, chosen)
+    delta = task.whole(free)
+    bounded: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    if plausible:
+        delta, bounded, released = _within_masses(task, problem, delta, chosen, (r, rho))
+    covariance = problem.covariance(task.free(delta), chosen, min(chosen, evident))
+    return Estimate(
+        delta, noise, chosen, evident, curve, task.spread(covariance), bounded, released
+    )
+
+
+def _within_masses(
+    task: Task, problem: Entropic, delta: Array, weight: float, equations: tuple[Array, Array]
+) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
+    """The model with masses within bounds; those that the log does not accept are let go."""
+    robot = task.base.robot
+    usual = described(robot)
+    mass = task.reference[robot.inertial_columns[:, 9]]
+    ratio = delta[robot.inertial_columns[:, 9]] / mass
+    outside = usual & ((ratio > MASS_RATIO) | (ratio < 1 / MASS_RATIO))
+    if not outside.any() or task.ties is not None:
+        return delta, (), ()
+    held = _bounded(task, usual)
+    if not held.feasible.strictly_inside(task.reference):
+        return delta, (), ()
+    inside = held.solve(*equations, weight, task.reference)
+    price = 2.0 * (problem.cost(inside, weight) - problem.cost(delta, weight))
+    names = np.array([b.name for b in robot.bodies])
+    if price > chi2.ppf(INSISTENCE, int(outside.sum())):
+        return delta, (), tuple(names[outside].tolist())
+    ratio = inside[robot.inertial_columns[:, 9]] / mass
+    near = (ratio > MASS_RATIO * (1 - NEAR)) | (ratio < (1 + NEAR) / MASS_RATIO)
+    return inside, tuple(names[usual & near].tolist()), ()
+
+
+def _bounded(task: Task, usual: Mask) -> Task:
+    """The task with masses of these bodies within `MASS_RATIO` of the reference's."""
+    rows = list(task.feasible.linear)
+    for i in np.flatnonzero(usual):
+        column = int(task.base.robot.inertial_columns[i, 9])
+        mass = float(task.reference[column])
+        name = f"plausible mass of {task.base.robot.bodies[i].name}"
+        rows += bounds(name, [column], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
+    return replace(task, feasible=replace(task.feasible, linear=tuple(rows)))

@@ -1,0 +1,245 @@
+"""Of all that may be wrong with a log, the diagnosis says what is: one thing, and the right one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from faults import RECORDED as LOGS
+from faults import changed, recorded
+from robots import example_urdfs
+
+import feasid
+from feasid.diagnosis.signals import looks_like_degrees
+from feasid.robot.inertia import from_mass_com_inertia
+
+FACTOR_ERROR = 0.12
+"""Descriptions are off by as much from what their robots weigh."""
+
+LENGTH_ERROR = 0.35
+"""A length is told from weight alone, of masses that are only roughly known."""
+
+
+def serious(df, robot, options):
+    return [f for f in feasid.diagnose(df, robot, **options) if f.level != "note"]
+
+
+def first(df, robot, options):
+    found = serious(df, robot, options)
+    return found[0] if found else None
+
+
+def everything_with_a_sign(name):
+    _, robot, options = recorded(name)
+    found = first(changed(name, ["tau"], np.negative), robot, options)
+    return found.code == "sign" and found.joints == robot.joints
+
+
+def another_order(name):
+    _, robot, options = recorded(name)
+    found = first(changed(name, ["tau"], lambda x: np.roll(x, 1, axis=1)), robot, options)
+    return found.code == "swap" and len(found.joints) >= robot.dof - 1  # one may stay unexplained
+
+
+def a_reversed_axis(name, joint, kinds):
+    _, robot, options = recorded(name)
+    found = first(changed(name, kinds, np.negative, [joint]), robot, options)
+    return (found.code, found.joints) == ("reversed", (robot.joints[joint],))
+
+
+def another_zero(name, joint, degrees):
+    df, robot, options = recorded(name)
+    offsets = dict(options.get("offsets", {}))
+    key = robot.joints[joint]
+    offsets[key] = offsets.get(key, 0.0) + np.deg2rad(degrees)
+    found = first(df, robot, {**options, "offsets": offsets})
+    given = recorded(name)[2].get("offsets", {}).get(key, 0.0)
+    back = np.exp(1j * (found.options["offsets"][key] - given)) if found.joints == (key,) else 0
+    return found.code == "zero" and abs(back - 1) < 0.01
+
+
+def another_gravity(name, gravity):
+    df, robot, options = recorded(name)
+    found = first(df, robot.with_gravity(gravity), options)
+    return found.code == "gravity" and found.values["gravity"] == (0.0, 0.0, -9.81)
+
+
+def a_common_factor(name, factor):
+    _, robot, options = recorded(name)
+    found = first(changed(name, ["tau"], lambda x: x * factor), robot, options)
+    return found.code == "scale" and abs(found.values["factor"] / factor - 1) < FACTOR_ERROR
+
+
+def twenty_milliseconds(name, sign):
+    df, robot, options = recorded(name)
+    shift = sign * round(0.02 / float(np.median(np.diff(df.t))))
+    late = changed(name, ["tau"], lambda x: np.roll(x, shift, axis=0)).iloc[100:-100]
+    found = first(late.reset_index(drop=True), robot, options)
+    return found.code == "lag" and abs(found.values["lag"] - sign * 0.02) < 0.012
+
+
+def torques_of_another_motion(name):
+    _, robot, options = recorded(name)
+    rng = np.random.default_rng(0)
+    noise = changed(name, ["tau"], lambda x: x.std(axis=0) * rng.normal(size=x.shape))
+    found = first(noise, robot, options)
+    return found.code == "unexplained" and found.level == "error"
+
+
+def a_dead_sensor(name, joint):
+    _, robot, options = recorded(name)
+    rng = np.random.default_rng(0)
+    noise = changed(name, ["tau"], lambda x: 0.01 * rng.normal(size=x.shape), [joint])
+    found = [f for f in serious(noise, robot, options) if f.code == "unexplained"]
+    return [f.joints for f in found] == [(robot.joints[joint],)]
+
+
+def a_wrong_length(name, k):
+    df, robot, options = recorded(name)
+    bodies = list(robot.bodies)
+    bodies[k] = replace(bodies[k], position=2 * np.asarray(bodies[k].position))
+    found = first(df, replace(robot, bodies=tuple(bodies)), options)
+    return (found.code, found.joints) == ("length", (robot.bodies[k].joint,)) and abs(
+        2 * found.values["factor"] - 1
+    ) < LENGTH_ERROR
+
+
+TILTED = (0.0, -9.81 * np.sin(0.35), -9.81 * np.cos(0.35))
+
+CASES = {
+    **{f"all signs {n}": (everything_with_a_sign, n) for n in LOGS},
+    **{f"order {n}": (another_order, n) for n in LOGS},
+    **{
+        f"reversed {n} {j} {'+'.join(k)}": (a_reversed_axis, n, j, k)
+        for n in ("kuka_lwr4", "unitree_z1", "kinova_gen3", "simulated")
+        for j in (1, 2, 3)
+        for k in (("q", "dq"), ("q", "dq", "tau"))
+        # Against its axis, Kinova's second joint is the same as half a turn of the third.
+        if (n, j, "tau" in k) != ("kinova_gen3", 1, True)
+    },
+    **{
+        f"zero {n} {j} {a}": (another_zero, n, j, a)
+        for n in LOGS
+        for j, a in ((1, 90), (1, -90), (2, 90), (3, 180))
+        # The TX40's forearm is nearly symmetric about its fourth axis.
+        if (n, j) != ("staubli_tx40", 3)
+    },
+    **{
+        f"gravity {n} {g}": (another_gravity, n, g)
+        for n in LOGS
+        for g in ((0, 0, 9.81), (0, 9.81, 0), TILTED)
+        # Half a turn of the Z1's second joint is the same as gravity upwards.
+        if (n, g) != ("unitree_z1", (0, 0, 9.81))
+    },
+    **{
+        f"factor {n} {f:.2g}": (a_common_factor, n, f)
+        for n in ("kuka_lwr4", "staubli_tx40", "simulated")
+        for f in (1 / 1.4, 1.5, 100.0)
+    },
+    **{
+        f"delay {n} {s}": (twenty_milliseconds, n, s)
+        for n in ("staubli_tx40", "simulated")
+        for s in (1, -1)
+    },
+    **{f"random {n}": (torques_of_another_motion, n) for n in LOGS},
+    **{f"dead {n} {j}": (a_dead_sensor, n, j) for n in LOGS for j in (1, 2)},
+    **{
+        f"length {n} {k}": (a_wrong_length, n, k)
+        for n, k in (("kuka_lwr4", 3), ("unitree_z1", 2), ("staubli_tx40", 2), ("simulated", 1))
+    },
+}  # fmt: skip
+"""What is done to a recorded log, and what the diagnosis has to say first."""
+
+SAMPLE = (
+    "all signs kuka_lwr4", "all signs simulated", "order unitree_z1", "reversed unitree_z1 2 q+dq",
+    "zero staubli_tx40 1 90", "gravity kinova_gen3 (0, 0, 9.81)", "factor kuka_lwr4 0.71",
+    "delay simulated 1", "random unitree_z1", "dead simulated 2", "length unitree_z1 2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_a_wrong_log_is_understood(case):
+    check, *arguments = CASES[case]
+    assert check(*arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sorted(set(CASES) - set(SAMPLE)))
+def test_all_wrong_logs_are_understood(case):
+    check, *arguments = CASES[case]
+    assert check(*arguments)
+
+
+@pytest.mark.parametrize("name", ["kuka_lwr4", "unitree_z1", "staubli_tx40", "simulated"])
+def test_right_logs_are_left_in_peace(name):
+    assert serious(*recorded(name)) == []
+
+
+def mobile_manipulator():
+    """A log of TIAGo's arm, by our own dynamics, with masses up to 10 % off."""
+    path = next(p for p in example_urdfs() if p.name == "tiago_no_hand.urdf")
+    robot = feasid.load_robot(path)
+    kept = {j for j in robot.joints if j.startswith("arm_")}
+    robot = feasid.load_robot(path, lock=dict.fromkeys(set(robot.joints) - kept, 0.0))
+    robot = replace(robot, drives=())
+    rng = np.random.default_rng(2)
+    t = np.arange(0, 20, 0.01)
+    w = 2 * np.pi * 0.15 * np.arange(1, 5)
+    a, b = rng.uniform(-0.25, 0.25, (2, 4, robot.dof)) / np.arange(1, 5)[:, None]
+    sin, cos = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+    middle = np.array([0.5 * (b.limits.lower + b.limits.upper) for b in robot.bodies])
+    q, dq = middle + sin @ a - cos @ b, (cos * w) @ a + (sin * w) @ b
+    ddq = -(sin * w**2) @ a + (cos * w**2) @ b
+    masses = np.repeat(rng.uniform(0.9, 1.1, len(robot.bodies)), 10)
+    tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=robot.values * masses)
+    tau += 0.1 * tau.std(axis=0) * np.tanh(dq / 0.01)
+    tau += 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    data = {"t": t} | {f"q_{j}": q[:, k] for k, j in enumerate(robot.joints)}
+    data |= {f"tau_{j}": tau[:, k] for k, j in enumerate(robot.joints)}
+    return pd.DataFrame(data), robot
+
+
+def test_all_three_wrist_signs_of_a_mobile_manipulator():
+    df, robot = mobile_manipulator()
+    assert serious(df, robot, {}) == []
+    wrist = robot.joints[-3:]
+    columns = [f"tau_{j}" for j in wrist]
+    df[columns] *= -1
+    found = serious(df, robot, {})
+    assert {f.joints for f in found if f.code == "sign"} == {(j,) for j in wrist}
+    assert {f.code for f in found} == {"sign"}
+
+
+def test_six_radians_are_not_degrees():
+    q = np.linspace(4.0, 5.95, 500)
+    assert not looks_like_degrees(q, -3.0, 3.0)
+    assert looks_like_degrees(np.rad2deg(np.linspace(-1, 0.95, 500)), -3.0, 3.0)
+    df, robot, _ = recorded("simulated")
+    turned = df.assign(q_3=df.q_3 + 2 * np.pi)
+    assert "degrees" not in feasid.diagnose(turned, robot)
+
+
+def test_a_load_of_negative_mass_is_no_load():
+    df, robot, _ = recorded("simulated")
+    last = robot.bodies[-1]
+    tool = from_mass_com_inertia(2.5, np.array([0.1, 0.08, 0.05]), 0.01 * np.eye(3))
+    heavy = replace(
+        robot, bodies=(*robot.bodies[:-1], replace(last, inertial=last.inertial + tool))
+    )
+    found = serious(df, heavy, {})
+    assert found[0].code == "class"
+    assert found[0].values["mass"] < 0
+    assert "no load has a negative mass" in found[0].message
+
+
+def test_a_remedy_adds_to_what_was_given():
+    df, robot, _ = recorded("simulated")
+    odd = df.assign(tau_2=-1000 * df.tau_2, q_2=np.rad2deg(df.q_2) + 90)
+    options = {"units": {"tau_2": 1e-3, "q_2": "deg"}, "offsets": {"2": 0.1}}
+    found = feasid.diagnose(odd, robot, **options)
+    assert found.options["units"] == {"tau_2": -1e-3}
+    assert found.options["offsets"]["2"] == pytest.approx(-np.pi / 2, abs=0.01)
+    mended = {k: {**v, **found.options.get(k, {})} for k, v in options.items()}
+    assert serious(odd, robot, mended) == []

@@ -1,0 +1,121 @@
+"""The whole estimate on arms with hidden parameters: no bias, honest deviations, true masses."""
+
+import numpy as np
+import pytest
+from simulated import Conditions, hidden
+
+from feasid.errors import InputError
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.identifiability.base import base_parameters
+from feasid.identification.choice import choose_terms
+from feasid.identification.estimate import Task, infer
+from feasid.logs.frame import prepare
+from feasid.reduction.equations import EquationReducer
+from feasid.reduction.narrow import narrowed
+
+TRANSITION = 0.005
+ROUNDING = 1e-9
+FLOOR = 1.2  # times the error of the true parameters on the same motion
+CLOSE = 0.012  # relative error of the base parameters
+
+
+def reduced(log, base):
+    motion = prepare(log, base.robot, filtering="equations")
+    reducer = EquationReducer(base.robot, [int(c) for c in base.independent], motion.cutoff)
+    for run in motion.runs:
+        reducer.add(run)
+    return reducer.result(motion.notes)
+
+
+def fitted(arm, robot=None, **options):
+    base = base_parameters((arm.terms if robot is None else robot).with_transition(TRANSITION))
+    data = reduced(arm.log, base)
+    task = Task.of(data, base, feasible_set(base.robot))
+    return base, infer(data, task, task.reference, **options)
+
+
+def errors(arm, base, delta):
+    """Error over the truth's own on the held-out motion, and that of the base parameters."""
+    test = reduced(arm.test, base)
+    truth, beta = arm.truth(base), base.K @ delta
+    own = np.linalg.norm(test.residuals(truth))
+    off = np.linalg.norm(beta - truth) / np.linalg.norm(truth)
+    return np.linalg.norm(test.residuals(beta)) / own, off
+
+
+@pytest.mark.parametrize("name", ["panda", "ur5", "z1"])
+def test_the_truths_own_floor_is_reached(name):
+    arm = hidden(name, 0)
+    base, found = fitted(arm)
+    ratio, off = errors(arm, base, found.delta)
+    assert ratio <= FLOOR
+    assert off <= CLOSE
+    deviation = np.sqrt(np.diag(base.K @ found.covariance @ base.K.T))
+    assert np.mean(np.abs(base.K @ found.delta - arm.truth(base)) < 1.96 * deviation) >= 0.85
+
+
+@pytest.mark.parametrize("factor", [3.0, 1 / 3.5])
+def test_masses_that_the_description_gets_wrong_are_let_go(factor):
+    arm = hidden("ur5", 0)
+    values = arm.terms.values.copy()
+    values[arm.terms.inertial_columns] *= factor
+    values[np.isnan(values)] = 0.1
+    base, found = fitted(arm, arm.terms.with_values(values))
+    ratio, _ = errors(arm, base, found.delta)
+    assert ratio <= 1.5
+    assert found.weight <= 3.0
+
+
+def test_masses_stay_near_a_description_that_could_be_right():
+    """A short slow log says little; the masses of the description are what is known."""
+    arm = hidden("z1", 1, Conditions(seconds=6.0, speed=0.2))
+    base, found = fitted(arm)
+    columns = base.robot.inertial_columns[:, 9]
+    ratio = found.delta[columns] / arm.robot.values[arm.robot.inertial_columns[:, 9]]
+    assert not found.released
+    assert (ratio > 1 / 3).all()
+    assert (ratio < 3).all()
+
+
+def test_an_impossible_reference_is_refused():
+    arm = hidden("ur5", 0)
+    base = base_parameters(arm.terms.with_transition(TRANSITION))
+    towards = base.robot.values.copy()
+    towards[base.robot.inertial_columns[2, 0]] = -1.0
+    with pytest.raises(InputError, match="impossible"):
+        Task.of(reduced(arm.log, base), base, feasible_set(base.robot), towards)
+
+
+def test_narrowed_data_are_those_of_the_narrower_robot():
+    arm = hidden("ur5", 0)
+    wide = arm.robot.with_joint_terms(("viscous", "coulomb", "offset", "sqrt", "load"), True)
+    wide = wide.with_transition(TRANSITION)
+    narrow = base_parameters(arm.terms.with_transition(TRANSITION))
+    direct = reduced(arm.log, narrow)
+    derived = narrowed(reduced(arm.log, base_parameters(wide)), wide, narrow)
+    assert derived.fingerprint == direct.fingerprint
+    assert derived.supports == direct.supports
+    for a, b in zip(derived.triangles, direct.triangles, strict=True):
+        np.testing.assert_allclose(a.T @ a, b.T @ b, atol=ROUNDING * np.abs(b.T @ b).max())
+
+
+def test_friction_that_is_there_is_chosen_and_other_is_not():
+    """Load-dependent friction on one joint, made by hand on top of MuJoCo's."""
+    arm = hidden("ur5", 2)
+    terms = ("viscous", "coulomb", "offset", "sqrt", "load")
+    wide = arm.robot.with_joint_terms(terms, True).with_transition(TRANSITION)
+    base = base_parameters(wide)
+    motion = prepare(arm.log, wide, filtering="equations")
+    run = motion.runs[0]
+    joint = 1
+    extra = np.tanh(run.dq[:, joint] / TRANSITION) * 4.0 * np.sqrt(np.abs(run.dq[:, joint]))
+    run.tau[:, joint] += extra
+    reducer = EquationReducer(wide, [int(c) for c in base.independent], motion.cutoff)
+    reducer.add(run)
+    sets = ((), ("sqrt",), ("load",), ("sqrt", "load"))
+    choice = choose_terms(reducer.result(), wide, sets)
+    assert "fs" in choice.robot.drives[joint].symbols
+    others = [d for k, d in enumerate(choice.robot.drives) if k != joint]
+    assert sum("fs" in d.symbols for d in others) <= 1
+    assert choice.table.shape == (4, 6)
+    assert choice.table.loc["sqrt"].iloc[joint] < 0.9 * choice.table.loc["none"].iloc[joint]
