@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
     from feasid.feasibility.check import Verdict as Verdict
-    from feasid.feasibility.check import check as check
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.correct import correct as correct
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identification.identify import fit as fit
     from feasid.identification.result import Fit as Fit
+    from feasid.inspection.ask import check as check
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
     from feasid.inspection.repair import Repair as Repair
@@ -74,7 +74,7 @@ _HOME = {
     "Drive": "robot.parts",
     "diagnose": "diagnosis.diagnose",
     "FeasidError": "errors",
-    "check": "feasibility.check",
+    "check": "inspection.ask",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",

@@ -18,6 +18,8 @@ from feasid.inspection import show
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.inspection.report import Report, inspect
 
+WORST = ("error", INFEASIBLE, INCONCLUSIVE)
+
 EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
 
@@ -38,11 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also what control sees: mass matrix and base parameters (slower, uses a solver)",
     )
+    parser.add_argument(
+        "--bodies",
+        action="store_true",
+        help="judge moving bodies instead of links: links that move as one count together",
+    )
     parser.add_argument("--strict", action="store_true", help="count bodies without mass or volume")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
+    if arguments.bodies:
+        return _judge_bodies(arguments)
     results: list[tuple[str, Report | FeasidError]] = []
     for path in expand(arguments.files):
         try:
@@ -52,9 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     {"text": _text, "json": _json, "sarif": _sarif, "github": _github}[arguments.format](
         results, arguments
     )
-    statuses = {_status(result, arguments.strict) for _, result in results}
-    order = ("error", INFEASIBLE, INCONCLUSIVE)
-    return EXIT[next((s for s in order if s in statuses), FEASIBLE)]
+    statuses = {_status(result, arguments) for _, result in results}
+    return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
 
 def expand(patterns: Iterable[str]) -> list[str]:
@@ -71,10 +79,30 @@ def expand(patterns: Iterable[str]) -> list[str]:
     return paths
 
 
-def _status(result: Report | FeasidError, strict: bool) -> str:
+def _judge_bodies(arguments: argparse.Namespace) -> int:
+    """The other question: can the moving bodies exist, each the sum of its links?"""
+    from feasid.inspection.ask import check
+
+    if arguments.control or arguments.strict or arguments.format != "text":
+        raise InputError("--bodies prints text only, and knows neither --control nor --strict")
+    statuses = set()
+    for path in expand(arguments.files):
+        try:
+            verdict = check(path, bodies=True)
+        except FeasidError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            statuses.add("error")
+        else:
+            statuses.add(verdict.status)
+            if not (arguments.quiet and verdict.feasible):
+                print(f"{path}, moving bodies: {verdict.explain()}")
+    return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
+
+
+def _status(result: Report | FeasidError, arguments: argparse.Namespace) -> str:
     if isinstance(result, FeasidError):
         return "error"
-    if strict and result.status == FEASIBLE and result.weightless:
+    if arguments.strict and result.status == FEASIBLE and result.weightless:
         return INFEASIBLE
     return result.status
 
@@ -85,7 +113,7 @@ Results = list[tuple[str, Report | FeasidError]]
 def _text(results: Results, arguments: argparse.Namespace) -> None:
     counts: dict[str, int] = {}
     for path, result in results:
-        status = _status(result, arguments.strict)
+        status = _status(result, arguments)
         counts[status] = counts.get(status, 0) + 1
         if isinstance(result, FeasidError):
             start = "" if str(result).startswith(path) else f"{path}: "

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
+from feasid.inspection import show
 from feasid.inspection.hints import Cause, causes
 from feasid.inspection.judge import (
     FEASIBLE,
@@ -67,6 +69,21 @@ class Report:
         found |= {r.verdict.status for r in self.links}
         found |= {INCONCLUSIVE} if self.model.hidden else set()
         return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in found), FEASIBLE)
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether every link can exist; None when that could not be decided."""
+        return {FEASIBLE: True, INFEASIBLE: False}.get(self.status)
+
+    def explain(self) -> str:
+        """What was found, in sentences."""
+        return "\n".join(show.lines(self, verbose=True))
+
+    def __repr__(self) -> str:
+        return f"<Report: {show.headline(self)}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.explain())}</pre>"
 
     @property
     def infeasible(self) -> tuple[LinkReport, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from feasid.errors import FeasidError
@@ -17,7 +17,9 @@ from feasid.inspection.judge import (
     ZERO,
     principal_moments,
 )
-from feasid.inspection.report import LinkReport, Report
+
+if TYPE_CHECKING:
+    from feasid.inspection.report import LinkReport, Report
 
 RULES = {
     "mass-negative": "The mass is negative",

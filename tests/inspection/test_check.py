@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from robots import ARM, example_urdfs, without_geometry
 
+import feasid
 from feasid.cli import main
-from feasid.errors import FeasidError
+from feasid.errors import FeasidError, InputError
 from feasid.inspection.judge import judge_link
 from feasid.inspection.read import read_model
 from feasid.inspection.report import inspect, inspect_model
@@ -536,3 +537,38 @@ def test_long_chains_cost_time_in_proportion(tmp_path, kind):
         assert inspect(path).status == "infeasible"
         seconds.append(time.process_time() - start)
     assert seconds[1] < 30 * seconds[0]
+
+
+LUMPED = """<robot name="lumped"><link name="base"/>
+<joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+<link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="f" type="fixed"><parent link="arm"/><child link="plate"/></joint>
+<link name="plate"><inertial><mass value="0.1"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.05"/></inertial></link></robot>"""
+"""The plate cannot exist; together with the arm that it is fixed to it can."""
+
+
+def test_one_question_one_answer(tmp_path, capsys):
+    path = tmp_path / "lumped.urdf"
+    path.write_text(LUMPED)
+    found = feasid.check(path)
+    assert (found.feasible, found.status) == (False, "infeasible")
+    assert "plate" in found.explain()
+    assert main(["check", str(path)]) == 1
+    assert feasid.check(path, bodies=True).feasible is True
+    assert main(["check", "--bodies", str(path)]) == 0
+    with pytest.raises(InputError, match="total_mass= is asked of moving bodies"):
+        feasid.check(path, total_mass=1.0)
+    assert feasid.check(path, bodies=True, total_mass=1.0).feasible is False
+
+
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
+def test_library_and_prompt_say_the_same(path, capsys):
+    status = main(["check", str(path)])
+    try:
+        said = feasid.check(path).status
+    except FeasidError:
+        said = "error"
+    assert status == {"feasible": 0, "infeasible": 1, "error": 2, "inconclusive": 3}[said]
