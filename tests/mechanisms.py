@@ -31,6 +31,24 @@ FREE = {  # motion subspaces in the joint's frame: (angular | linear) unit direc
 }
 
 
+@dataclass(frozen=True)
+class Half:
+    """A rational times the root of 2 over 2, as in rotations by 45 degrees."""
+
+    twice: Fraction
+
+    def __float__(self):
+        return float(self.twice) * 2**0.5 / 2
+
+
+def turned_by_45_degrees(rotation):
+    """A rational rotation, turned about its third axis."""
+    out = []
+    for x, y, z in rotation:
+        out.append([Half(x + y) if x + y else 0, Half(y - x) if y - x else 0, z])
+    return out
+
+
 @dataclass
 class Rotor:
     """On the joint's parent, turning at gear * q about its z axis."""
@@ -136,6 +154,8 @@ def mod(values):
     """Nested Fractions as residues."""
     if isinstance(values, list | tuple):
         return np.array([mod(v) for v in values])
+    if isinstance(values, Half):
+        return mod(values.twice) * 2**15 % P  # 2^32 = 2 modulo 2^31 - 1
     value = Fraction(values)
     return value.numerator % P * pow(value.denominator, -1, P) % P
 
@@ -485,3 +505,46 @@ def mechanism_of(case):
             Joint(j["parent"], j["type"], fractions(j["R"]), fractions(j["p"]), pitch, rotor)
         )
     return Mechanism(joints, fractions(case["gravity"]))
+
+
+# -- exact reduced row echelon form ---------------------------------------------------------------
+
+
+def exact_echelon(matrix):
+    """Reduced row echelon form modulo P: leading columns, and the rows (rank, n)."""
+    m = np.array(matrix, dtype=np.int64) % P
+    leading = []
+    for column in range(m.shape[1]):
+        rank = len(leading)
+        hits = np.flatnonzero(m[rank:, column])
+        if hits.size == 0:
+            continue
+        m[[rank, rank + int(hits[0])]] = m[[rank + int(hits[0]), rank]]
+        m[rank] = m[rank] * pow(int(m[rank, column]), -1, P) % P
+        others = np.flatnonzero(m[:, column])
+        others = others[others != rank]
+        m[others] = (m[others] - m[others, column, None] * m[rank] % P) % P
+        leading.append(column)
+        if rank + 1 == len(m):
+            break
+    return leading, m[: len(leading)]
+
+
+def exact_base(mechanism, seed=0, static=False, measured=None, held=()):
+    """Leading columns and K modulo P, without columns of Coulomb friction."""
+    robot = mechanism.robot()
+    rows = list(range(robot.dof))
+    if measured is not None:
+        rows = [r for j in measured for r in range(robot.rows[j].start, robot.rows[j].stop)]
+    few = len(rows) < robot.dof
+    samples = -(-(robot.size + 8) // max(len(rows), 1)) + (robot.size if few else 4)
+    y = exact_regressor(mechanism, samples, seed, static, held)[:, rows]
+    return exact_echelon(y.reshape(-1, robot.size))
+
+
+def residue(value, largest=10**5):
+    """A double as the residue of a fraction next to it that is no chance, None without one."""
+    near = Fraction(float(value)).limit_denominator(largest)
+    if abs(float(near) - value) > 1e-13 * max(1.0, abs(value)):
+        return None
+    return near.numerator % P * pow(near.denominator, -1, P) % P

@@ -1,56 +1,130 @@
-"""Which parameter combinations of a robot can be identified, from its geometry alone."""
+"""Which parameter combinations of a robot can be identified, from its geometry alone.
+
+With --experiment and --for: what one experiment leaves unknown that a use of the model needs.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+from textwrap import fill
 
-from feasid.identifiability.base import base_parameters
-from feasid.robot.description import FRICTION
+from feasid.cli.options import locks, vector
+from feasid.errors import InputError
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identifiability.experiment import Experiment
+from feasid.identifiability.formats import as_csv, as_dict, as_latex
+from feasid.robot.description import FRICTION, Robot
 from feasid.robot.load import load_robot
+
+WIDTH = 96
+"""Columns of the terminal that lines are wrapped to."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``feasid base``."""
     add = parser.add_argument
-    add("robot", metavar="ROBOT", help="robot description (.urdf)")
+    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml)")
     add("--floating", action="store_true", help="the root link floats")
-    add(
-        "--friction",
-        nargs="*",
-        choices=[*FRICTION],
-        default=[],
-        help="friction terms of the joints (default none)",
-    )
-    add("--drive-inertia", action="store_true", help="the drives' inertias count too")
+    add("--lock", metavar="JOINT=Q", action="append", help="make a joint rigid, SI units")
+    add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
     add("--no-gravity", action="store_true", help="as if there were no gravity")
+    add("--friction", metavar="LIST", default="", help=f"of {','.join(FRICTION)} (default none)")
+    add("--drive-inertia", action="store_true", help="the drives' inertias count too")
+    add("--measured", metavar="LIST", action="append", help="joints with measured torque")
+    add("--held", metavar="LIST", action="append", help="joints that do not move, JOINT or JOINT:Q")
     add("--static", action="store_true", help="postures at rest only")
+    add("--order", metavar="LIST", help="left, paper, or parameters that are to lead")
     add("--literal", action="store_true", help="take rounded angles like 1.5708 as they stand")
     add("--table", action="store_true", help="also what can be known of each parameter")
-    add("--explain", nargs="+", metavar="PARAMETER", help="say why: forearm.m")
-    add("--measured", nargs="+", metavar="JOINT", help="joints with measured torque (default all)")
+    add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
+    add("--json", action="store_true", help="as JSON")
+    add("--csv", action="store_true", help="coefficients as CSV")
+    add("--latex", action="store_true", help="combinations as a LaTeX table")
+    add(
+        "--experiment",
+        metavar="WORD",
+        nargs="+",
+        help="what an experiment does: measured=A,B held=C,D:1.57 static gravity=X,Y,Z everything",
+    )
+    add("--for", metavar="WORD", nargs="+", dest="use", help="what the model is used for, likewise")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the base parameters; returns the exit status."""
-    robot = load_robot(arguments.robot, floating=arguments.floating)
-    if arguments.friction or arguments.drive_inertia:
-        robot = robot.with_joint_terms(arguments.friction, arguments.drive_inertia)
-    if arguments.no_gravity:
-        robot = robot.with_gravity((0.0, 0.0, 0.0))
-    base = base_parameters(
+    robot = _robot(arguments)
+    if arguments.experiment or arguments.use:
+        return _compare(robot, arguments)
+    asked = ["static"] if arguments.static else []
+    asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
+    base = _answer(robot, asked, arguments)
+    if arguments.json:
+        print(json.dumps(as_dict(base), indent=1))
+    elif arguments.csv:
+        print(as_csv(base), end="")
+    elif arguments.latex:
+        print(as_latex(base))
+    else:
+        _show(base, arguments)
+    return 0
+
+
+def _robot(arguments: argparse.Namespace) -> Robot:
+    gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else vector(arguments.gravity)
+    robot = load_robot(
+        arguments.robot, floating=arguments.floating, lock=locks(arguments.lock), gravity=gravity
+    )
+    friction = [w for w in arguments.friction.split(",") if w and w != "none"]
+    if friction or arguments.drive_inertia:
+        robot = robot.with_joint_terms(friction, arguments.drive_inertia)
+    return robot
+
+
+def _answer(robot: Robot, words: list[str], arguments: argparse.Namespace) -> BaseParameters:
+    """Base parameters of an experiment in words."""
+    asked = Experiment.parse(words)
+    order = arguments.order or "left"
+    return base_parameters(
         robot,
-        measured=arguments.measured,
-        static=arguments.static,
+        measured=asked.measured,
+        held=asked.held,
+        static=asked.static,
+        gravity=asked.gravity,
+        order=order if order in ("left", "paper") else order.split(","),
         snap=None if arguments.literal else "file",
     )
+
+
+def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
+    """What an experiment leaves unknown; status 0 when nothing, 1 when something."""
+    if not (arguments.experiment and arguments.use):
+        raise InputError("--experiment and --for go together; 'everything' is a word for both")
+    experiment = _answer(robot, arguments.experiment, arguments)
+    use = _answer(robot, arguments.use, arguments)
+    gap = experiment.gap(use)
+    if arguments.json:
+        told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
+        print(json.dumps({"robot": robot.name, **told}, indent=1))
+    else:
+        print(fill(f"{robot.name}: {gap}", WIDTH))
+        print()
+        for line in gap.table().splitlines():
+            print(fill(line, WIDTH, subsequent_indent="      ", drop_whitespace=True))
+    return 1 if gap.size else 0
+
+
+def _show(base: BaseParameters, arguments: argparse.Namespace) -> None:
+    robot = base.robot
     print(f"{robot.name}: {base.size} base parameters of {robot.size} standard parameters\n")
-    print(base.listing())
+    indent = " " * (len(str(base.size)) + 6)
+    for line in base.listing().splitlines():
+        print(fill(line, WIDTH, subsequent_indent=indent, break_long_words=False))
     if base.snapped:
-        print(f"\nthe file rounds its geometry: {base.rounding_note()}")
+        print(f"\n{fill(f'the file rounds its geometry: {base.rounding_note()}', WIDTH)}")
     if arguments.table:
         print(f"\n{base.table()}")
-    for name in arguments.explain or ():
-        print(f"\n{base.explain(name)}")
+    for name in (n for entry in arguments.explain or () for n in entry.split(",")):
+        print(f"\n{fill(base.explain(name), WIDTH)}")
     for warning in base.warnings:
-        print(f"\nwarning: {warning}")
-    return 0
+        print(f"\n{fill(f'warning: {warning}', WIDTH)}")
+    print(f"\n{fill(str(base.check), WIDTH)}")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.errors import InputError
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import Echelon
 from feasid.identifiability.exact import RankCheck
+from feasid.identifiability.experiment import Experiment, Joints
 from feasid.identifiability.expressions import sum_of
+from feasid.identifiability.gap import Gap, Knowledge
 from feasid.identifiability.leading import certainty, doubtful_rank, leading
 from feasid.identifiability.nullspace import Recursion
 from feasid.identifiability.snap import EXACT, Rounding, Snapped, rounding_of
@@ -32,8 +34,7 @@ from feasid.identifiability.tables import (
 )
 from feasid.robot.description import Robot
 from feasid.robot.known import Known, equalities
-from feasid.robot.parts import constant
-from feasid.robot.rotations import exponential
+from feasid.robot.load import load_robot
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -57,6 +58,8 @@ class BaseParameters:
     robot : Robot
     coefficients : Coefficients
         The computation, with its spans and ranks.
+    experiment : Experiment
+        What moves and what is measured.
     snapped : tuple of Snapped
         Roundings in the description that were taken for exact geometry; see `literal`.
     rounding : Rounding
@@ -67,6 +70,7 @@ class BaseParameters:
     coefficients: Coefficients
     snapped: tuple[Snapped, ...] = ()
     rounding: Rounding = EXACT
+    experiment: Experiment = field(default_factory=Experiment)
 
     @property
     def size(self) -> int:
@@ -163,8 +167,7 @@ class BaseParameters:
         """Near-degenerate geometry that decides a rank, by joint, with its cause."""
         joints = self.robot.joints
         near = (
-            f"joint {joints[i]!r}: nearly degenerate geometry ({cause}): the count of base "
-            "parameters hangs on it"
+            f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
             for i, cause in sorted(self.coefficients.near.items())
         )
         return (*near, *doubtful_rank(self.coefficients))
@@ -183,7 +186,7 @@ class BaseParameters:
         out = []
         for joint in dict.fromkeys(s.joint for s in self.snapped):
             robot, _ = with_exact_geometry(self.robot, self.rounding, literal=[joint])
-            run = echelon.run.again(robot)
+            run = echelon.run.again(self.experiment.posed(robot))
             if len(replace(self.coefficients, echelon=Echelon(run)).independent) != self.size:
                 out += [s for s in self.snapped if s.joint == joint]
         return tuple(out)
@@ -200,6 +203,8 @@ class BaseParameters:
         if self.deciding:
             others = len(self.snapped) - len(self.deciding)
             text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
+        if not self.deciding:
+            return f"{text}: no count depends on it"
         return (
             f"{text}: {self.literal.size} base parameters when taken literally, {self.size} exact"
         )
@@ -219,9 +224,26 @@ class BaseParameters:
         if not self.snapped:
             return self
         echelon = self.coefficients.echelon
-        run = echelon.run.again(self.robot)
+        run = echelon.run.again(self.experiment.posed(self.robot))
         again = replace(self.coefficients, echelon=replace(echelon, run=run))
-        return BaseParameters(self.robot, again)
+        return BaseParameters(self.robot, again, experiment=self.experiment)
+
+    def gap(self, use: BaseParameters) -> Gap:
+        """What this experiment leaves unknown that a use of the model needs.
+
+        Parameters
+        ----------
+        use : BaseParameters
+            Of the same robot, for what the model will be used for: all motions, free flight,
+            another gravity.
+        """
+        return Gap(self.knowledge, use.knowledge)
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """K, null vectors and names, for comparing."""
+        names = self.robot.parameter_names
+        return Knowledge(self.matrix, self.transfers, self.independent, names, self.expressions)
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, shape (nb,)."""
@@ -275,11 +297,12 @@ class BaseParameters:
 
 
 def base_parameters(
-    robot: Robot,
+    robot: Robot | str | PathLike[str],
     *,
-    measured: str | Collection[str] | None = None,
-    held: str | Collection[str] | Mapping[str, npt.ArrayLike] = (),
+    measured: Joints | None = None,
+    held: Joints | Mapping[str, npt.ArrayLike] = (),
     static: bool = False,
+    gravity: npt.ArrayLike | None = None,
     order: str | Sequence[str] = "left",
     snap: str | float | None = "file",
     known: Known | None = None,
@@ -290,7 +313,7 @@ def base_parameters(
 
     Parameters
     ----------
-    robot : Robot
+    robot : Robot or path
         Its geometry, gravity, rotors and joint terms; parameter values do not matter.
     measured : str or collection of str, optional
         Joints whose torques are measured; default all. For a floating base alone, its joint.
@@ -300,6 +323,8 @@ def base_parameters(
         if they are measured.
     static : bool
         Postures at rest only: what a model of gravity compensation can know.
+    gravity : array_like, shape (3,), optional
+        In the base frame [m/s^2]; default the robot's.
     order : {"left", "paper"} or sequence of str
         Preference for leading a base parameter: from left to right; within each body in the
         order of the tables of Wensing et al. (2024), or of the ten given symbols; or any
@@ -321,6 +346,8 @@ def base_parameters(
     ------
     InputError
         Names a joint or symbol that is not known.
+    RankError
+        Names the joint whose count random motions do not confirm.
 
     Examples
     --------
@@ -334,50 +361,17 @@ def base_parameters(
     5  l2x + m2
     6  l2y
     """
-    joints = None if measured is None else {robot.joint_index(j) for j in _names(measured)}
-    still = {robot.joint_index(j) for j in _names(held)}
+    if not isinstance(robot, Robot):
+        robot = load_robot(robot)
+    asked = Experiment(measured, held, static, gravity)
     rounding = rounding_of(robot, snap)
-    exact, changes = with_exact_geometry(_posed(robot, held), rounding)
-    run = Recursion.of(exact, joints, static, still)
+    exact, changes = with_exact_geometry(robot, rounding)
+    joints, still = asked.measured_bodies(robot), asked.held_bodies(robot)
+    run = Recursion.of(asked.posed(exact), joints, static, still)
     given = equalities(robot, known, equal, mirrored)
-    base = BaseParameters(robot, leading(run, order, given), changes, rounding)
+    base = BaseParameters(robot, leading(run, order, given), changes, rounding, asked)
     base.check  # noqa: B018  (raises)
     return base
-
-
-def _names(joints: str | Collection[str]) -> Collection[str]:
-    return (joints,) if isinstance(joints, str) else joints
-
-
-def _posed(robot: Robot, held: str | Collection[str] | Mapping[str, npt.ArrayLike]) -> Robot:
-    """The robot whose home position is the one in which its joints are held."""
-    for name in _names(held):
-        shared = [d for d in robot.drives if len(d.coupling) > 1 and name in d.coupling]
-        if shared:
-            raise InputError(
-                f"joint {name!r} cannot be held: drive {shared[0].name!r} moves it together with "
-                "others",
-                joint=name,
-            )
-    if not isinstance(held, Mapping):
-        return robot
-    bodies = [*robot.bodies]
-    for name, value in held.items():
-        i = robot.joint_index(name)
-        body = bodies[i]
-        q = constant(np.atleast_1d(value), (body.dof,), f"position of joint {name!r}")
-        if q.any() and any("k" in d.symbols and name in d.coupling for d in robot.drives):
-            raise InputError(
-                f"joint {name!r} has a spring: it can be held at its rest position only",
-                joint=name,
-            )
-        turn, shift = exponential(body.motion @ q)
-        bodies[i] = replace(
-            body,
-            rotation=body.rotation @ turn,
-            position=body.position + body.rotation @ shift,
-        )
-    return replace(robot, bodies=tuple(bodies))
 
 
 def _selection(n: int, columns: Index) -> Array:

@@ -19,13 +19,14 @@ from feasid.identifiability.echelon import SAFETY, Echelon, Nullblock
 from feasid.identifiability.exact import exact_blocks
 from feasid.identifiability.frames import (
     SYMMETRIC,
+    cleaned,
     congruence,
     congruence_size,
     doubtful_joints,
 )
 from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.rational import NotRational
-from feasid.identifiability.relations import Relations
+from feasid.identifiability.relations import NOISE, Relations
 from feasid.identifiability.samples import SEED, Samples
 
 Index = npt.NDArray[np.intp]
@@ -185,13 +186,13 @@ class Coefficients:
     def _transfers(self, frame_change: Callable[[Array, Array], Array], four: Array) -> list[Array]:
         run = self.echelon.run
         f, bodies = run.frames, run.robot.bodies
-        homes = np.stack([b.position for b in bodies]) / f.length
-        own = frame_change(f.rotations, homes)
+        own = frame_change(f.rotations, f.homes / f.length)
         out = []
         for i, body in enumerate(bodies):
             parts = [own[i]]
             if body.rotor is not None:
-                b = frame_change(body.rotor.rotation, body.rotor.position / f.length)
+                turn = cleaned(body.rotor.rotation, 1.0)
+                b = frame_change(turn, body.rotor.position / f.length)
                 parts.append(b @ four if body.rotor.symmetric else b)
             out.append(np.hstack(parts))
         return out
@@ -259,9 +260,13 @@ class Coefficients:
                 parts[lead] = row[column.rows[used]], column.values[used, k]
         for lead, vector in self.relations:
             total = -vector[self.independent]
+            size = np.abs(total)
             for other in np.flatnonzero(vector).tolist():
                 if other != lead and other in parts:
-                    total[parts[other][0]] -= vector[other] * parts[other][1]
+                    at, values = parts[other]
+                    total[at] -= vector[other] * values
+                    size[at] += np.abs(vector[other] * values)
+            total = settled(total, NOISE * size)
             used = np.flatnonzero(total)
             parts[lead] = used.astype(np.int32), total[used]
         order = self.dependent.tolist()

@@ -23,6 +23,9 @@ from feasid.robot.parts import Body
 NEGLIGIBLE_ARM = 1e-4
 """Distances below this fraction of the largest do not count in the length scale."""
 
+ROUNDED = 4e-16
+"""Entries of a pose this small, relative to 1 or to the largest length, are rounding of zero."""
+
 ROUNDED_ARM = 1e-4
 """Distances between axes below this fraction of the offsets in a description are no scale: they
 are rounding, or so small that coefficients of the bodies beside them would be huge in it."""
@@ -38,6 +41,11 @@ SYMMETRIC[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1.0
 """The four parameters of a symmetric rotor (Lxx = Lyy, Lzz, lz, m) among its ten."""
 
 _BASIS = pseudo_inertia(np.eye(10))
+
+
+def cleaned(values: Array, size: float) -> Array:
+    """Values with those made zero that are rounding of it."""
+    return np.where(np.abs(values) <= ROUNDED * size, 0.0, values)
 
 
 def congruence(rotation: Array, position: Array) -> Array:
@@ -86,6 +94,8 @@ class Frames:
     ----------
     length : float
         The length scale [m].
+    homes : ndarray, shape (n, 3)
+        Home positions of the bodies in their parents [m].
     origins : ndarray, shape (n, 3)
         Working origins in the body frames [m].
     rotations, positions : ndarray, shapes (n, 3, 3) and (n, 3)
@@ -102,6 +112,7 @@ class Frames:
 
     robot: Robot
     length: float
+    homes: Array
     origins: Array
     rotations: Array
     positions: Array
@@ -114,8 +125,9 @@ class Frames:
     def of(cls, robot: Robot) -> Frames:
         """Choose the working frames of a robot."""
         bodies = robot.bodies
-        rotations = np.stack([b.rotation for b in bodies])
+        rotations = cleaned(np.stack([b.rotation for b in bodies]), 1.0)
         homes = np.stack([b.position for b in bodies])
+        homes = cleaned(homes, np.abs(homes).max())
         origins = np.zeros((len(bodies), 3))
         arms = np.zeros((len(bodies), 3))
         for i, (body, p) in enumerate(zip(bodies, robot.parents, strict=True)):
@@ -138,6 +150,7 @@ class Frames:
         return cls(
             robot,
             length,
+            homes,
             origins,
             rotations,
             arms / length,

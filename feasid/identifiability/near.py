@@ -2,8 +2,8 @@
 
 Some effects are of second order in a small angle and vanish in rounding, so singular values alone
 do not show what is in doubt. Angles and offsets between 1e-14 and 1e-5 are: between neighbouring
-axes, whatever the frames. A count hangs on them if it changes when all of them are made exact, or
-made as large as any other.
+axes, whatever the frames. An answer hangs on them if it changes when all of them are made exact,
+or made as large as any other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_SURE = 1e-9
 
 
 def near_degeneracies(echelon: Echelon, blocks: Sequence[Nullblock]) -> dict[int, str]:
-    """Joints whose count hangs on a tiny angle, offset or singular value, and which it is.
+    """Joints whose answer hangs on a tiny angle, offset or singular value: which, and what of it.
 
     Parameters
     ----------
@@ -47,16 +47,19 @@ def near_degeneracies(echelon: Echelon, blocks: Sequence[Nullblock]) -> dict[int
     doubtful = doubtful_joints(frames)
     if not doubtful:
         return {
-            i: f"a singular value of {value:.1e}{_because(frames, i, value)}"
+            i: f"a singular value of {value:.1e}{_because(frames, i, value)}): the count of base "
+            "parameters"
             for i, value in worst.items()
             if value < LEAST_SURE
         }
-    counts = [b.independent.size for b in blocks]
-    exact, plain = (_counts_with(echelon, doubtful, size) for size in (0.0, ENLARGED))
+    exact, plain = (_blocks_with(echelon, doubtful, size) for size in (0.0, ENLARGED))
     out = {}
-    for i, three in enumerate(zip(counts, exact, plain, strict=True)):
-        if len(set(three)) > 1:
-            out[i] = _cause(frames, i, worst.get(i))
+    for i, three in enumerate(zip(blocks, exact, plain, strict=True)):
+        cause = _cause(frames, i, worst.get(i))
+        if len({b.independent.size for b in three}) > 1:
+            out[i] = f"{cause}): the count of base parameters"
+        elif blocks is echelon.blocks and len({tuple(b.independent) for b in three}) > 1:
+            out[i] = f"{cause}): which parameters lead"
     return out
 
 
@@ -78,15 +81,15 @@ def _because(frames: Frames, i: int, value: float) -> str:
 # -- the same robot with doubtful features of another size ---------------------------------------
 
 
-def _counts_with(echelon: Echelon, doubtful: Sequence[int], size: float) -> list[int]:
-    """Counts per joint when doubtful angles and offsets have this size."""
+def _blocks_with(echelon: Echelon, doubtful: Sequence[int], size: float) -> Sequence[Nullblock]:
+    """The joints' blocks when doubtful angles and offsets have this size."""
     run, frames = echelon.run, echelon.run.frames
     bodies = [*run.robot.bodies]
     down = _resize(frames.gravity, size)
     for i in doubtful:
         bodies[i] = _resized(frames, i, bodies[i], size, down)
     robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.pull)
-    return [b.independent.size for b in replace(echelon, run=run.again(robot)).blocks]
+    return replace(echelon, run=run.again(robot)).blocks
 
 
 def _resized(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:

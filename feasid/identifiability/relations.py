@@ -16,6 +16,9 @@ from feasid.identifiability.spectral import ROOT2, TOLERANCE
 HOMOGENEOUS = {"fc": 1.0, "fs": 1.5, "fl": 1.0}
 """Friction that takes the sign of c.dq, and the power with which its torque grows with c."""
 
+NOISE = 1e-13
+"""Entries of a relation below this, relative to its largest and in scaled units, are rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class Relations:
@@ -109,7 +112,8 @@ class Relations:
                 if p >= 0:
                     moved = self.transfers[i] @ y[: self.blocks[i].inertial]
                     vector[self.blocks[p].columns[:10]] -= moved
-            out.append((columns[place], vector))
+            vector[np.abs(vector) <= NOISE * np.abs(vector).max()] = 0.0
+            out.append((columns[place], snapped(vector)))
         return out
 
     def _branch_rows(self) -> Array:

@@ -6,16 +6,18 @@ follows the rounding, not the robot. Here a direction that is perpendicular or p
 axis, or an offset that vanishes, *within the rounding that the file's own numbers show*, is taken
 for exactly that. Every change is reported.
 
-The rounding is read off the file's text. An angle that is a multiple of 90 degrees (or of 15, with
-enough decimals) up to a unit in its last place shows how far off the file's right angles are. The
-finest offset of at least a millimetre, say 0.1234, shows where its lengths end.
+The rounding is read off the numbers that place a joint: the angles of its own origin, and of fixed
+joints between it and the body before. An angle that is a multiple of 90 degrees (or of 15, with
+enough decimals) up to a unit in its last place shows how far off it is; each number speaks for
+itself only, and zero is never the rounding of another number.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,22 +25,22 @@ from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
-from feasid.robot.parts import Body
+from feasid.robot.lump import compose
+from feasid.robot.parts import Body, Source
+from feasid.robot.rotations import from_rpy
+from feasid.robot.xml.text import Element, parse_xml
 
-ANGLE_ATTRIBUTES = re.compile(rb"""\b(?:rpy|euler)\s*=\s*["']([^"'<]{1,200})["']""")
-OFFSET_ATTRIBUTES = re.compile(rb"""<origin\b[^>]{0,400}?\bxyz\s*=\s*["']([^"'<]{1,200})["']""")
-
-MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4))
+MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4), (np.pi / 8, 5))
 """Multiples of these are meant exactly when they are written with so many decimals."""
 
 NEGLIGIBLE = 1e-15
 """What is off by less is rounding of our own and not worth a word."""
 
-ACCUMULATION = 3.0
-"""Roundings that may add up between two axes, over links that are fixed to each other."""
+ROUNDED = 4e-16
+"""Entries of a rotation below this are zero."""
 
-SHORTEST = 1e-3
-"""Offsets below this [m] do not show where a file's decimals end."""
+ACCUMULATION = 1.5
+"""Entries of a rotation may be off by the sum of its angles' roundings, and a little more."""
 
 COARSEST = 2e-3
 """Nothing beyond this [rad or m] is taken for rounding."""
@@ -47,15 +49,29 @@ PROJECTIONS = 80
 """Each one halves what is left of an entry that is to vanish."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Meant:
+    """The home pose that a file's numbers mean, as a change of the one that they say.
+
+    ``turn`` (3, 3) goes before the home rotation, ``shift`` (3,) is added to the position [m].
+    """
+
+    turn: Array
+    shift: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Rounding:
-    """Rounding that a description shows: of angles [rad] and of lengths [m]; 0 where none."""
+    """How far off the angles of each body's home pose may be [rad], and what is meant instead.
 
-    angle: float
-    length: float
+    Both empty where nothing is rounded; ``meant`` is None where only the bound is known.
+    """
+
+    angles: tuple[float, ...] = ()
+    meant: tuple[Meant | None, ...] = ()
 
 
-EXACT = Rounding(0.0, 0.0)
+EXACT = Rounding()
 """A description that rounds nothing."""
 
 
@@ -77,23 +93,104 @@ class Snapped:
 
 
 def file_rounding(robot: Robot) -> Rounding:
-    """What rounding the text shows that the robot was read from."""
+    """What rounding the numbers show that place the robot's joints in its file."""
     if robot.source is None:
-        return Rounding(0.0, 0.0)
-    text = robot.source.text
-    angle = 0.0
-    for match in ANGLE_ATTRIBUTES.finditer(text):
-        for token in match[1].split():
-            angle = max(angle, _angle_error(token))
-    finest = None
-    for match in OFFSET_ATTRIBUTES.finditer(text):
-        for token in match[1].split():
-            unit = _last_place(token)
-            value = _float(token)
-            if unit is not None and value is not None and abs(value) >= SHORTEST:
-                finest = unit if finest is None else min(finest, unit)
-    length = 0.0 if finest is None else finest / 2
-    return Rounding(min(ACCUMULATION * angle, COARSEST), min(length, COARSEST))
+        return Rounding()
+    origins = _origins(robot.source)
+    angles, meant = [], []
+    for body in robot.bodies:
+        way = list(origins.on_the_way(body))
+        errors = [angle_error(t) for origin in way for t in origin.angles]
+        angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
+        meant.append(_meant(way) if angles[-1] and origins.format == "urdf" else None)
+    return Rounding(tuple(angles), tuple(meant)) if any(angles) else Rounding()
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedBy:
+    """Numbers that place a link in the one before, as text; whether nothing moves between them."""
+
+    joint: str
+    fixed: bool
+    before: str | None
+    angles: tuple[str, ...]
+    offsets: tuple[str, ...] = ()
+
+    def pose(self, exact: bool) -> tuple[Array, Array]:
+        """Rotation and position, with the angles as said or as meant."""
+        rpy = [float(t) - (angle_error(t) if exact else 0.0) for t in self.angles]
+        return from_rpy(rpy or [0.0] * 3), np.array([float(t) for t in self.offsets or "000"])
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """What places each link of a URDF file, or each body of an MJCF file."""
+
+    format: str
+    placed: dict[str, PlacedBy]
+
+    def on_the_way(self, body: Body) -> Iterator[PlacedBy]:
+        """What stands between a body and the one before, from the body on."""
+        by_joint = (link for link, by in self.placed.items() if by.joint == body.joint)
+        link: str | None = body.name if body.name in self.placed else next(by_joint, None)
+        while link is not None and link in self.placed and link != body.parent:
+            yield self.placed[link]
+            link = self.placed[link].before
+
+
+def _meant(way: list[PlacedBy]) -> Meant | None:
+    """How the angles that are meant change a home pose; None if a joint in between is held."""
+    if not all(by.fixed for by in way[1:]):
+        return None
+    poses = []
+    for exact in (False, True):
+        rotation, position = np.eye(3), np.zeros(3)
+        for by in reversed(way):
+            rotation, position = compose(rotation, position, *by.pose(exact))
+        poses.append((rotation, position))
+    (said, said_at), (exactly, exactly_at) = poses
+    return Meant(exactly @ said.T, exactly_at - said_at)
+
+
+@lru_cache(maxsize=8)
+def _origins(source: Source) -> Origins:
+    root = parse_xml(source.text, source.path).root
+    if root.tag == "mujoco":
+        return Origins("mjcf", dict(_mjcf_origins(root)))
+    return Origins("urdf", dict(_urdf_origins(root)))
+
+
+def _urdf_origins(root: Element) -> Iterator[tuple[str, PlacedBy]]:
+    for joint in root.all("joint"):
+        origin, parent, child = (joint.find(tag) for tag in ("origin", "parent", "child"))
+        if parent is not None and child is not None:
+            said = {} if origin is None else origin.attributes
+            yield (
+                child.attributes.get("link", ""),
+                PlacedBy(
+                    joint.attributes.get("name", ""),
+                    joint.attributes.get("type") == "fixed",
+                    parent.attributes.get("link"),
+                    tuple(said.get("rpy", "").split()),
+                    tuple(said.get("xyz", "").split()),
+                ),
+            )
+
+
+def _mjcf_origins(root: Element) -> Iterator[tuple[str, PlacedBy]]:
+    compiler = root.find("compiler")
+    radians = compiler is not None and compiler.attributes.get("angle") == "radian"
+    for element in root.walk():
+        if element.tag == "body" and element.parent is not None:
+            angles = element.attributes.get("euler", "") if radians else ""
+            joint = element.find("joint")
+            name = "" if joint is None else joint.attributes.get("name", "")
+            before = element.parent.attributes.get("name")
+            fixed = joint is None
+            yield (
+                element.attributes.get("name", ""),
+                PlacedBy(name, fixed, before, tuple(angles.split())),
+            )
 
 
 def snapped(
@@ -110,24 +207,46 @@ def snapped(
     """
     notes: list[Snapped] = []
     bodies: list[Body] = []
-    if rounding.angle == 0.0 and rounding.length == 0.0:
+    if not rounding.angles:
         return robot, ()
-    for body in robot.bodies:
-        if body.joint in literal:
+    meant = rounding.meant or (None,) * len(robot.bodies)
+    for body, angle, change in zip(robot.bodies, rounding.angles, meant, strict=True):
+        if body.joint in literal or angle == 0.0:
             bodies.append(body)
             continue
-        rotation, off = exact_rotation(body.rotation, rounding.angle)
-        motion, off_axis = _exact_axes(body.motion, rotation.T @ body.rotation, rounding.angle)
-        small = (body.position != 0) & (np.abs(body.position) <= rounding.length)
-        if max(off, off_axis) > NEGLIGIBLE:
-            notes.append(Snapped(body.joint, "angle", max(off, off_axis)))
-        if small.any():
-            notes.append(Snapped(body.joint, "offset", float(np.abs(body.position[small]).max())))
-        position = np.where(small, 0.0, body.position)
-        bodies.append(replace(body, rotation=rotation, position=position, motion=motion))
+        new, off, offset = _exact(body, angle) if change is None else _as_meant(body, change)
+        if off > NEGLIGIBLE:
+            notes.append(Snapped(body.joint, "angle", off))
+        if offset > NEGLIGIBLE:
+            notes.append(Snapped(body.joint, "offset", offset))
+        bodies.append(new)
     if not notes:
         return robot, ()
     return replace(robot, bodies=tuple(bodies)), tuple(notes)
+
+
+def _as_meant(body: Body, change: Meant) -> tuple[Body, float, float]:
+    """The body where its file means it, how far its axes turn, how large an offset vanishes."""
+    rotation, _ = exact_rotation(change.turn @ body.rotation, ROUNDED)
+    position = body.position + change.shift
+    small = np.abs(position) <= ROUNDED * np.linalg.norm(position)
+    gone = float(np.abs(body.position[small]).max(initial=0.0))
+    skewed = change.turn - change.turn.T
+    off = float(np.linalg.norm([skewed[2, 1], skewed[0, 2], skewed[1, 0]])) / 2
+    moved = replace(body, rotation=rotation, position=np.where(small, 0.0, position))
+    return moved, off, gone if change.shift.any() else 0.0
+
+
+def _exact(body: Body, angle: float) -> tuple[Body, float, float]:
+    """The body with entries that vanish within a rounding of its angles made zero."""
+    rotation, off = exact_rotation(body.rotation, angle)
+    motion, off_axis = _exact_axes(body.motion, rotation.T @ body.rotation, angle)
+    reach = angle * float(np.linalg.norm(body.position)) if off > NEGLIGIBLE else 0.0
+    small = (body.position != 0) & (np.abs(body.position) <= reach)
+    position = np.where(small, 0.0, body.position)
+    gone = float(np.abs(body.position[small]).max(initial=0.0))
+    new = replace(body, rotation=rotation, position=position, motion=motion)
+    return new, max(off, off_axis), gone
 
 
 def exact_rotation(rotation: Array, tolerance: float) -> tuple[Array, float]:
@@ -181,29 +300,22 @@ def _smallest_rotation(start: Array, end: Array) -> Array:
     return np.asarray(np.eye(3) + axis + axis @ axis / (1 + start @ end), dtype=np.float64)
 
 
-def _float(token: bytes) -> float | None:
-    try:
-        value = float(token)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
-
-
-def _last_place(token: bytes) -> float | None:
+def _last_place(token: str) -> float | None:
     """Unit of the last decimal of a number in fixed notation, None for other notations."""
-    match = re.fullmatch(rb"[+-]?\d*\.(\d{1,20})", token)
+    match = re.fullmatch(r"[+-]?\d*\.(\d{1,20})", token)
     return None if match is None else 10.0 ** -len(match[1])
 
 
-def _angle_error(token: bytes) -> float:
-    """How far off a rounded multiple of 15 degrees is, 0 for anything else."""
-    value, unit = _float(token), _last_place(token)
-    if value is None or unit is None or value == 0.0:
+def angle_error(token: str) -> float:
+    """By how much a number exceeds the multiple of 15 degrees that it rounds, 0 for any other."""
+    unit = _last_place(token)
+    if unit is None:
         return 0.0
+    value = float(token)
     for step, decimals in MEANT:
-        error = abs(value - round(value / step) * step)
+        error = value - round(value / step) * step
         enough = round(-np.log10(unit)) >= decimals
-        if enough and 1e-12 < error <= unit and error < COARSEST:
+        if round(value / step) and enough and abs(error) <= min(unit, COARSEST):
             return float(error)
     return 0.0
 
@@ -218,4 +330,4 @@ def rounding_of(robot: Robot, snap: str | float | None) -> Rounding:
         return file_rounding(robot)
     if not 0 <= snap <= COARSEST:
         raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
-    return Rounding(float(snap), 0.0)
+    return Rounding((float(snap),) * len(robot.bodies))

@@ -32,6 +32,9 @@ LEGEND = (
     "○ in combination   ✕ not at all   = no unknown"
 )
 
+WIDTH = 96
+"""Characters after which a table goes on below."""
+
 
 @dataclass(frozen=True)
 class Dimensions:
@@ -90,10 +93,32 @@ def symbol_table(base: BaseParameters, without: BaseParameters | None) -> str:
     lines = [["", *owners]]
     lines += [[symbol, *cells] for symbol, cells in rows.items()]
     lines += _dimension_lines(base, without, len(owners))
-    widths = [max(len(line[k]) for line in lines) for k in range(len(owners) + 1)]
-    text = [_aligned(line, widths) for line in lines]
-    text.insert(len(rows) + 1, "")
-    return "\n".join([*text, "", LEGEND])
+    parts = [_part(lines, some, len(rows)) for some in _columns(lines, WIDTH)]
+    return "\n\n".join([*parts, LEGEND])
+
+
+def _columns(lines: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+    """Columns of a table in groups that fit into `width` characters beside the first."""
+    out: list[list[int]] = []
+    room = 0
+    head = max(len(line[0]) for line in lines)
+    for k in range(1, len(lines[0])):
+        need = max(len(line[k]) for line in lines) + 2
+        if not out or room < need:
+            out.append([])
+            room = width - head
+        out[-1].append(k)
+        room -= need
+    return out
+
+
+def _part(lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int) -> str:
+    """Some columns of the table; an empty line between marks and dimensions."""
+    chosen = [[line[0], *(line[k] for k in columns)] for line in lines]
+    widths = [max(len(line[k]) for line in chosen) for k in range(len(columns) + 1)]
+    text = [_aligned(line, widths) for line in chosen]
+    text.insert(marks + 1, "")
+    return "\n".join(text)
 
 
 def _dimension_lines(

@@ -171,11 +171,61 @@ def test_an_angle_that_is_meant_is_kept(tmp_path):
     assert base.size == base_parameters(robot, snap=None).size
 
 
-def test_offsets_below_the_last_decimal_are_taken_for_zero(tmp_path):
-    robot = loaded(tmp_path, arm("1.5707963267948966", offset="0.00003"))
-    assert file_rounding(robot).length == pytest.approx(5e-5)
-    base = base_parameters(robot)
-    assert [str(s) for s in base.snapped] == ["joint 'elbow': an offset is 3e-05 m"]
+@pytest.mark.parametrize("tilt", ["0.001", "0.002", "0.0004", "0.01", "-0.001"])
+def test_a_tilt_is_no_rounding_of_zero(tmp_path, tilt):
+    base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", tilt=tilt)))
+    assert base.snapped == ()
+
+
+@pytest.mark.parametrize("offset", ["0.0004", "0.001", "0.00003", "1e-4"])
+def test_an_offset_is_no_rounding_of_zero(tmp_path, offset):
+    base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", offset=offset)))
+    assert base.snapped == ()
+    plain = base_parameters(loaded(tmp_path, arm("1.5707963267948966")))
+    assert base.expressions != plain.expressions
+
+
+VISUAL = """<link name="a"><visual><origin rpy="1.57 0 0"/><geometry><sphere radius="1"/></geometry>
+</visual><!-- <origin rpy="1.57 0 0"/> --></link>"""
+
+
+def test_visuals_and_comments_say_nothing_about_joints(tmp_path):
+    text = arm("1.5707963267948966", tilt="0.0005").replace('<link name="a"/>', VISUAL)
+    robot = loaded(tmp_path, text)
+    assert file_rounding(robot).angles == ()
+    assert base_parameters(robot).snapped == ()
+
+
+def test_one_joints_rounding_is_not_anothers(tmp_path):
+    """The elbow's 1.57 is rounded by 8e-4; the shoulder's tilt of 5e-4 is meant."""
+    base = base_parameters(loaded(tmp_path, arm("1.57", tilt="0.0005")))
+    assert [s.joint for s in base.snapped] == ["elbow"]
+
+
+def test_fixed_joints_on_the_way_are_read(tmp_path):
+    text = arm("0").replace(
+        '<joint name="elbow" type="continuous"><parent link="a"/>',
+        '<link name="plate"/><joint name="mount" type="fixed"><parent link="a"/>'
+        '<child link="plate"/><origin xyz="0 0 0" rpy="1.5708 0 0"/></joint>'
+        '<joint name="elbow" type="continuous"><parent link="plate"/>',
+    )
+    base = base_parameters(loaded(tmp_path, text))
+    assert [s.joint for s in base.snapped] == ["elbow"]
+    exact = base_parameters(loaded(tmp_path, text.replace("1.5708", "1.5707963267948966")))
+    assert base.expressions == exact.expressions
+
+
+MJCF = """<mujoco><compiler angle="radian"/><worldbody>
+<body name="a"><joint name="turn" axis="0 0 1"/>
+<body name="b" pos="0.3 0 0" euler="1.5708 0 0"><joint name="lift" axis="0 0 1"/>
+<body name="c" pos="0.3 0 0" euler="0.001 0 0"><joint name="tip" axis="0 0 1"/></body></body></body>
+</worldbody></mujoco>"""
+
+
+def test_mjcf_angles_are_read_body_by_body(tmp_path):
+    path = tmp_path / "arm.xml"
+    path.write_text(MJCF)
+    assert [s.joint for s in base_parameters(feasid.load_robot(path)).snapped] == ["lift"]
 
 
 def test_snap_can_be_given_as_an_angle():

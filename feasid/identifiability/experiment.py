@@ -1,0 +1,125 @@
+"""What an experiment, or a use, moves and measures: the question that is asked of a robot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.errors import InputError, did_you_mean
+from feasid.robot.description import Robot
+from feasid.robot.parts import constant
+from feasid.robot.rotations import exponential
+
+Joints = str | Collection[str]
+
+WORDS = ("measured", "held", "gravity", "static", "everything")
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Which joints move, which torques are measured, at rest or not, in which gravity.
+
+    Parameters
+    ----------
+    measured : str or collection of str, optional
+        Joints whose torques are measured; default all.
+    held : str, collection of str, or mapping of str to position
+        Joints that stay where they are, at home or at a position [rad or m].
+    static : bool
+        Postures at rest only.
+    gravity : array_like, shape (3,), optional
+        In the base frame [m/s^2]; default the robot's.
+    """
+
+    measured: Joints | None = None
+    held: Joints | Mapping[str, npt.ArrayLike] = ()
+    static: bool = False
+    gravity: npt.ArrayLike | None = None
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Experiment:
+        """From words: ``measured=hip,knee held=base,elbow:1.57 static gravity=0,0,-1.62``."""
+        given: dict[str, str] = {}
+        for word in words:
+            key, _, value = word.partition("=")
+            if key not in WORDS:
+                hint = did_you_mean(key, WORDS)
+                raise InputError(f"{word!r} is no part of an experiment{hint}: {', '.join(WORDS)}")
+            if bool(value) == (key in ("static", "everything")):
+                raise InputError(f"{word!r}: {key} takes {'no value' if value else 'a value'}")
+            given[key] = value
+        measured = given["measured"].split(",") if "measured" in given else None
+        held = dict(_place(entry) for entry in given.get("held", "").split(",") if entry)
+        gravity = _numbers(given["gravity"], "gravity") if "gravity" in given else None
+        return cls(measured, held, "static" in given, gravity)
+
+    def measured_bodies(self, robot: Robot) -> set[int] | None:
+        """Bodies on the joints that are measured, None for all."""
+        if self.measured is None:
+            return None
+        return {robot.joint_index(j) for j in _names(self.measured)}
+
+    def held_bodies(self, robot: Robot) -> set[int]:
+        """Bodies on the joints that are held."""
+        return {robot.joint_index(j) for j in _names(self.held)}
+
+    def posed(self, robot: Robot) -> Robot:
+        """The robot in this gravity, at home where its joints are held.
+
+        Raises
+        ------
+        InputError
+            Names a joint that shares a drive with others, or is held off its spring's rest.
+        """
+        if self.gravity is not None:
+            robot = robot.with_gravity(self.gravity)
+        for name in _names(self.held):
+            shared = [d for d in robot.drives if len(d.coupling) > 1 and name in d.coupling]
+            if shared:
+                raise InputError(
+                    f"joint {name!r} cannot be held: drive {shared[0].name!r} moves it together "
+                    "with others",
+                    joint=name,
+                )
+        if not isinstance(self.held, Mapping):
+            return robot
+        bodies = [*robot.bodies]
+        for name, value in self.held.items():
+            i = robot.joint_index(name)
+            body = bodies[i]
+            places = np.atleast_1d(value) * np.ones(body.dof)
+            q = constant(places, (body.dof,), f"position of joint {name!r}")
+            if q.any() and any("k" in d.symbols and name in d.coupling for d in robot.drives):
+                raise InputError(
+                    f"joint {name!r} has a spring: it can be held at its rest position only",
+                    joint=name,
+                )
+            turn, shift = exponential(body.motion @ q)
+            bodies[i] = replace(
+                body,
+                rotation=body.rotation @ turn,
+                position=body.position + body.rotation @ shift,
+            )
+        return replace(robot, bodies=tuple(bodies))
+
+
+def _names(joints: Joints) -> Collection[str]:
+    return (joints,) if isinstance(joints, str) else joints
+
+
+def _place(entry: str) -> tuple[str, float]:
+    """``elbow:1.57`` or ``elbow``."""
+    name, separator, value = entry.rpartition(":")
+    if not separator:
+        return entry, 0.0
+    return name, _numbers(value, f"position of joint {name!r}")[0]
+
+
+def _numbers(text: str, what: str) -> list[float]:
+    try:
+        return [float(v) for v in text.split(",")]
+    except ValueError:
+        raise InputError(f"{what} must be numbers separated by commas, not {text!r}") from None
