@@ -29,7 +29,7 @@ ROWS = tuple(SYMBOLS[k] for k in RPNA)
 
 LEGEND = (
     "★ identifiable alone   ● in combination, leads a base parameter   "
-    "○ in combination   ✕ not at all   = no unknown"
+    "○ in combination\n✕ not at all   = no unknown"
 )
 
 WIDTH = 96
