@@ -2,8 +2,8 @@
 
 Count and leading parameters; and, unless there is a tilt or offset so tiny that its square is
 rounding, status of every parameter, which entries of K vanish and every coefficient that is a
-simple fraction: exact, or an error, or a warning, never silently wrong. Screw joints, joints of several
-degrees of freedom, nonholonomic ones, rotors, drives of one and of several joints, measured
+simple fraction: exact, or an error, or a warning, never silently wrong. Screw joints, joints of
+several degrees of freedom, nonholonomic ones, rotors, drives of one and of several joints, measured
 subsets, held joints, rest, offsets and tilts from 1e-2 to 1e-9, millimetres to kilometres.
 """
 
