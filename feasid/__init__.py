@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate as Certificate
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
+    from feasid.identification.gains import TorqueConstants as TorqueConstants
+    from feasid.identification.gains import torque_constants as torque_constants
     from feasid.identification.identify import fit as fit
+    from feasid.identification.payload import Payload as Payload
+    from feasid.identification.payload import payload as payload
     from feasid.identification.result import Fit as Fit
+    from feasid.identification.wrist import payload_from_wrench as payload_from_wrench
     from feasid.inspection.ask import check as check
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
@@ -78,6 +83,11 @@ _HOME = {
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",
+    "Payload": "identification.payload",
+    "payload": "identification.payload",
+    "payload_from_wrench": "identification.wrist",
+    "TorqueConstants": "identification.gains",
+    "torque_constants": "identification.gains",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
     "inverse_dynamics": "dynamics.regressor",

@@ -20,6 +20,7 @@ COMMANDS = {
     "reduce": "shrink logs to a small file that adds and is fitted later",
     "demo": "do that on a real log inside the package",
     "doctor": "say what is wrong with a log and what mends it",
+    "payload": "identify a tool or load, from logs with and without it or a wrist sensor",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "correct": "the closest model that can exist, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",

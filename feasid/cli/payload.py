@@ -1,0 +1,76 @@
+"""Identify a tool or load, from a log with it and one without, or from a wrist sensor."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+
+from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
+from feasid.cli.progress import step
+from feasid.errors import InputError
+from feasid.files import check_writable, write_aside
+from feasid.options.tables import LogOptions, ReduceOptions
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid payload``."""
+    add = parser.add_argument
+    add("loaded", nargs="+", metavar="LOG", help="with the load: CSV, Parquet, NPZ, bags, reduced")
+    add("--without", nargs="+", metavar="LOG", help="the same without it")
+    add(
+        "--sensor",
+        metavar="FX,FY,FZ,TX,TY,TZ",
+        help="instead: columns of a wrist sensor, what it exerts on the load",
+    )
+    add_robot_arguments(parser)
+    add("--body", metavar="NAME", help="what carries the load; default the last body")
+    add("--json", metavar="FILE", help="write the load's parameters here")
+    add("--overwrite", action="store_true", help="replace an existing output file")
+    add_options(parser, ReduceOptions)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the load; returns 0."""
+    if bool(arguments.without) == bool(arguments.sensor):
+        raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
+    if arguments.json:
+        check_writable(arguments.json, overwrite=arguments.overwrite)
+    table = LogOptions if arguments.sensor else ReduceOptions
+    options = options_of(arguments, ReduceOptions, "feasid payload")
+    with step("loading solvers"):
+        from feasid.identification.payload import payload
+        from feasid.identification.wrist import payload_from_wrench
+        from feasid.options.complete import checked
+        from feasid.reduction.reduce import opened
+    options = checked(table, options, "feasid payload --sensor" if arguments.sensor else "payload")
+    robot = robot_from(arguments)
+    with step("identifying the load"):
+        if arguments.sensor:
+            if len(arguments.loaded) > 1:
+                raise InputError("--sensor takes one log")
+            found = payload_from_wrench(
+                arguments.loaded[0],
+                robot,
+                channels=arguments.sensor.split(","),
+                body=arguments.body,
+                **options,
+            )
+        else:
+            logs = opened(arguments.loaded), opened(arguments.without)
+            found = payload(*logs, robot, body=arguments.body, **options)
+    print(found)
+    if arguments.json:
+        content = {
+            "body": found.body,
+            "mass": found.mass,
+            "centre": found.centre.tolist(),
+            "inertia": np.asarray(found.inertia).tolist(),
+            "mass_std": found.mass_std,
+            "centre_std": found.centre_std.tolist(),
+        }
+        text = json.dumps(content, indent=1).encode()
+        write_aside(arguments.json, text, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.json}")
+    return 0

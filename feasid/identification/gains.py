@@ -1,0 +1,226 @@
+"""Torque constants from logs of motor currents: joint torque is constant times current.
+
+Currents alone fix a robot's parameters up to one factor per joint. A known load, carried in one
+log and not in another, fixes the factors (Gautier and Briot 2014, "Global identification of joint
+drive gains and dynamic parameters of robots", J. Dyn. Sys. Meas. Control 136(5)): with current i,
+constant k and the load's part b of the base parameters,
+
+    i_j = W_j beta / k_j  without the load,    i_j = W_j (beta + b) / k_j  with it,
+
+for all joints and both logs at once. A description that is believed does the same with one log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.identifiability.base import BaseParameters
+from feasid.identification import noise
+from feasid.identification.payload import Payload, body_place
+from feasid.logs.columns import coordinate_names
+from feasid.options.complete import checked, documented, part
+from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
+from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
+from feasid.reduction.triangle import Reduced
+from feasid.robot.added_terms import robot_of
+from feasid.robot.description import Robot
+from feasid.threads import one_thread
+
+UNSEEN = 0.5
+"""A constant with a larger relative deviation is not told by the logs."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueConstants:
+    """Torque per unit of current, per joint.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    constants, deviations : ndarray, shape (dof,)
+        [N m / A] and their standard deviations; NaN where the logs do not tell.
+    beta : ndarray, shape (nb,)
+        Base parameters identified with them, from the constants that are told.
+    """
+
+    joints: tuple[str, ...]
+    constants: Array
+    deviations: Array
+    beta: Array
+
+    @property
+    def units(self) -> dict[str, float]:
+        """As option of `feasid.fit`, with which currents are read as torques."""
+        pairs = zip(self.joints, self.constants, strict=True)
+        return {f"tau_{j}": float(k) for j, k in pairs if np.isfinite(k)}
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {j:20} {k:10.4g} +- {s:.2g} N m/A" if np.isfinite(k) else f"  {j:20} not told"
+            for j, k, s in zip(self.joints, self.constants, self.deviations, strict=True)
+        ]
+        return "\n".join(["torque constants", *lines])
+
+
+@documented(ReduceOptions)
+@one_thread()
+def torque_constants(
+    log: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    loaded: Log | Reduced | Sequence[Log | Reduced] | None = None,
+    load: Payload | npt.ArrayLike | None = None,
+    body: str | None = None,
+    **options: Unpack[ReduceOptions],
+) -> TorqueConstants:
+    """Identify torque constants, jointly with the robot's parameters.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+        Its torque columns hold currents.
+    robot : Robot or path, optional
+    loaded : the same, optional
+        A log of the robot with a known load. Without it the description's inertials are believed.
+    load : Payload or array_like, shape (10,), optional
+        The known load: its parameters in the frame of the body that carries it, as
+        `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.
+    body : str, optional
+        The body that carries it; default the last one.
+    **options
+        How the logs are read and reduced.
+
+    Returns
+    -------
+    TorqueConstants
+
+    Raises
+    ------
+    InputError
+        When only one of `loaded` and `load` is given, or without them the description has no
+        inertials.
+    """
+    if (loaded is None) != (load is None):
+        raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
+    chosen = checked(ReduceOptions, options, "torque_constants")
+    terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
+    sources = [opened(log), [] if loaded is None else opened(loaded)]
+    base, _ = base_of(
+        robot_of(log, robot),
+        [*sources[0], *sources[1]],
+        terms.get("friction"),
+        terms.get("drive_inertia"),
+    )
+    tasks = alike([*sources[0], *sources[1]], base.robot, reading)
+    first = reduce_tasks(tasks[: len(sources[0])], base)
+    if load is None:
+        return constants_of_description(first, base)
+    second = reduce_tasks(tasks[len(sources[0]) :], base)
+    ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
+    return constants_of_load(first, second, ten, base, body)
+
+
+def constants_of_load(
+    log: Reduced, loaded: Reduced, load: Array, base: BaseParameters, body: str | None = None
+) -> TorqueConstants:
+    """Constants from reduced currents without and with a known load."""
+    robot = base.robot
+    if load.shape != (10,) or not np.isfinite(load).all() or load[9] <= 0:
+        raise InputError("a load is ten finite parameters with a positive mass, the last one")
+    k = len(robot.bodies) - 1 if body is None else body_place(robot, body)
+    added = np.asarray(base.K, dtype=np.float64)[:, robot.inertial_columns[k]] @ load
+    parts = [(*p, shift) for r, shift in ((log, 0.0 * added), (loaded, added)) for p in _rows(r)]
+    size, dof = len(added), robot.dof
+    scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))
+    scale = np.where(scale > 0, scale, 1.0)
+
+    # Equations that are linear in beta and k are a start; noise of currents biases them a little.
+    linear = np.vstack([np.c_[r / scale, -np.outer(rho, np.eye(dof)[j])] for j, r, rho, _ in parts])
+    known = np.concatenate([-r @ shift for _, r, _, shift in parts])
+    start = np.linalg.lstsq(linear, known, rcond=1e-12)[0]
+    start[size:] = np.where(np.abs(start[size:]) > 0, start[size:], 1.0)
+
+    def misfit(x: Array) -> Array:
+        beta, constant = x[:size] / scale, x[size:]
+        return np.concatenate(
+            [r @ (beta + shift) / constant[j] - rho for j, r, rho, shift in parts]
+        )
+
+    def slope(x: Array) -> Array:
+        beta, constant = x[:size] / scale, x[size:]
+        return np.vstack(
+            [
+                np.c_[
+                    r / scale / constant[j],
+                    -np.outer(r @ (beta + shift), np.eye(dof)[j]) / constant[j] ** 2,
+                ]
+                for j, r, _, shift in parts
+            ]
+        )
+
+    found = least_squares(misfit, start, jac=slope, x_scale="jac", method="trf")
+    jacobian = slope(found.x)
+    covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-13)
+    spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
+    return _told(robot, found.x[size:], spread, found.x[:size] / scale)
+
+
+def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConstants:
+    """Constants that make a log of currents agree with the description's inertials."""
+    robot = base.robot
+    values = robot.values.copy()
+    inertial = robot.inertial_columns.ravel()
+    if np.isnan(values[inertial]).any():
+        raise InputError(
+            f"the description of robot {robot.name!r} lacks inertials: give a known load, loaded= "
+            "and load="
+        )
+    own = np.zeros(robot.size)
+    own[inertial] = values[inertial]
+    K = np.asarray(base.K, dtype=np.float64)
+    rigid, others = K @ own, np.setdiff1d(np.arange(robot.size), inertial)
+    constants, spread = np.full(robot.dof, np.nan), np.full(robot.dof, np.nan)
+    for j, r, rho in _rows(log):
+        columns = np.c_[r @ rigid, r @ K[:, others]]
+        size = np.linalg.norm(columns, axis=0)
+        columns = columns[:, size > 0] / size[size > 0]
+        if size[0] == 0:
+            continue
+        found = np.linalg.lstsq(columns, rho, rcond=1e-10)[0]
+        per = found[0] / size[0]
+        constants[j] = 1.0 / per if per else np.nan
+        deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
+        spread[j] = abs(constants[j]) * deviation / abs(per) if per else np.nan
+    return _told(robot, constants, spread, rigid)
+
+
+def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
+    """Per joint its equations of all base parameters, in units of the noise of its current."""
+    _, beta = noise.estimate(reduced)
+    spread = reduced.residuals(beta) / np.sqrt(max(reduced.rows, 1))
+    spread = np.maximum(spread, noise.FLOOR * reduced.torque_norms / np.sqrt(max(reduced.rows, 1)))
+    out = []
+    for j, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
+        r = np.zeros((len(support), len(reduced.columns)))
+        r[:, list(support)] = triangle[:-1, :-1] / max(spread[j], noise.TINY)
+        out.append((j, r, triangle[:-1, -1] / max(spread[j], noise.TINY)))
+    return out
+
+
+def _told(robot: Robot, constants: Array, spread: Array, beta: Array) -> TorqueConstants:
+    known = spread < UNSEEN * np.abs(constants)
+    return TorqueConstants(
+        coordinate_names(robot),
+        np.where(known, constants, np.nan),
+        np.where(known, spread, np.nan),
+        beta,
+    )

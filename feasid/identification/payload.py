@@ -1,0 +1,255 @@
+"""A tool or load on a robot, from a log with it and one without.
+
+Base parameters are linear in the standard ones, ``beta = K delta``, so a load delta_L that is fixed
+to a body adds ``K_L delta_L``, K_L the body's ten columns of K (Khalil, Gautier and Lemoine 2007,
+"Identification of the payload inertial parameters of industrial manipulators", ICRA). Both logs
+share the robot's own beta:
+
+    minimise |R beta - rho|^2 + |R' (beta + K_L delta_L) - rho'|^2   over beta and delta_L,
+
+in units of the noise, with delta_L a body that can exist: its pseudo-inertia is positive definite
+(Wensing, Kim and Slotine 2017). Eliminating beta leaves a triangle of ten columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
+from feasid.identifiability.base import BaseParameters
+from feasid.identification import noise
+from feasid.notes import Note
+from feasid.options.complete import checked, documented, part
+from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
+from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
+from feasid.reduction.triangle import Reduced
+from feasid.robot.added_terms import robot_of
+from feasid.robot.description import Robot
+from feasid.robot.inertia import to_mass_com_inertia
+from feasid.robot.parts import Body
+from feasid.threads import one_thread
+
+SURE = 3.0
+"""A mass that is negative by so many of its standard deviations is no load."""
+
+SEEN = 1e-8
+"""Singular values of the load's scaled columns below this share are not seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A load that can exist, fixed to a body of a robot.
+
+    Attributes
+    ----------
+    body : str
+        The body that carries it; all vectors are in this body's frame.
+    mass, mass_std : float
+        [kg]
+    centre, centre_std : ndarray, shape (3,)
+        Centre of mass [m].
+    inertia : ndarray, shape (3, 3)
+        About the centre of mass [kg m^2].
+    parameters : ndarray, shape (10,)
+        Lxx .. Lzz, lx, ly, lz, m about the body frame's origin.
+    residual : tuple of float
+        Relative torque error on the log with the load: without the load in the model, and with it.
+    verified : str
+        What was checked in exact arithmetic.
+    notes : tuple of Note
+    """
+
+    body: str
+    mass: float
+    mass_std: float
+    centre: Array
+    centre_std: Array
+    inertia: Array
+    parameters: Array
+    residual: tuple[float, float]
+    verified: str
+    notes: tuple[Note, ...] = ()
+
+    @classmethod
+    def of(
+        cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
+    ) -> Payload:
+        """From ten parameters and the covariance of their least squares."""
+        mass, centre, inertia = to_mass_com_inertia(fit.delta)
+        slope = np.c_[np.zeros((3, 6)), np.eye(3), -centre] / mass
+        return cls(
+            body=body,
+            mass=float(mass),
+            mass_std=float(np.sqrt(covariance[9, 9])),
+            centre=centre,
+            centre_std=np.sqrt(np.diag(slope @ covariance @ slope.T)),
+            inertia=inertia,
+            parameters=fit.delta,
+            residual=residual,
+            verified=fit.verified,
+        )
+
+    def on(self, robot: Robot) -> Robot:
+        """The robot that carries the load."""
+        k = body_place(robot, self.body)
+        body = robot.bodies[k]
+        if body.inertial is None:
+            raise InputError(f"the description gives body {self.body!r} no inertial to add to")
+        heavy = replace(body, inertial=body.inertial + self.parameters)
+        return replace(robot, bodies=(*robot.bodies[:k], heavy, *robot.bodies[k + 1 :]))
+
+    def __repr__(self) -> str:
+        centre = ", ".join(f"{x:.4f}" for x in self.centre)
+        spread = ", ".join(f"{x:.4f}" for x in self.centre_std)
+        moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
+        before, after = (f"{100 * r:.2f} %" for r in self.residual)
+        return (
+            f"load at {self.body!r}: {self.mass:.4g} kg (+- {self.mass_std:.2g})\n"
+            f"  centre of mass  ({centre}) m, +- ({spread})\n"
+            f"  principal moments  {moments} kg m^2\n"
+            f"  torque error of the loaded log  {before} without the load, {after} with it\n"
+            f"  {self.verified}"
+        )
+
+
+@documented(ReduceOptions)
+@one_thread()
+def payload(
+    loaded: Log | Reduced | Sequence[Log | Reduced],
+    unloaded: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    *,
+    body: str | None = None,
+    **options: Unpack[ReduceOptions],
+) -> Payload:
+    """Identify a tool or load from a log with it and one without it.
+
+    The same motion twice is best: what the model does not know of friction then cancels.
+
+    Parameters
+    ----------
+    loaded, unloaded : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+    robot : Robot or path, optional
+        Without the load; its own inertials are not used. Default what travels with `loaded`.
+    body : str, optional
+        The body that carries the load; default the last one.
+    **options
+        How the logs are read and reduced, alike for both.
+
+    Returns
+    -------
+    Payload
+
+    Raises
+    ------
+    InputError
+        When no body has this name, or what was added has a negative mass: then the logs may be
+        exchanged.
+    SolverError
+        When no answer passed verification.
+    """
+    chosen = checked(ReduceOptions, options, "payload")
+    terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
+    with_it, without = opened(loaded), opened(unloaded)
+    base, said = base_of(
+        robot_of(loaded, robot),
+        [*with_it, *without],
+        terms.get("friction"),
+        terms.get("drive_inertia"),
+    )
+    tasks = alike([*with_it, *without], base.robot, reading)
+    parts = [reduce_tasks(t, base) for t in (tasks[: len(with_it)], tasks[len(with_it) :])]
+    found = load_of(parts[0], parts[1], base, body)
+    return replace(found, notes=(*said, *parts[0].notes))
+
+
+def load_of(
+    loaded: Reduced, unloaded: Reduced, base: BaseParameters, body: str | None = None
+) -> Payload:
+    """The same from reduced data."""
+    robot = base.robot
+    k = len(robot.bodies) - 1 if body is None else body_place(robot, body)
+    name, columns = robot.bodies[k].name, robot.inertial_columns[k]
+    added = np.asarray(base.K, dtype=np.float64)[:, columns]
+    r, rho, beta_of = _without_robot(loaded, unloaded, added)
+    covariance, free = covariance_of(r, rho)
+    checked_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
+    fit = possible_body(r, rho)
+    beta = beta_of(fit.delta)
+    size = float(np.linalg.norm(loaded.torque_norms))
+    before, after = (
+        float(np.linalg.norm(loaded.residuals(x))) / size for x in (beta, beta + added @ fit.delta)
+    )
+    return Payload.of(name, fit, covariance, (before, after))
+
+
+def checked_mass(mass: float, variance: float, body: str, hint: str) -> None:
+    """Refuse a mass that is clearly negative."""
+    if mass < -SURE * np.sqrt(variance):
+        raise InputError(
+            f"what was added at {body!r} has a mass of {mass:.3g} kg (+- {np.sqrt(variance):.2g}), "
+            f"which no load has: {hint}",
+            body=body,
+            mass=mass,
+        )
+
+
+def body_place(robot: Robot, body: str) -> int:
+    """Place of a body among the robot's; unknown names are refused."""
+    names = [b.name for b in robot.bodies]
+    if body not in names:
+        raise InputError(f"robot {robot.name!r} has no body {body!r}{did_you_mean(body, names)}")
+    return names.index(body)
+
+
+def _without_robot(
+    loaded: Reduced, unloaded: Reduced, added: Array
+) -> tuple[Array, Array, Callable[[Array], Array]]:
+    """Triangle of the load's ten columns with beta eliminated; beta for a load."""
+    first, second = (noise.estimate(x)[0].whitened(x) for x in (unloaded, loaded))
+    size = added.shape[0]
+    norms = np.linalg.norm(np.vstack([first[0], second[0]]), axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    above = np.c_[first[0] / scale, np.zeros((size, 10)), first[1]]
+    below = np.c_[second[0] / scale, second[0] @ added, second[1]]
+    triangle = np.asarray(np.linalg.qr(np.vstack([above, below]), mode="r"))
+    own, coupling, right = triangle[:size, :size], triangle[:size, size:-1], triangle[:size, -1]
+
+    def beta(load: Array) -> Array:
+        found = np.linalg.lstsq(own, right - coupling @ load, rcond=1e-10)[0]
+        return np.asarray(found / scale)
+
+    return triangle[size : size + 10, size:-1], triangle[size : size + 10, -1], beta
+
+
+def covariance_of(r: Array, rho: Array) -> tuple[Array, Array]:
+    """Covariance of the seen directions of ten parameters, and their least squares."""
+    norms = np.linalg.norm(r, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    left, singular, right = np.linalg.svd(r / scale)
+    seen = singular > SEEN * max(float(singular[0]), 1e-300)
+    inverse = right[seen].T / singular[seen]
+    covariance = inverse @ inverse.T / np.outer(scale, scale)
+    return covariance, inverse @ (left[:, seen].T @ rho) / scale
+
+
+@dataclass(frozen=True, eq=False)
+class _Alone:
+    """A free body: all its ten parameters are base parameters."""
+
+    robot: Robot
+    K: Array
+
+
+def possible_body(r: Array, rho: Array) -> FeasibleFit:
+    """The possible body with the least ``|r delta - rho|``, verified in exact arithmetic."""
+    robot = Robot((Body("load", None, motion=np.eye(6)),), name="load")
+    return feasible_least_squares(r, rho, _Alone(robot, np.eye(10)), feasible_set(robot))

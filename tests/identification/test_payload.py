@@ -1,0 +1,214 @@
+"""Loads from logs with and without them, and behind a sensor: MuJoCo knows what was carried."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+import simulated
+from robots import example_urdfs, random_rotation
+
+import feasid
+from feasid.cli import main
+from feasid.errors import InputError, LogError
+from feasid.exact.inertia import can_exist
+from feasid.robot import inertia
+
+MASS_ERROR = 0.02
+CENTRE_ERROR = 0.005
+"""What is promised: [1] and [m]."""
+
+LOADS = {"ur5": (2.0, (0.02, 0.03, 0.06)), "panda": (1.0, (0.03, -0.02, 0.05))}
+SECONDS = 12.0
+
+
+def arm(name):
+    return replace(simulated.description(name), drives=())
+
+
+def lump(mass, centre):
+    """A box of about eight centimetres."""
+    return inertia.from_mass_com_inertia(
+        mass, np.array(centre), mass * np.diag([8e-4, 1e-3, 1.2e-3])
+    )
+
+
+@cache
+def logs(name, seed=0):
+    """The arm's motion with its load and without, in MuJoCo, with friction, noise and losses."""
+    robot, rng = arm(name), np.random.default_rng([seed, *name.encode()])
+    terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
+    delta = np.zeros(terms.size)
+    for columns, body in zip(terms.inertial_columns, robot.bodies, strict=True):
+        delta[columns] = simulated.wrong_body(body.inertial, rng)
+    conditions = simulated.Conditions(seconds=SECONDS)
+    way = simulated.fourier(robot, rng, SECONDS, simulated.FITTED_SPEED)
+    for k in range(terms.dof):
+        place = terms.drive_columns(k)
+        delta[place["Ia"]], delta[place["fv"]], delta[place["fc"]] = 0.05, 0.3, 0.4
+    out = []
+    for load in (np.zeros(10), lump(*LOADS[name])):
+        true = delta.copy()
+        true[terms.inertial_columns[-1]] += load
+        model = simulated.mujoco_model(terms, true)
+        out.append(simulated.record(model, terms, true, way, rng, conditions))
+    return out
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_the_load_of_an_arm(name):
+    without, loaded = logs(name)
+    mass, centre = LOADS[name]
+    found = feasid.payload(loaded, without, arm(name))
+    assert abs(found.mass / mass - 1) < MASS_ERROR
+    assert np.linalg.norm(found.centre - centre) < CENTRE_ERROR
+    assert found.residual[1] < 0.5 * found.residual[0]
+    assert f"{found.mass:.4g} kg" in repr(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("name", LOADS)
+def test_the_loads_of_more_arms(name, seed):
+    without, loaded = logs(name, seed)
+    mass, centre = LOADS[name]
+    found = feasid.payload(loaded, without, arm(name))
+    assert abs(found.mass / mass - 1) < MASS_ERROR
+    assert np.linalg.norm(found.centre - centre) < CENTRE_ERROR
+
+
+def test_exchanged_logs_are_refused():
+    without, loaded = logs("ur5")
+    with pytest.raises(InputError, match="which no load has: are the logs exchanged"):
+        feasid.payload(without, loaded, arm("ur5"))
+    with pytest.raises(InputError, match="has no body 'wrist_3'"):
+        feasid.payload(loaded, without, arm("ur5"), body="wrist_3")
+
+
+def test_a_load_is_a_possible_body_and_goes_onto_the_description():
+    without, loaded = logs("ur5")
+    robot = arm("ur5")
+    found = feasid.payload(loaded, without, robot)
+    moments = found.inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    assert can_exist(Fraction(found.mass), [Fraction(float(x)) for x in moments])
+    heavy = found.on(robot)
+    assert heavy.bodies[-1].inertial[9] == pytest.approx(robot.bodies[-1].inertial[9] + found.mass)
+    assert "exact rational arithmetic" in found.verified
+
+
+def with_sensor(seconds=20.0, mass=1.3, centre=(0.01, -0.02, 0.07)):
+    """Two joints and a load behind a sensor that is turned and shifted, moved by MuJoCo."""
+    mujoco = pytest.importorskip("mujoco")
+    rng = np.random.default_rng(5)
+    turn, shift = random_rotation(rng), np.array([0.02, 0.01, 0.05])
+    quat = np.empty(4)
+    mujoco.mju_mat2Quat(quat, turn.ravel())
+    c = turn.T @ (np.array(centre) - shift)
+    spin = turn.T @ (mass * np.diag([8e-4, 1e-3, 1.2e-3])) @ turn
+    model = mujoco.MjModel.from_xml_string(f"""
+    <mujoco><worldbody><body><inertial pos="0 0 .1" mass="2" diaginertia=".02 .02 .01"/>
+      <joint axis="0 0 1"/>
+      <body pos="0 .1 .3" quat=".70710678118654757 .70710678118654757 0 0">
+        <inertial pos="0 0 .1" mass="1" diaginertia=".01 .01 .01"/><joint axis="0 0 1"/>
+        <body pos="0 .2 0" quat=".70710678118654757 0 -.70710678118654757 0">
+          <inertial pos="0 0 .1" mass="1" diaginertia=".01 .01 .01"/><joint axis="0 0 1"/>
+          <body pos="{simulated._row(shift)}" quat="{simulated._row(quat)}">
+            <site name="s"/>
+            <inertial pos="{simulated._row(c)}" mass="{mass}"
+              fullinertia="{simulated._row(spin[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])}"/>
+          </body></body></body></body></worldbody>
+      <sensor><force site="s"/><torque site="s"/></sensor></mujoco>""")
+    half = np.sqrt(0.5)
+    turns = ([1, 0, 0, 0], [half, half, 0, 0], [half, 0, -half, 0])
+    places = ([0, 0, 0], [0, 0.1, 0.3], [0, 0.2, 0])
+    bodies = []
+    for k, (place, q) in enumerate(zip(places, turns, strict=True)):
+        matrix = np.empty(9)
+        mujoco.mju_quat2Mat(matrix, np.array(q, dtype=float))
+        parent = None if k == 0 else f"b{k - 1}"
+        bodies.append(feasid.Body(f"b{k}", parent, matrix.reshape(3, 3), np.array(place)))
+    robot = feasid.Robot(tuple(bodies))
+    t = np.arange(0, seconds, 0.004)
+    w = np.array([0.7, 1.1, 1.9])
+    q, dq = np.sin(w * t[:, None]) * 1.2, w * np.cos(w * t[:, None]) * 1.2
+    ddq = -(w**2) * q
+    data = mujoco.MjData(model)
+    felt = np.empty((len(t), 6))
+    for k in range(len(t)):
+        data.qpos[:], data.qvel[:], data.qacc[:] = q[k], dq[k], ddq[k]
+        mujoco.mj_inverse(model, data)
+        felt[k] = data.sensordata
+    felt += np.array([3.0, -2.0, 1.0, 0.2, 0.1, -0.3])  # never tared
+    felt += 0.01 * felt.std(axis=0) * rng.normal(size=felt.shape)
+    log = pd.DataFrame({"t": t} | {f"q_b{k}": q[:, k] for k in range(3)})
+    log[["fx", "fy", "fz", "tx", "ty", "tz"]] = felt
+    return log, robot, turn, shift
+
+
+def test_a_load_behind_a_wrist_sensor():
+    log, robot, turn, shift = with_sensor()
+    found = feasid.payload_from_wrench(log, robot, rotation=turn, position=shift)
+    assert abs(found.mass / 1.3 - 1) < MASS_ERROR
+    assert np.linalg.norm(found.centre - [0.01, -0.02, 0.07]) < CENTRE_ERROR
+    assert found.residual[1] < 0.1
+    channels = ["fx", "fy", "fz", "tx", "ty", "tz"]
+    with pytest.raises(InputError, match="count the other way round"):
+        feasid.payload_from_wrench(
+            log.assign(**{c: -log[c] for c in channels}), robot, rotation=turn, position=shift
+        )
+    with pytest.raises(LogError, match="'tz'"):
+        feasid.payload_from_wrench(log.drop(columns="tz"), robot)
+
+
+CONSTANTS = np.array([11.0, 10.0, 9.0, 3.0, 2.5, 2.0])
+CONSTANT_ERROR = 0.03
+"""Constants of the joints that carry the known load's weight."""
+
+
+def in_ampere(df, robot):
+    return df.assign(
+        **{f"tau_{j}": df[f"tau_{j}"] / k for j, k in zip(robot.joints, CONSTANTS, strict=True)}
+    )
+
+
+def test_torque_constants_from_a_known_load():
+    robot = arm("ur5")
+    without, loaded = (in_ampere(log, robot) for log in logs("ur5"))
+    found = feasid.torque_constants(
+        without, robot, loaded=loaded, load=lump(*LOADS["ur5"]), drive_inertia=True
+    )
+    np.testing.assert_allclose(found.constants[1:4], CONSTANTS[1:4], rtol=CONSTANT_ERROR)
+    assert found.units[f"tau_{robot.joints[1]}"] == found.constants[1]
+    with pytest.raises(InputError, match="needs both"):
+        feasid.torque_constants(without, robot, loaded=loaded)
+
+
+def test_torque_constants_from_a_description():
+    robot = arm("ur5")
+    without, _ = (in_ampere(log, robot) for log in logs("ur5"))
+    found = feasid.torque_constants(without, robot, drive_inertia=True)
+    np.testing.assert_allclose(found.constants[1:3], CONSTANTS[1:3], rtol=0.3)  # as CAD's masses
+    bare = replace(robot, bodies=tuple(replace(b, inertial=None) for b in robot.bodies))
+    with pytest.raises(InputError, match="lacks inertials"):
+        feasid.torque_constants(without, bare)
+
+
+def test_loads_at_the_prompt(tmp_path, capsys):
+    without, loaded = logs("ur5")
+    for name, log in (("with", loaded), ("without", without)):
+        log.to_csv(tmp_path / f"{name}.csv", index=False)
+    urdf = next(p for p in example_urdfs() if str(p).endswith(simulated.ARMS["ur5"][0]))
+    words = ["payload", str(tmp_path / "with.csv"), "--robot", str(urdf)]
+    other = ["--without", str(tmp_path / "without.csv"), "--json", str(tmp_path / "load.json")]
+    assert main([*words, *other]) == 0
+    said = capsys.readouterr().out
+    mass = json.loads((tmp_path / "load.json").read_text())["mass"]
+    assert abs(mass / LOADS["ur5"][0] - 1) < MASS_ERROR
+    assert f"{mass:.4g} kg" in said
+    assert main(words) == 2
+    assert "--without" in capsys.readouterr().err
