@@ -26,7 +26,6 @@ from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, body_place
-from feasid.logs.columns import coordinate_names
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
@@ -219,7 +218,7 @@ def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
 def _told(robot: Robot, constants: Array, spread: Array, beta: Array) -> TorqueConstants:
     known = spread < UNSEEN * np.abs(constants)
     return TorqueConstants(
-        coordinate_names(robot),
+        robot.coordinates,
         np.where(known, constants, np.nan),
         np.where(known, spread, np.nan),
         beta,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.dynamics.kinematics import nodes, propagate
-from feasid.dynamics.regressor import Wrench
+from feasid.dynamics.wrench import Wrench
 from feasid.errors import InputError, LogError
 from feasid.identification.payload import (
     Payload,
