@@ -24,7 +24,7 @@ from feasid.notes import notes as as_notes
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FitOptions, LogOptions, SetOptions
 from feasid.reduction import momentum, robust
-from feasid.reduction.reduce import Log, Task, alike, base_of, columns_of, opened, reduce_tasks
+from feasid.reduction.reduce import Log, Work, alike, base_of, columns_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import robot_of
 from feasid.robot.description import Robot
@@ -115,7 +115,7 @@ def fit(
 
 
 def _equations(
-    tasks: Sequence[Task],
+    tasks: Sequence[Work],
     base: BaseParameters,
     reduced: Reduced,
     chosen: Mapping[str, Any],
@@ -142,7 +142,7 @@ def _equations(
     return equations, robust.notes(blocks, shares, robot.coordinates, kind)
 
 
-def _motions(tasks: Sequence[Task], robot: Robot) -> list[Iterable[Motion]]:
+def _motions(tasks: Sequence[Work], robot: Robot) -> list[Iterable[Motion]]:
     """All logs, prepared; reduced data cannot be."""
     if any(isinstance(t.source, Reduced) for t in tasks):
         raise InputError("this needs the log itself; reduced data hold no time")
@@ -150,7 +150,7 @@ def _motions(tasks: Sequence[Task], robot: Robot) -> list[Iterable[Motion]]:
     return [recording.motions(robot, **options) for recording, options in recorded]
 
 
-def _doubts(tasks: Sequence[Task], robot: Robot) -> list[Note]:
+def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:
     """What a diagnosis warns of, log by log."""
     out = []
     for task in tasks:

@@ -31,7 +31,7 @@ class Failure:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class FleetSum:
     """The sum of what was reduced (None when nothing was), and what failed."""
 
     total: Reduced | None
@@ -66,7 +66,7 @@ def reduce_all(
     workers: int = 1,
     client: Any = None,
     progress: Progress | None = None,
-) -> Outcome:
+) -> FleetSum:
     """Apply `job` to every log and add the results.
 
     Parameters
@@ -91,7 +91,7 @@ def reduce_all(
         if progress is not None:
             progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
-    return Outcome(add([p for p in parts if p is not None]), tuple(f for _, f in failed))
+    return FleetSum(add([p for p in parts if p is not None]), tuple(f for _, f in failed))
 
 
 def add(parts: Sequence[Reduced]) -> Reduced | None:

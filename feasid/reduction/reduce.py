@@ -30,7 +30,7 @@ Source: TypeAlias = "Recording | Reduced"
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Work:
     """A log and how it is read."""
 
     source: Source
@@ -153,18 +153,18 @@ def columns_of(base: BaseParameters) -> list[int]:
     return [int(c) for c in base.independent]
 
 
-def alike(sources: Sequence[Source], robot: Robot, options: Mapping[str, Any]) -> list[Task]:
+def alike(sources: Sequence[Source], robot: Robot, options: Mapping[str, Any]) -> list[Work]:
     """Every log with its options: one cut-off for all, the caller's or what the first asks for."""
     fresh = [s for s in sources if isinstance(s, Recording)]
     if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
-        return [Task(s, options) for s in sources]
+        return [Work(s, options) for s in sources]
     known = [s.cutoff for s in sources if isinstance(s, Reduced)]
     first: Recording | None = None
     cutoff = known[0] if known else None
     if not known:
         first, cutoff = _first_cutoff(fresh, robot, options)
     same = {**options, "cutoff": False if cutoff is None else cutoff}
-    return [Task(s, options if s is first else same) for s in sources]
+    return [Work(s, options if s is first else same) for s in sources]
 
 
 def _first_cutoff(
@@ -179,7 +179,7 @@ def _first_cutoff(
 
 
 def reduce_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[Work],
     base: BaseParameters,
     *,
     workers: int = 1,
@@ -204,7 +204,7 @@ def reduce_tasks(
     return total if total.robot is not None else replace(total, robot=robot)
 
 
-def reduce_task(task: Task, robot: Robot, columns: Sequence[int]) -> Reduced:
+def reduce_task(task: Work, robot: Robot, columns: Sequence[int]) -> Reduced:
     """Reduce one log."""
     if isinstance(task.source, Reduced):
         return task.source

@@ -24,7 +24,7 @@ SECONDS = 0.5
 
 HUBER = 2.0
 TUKEY = 5.0
-"""Block residuals, in units of their joint's median, from which Huber's weights fall and at which
+"""Span residuals, in units of their joint's median, from which Huber's weights fall and at which
 Tukey's vanish. Residuals of clean blocks of filtered signals spread by about a factor of two."""
 
 STEPS = 15
@@ -39,7 +39,7 @@ SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Span:
     """One stretch of a log: its run, its time [s] and its reduced data."""
 
     label: str
@@ -63,7 +63,7 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
 
 def reduce_blocks(
     motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
-) -> list[Block]:
+) -> list[Span]:
     """Cut prepared runs into blocks of time and reduce each by itself."""
     blocks = []
     for source, run in ((motion, run) for motion in motions for run in motion.runs):
@@ -74,18 +74,18 @@ def reduce_blocks(
             reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
             first, last = float(run.t[part][0]), float(run.t[part][-1])
             reduced = reducer.result(source.notes, source.cutoff)
-            blocks.append(Block(run.label, first, last, reduced))
+            blocks.append(Span(run.label, first, last, reduced))
     return blocks
 
 
 def reweight(
-    blocks: Sequence[Block], kind: str, solve: Callable[[Reduced], Array]
+    blocks: Sequence[Span], kind: str, solve: Callable[[Reduced], Array]
 ) -> tuple[Reduced, Array]:
     """Iterate weights and estimates until they agree.
 
     Parameters
     ----------
-    blocks : sequence of Block
+    blocks : sequence of Span
     kind : {"huber", "tukey"}
     solve : callable
         From reduced data to base parameters beta.
@@ -115,7 +115,7 @@ def reweight(
     return total, weights
 
 
-def weighted_sum(blocks: Sequence[Block], weights: Array) -> Reduced:
+def weighted_sum(blocks: Sequence[Span], weights: Array) -> Reduced:
     """Sum of reduced data, each row's squared residuals times its block's weight."""
     first = blocks[0].reduced
     triangles = []
@@ -131,7 +131,7 @@ def weighted_sum(blocks: Sequence[Block], weights: Array) -> Reduced:
     return replace(first, triangles=tuple(triangles), samples=samples)
 
 
-def notes(blocks: Sequence[Block], weights: Array, joints: Sequence[str], kind: str) -> list[Note]:
+def notes(blocks: Sequence[Span], weights: Array, joints: Sequence[str], kind: str) -> list[Note]:
     """What was weighted down, the worst blocks first."""
     low = np.argwhere(weights < 0.5)
     text = f"{kind} weights: {len(low)} of {weights.size} blocks and joints count less than half"
