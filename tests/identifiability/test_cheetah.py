@@ -1,0 +1,83 @@
+"""The example of the legged robot: counts of Table 5, pattern of Table 6, a figure."""
+
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = json.loads((ROOT / "tests" / "data" / "rpna_reference.json").read_text())
+
+FELT = 0.1  # [N m, N] what a wrong model is off by at least; right ones are at rounding
+
+
+@cache
+def example():
+    spec = importlib.util.spec_from_file_location("cheetah", ROOT / "examples" / "cheetah.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def study():
+    return example().study()
+
+
+def test_geometry_is_the_published_one():
+    published = REFERENCE["models"]["CheetahLeg"]["bodies"]
+    for ours, theirs in zip(example().LEG["bodies"], published, strict=True):
+        assert ours["position"] == theirs["p_in_parent"]
+        assert ours["rotation"] == theirs["R_parent_from_joint"]
+        assert ours["rotor"]["position"] == theirs["rotor"]["p_in_parent"]
+        assert ours["rotor"]["gear_ratio"] == theirs["rotor"]["gear_ratio"]
+
+
+def test_counts_are_those_of_table_5():
+    counts, *_ = study()
+    assert counts["per leg, floating"] == 24
+    assert counts["per leg, fixed"] == 18
+    assert counts["unknown"] == 6
+
+
+def test_motions_show_all_that_can_be_shown():
+    counts, _, _, spectra = study()
+    assert (counts["floating"], counts["fixed"]) == (10 + 24, 18)
+    for name, s in spectra.items():
+        assert s[counts[name] - 1] > 1e6 * s[counts[name]]
+
+
+def test_marks_are_those_of_table_5():
+    rows = {line.split()[0]: line.split()[1:] for line in example().table_5()}
+    assert rows["Lxz"] == ["✕", "●", "★", "★", "●", "★"]
+    assert rows["rotor_Lzz"] == ["○", "○", "★", "★", "★", "★"]
+
+
+def test_floating_identification_is_right_everywhere():
+    _, floating, _, _ = study()
+    assert max(part.max() for part in floating) < example().ZERO
+
+
+def test_bench_identification_fails_in_the_pattern_of_table_6():
+    _, _, fixed, _ = study()
+    zero = example().ZERO
+    assert fixed.bench.max() < zero
+    abad, hip, knee = fixed.legs
+    assert abad > FELT
+    assert hip > FELT
+    assert knee < zero
+    assert (fixed.torques > FELT).all()
+    assert (fixed.forces > FELT).all()
+
+
+def test_it_prints_and_draws(tmp_path, capsys):
+    pytest.importorskip("matplotlib").use("Agg")
+    path = tmp_path / "figure.png"
+    example().main(str(path))
+    assert path.stat().st_size > 1000
+    out = capsys.readouterr().out
+    assert "24 floating, 18 fixed" in out
+    assert np.max([len(line) for line in out.splitlines()]) <= 100
