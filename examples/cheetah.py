@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 import feasid
-from feasid.identifiability.tables import symbol_rows
+from feasid.identifiability.tables import ROWS, symbol_rows
 from feasid.robot.inertia import from_mass_com_inertia
 
 DATA = Path(__file__).parents[1] / "datasets" / "cheetah3" / "leg.json"
@@ -214,7 +214,7 @@ def table_5() -> list[str]:
     free = feasid.base_parameters(robot, order="paper")
     at = [robot.joint_index(j) for j in measured]
     marks = [symbol_rows(base) for base in (fixed, free)]
-    rows = [*marks[0]][:10] + ["rotor_Lzz"]
+    rows = [*ROWS, "rotor_Lzz"]
     return [f"{r:10}" + "   ".join(" ".join(m[r][k] for k in at) for m in marks) for r in rows]
 
 
