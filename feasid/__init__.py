@@ -48,11 +48,12 @@ if TYPE_CHECKING:
     from feasid.reduction.triangle import Reduced as Reduced
     from feasid.robot.description import Robot as Robot
     from feasid.robot.load import load_robot as load_robot
-    from feasid.robot.mjcf.write import write_mjcf as write_mjcf
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
-    from feasid.robot.urdf.write import write_urdf as write_urdf
+    from feasid.robot.write import write as write
+    from feasid.robot.write import write_mjcf as write_mjcf
+    from feasid.robot.write import write_urdf as write_urdf
 
 __version__ = "0.1.0"
 
@@ -96,8 +97,9 @@ _HOME = {
     "Rotor": "robot.parts",
     "load_robot": "robot.load",
     "read_log": "logs.read.readers",
-    "write_mjcf": "robot.mjcf.write",
-    "write_urdf": "robot.urdf.write",
+    "write": "robot.write",
+    "write_mjcf": "robot.write",
+    "write_urdf": "robot.write",
 }
 
 _MODULES = ("datasets", "errors")

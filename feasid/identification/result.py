@@ -11,8 +11,7 @@ from feasid.identification.fitted import Fitted
 from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import torques
 from feasid.identification.views.text import summary
-from feasid.robot.mjcf.write import write_mjcf
-from feasid.robot.urdf.write import write_urdf
+from feasid.robot.write import write_mjcf, write_urdf
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,9 +39,9 @@ class Fit(Fitted):
         """
         source = self.robot.source
         if source is not None and source.format == "mjcf":
-            self.to_mjcf(path, joint_dynamics=joint_dynamics, overwrite=overwrite)
+            self.to_mjcf(path, overwrite=overwrite)
         else:
-            self.to_urdf(path, joint_dynamics=joint_dynamics, overwrite=overwrite)
+            self.to_urdf(path, overwrite=overwrite)
 
     def to_urdf(
         self, path: str | Path, *, joint_dynamics: bool = False, overwrite: bool = False
@@ -62,14 +61,14 @@ class Fit(Fitted):
             When the robot did not come from a URDF, or `path` exists and `overwrite` is False.
         """
         self._check_source("urdf")
-        write_urdf(self.robot, path, joint_dynamics=joint_dynamics, overwrite=overwrite)
+        write_urdf(self.robot, path, overwrite=overwrite)
 
     def to_mjcf(
         self, path: str | Path, *, joint_dynamics: bool = False, overwrite: bool = False
     ) -> None:
         """The same for a robot that came from an MJCF file; see `to_urdf`."""
         self._check_source("mjcf")
-        write_mjcf(self.robot, path, joint_dynamics=joint_dynamics, overwrite=overwrite)
+        write_mjcf(self.robot, path, overwrite=overwrite)
 
     def _check_source(self, kind: str) -> None:
         if self.robot.source is None or self.robot.source.format != kind:

@@ -16,8 +16,9 @@ from feasid.inspection.read import model_of
 from feasid.inspection.report import LinkReport, Report, inspect_model
 from feasid.robot.mjcf.model import Mjcf, MjcfBody
 from feasid.robot.mjcf.read import mjcf_of
+from feasid.robot.rewrite import NewInertial
 from feasid.robot.urdf.read import urdf_of
-from feasid.robot.urdf.write import NewInertial, set_inertial
+from feasid.robot.urdf.write import set_inertial
 from feasid.robot.xml.patch import Patch, written
 from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 

@@ -14,6 +14,7 @@ from feasid.robot.mjcf.compiled import compile_mjcf, robot_from_mjmodel
 from feasid.robot.mjcf.read import mjcf_of
 from feasid.robot.mjcf.tree import robot_from_mjcf
 from feasid.robot.parts import Source
+from feasid.robot.sidecar import with_sidecar
 from feasid.robot.urdf.read import urdf_of
 from feasid.robot.urdf.tree import robot_from_urdf
 from feasid.robot.xml.text import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
@@ -27,15 +28,16 @@ def load_robot(
     use_mujoco: bool = False,
     limits: ReadLimits = LIMITS,
     ignore: Iterable[str] = (),
+    sidecar: bool = True,
 ) -> Robot:
     """Read a robot from a URDF or MJCF file; the root element decides which it is.
 
     Parameters
     ----------
     path : str, path, or mujoco.MjModel
-        The file. Only this file is opened, and for MJCF what it includes from its own folder;
-        never a mesh. A string that starts with ``<`` is the description itself, as ROS passes
-        it in ``robot_description``; a compiled MuJoCo model is taken as it is.
+        The file. Only this file and its sidecar are opened, and for MJCF what it includes from
+        its own folder; never a mesh. A string that starts with ``<`` is the description itself,
+        as ROS passes it in ``robot_description``; a compiled MuJoCo model is taken as it is.
     floating : bool
         Let the root link of a URDF float; else it is fixed to the world. In MJCF a free joint
         says so.
@@ -52,6 +54,9 @@ def load_robot(
         Forces of an MJCF file that are not modelled and may be left out: "tendon", "fluid",
         "gravcomp", "actuator", "nonlinear", "multidof", "flex", "plugin" (see
         `feasid.robot.mjcf.effects`). What is not named here is refused.
+    sidecar : bool
+        Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold;
+        False reads the file as other programs do.
 
     Returns
     -------
@@ -88,6 +93,8 @@ def load_robot(
         text.fail(
             f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root
         )
+    if sidecar and text.path != TEXT:
+        robot = with_sidecar(robot, text.path, text.data)
     return robot.locked(held) if held else robot
 
 

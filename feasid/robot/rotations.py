@@ -37,6 +37,21 @@ def from_rpy(rpy: Sequence[float]) -> Array:
     return out + 0.0  # no negative zeros
 
 
+def to_quaternion(rotation: Array) -> Array:
+    """Unit quaternion (w, x, y, z) of a rotation matrix, w >= 0 or its largest entry positive."""
+    r = np.asarray(rotation, dtype=np.float64)
+    # Four times the products of the quaternion's entries; the largest diagonal entry is safe.
+    products = np.empty((4, 4))
+    products[0, 0] = 1 + r[0, 0] + r[1, 1] + r[2, 2]
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        products[i + 1, i + 1] = 1 + r[i, i] - r[j, j] - r[k, k]
+        products[0, i + 1] = products[i + 1, 0] = r[k, j] - r[j, k]
+        products[i + 1, j + 1] = products[j + 1, i + 1] = r[j, i] + r[i, j]
+    row = products[int(np.argmax(np.diag(products)))]
+    out: Array = row / np.linalg.norm(row)
+    return out if out[0] >= 0 else -out
+
+
 def is_signed_permutation(rotation: Array) -> bool:
     """Whether every entry is exactly 0 or +-1, so that turning by it does not round."""
     return bool(np.isin(rotation, (-1.0, 0.0, 1.0)).all())

@@ -1,68 +1,53 @@
-"""Robots back into the MJCF they came from: its own text with other inertial numbers.
+"""Robots back into the MJCF they came from: its own text with other numbers.
 
-Only ``<inertial>`` elements (and ``damping``, ``frictionloss`` and ``armature`` of joints when
-asked) change; every other byte stays. A body that MuJoCo would derive from its geoms gets an
-``<inertial>``, which takes precedence. Welded bodies share one set of parameters: the moving body
-gets what remains after theirs, or all of it where the remainder could not exist.
+Only ``<inertial>`` elements and the terms of joints change; every other byte stays. A body that
+MuJoCo would derive from its geoms gets an ``<inertial>``, which takes precedence. See
+`feasid.robot.rewrite` for bodies that are welded together.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-
-import numpy as np
+import math
+from collections.abc import Mapping
 
 from feasid.arrays import Array
-from feasid.errors import InputError, OutputError
-from feasid.exact.inertia import can_exist
-from feasid.files import check_writable, write_aside
+from feasid.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.lump import lumped, parameters_in_body
+from feasid.robot.lump import lumped
 from feasid.robot.mjcf.inertia import NeedsCompilerError, body_parameters
-from feasid.robot.mjcf.model import Mjcf, MjcfBody
+from feasid.robot.mjcf.model import Mjcf, MjcfBody, MjcfJoint
 from feasid.robot.mjcf.read import mjcf_of
-from feasid.robot.parts import Body, Drive, Member
-from feasid.robot.urdf.write import AGREEMENT, UNCHANGED, NewInertial, disagreement, inertial_of
+from feasid.robot.parts import Body, Member
+from feasid.robot.rewrite import (
+    AGREEMENT,
+    NewInertial,
+    check_terms,
+    disagreement,
+    is_harmless,
+    new_inertials,
+    not_verified,
+    wanted_terms,
+)
+from feasid.robot.terms import JointTerms
 from feasid.robot.xml.patch import Patch, written
 from feasid.robot.xml.text import Element, XmlText, parse_xml
 
-DRIVE_ATTRIBUTES = {"fv": "damping", "fc": "frictionloss", "Ia": "armature"}
+HELD = {"Ia": "armature", "fv": "damping", "fc": "frictionloss", "k": "stiffness"}
 """Attribute of ``<joint>`` per drive symbol; MJCF has no place for offset friction."""
 
 
-def write_mjcf(
-    robot: Robot,
-    path: str | os.PathLike[str],
-    joint_dynamics: bool = False,
-    overwrite: bool = False,
-) -> None:
-    """Write the robot's inertial parameters into the text of the MJCF it was read from.
+def mjcf_bytes(robot: Robot) -> bytes:
+    """The MJCF that the robot was read from, with its parameters; read back and verified.
 
-    Parameters
-    ----------
-    robot : Robot
-        With an MJCF `source`. Bodies without parameters keep what the file says.
-    path : str or path
-        In the folder of the original, when that includes or names other files.
-    joint_dynamics : bool
-        Also write viscous and Coulomb friction and drive inertia of joints.
-    overwrite : bool
-        Allow `path` to exist.
+    Bodies without parameters and joints whose drives have no values keep what the file says.
 
     Raises
     ------
     InputError
         No MJCF source; a body that the file has no place for; parameters that cannot exist.
     OutputError
-        The file exists or cannot be written, or does not read back as the robot.
+        What would be written does not read back as the robot.
     """
-    check_writable(os.fspath(path), overwrite=overwrite)
-    write_aside(os.fspath(path), mjcf_bytes(robot, joint_dynamics), overwrite=overwrite)
-
-
-def mjcf_bytes(robot: Robot, joint_dynamics: bool = False) -> bytes:
-    """The file that `write_mjcf` writes, read back and verified."""
     if robot.source is None or robot.source.format != "mjcf":
         raise InputError(
             f"robot {robot.name!r} was not read from an MJCF file, so there is no text to write "
@@ -78,12 +63,32 @@ def mjcf_bytes(robot: Robot, joint_dynamics: bool = False) -> bytes:
         _check_settings(mjcf)
     for name, new in changed.items():
         _set_inertial(patch, mjcf, _body(mjcf, name), new)
-    if joint_dynamics:
-        for drive in robot.drives:
-            _set_dynamics(patch, mjcf, drive)
+    terms = mjcf_terms(robot)
+    joints = {j.name: j for b in mjcf.bodies for j in b.joints}
+    for name, wanted in terms.items():
+        if name in joints:
+            _set_terms(patch, mjcf, joints[name], wanted)
     data = patch.apply()
-    _verify(robot, parse_xml(data, robot.source.path), changed)
+    _verify(robot, parse_xml(data, robot.source.path), changed, terms)
     return data
+
+
+def mjcf_terms(robot: Robot) -> dict[str, dict[str, float]]:
+    """Attributes of ``<joint>`` per joint, in SI units and radians.
+
+    A spring's rest position is kept where the drive says it; see `summed` for how drives of one
+    joint count.
+    """
+    out = wanted_terms(robot, HELD)
+    for terms in out.values():
+        if terms["stiffness"]:
+            terms["springref"] = 0.0
+    for drive in robot.drives:
+        if len(drive.coupling) == 1 and "k" in drive.symbols:
+            ((joint, factor),) = drive.coupling.items()
+            if "springref" in out.get(joint, {}):
+                out[joint]["springref"] = drive.rest / factor
+    return out
 
 
 # -- which numbers change -------------------------------------------------------------------------
@@ -111,38 +116,16 @@ def _check_settings(mjcf: Mjcf) -> None:
 
 
 def _new_inertials(mjcf: Mjcf, own: dict[str, Array | None], body: Body) -> dict[str, NewInertial]:
-    """What to write for the bodies that move as one; empty when nothing changed."""
+    """What to write for the bodies that move as one."""
     links = body.members or (Member(body.name, inertial=own.get(body.name)),)
-    before = lumped(links)
-    target = body.inertial
-    if target is None or (before is not None and disagreement(before, target) <= UNCHANGED):
-        return {}
-    if body.massless:
-        return {}
-    children = [m for m in links[1:] if m.inertial is not None]
-    if all(_is_harmless(_body(mjcf, m.name)) for m in children):
-        rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
-        new = inertial_of(rest, None)
-        if new is not None:
-            return {body.name: new}
-    new = inertial_of(target, None)
-    if new is None:
-        raise InputError(
-            f"the parameters of body {body.name!r} cannot exist: its pseudo-inertia is not "
-            f"positive definite, so MuJoCo would refuse the file; correct them first",
-            body=body.name,
-        )
-    zero = NewInertial(0.0, (0.0,) * 6, (0.0, 0.0, 0.0))
-    return {body.name: new} | {m.name: zero for m in children}
+    emptied = NewInertial(0.0, (0.0,) * 6, (0.0, 0.0, 0.0))
+    return new_inertials(body, links, lambda n: _is_harmless(_body(mjcf, n)), None, emptied)
 
 
 def _is_harmless(body: MjcfBody) -> bool:
     """Whether a welded body can stay as it is."""
     given = body.inertial
-    if given is None:
-        return True
-    mass, moments = given.mass.exact, [n.exact for n in given.moments]
-    return can_exist(mass, moments) or not (mass or any(moments))
+    return given is None or is_harmless(given.mass, given.moments)
 
 
 def _body(mjcf: Mjcf, name: str) -> MjcfBody:
@@ -181,24 +164,27 @@ def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) ->
     patch.changes.append((given.element.start, end, f"<inertial {tag}{close}".encode()))
 
 
-def _set_dynamics(patch: Patch, mjcf: Mjcf, drive: Drive) -> None:
-    """Friction and drive inertia of a drive on one joint, as the joint's attributes."""
-    if drive.values is None or len(drive.coupling) != 1:
-        return
-    ((name, factor),) = drive.coupling.items()
-    found = [j for b in mjcf.bodies for j in b.joints if j.name == name]
-    if not found:
-        return
-    element = found[0].element
-    _check_main(mjcf, element, f"joint {name!r}")
-    for symbol, value in zip(drive.symbols, drive.values, strict=True):
-        if symbol not in DRIVE_ATTRIBUTES:
-            continue
-        weight = abs(factor) if symbol == "fc" else factor**2
-        number = float(value * weight)
-        if number < 0:
-            raise InputError(f"joint {name!r}: {symbol} {number:.3g} is negative", joint=name)
-        patch.numbers(element, DRIVE_ATTRIBUTES[symbol], [number])
+def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: Mapping[str, float]) -> None:
+    """Joint terms that the file does not already say, by itself or by a default class."""
+    said = attributes_of(joint.terms)
+    new = {k: v for k, v in wanted.items() if said[k] != v}
+    if new:
+        _check_main(mjcf, joint.element, f"joint {joint.name!r}")
+    for attribute, value in new.items():
+        if attribute == "springref" and mjcf.compiler.degrees and joint.type == "hinge":
+            value = math.degrees(value)
+        patch.numbers(joint.element, attribute, [value])
+
+
+def attributes_of(terms: JointTerms) -> dict[str, float]:
+    """Joint terms by the names that MJCF has for them."""
+    return {
+        "armature": terms.inertia,
+        "damping": terms.viscous,
+        "frictionloss": terms.coulomb,
+        "stiffness": terms.stiffness,
+        "springref": terms.rest,
+    }
 
 
 def _check_main(mjcf: Mjcf, element: Element, what: str) -> None:
@@ -215,13 +201,17 @@ def _check_main(mjcf: Mjcf, element: Element, what: str) -> None:
 # -- believing nothing ----------------------------------------------------------------------------
 
 
-def _verify(robot: Robot, text: XmlText, changed: Iterable[str]) -> None:
+def _verify(
+    robot: Robot,
+    text: XmlText,
+    changed: Mapping[str, NewInertial],
+    terms: Mapping[str, Mapping[str, float]],
+) -> None:
     """Read the new text back: changed bodies exactly possible, the robot's values reproduced."""
     mjcf = mjcf_of(text)
-    changed = tuple(changed)
     for name in changed:
         if not _is_harmless(_body(mjcf, name)):
-            raise OutputError(f"nothing was written: body {name!r} is not positive definite")
+            raise not_verified(f"body {name!r} is not positive definite")
     for body in robot.bodies:
         written_here = {body.name, *(m.name for m in body.members)} & set(changed)
         if body.inertial is None or not written_here:
@@ -230,10 +220,10 @@ def _verify(robot: Robot, text: XmlText, changed: Iterable[str]) -> None:
         links = [_read_back(mjcf, m) for m in members]
         found = lumped(links)
         if found is None or disagreement(found, body.inertial) > AGREEMENT:
-            raise OutputError(
-                f"nothing was written, since the new file failed verification: body "
-                f"{body.name!r} does not read back as it was written"
-            )
+            raise not_verified(f"body {body.name!r} does not read back as it was written")
+    for joint in (j for b in mjcf.bodies for j in b.joints):
+        if joint.name in terms:
+            check_terms(attributes_of(joint.terms), terms[joint.name], joint.name)
 
 
 def _read_back(mjcf: Mjcf, member: Member) -> Member:
