@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
@@ -23,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
     add_robot_arguments(parser)
     add("--out", metavar="FILE", help="write the identified robot here")
-    add("--joint-dynamics", action="store_true", help="write friction to it as well")
+    add(
+        "--verify-with",
+        action="append",
+        choices=("pinocchio", "mujoco"),
+        help="replay the log in this program",
+    )
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     add("--report", metavar="HTML", help="write a report page here")
     add("--parameters", metavar="CSV", help="write base parameters here")
@@ -49,19 +54,20 @@ def run(arguments: argparse.Namespace) -> int:
     with step("testing"):
         errors = result.errors(tests) if tests else None
     print(result.summary(test=errors))
-    _write(result, arguments)
+    _write(result, arguments, tests or None)
     if arguments.report:
         result.report(arguments.report, test=tests or None, overwrite=arguments.overwrite)
         print(f"wrote {arguments.report}")
     return 0
 
 
-def _write(result: Fit, arguments: argparse.Namespace) -> None:
+def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.out:
-        result.write(
-            arguments.out, joint_dynamics=arguments.joint_dynamics, overwrite=arguments.overwrite
-        )
-        print(f"\nwrote {arguments.out}: read back and verified in exact arithmetic")
+        written = result.write(arguments.out, overwrite=arguments.overwrite, test=test)
+        print(f"\n{written}")
+        for client in arguments.verify_with or ():
+            seen = result.verify(arguments.out, client, test).loc["all"]
+            print(f"{client} reads it: error {100 * seen[client]:.2f}%")
     if arguments.parameters:
         content = result.base_table.to_csv(float_format="%.17g").encode()
         write_aside(arguments.parameters, content, overwrite=arguments.overwrite)

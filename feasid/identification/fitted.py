@@ -144,7 +144,7 @@ class Fitted:
     @cached_property
     def relative_error(self) -> pd.Series[float]:
         """Relative torque error on the fitted log, per joint and "all"; see `errors`."""
-        return self._errors(self.reduced)
+        return self.errors_of(self.reduced)
 
     def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
         """Relative torque errors on another log, which the fit has not seen.
@@ -164,14 +164,16 @@ class Fitted:
             motion.
         """
         reduced = reduce(other, base=self.base, **self.test_options(options))
-        errors = self._errors(reduced)
+        errors = self.errors_of(reduced)
         errors.attrs["leakage"] = leakage(self.reduced, reduced)
         return errors
 
-    def _errors(self, reduced: Reduced) -> pd.Series[float]:
+    def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:
+        """Relative torque errors on reduced data; of other base parameters when given."""
         import pandas as pd
 
-        residual, torque = reduced.residuals(self.beta), reduced.torque_norms
+        chosen = self.beta if beta is None else beta
+        residual, torque = reduced.residuals(chosen), reduced.torque_norms
         joints = self.robot.coordinates
         values = [*residual / np.where(torque > 0, torque, np.nan)]
         total = np.linalg.norm(torque)

@@ -7,75 +7,94 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.errors import OutputError
+from feasid.identification.clients import client_errors
+from feasid.identification.export import Export, export
 from feasid.identification.fitted import Fitted
 from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import torques
 from feasid.identification.views.text import summary
-from feasid.robot.write import write_mjcf, write_urdf
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 
 class Fit(Fitted):
     """A dynamic model that can exist, identified from a log."""
 
-    def write(
-        self, path: str | Path, *, joint_dynamics: bool = False, overwrite: bool = False
-    ) -> None:
-        """Write the robot's own file, URDF or MJCF, with the identified inertials in it.
+    def write(self, path: str | Path, *, overwrite: bool = False, test: Any = None) -> Export:
+        """Write the identified robot as URDF or MJCF, and prove the file as a client reads it.
+
+        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), else that of the robot's own
+        file, whose text is kept but for the numbers that change. What the format cannot hold goes
+        into a sidecar that `load_robot` reads; the file itself gets the best model in its own
+        terms. See `feasid.identification.export`.
 
         Parameters
         ----------
         path : path
-        joint_dynamics : bool
-            Also write viscous and Coulomb friction, as far as the format has them.
         overwrite : bool
+        test : DataFrame, path or a sequence of these, optional
+            Logs that were not fitted, to compare the file and the fit on.
+
+        Returns
+        -------
+        Export
+            What was written, what the file lacks, and the torque errors of the fit and of the
+            file; prints itself.
 
         Raises
         ------
+        InputError
+            URDF for a robot that was not read from one.
         OutputError
-            When the robot did not come from a file, or `path` exists and `overwrite` is False.
+            `path` exists and `overwrite` is False, or the file does not read back.
         """
-        source = self.robot.source
-        if source is not None and source.format == "mjcf":
-            self.to_mjcf(path, overwrite=overwrite)
-        else:
-            self.to_urdf(path, overwrite=overwrite)
+        return export(self, path, overwrite=overwrite, test=test)
 
-    def to_urdf(
-        self, path: str | Path, *, joint_dynamics: bool = False, overwrite: bool = False
-    ) -> None:
-        """Write the robot's own file with the identified inertials in place of its own.
+    def verify(self, path: str | Path, client: str, log: Any = None) -> pd.DataFrame:
+        """Replay a log through a written file as another program reads it.
 
         Parameters
         ----------
         path : path
-        joint_dynamics : bool
-            Also write viscous and Coulomb friction as ``<dynamics damping friction>``.
-        overwrite : bool
+            What `write` wrote.
+        client : {"pinocchio", "mujoco"}
+            Pinocchio's ``rnea`` plus the model's damping, friction and armature, or MuJoCo's
+            ``mj_inverse`` plus its dry friction. Must be installed.
+        log : DataFrame or path, optional
+            Default the fitted logs.
+
+        Returns
+        -------
+        DataFrame
+            Relative torque errors of the fit and of the client, per joint and "all".
 
         Raises
         ------
-        OutputError
-            When the robot did not come from a URDF, or `path` exists and `overwrite` is False.
+        MissingExtraError
+            The client is not installed.
+        InputError
+            The client refuses the file.
         """
+        return client_errors(self, path, client, log)
+
+    def to_urdf(self, path: str | Path, *, overwrite: bool = False) -> Export:
+        """`write` for a robot that came from a URDF file."""
         self._check_source("urdf")
-        write_urdf(self.robot, path, overwrite=overwrite)
+        return self.write(path, overwrite=overwrite)
 
-    def to_mjcf(
-        self, path: str | Path, *, joint_dynamics: bool = False, overwrite: bool = False
-    ) -> None:
-        """The same for a robot that came from an MJCF file; see `to_urdf`."""
+    def to_mjcf(self, path: str | Path, *, overwrite: bool = False) -> Export:
+        """`write` for a robot that came from an MJCF file."""
         self._check_source("mjcf")
-        write_mjcf(self.robot, path, overwrite=overwrite)
+        return self.write(path, overwrite=overwrite)
 
     def _check_source(self, kind: str) -> None:
         if self.robot.source is None or self.robot.source.format != kind:
             found = "no file" if self.robot.source is None else self.robot.source.format.upper()
             raise OutputError(
                 f"this robot was not read from a {kind.upper()} file (but from {found}), so there "
-                "is nothing to write back to; fit.bodies has the numbers"
+                "is nothing to write back to; fit.write('model.xml') writes MJCF for any robot"
             )
 
     def summary(self, test: Any = None) -> str:

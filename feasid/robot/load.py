@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.mjcf.compiled import compile_mjcf, robot_from_mjmodel
+from feasid.robot.mjcf.effects import check_ignored
 from feasid.robot.mjcf.read import mjcf_of
 from feasid.robot.mjcf.tree import robot_from_mjcf
 from feasid.robot.parts import Source
@@ -80,7 +82,7 @@ def load_robot(
     --------
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
-    held = dict(lock or {})
+    held, ignore = dict(lock or {}), check_ignored(ignore)
     if hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):
         robot = robot_from_mjmodel(path, gravity, ignore=ignore)
         return robot.locked(held) if held else robot
@@ -95,6 +97,16 @@ def load_robot(
         )
     if sidecar and text.path != TEXT:
         robot = with_sidecar(robot, text.path, text.data)
+    reading = {
+        "floating": floating,
+        "lock": held,
+        "gravity": gravity,
+        "use_mujoco": use_mujoco,
+        "limits": limits,
+        "ignore": tuple(ignore),
+    }
+    if robot.source is not None:
+        robot = replace(robot, source=replace(robot.source, reading=reading))
     return robot.locked(held) if held else robot
 
 

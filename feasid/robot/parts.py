@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -274,3 +275,5 @@ class Source:
     notes: tuple[str, ...] = ()
     """What was repaired while reading, each naming file, line and joint; which joint terms were
     read; and in one line everything in the file that the robot leaves out, by name."""
+    reading: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Options of `load_robot` with which it was read."""

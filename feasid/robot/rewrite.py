@@ -81,7 +81,11 @@ def new_inertials(
         The body's parameters cannot exist; names it.
     """
     before, target = lumped(links), body.inertial
-    if target is None or body.massless or (before is not None and disagreement(before, target) <= UNCHANGED):
+    if (
+        target is None
+        or body.massless
+        or (before is not None and disagreement(before, target) <= UNCHANGED)
+    ):
         return {}
     own, children = links[0], [m for m in links[1:] if m.inertial is not None]
     if all(harmless(m.name) for m in children):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.robot.description import Robot
@@ -123,7 +123,7 @@ def file_bytes(robot: Robot, kind: str) -> bytes:
     return mjcf.mjcf_bytes(robot) if own == "mjcf" else generated_mjcf(robot)
 
 
-def unheld_columns(robot: Robot, kind: str) -> Array:
+def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
     """Which standard parameters a format has no place for; bool, shape (n,)."""
     out = np.zeros(robot.size, dtype=bool)
     for i in range(len(robot.bodies)):

@@ -29,7 +29,7 @@ def written(folder):
 def test_fit_prints_writes_and_returns_zero(folder, capsys):
     status = main(
         ["fit", "log.csv", "--robot", "arm.urdf", "--out", "out.urdf", "--test", "test.csv",
-         "--parameters", "base.csv", "--joint-dynamics", "--certificate", "proof.json"]
+         "--parameters", "base.csv", "--certificate", "proof.json"]
     )  # fmt: skip
     printed = capsys.readouterr()
     assert status == 0

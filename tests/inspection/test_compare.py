@@ -12,7 +12,7 @@ from feasid.cli import main
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
 from feasid.inspection.comparison import compare_files, compare_robots
-from feasid.robot.urdf.write import write_urdf
+from feasid.robot.write import write_urdf
 
 WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
   <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.04"/></inertial></link>"""

@@ -11,8 +11,9 @@ from feasid import load_robot
 from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
 from feasid.robot.mjcf.compiled import robot_from_mjmodel
 from feasid.robot.mjcf.effects import EFFECTS
-from feasid.robot.mjcf.write import mjcf_bytes, write_mjcf
-from feasid.robot.urdf.write import disagreement
+from feasid.robot.mjcf.write import mjcf_bytes
+from feasid.robot.rewrite import disagreement
+from feasid.robot.write import write_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -78,14 +79,14 @@ def test_a_tree_with_welded_bodies(tmp_path):
             assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 
 
-def test_joint_dynamics_are_written_when_asked(tmp_path):
+def test_joint_terms_are_written(tmp_path):
     path = write(tmp_path, model(f"<inertial {FULL}/>", joint='<joint name="j" damping="9"/>'))
     robot = load_robot(path).with_joint_terms(drive_inertia=True)
     values = robot.values.copy()
     values[10:] = [0.5, 0.25, 0.125, 3.0]  # Ia fv fc fo
     robot = robot.with_values(values)
-    assert mjcf_bytes(robot) == path.read_bytes()
-    compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(robot, joint_dynamics=True).decode())
+    assert mjcf_bytes(load_robot(path)) == path.read_bytes()
+    compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(robot).decode())
     found = compiled.dof_armature[0], float(np.ravel(compiled.dof_damping)[0])
     assert found == (0.5, 0.25)
     assert compiled.dof_frictionloss[0] == 0.125

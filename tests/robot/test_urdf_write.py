@@ -16,9 +16,11 @@ from feasid import load_robot
 from feasid.errors import FeasidError, InputError, OutputError
 from feasid.exact.inertia import can_exist
 from feasid.robot import inertia
+from feasid.robot.rewrite import disagreement
 from feasid.robot.urdf.read import parse_urdf, read_urdf
 from feasid.robot.urdf.tree import robot_from_urdf
-from feasid.robot.urdf.write import disagreement, urdf_bytes, write_urdf
+from feasid.robot.urdf.write import urdf_bytes
+from feasid.robot.write import write_urdf
 
 RTOL_WRITTEN = 1e-9
 """What the writer promises, relative to the body's mass and size."""
@@ -155,23 +157,26 @@ def test_parameters_that_cannot_exist_are_refused_by_name(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_joint_dynamics_are_written_only_when_asked(tmp_path):
+def test_joint_terms_are_written(tmp_path):
     robot = with_random_inertia(arm_robot().with_joint_terms(), np.random.default_rng(5))
     values = robot.values.copy()
     for k in range(len(robot.drives)):
         columns = robot.drive_columns(k)
-        values[columns["fv"]], values[columns["fc"]] = 0.25 + k, 0.5 + k
+        values[list(columns.values())] = 0.25 + k, 0.5 + k, 0.0
     robot = robot.with_values(values)
-    plain = parse_urdf(urdf_bytes(robot))
-    assert plain.joints["shoulder"].dynamics == {"damping": 0.7, "friction": 0.2}
-    data = urdf_bytes(robot, joint_dynamics=True)
+    data = urdf_bytes(robot)
     urdf = parse_urdf(data)
     found = [urdf.joints[j].dynamics for j in robot.joints]
     assert found == [{"damping": 0.25 + k, "friction": 0.5 + k} for k in range(3)]
     assert b'\n    <dynamics damping="2.25" friction="2.5"/>\n  </joint>' in data
     values[robot.drive_columns(1)["fv"]] = -1e-3
     with pytest.raises(InputError, match=r"'slide': damping .* is negative"):
-        urdf_bytes(robot.with_values(values), joint_dynamics=True)
+        urdf_bytes(robot.with_values(values))
+
+
+def test_a_robot_without_friction_leaves_none_in_the_file():
+    urdf = parse_urdf(urdf_bytes(arm_robot().without_joint_terms()))
+    assert urdf.joints["shoulder"].dynamics == {"damping": 0.0, "friction": 0.0}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from feasid.arrays import Array
 from feasid.errors import InputError
-from feasid.robot.description import Robot
+from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import lumped
 from feasid.robot.mjcf.inertia import NeedsCompilerError, body_parameters
 from feasid.robot.mjcf.model import Mjcf, MjcfBody, MjcfJoint
@@ -68,6 +68,7 @@ def mjcf_bytes(robot: Robot) -> bytes:
     for name, wanted in terms.items():
         if name in joints:
             _set_terms(patch, mjcf, joints[name], wanted)
+    _set_gravity(patch, mjcf, robot)
     data = patch.apply()
     _verify(robot, parse_xml(data, robot.source.path), changed, terms)
     return data
@@ -89,6 +90,19 @@ def mjcf_terms(robot: Robot) -> dict[str, dict[str, float]]:
             if "springref" in out.get(joint, {}):
                 out[joint]["springref"] = drive.rest / factor
     return out
+
+
+def _set_gravity(patch: Patch, mjcf: Mjcf, robot: Robot) -> None:
+    """The robot's gravity, where the file has another."""
+    if tuple(robot.gravity) == tuple(GRAVITY if mjcf.gravity is None else mjcf.gravity):
+        return
+    root = mjcf.files.main.root
+    for option in root.all("option"):
+        if "gravity" in option.attributes:
+            patch.numbers(option, "gravity", robot.gravity.tolist())
+            return
+    numbers = " ".join(map(written, robot.gravity.tolist()))
+    patch.insert_first(root, [f'<option gravity="{numbers}"/>'])
 
 
 # -- which numbers change -------------------------------------------------------------------------
@@ -209,6 +223,8 @@ def _verify(
 ) -> None:
     """Read the new text back: changed bodies exactly possible, the robot's values reproduced."""
     mjcf = mjcf_of(text)
+    if tuple(robot.gravity) != tuple(GRAVITY if mjcf.gravity is None else mjcf.gravity):
+        raise not_verified("gravity does not read back as it was written")
     for name in changed:
         if not _is_harmless(_body(mjcf, name)):
             raise not_verified(f"body {name!r} is not positive definite")

@@ -1,0 +1,282 @@
+"""What leaves is what was fitted: files read back by us, by Pinocchio and by MuJoCo."""
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid import datasets, load_robot
+from feasid.errors import DescriptionError, InputError, OutputError
+from feasid.robot.sidecar import sidecar_path
+
+RTOL_CLIENT = 1e-6
+"""Relative difference of errors that clients may show where a file holds every term."""
+
+MOST_LOST = 1.1
+"""A client's error over that of a fit restricted to the format's terms."""
+
+TRACKING = 0.01
+"""Relative difference of tracking errors with the fit and with its file."""
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    """A URDF arm whose joints also have offsets, with two logs."""
+    folder = tmp_path_factory.mktemp("arm")
+    path = folder / "arm.urdf"
+    path.write_text(ARM)
+    robot = load_robot(path)
+    truth = robot.with_joint_terms()
+    delta = arm_parameters(truth)
+    return robot, simulate(truth, delta, 1, noise=0.02), simulate(truth, delta, 2, noise=0.02)
+
+
+@pytest.fixture(scope="module")
+def fitted(arm):
+    return feasid.fit(arm[1], arm[0])
+
+
+def test_a_file_that_holds_every_term_predicts_like_the_fit(arm, tmp_path):
+    robot, log, test = arm
+    fit = feasid.fit(log, robot, friction=("viscous", "coulomb"))
+    path = tmp_path / "out.urdf"
+    export = fit.write(path, test=test)
+    assert export.written.lost == ()
+    assert export.written.sidecar is None
+    assert os.listdir(tmp_path) == ["out.urdf"]
+    np.testing.assert_allclose(export.errors["file"], export.errors["fit"], rtol=RTOL_CLIENT)
+    seen = fit.verify(path, "pinocchio", test)
+    np.testing.assert_allclose(seen["pinocchio"], seen["fit"], rtol=RTOL_CLIENT)
+    np.testing.assert_allclose(seen["fit"]["all"], fit.errors(test)["all"], rtol=RTOL_CLIENT)
+    again = load_robot(path)
+    assert again.parameter_names == fit.robot.parameter_names
+    np.testing.assert_allclose(again.values, fit.robot.values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["out.urdf", "out.xml"])
+def test_what_a_format_cannot_hold_is_in_the_sidecar(arm, fitted, tmp_path, name):
+    robot, log, test = arm
+    path = tmp_path / name
+    export = fitted.write(path, test=test)
+    assert export.written.lost == tuple(f"{b.name}.fo" for b in robot.bodies)
+    assert "has no place for upper.fo" in str(export)
+    whole = load_robot(path)
+    assert whole.drives[0].symbols == ("fv", "fc", "fo")
+    np.testing.assert_array_equal(whole.values, fitted.robot.values)
+    restricted = feasid.fit(log, robot, friction=("viscous", "coulomb"))
+    best = restricted.errors(test)["all"]
+    assert export.errors["file on the test"]["all"] <= MOST_LOST * best
+    client = "pinocchio" if name.endswith("urdf") else "mujoco"
+    seen = fitted.verify(path, client, test)
+    np.testing.assert_allclose(seen[client], export.errors["file on the test"], rtol=RTOL_CLIENT)
+
+
+def test_inertials_are_kept_where_that_costs_little(fitted, tmp_path):
+    """The offsets of this arm are small: friction is fitted again, the bodies stay."""
+    export = fitted.write(tmp_path / "out.urdf")
+    seen = load_robot(tmp_path / "out.urdf", sidecar=False)
+    if "friction fitted again" in export.how:
+        for a, b in zip(seen.bodies, fitted.robot.bodies, strict=True):
+            np.testing.assert_allclose(a.inertial, b.inertial, rtol=1e-9, atol=1e-12)
+    else:
+        assert "all parameters fitted again" in export.how
+    assert export.errors["file"]["all"] >= export.errors["fit"]["all"]
+
+
+def test_sidecars_of_other_files_are_refused(fitted, tmp_path):
+    path = tmp_path / "out.urdf"
+    fitted.write(path)
+    text = path.read_text()
+    path.write_text(text.replace("0.0", "0.00", 1))
+    with pytest.raises(DescriptionError, match="has changed since") as caught:
+        load_robot(path)
+    assert "sidecar=False" in str(caught.value)
+    assert load_robot(path, sidecar=False).dof == 3
+    path.write_text(text)
+    beside = sidecar_path(path)
+    data = json.loads(beside.read_text())
+    for change, words in (
+        ({"version": 99}, "update feasid"),
+        ({"format": "other"}, "not a sidecar"),
+        ({"drives": [{"name": "x"}]}, "does not fit"),
+        ({"inertials": {"elbow": [0] * 10}}, "no bodies"),
+    ):
+        beside.write_text(json.dumps({**data, **change}))
+        with pytest.raises(DescriptionError, match=words):
+            load_robot(path)
+    beside.write_text("{")
+    with pytest.raises(DescriptionError, match="not a sidecar"):
+        load_robot(path)
+
+
+def test_nothing_is_replaced_unless_told(fitted, tmp_path):
+    path = tmp_path / "out.urdf"
+    fitted.write(path)
+    before = {f: (tmp_path / f).read_bytes() for f in os.listdir(tmp_path)}
+    with pytest.raises(OutputError, match="overwrite"):
+        fitted.write(path)
+    path.unlink()
+    with pytest.raises(OutputError, match=r"out\.urdf\.feasid\.json exists"):
+        fitted.write(path)
+    fitted.write(path, overwrite=True)
+    assert before == {f: (tmp_path / f).read_bytes() for f in os.listdir(tmp_path)}
+
+
+def test_a_format_that_cannot_be_told_and_a_client_that_is_not_there(fitted, tmp_path, monkeypatch):
+    dh = feasid.Robot.from_dh([(0, 1, 0, 0)])
+    with pytest.raises(InputError, match="URDF or MJCF"):
+        feasid.write(dh, tmp_path / "out.txt")
+    with pytest.raises(InputError, match=r"MJCF \(\.xml\) is written for any robot"):
+        feasid.write(dh, tmp_path / "out.urdf")
+    with pytest.raises(InputError, match="did you mean 'mujoco'"):
+        fitted.verify(tmp_path / "x.urdf", "mujoko")
+    monkeypatch.setitem(__import__("sys").modules, "pinocchio", None)
+    with pytest.raises(feasid.FeasidError, match=r"feasid\[pinocchio\]"):
+        fitted.verify(tmp_path / "x.urdf", "pinocchio")
+    assert os.listdir(tmp_path) == []
+
+
+# -- a MuJoCo arm with armature and friction -----------------------------------------------------
+
+MUJOCO_ARM = """<mujoco model="arm"><compiler angle="radian"/>
+<default><joint axis="0 1 0" armature="0.12" damping="0.6" frictionloss="0.25"/></default>
+<worldbody><body name="base" pos="0 0 0.5"><joint name="turn" axis="0 0 1"/>
+<inertial pos="0.01 0.02 0.1" mass="3" fullinertia="0.03 0.03 0.02 0.001 0.002 -0.001"/>
+<body name="upper" pos="0 0 0.2"><joint name="lift" damping="0.9"/>
+<inertial pos="0.2 0.01 0.02" mass="2" fullinertia="0.01 0.04 0.04 0.001 0.002 0.0005"/>
+<body name="fore" pos="0.4 0 0"><joint name="bend" armature="0.05"/>
+<inertial pos="0.15 -0.01 0.01" mass="1.2" fullinertia="0.004 0.015 0.015 0.0004 0.0003 0.0002"/>
+</body></body></body></worldbody></mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def mujoco_fit(tmp_path_factory):
+    """Fitted to torques of `mj_inverse`, dry friction added as it is far from rest."""
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path_factory.mktemp("mujoco") / "arm.xml"
+    path.write_text(MUJOCO_ARM)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    robot = load_robot(path)
+
+    def measured(seed):
+        log = simulate(robot, robot.values, seed)
+        data = mujoco.MjData(model)
+        for k in range(len(log)):
+            for name, array in (("q", data.qpos), ("dq", data.qvel), ("ddq", data.qacc)):
+                array[:] = log.loc[k, [f"{name}_{j}" for j in robot.joints]]
+            mujoco.mj_inverse(model, data)
+            dry = 0.25 * np.sign(data.qvel)
+            log.loc[k, [f"tau_{j}" for j in robot.joints]] = data.qfrc_inverse + dry
+        noise = np.random.default_rng(seed).standard_normal((len(log), 3))
+        log[[f"tau_{j}" for j in robot.joints]] += 0.05 * noise
+        return log
+
+    log, test = measured(1), measured(2)
+    return path, robot, feasid.fit(log, robot, friction=("viscous", "coulomb")), test
+
+
+def test_a_mujoco_arm_goes_round(mujoco_fit, tmp_path):
+    _, _, fit, test = mujoco_fit
+    assert fit.robot.drives[0].symbols == ("Ia", "fv", "fc")
+    out = tmp_path / "out.xml"
+    export = fit.write(out, test=test)
+    assert export.written.lost == ()
+    np.testing.assert_allclose(
+        export.errors["file on the test"], export.errors["fit on the test"], rtol=RTOL_CLIENT
+    )
+    seen = fit.verify(out, "mujoco", test)
+    np.testing.assert_allclose(seen["mujoco"], seen["fit"], rtol=RTOL_CLIENT)
+    np.testing.assert_allclose(seen["fit"]["all"], fit.errors(test)["all"], rtol=RTOL_CLIENT)
+    found = load_robot(out)
+    terms = {d.name: dict(zip(d.symbols, d.values, strict=True)) for d in found.drives}
+    assert terms["upper"]["Ia"] == pytest.approx(0.12, rel=0.2)
+    assert terms["upper"]["fc"] == pytest.approx(0.25, rel=0.2)
+
+
+def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_path):
+    """The plant is MuJoCo's forward simulation of the true arm, dry friction included."""
+    import mujoco
+
+    path, _, fit, _ = mujoco_fit
+    out = tmp_path / "out.xml"
+    fit.write(out)
+    seen = mujoco.MjModel.from_xml_path(str(out))
+    seen.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    thought = mujoco.MjData(seen)
+
+    def of_fit(q, dq, ddq):
+        return feasid.inverse_dynamics(fit.robot, q, dq, ddq)[0]
+
+    def of_file(q, dq, ddq):
+        thought.qpos[:], thought.qvel[:], thought.qacc[:] = q, dq, ddq
+        mujoco.mj_inverse(seen, thought)
+        return thought.qfrc_inverse + seen.dof_frictionloss * np.sign(dq)
+
+    def tracking_error(controller):
+        plant = mujoco.MjModel.from_xml_path(str(path))
+        data = mujoco.MjData(plant)
+        off = []
+        for _ in range(1000):
+            t = data.time
+            q, dq, ddq = 0.5 * np.sin(2 * t), np.cos(2 * t), -2 * np.sin(2 * t)
+            error, rate = q - data.qpos, dq - data.qvel
+            data.qfrc_applied[:] = controller(data.qpos, data.qvel, ddq + 50 * error + 10 * rate)
+            mujoco.mj_step(plant, data)
+            off.append(np.linalg.norm(error))
+        return np.sqrt(np.mean(np.square(off)))
+
+    expected = tracking_error(of_fit)
+    assert tracking_error(of_file) == pytest.approx(expected, rel=TRACKING)
+
+
+# -- real logs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "unitree_z1",
+        pytest.param("kuka_lwr4", marks=pytest.mark.slow),
+        pytest.param("staubli_tx40", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".urdf", ".xml"])
+def test_real_arms_are_what_clients_read(name, suffix, tmp_path):
+    df = datasets.load(name)
+    robot, options = df.attrs["robot"], df.attrs["options"]
+    runs = df["run"].unique() if "run" in df else []
+    cut = int(0.7 * len(df))
+    first, second = (
+        (df[df["run"] == runs[0]], df[df["run"] != runs[0]])
+        if len(runs) > 1
+        else (df.iloc[:cut], df.iloc[cut:])
+    )
+    log, test = (pd.DataFrame(part) for part in (first, second))
+    log.attrs, test.attrs = {}, {}
+    fit = feasid.fit(log, robot, diagnose=False, **options)
+    path = tmp_path / f"out{suffix}"
+    export = fit.write(path, test=test)
+    for client in ("pinocchio", "mujoco") if suffix == ".xml" else ("pinocchio",):
+        seen = fit.verify(path, client, test)
+        np.testing.assert_allclose(
+            seen[client]["all"], export.errors["file on the test"]["all"], rtol=RTOL_CLIENT
+        )
+        np.testing.assert_allclose(seen["fit"]["all"], fit.errors(test)["all"], rtol=RTOL_CLIENT)
+    restricted = feasid.fit(
+        log,
+        robot.with_joint_terms(("viscous", "coulomb"), suffix == ".xml" and has_inertia(robot)),
+        diagnose=False,
+        **options,
+    )
+    allowed = MOST_LOST * restricted.errors(test)["all"]
+    assert export.errors["file on the test"]["all"] <= allowed
+
+
+def has_inertia(robot):
+    return any("Ia" in d.symbols for d in robot.drives)
