@@ -58,8 +58,8 @@ def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[
     """Values of drives per coupling and symbol, springs slack at zero; those without values none.
 
     Drives of one joint count as one with factor 1: Ia, fv and k by the square of their factor c,
-    fc by its size, fo by itself; a spring slack at `rest` is one slack at zero with the
-    offset ``-c k rest``.
+    fc and fl by its size, fs by its size to the power 1.5, fo by itself; a spring slack at `rest`
+    is one slack at zero with the offset ``-c k rest``.
     """
     out: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for drive in drives:
@@ -72,7 +72,9 @@ def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[
         given = dict(zip(drive.symbols, map(float, drive.values), strict=True))
         if drive.rest and given.get("k"):
             given["fo"] = given.get("fo", 0.0) - given["k"] * drive.rest
-        weights = {"Ia": c * c, "fv": c * c, "k": c * c, "fc": abs(c), "fo": c}
+        size = abs(c)
+        weights = {"Ia": c * c, "fv": c * c, "k": c * c, "fc": size, "fo": c}
+        weights |= {"fs": size**1.5, "fl": size}
         total = out.setdefault(key, {})
         for symbol, value in given.items():
             total[symbol] = total.get(symbol, 0.0) + weights[symbol] * value
