@@ -39,6 +39,8 @@ def client_errors(
     if client not in CLIENTS:
         hint = did_you_mean(str(client), CLIENTS)
         raise InputError(f"client {client!r} is not one of {', '.join(CLIENTS)}{hint}")
+    if not fit.robot.is_tree:
+        raise InputError("robots with coupled joints or closed loops are not replayed by clients")
     source = fit.robot.source
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     torques = (_Pinocchio if client == "pinocchio" else _MuJoCo)(os.fspath(path), fit.robot, held)

@@ -206,7 +206,12 @@ def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
         for out, values in zip(drives, given, strict=True):
             numbers = np.array([values.get(s, 0.0) for s in symbols])
             out.append(Drive(name, dict(coupling), symbols, numbers))
-    return replace(a, drives=tuple(drives[0])), replace(b, drives=tuple(drives[1]))
+    loads = a.load_model, b.load_model
+    known = loads[0] if loads[0] is not None else loads[1]
+    return (
+        replace(a, drives=tuple(drives[0]), load_model=known if loads[0] is None else loads[0]),
+        replace(b, drives=tuple(drives[1]), load_model=known if loads[1] is None else loads[1]),
+    )
 
 
 def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
@@ -242,7 +247,7 @@ def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict
     q, dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(3))
     tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
     off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
-    sizes = np.array([[np.linalg.norm(x[:, rows]) for rows in a.rows] for x in (tau, off)])
+    sizes = np.array([[np.linalg.norm(x[:, rows]) for _, rows in a.moving] for x in (tau, off)])
     floor = max(1e-12 * float(sizes[0].max()), float(np.finfo(np.float64).tiny))
     relative = sizes[1] / np.maximum(sizes[0], floor)
-    return dict(zip(a.joints, relative.tolist(), strict=True))
+    return dict(zip((b.joint for b, _ in a.moving), relative.tolist(), strict=True))

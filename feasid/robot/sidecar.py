@@ -50,6 +50,9 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
             if inertials and b.inertial is not None
         },
     }
+    if robot.load_model is not None:
+        rows = zip(robot.bodies, robot.load_model.tolist(), strict=True)
+        data["load_model"] = {body.name: row for body, row in rows}
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
@@ -110,7 +113,13 @@ def _completed(robot: Robot, data: dict[str, Any]) -> Robot:
         return replace(body, rotor=rotors.get(body.name, body.rotor), inertial=ten)
 
     drives = tuple(Drive(**_arrays(d)) for d in data["drives"])
-    return replace(robot, bodies=tuple(completed(b) for b in robot.bodies), drives=drives)
+    load = data.get("load_model")
+    return replace(
+        robot,
+        bodies=tuple(completed(b) for b in robot.bodies),
+        drives=drives,
+        load_model=None if load is None else np.array([load[b.name] for b in robot.bodies]),
+    )
 
 
 def _drive(drive: Drive) -> dict[str, Any]:

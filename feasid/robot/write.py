@@ -156,7 +156,7 @@ def held_part(robot: Robot, kind: str) -> Robot:
             values = None if had is None else np.array([had[s] for s in kept])
             drives.append(replace(drive, symbols=tuple(kept), values=values, transition=0.0))
     bodies = tuple(replace(b, rotor=None) for b in robot.bodies)
-    return replace(robot, bodies=bodies, drives=tuple(drives))
+    return replace(robot, bodies=bodies, drives=tuple(drives), load_model=None)
 
 
 def write_urdf(robot: Robot, path: str | os.PathLike[str], overwrite: bool = False) -> Written:

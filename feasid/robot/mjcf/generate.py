@@ -34,6 +34,11 @@ def generated_mjcf(robot: Robot) -> bytes:
     InputError
         A body without parameters, or with ones that cannot exist; names it.
     """
+    if not robot.is_tree:
+        raise InputError(
+            f"robot {robot.name!r} has coupled joints or closed loops, which are not written to a "
+            f"new MJCF file; write the format it came from"
+        )
     terms = mjcf_terms(robot)
     lines = [
         f"<mujoco model={quoteattr(robot.name)}>",
