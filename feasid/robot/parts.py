@@ -275,5 +275,5 @@ class Source:
     notes: tuple[str, ...] = ()
     """What was repaired while reading, each naming file, line and joint; which joint terms were
     read; and in one line everything in the file that the robot leaves out, by name."""
-    reading: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    reading: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Options of `load_robot` with which it was read."""
