@@ -1,18 +1,12 @@
 """Exact proofs that parameters can or cannot exist, checked with the standard library alone.
 
-``python -m feasid.certificate FILE`` checks a file. Nothing here rounds: numbers are
-strings that `fractions.Fraction` reads exactly.
-
-A certificate speaks of all standard parameters d (one per entry of "parameters") with
-
-    given:        sum_j K[i][j] d[j] = beta[i]                    for every equation i
-    constraints:  M_k(d) = C_k + sum_j d[j] B_kj  positive semidefinite, definite where "strict".
-
-"feasible" is proved by a point d that satisfies them all, and covers the consistency of every body
-and the sign of every friction and drive inertia. "infeasible" is proved by multipliers y and
-Z_k >= 0 with ``sum_k <B_kj, Z_k> = sum_i K[i][j] y[i]`` for every j: any d that satisfied
-everything would give ``0 <= sum_k <M_k(d), Z_k> = sum_k <C_k, Z_k> + y.beta``, so the right side
-being negative, or zero with some strict M_k multiplied, is a contradiction.
+``python -m feasid.certificate FILE`` checks a file. Nothing here rounds, and which matrices must be
+positive is known here, from the names of the parameters. For d with ``K d = beta`` and ties
+``T d = t``, multipliers Z_k >= 0, y, v with ``sum_k <B_kj, Z_k> = (K'y + T'v)_j`` for every j give
+``0 <= sum_k <M_k(d), Z_k> = sum_k <C_k, Z_k> + y.beta + v.t``: a contradiction when the right side
+is negative, or zero with some strict M_k multiplied. With ``y = R'w`` they bound what fits data
+(R, rho). Where sums for some j differ by e_j, the proof pays ``|e_j| L_j`` and holds for
+``|d_j| <= L_j``, which it says. `docs/certificates.md` is the specification.
 """
 
 from __future__ import annotations
@@ -21,147 +15,346 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
-from typing import Any
+from itertools import product
+from math import lcm
+from typing import Any, NamedTuple
 
-FORMAT = "feasid certificate 1"
-BODY = ["Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m"]
+FORMAT = "feasid certificate 2"
+BODY = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
+BALANCED = ("Lxx", "Lzz", "lz", "m")  # of a rotor that is symmetric about its axis
 SIGNED = ("Ia", "fv", "fc", "fs", "fl")
-NUMBER = re.compile(r"-?\d{1,4000}(\.\d{1,4000})?([eE][-+]?\d{1,3})?|-?\d{1,4000}/\d{1,4000}")
-LARGEST_FILE, LARGEST_MATRIX = 1 << 28, 64  # what an honest certificate stays far below
+SYMBOLS = {*BODY, *(f"rotor_{s}" for s in BODY), *SIGNED, "fo", "k"}
+LIMITS = ("mass", "length", "terms")  # [kg], [m] and SI numbers of joint terms
+NUMBER = re.compile(r"-?\d{1,3800}(\.\d{1,400})?([eE][-+]?\d{1,3})?|-?\d{1,9}/\d{1,3}", re.A)
+LARGEST_FILE, LARGEST_MATRIX, LONGEST_NAME = 1 << 27, 64, 200
+SMALLEST = Fraction(10**8)  # limit of masses and joint terms
+MOST_WORK = 10**9  # products of 64-bit words in all matrices, by the schoolbook
+COMMON = "format claim consistency margin robot parameters matrix ties constraints digest"
+KEYS = {
+    "feasible": "values point",
+    "infeasible": "values limit multipliers tied combination",
+    "boundary": "values limit multipliers tied combination point",
+    "bound": "data weights floor limit multipliers tied point",
+}
 Matrix = list[list[Fraction]]
-Basis = dict[int, list[tuple[int, int, Fraction]]]  # per parameter: row, column, value
+Row = dict[int, Fraction]
+ZERO = Fraction(0)
+
+
+class Rule(NamedTuple):
+    """``constant + sum_j d[j] basis[j]`` must be positive (semi)definite."""
+
+    constant: Matrix
+    basis: dict[int, list[tuple[int, int, Fraction]]]
+    strict: bool
 
 
 def definiteness(matrix: Sequence[Sequence[Fraction]]) -> str:
-    """Decide by an exact LDL' decomposition what a symmetric matrix is.
+    """Decide by exact elimination without fractions what a symmetric matrix is.
 
-    Returns "positive definite", "singular" (positive semidefinite, no more) or "indefinite" (some
-    eigenvalue is negative). A zero pivot is harmless exactly when the rest of its row is zero: a
-    2x2 minor with it is ``-a^2``.
-
-    >>> definiteness([[Fraction(2), Fraction(1)], [Fraction(1), Fraction(1, 2)]])
-    'singular'
+    Returns "positive definite", "singular" (positive semidefinite, no more) or "indefinite". A zero
+    pivot is harmless exactly when the rest of its row is zero: a 2x2 minor with it is ``-a^2``.
     """
-    a = [[Fraction(x) for x in row] for row in matrix]
-    n, outcome = len(a), "positive definite"
-    if any(len(r) != n for r in a) or any(a[i][j] != a[j][i] for i in range(n) for j in range(i)):
+    rows = [[Fraction(x) for x in row] for row in matrix]
+    n, outcome, last = len(rows), "positive definite", 1
+    if any(len(row) != n for row in rows) or rows != [list(c) for c in zip(*rows, strict=True)]:
         raise ValueError("a matrix must be square and symmetric")
+    scale = lcm(*(x.denominator for row in rows for x in row))
+    a = [[int(x * scale) for x in row] for row in rows]
     for k in range(n):
         pivot = a[k][k]
         if pivot < 0 or (pivot == 0 and any(a[k][k + 1 :])):
             return "indefinite"
-        if pivot == 0:
-            outcome = "singular"
-            continue
-        for i in range(k + 1, n):
-            factor = a[i][k] / pivot
+        outcome = outcome if pivot else "singular"
+        for i in range(k + 1, n) if pivot else ():  # Bareiss: entries stay minors of the matrix
             for j in range(i, n):
-                a[i][j] -= factor * a[k][j]
-                a[j][i] = a[i][j]
+                a[i][j] = a[j][i] = (pivot * a[i][j] - a[k][i] * a[k][j]) // last
+        last = pivot or last
     return outcome
 
 
 def exact(text: Any) -> Fraction:
-    """Read a decimal or a fraction; refuses anything that would not be one, or is enormous."""
+    """Read a decimal or a simple fraction; refuses anything that would not be one, or is huge."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text):
         raise ValueError(f"not an exact number: {str(text)[:60]!r}")
     return Fraction(text)
 
 
-def consistency_basis(kind: str, columns: Sequence[int]) -> tuple[int, Basis]:
-    """Size and basis of a body's 4x4 pseudo-inertia ("full") or 6x6 matrix eq. (17) ("semi")."""
+def read_name(name: Any) -> str:
+    """A name that prints on one line."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+        raise ValueError(f"not a name: {str(name)[:60]!r}")
+    return name
+
+
+def read_index(index: Any, size: int) -> int:
+    """A place in a list of this size."""
+    if type(index) is not int or not 0 <= index < size:
+        raise ValueError(f"{str(index)[:20]!r} is not one of {size} places")
+    return index
+
+
+def read_row(pairs: Any, size: int) -> Row:
+    """A non-zero row as place and value pairs, every place once."""
+    row = {read_index(j, size): exact(value) for j, value in pairs}
+    if len(row) != len(pairs) or not row or not all(row.values()):
+        raise ValueError("a row must have entries, none of them zero and no place twice")
+    return row
+
+
+def read_list(items: Any, size: int, what: str) -> list[Fraction]:
+    """So many numbers."""
+    if not isinstance(items, list) or len(items) != size:
+        raise ValueError(f"{what} must be a list of {size} numbers")
+    return [exact(x) for x in items]
+
+
+def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
+    """A body's 4x4 pseudo-inertia ("full") or 6x6 matrix eq. (17) ("semi"), by its symbols."""
     moments = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
-    if kind == "full":  # [[tr(L)/2 - L, l], [l', m]]
-        off = [[(r, c, Fraction(-1))] for r, c in moments]
-        trace = [(i, i, Fraction(1, 2)) for i in range(3)]
-        entries = [o + trace if o[0][0] == o[0][1] else o for o in off]
-        entries += [[(i, 3, Fraction(1))] for i in range(4)]
+    half, one = Fraction(1, 2), Fraction(1)
+    if len(columns) == len(BALANCED):  # Lzz | [[Lxx, lz], [lz, m]], less Lzz / 2 when full
+        less = [(1, 1, -half)] if kind == "full" else []
+        entries = [[(1, 1, one)], [(0, 0, one), *less], [(1, 2, one)], [(2, 2, one)]]
+    elif kind == "full":  # [[tr(L)/2 - L, l], [l', m]]
+        trace = [(i, i, half) for i in range(3)]
+        entries = [[(r, c, -one), *(trace if r == c else [])] for r, c in moments]
+        entries += [[(i, 3, one)] for i in range(4)]
     else:  # [[L, S(l)'], [S(l), m 1]]
-        entries = [[(r, c, Fraction(1))] for r, c in moments]
-        turns = [(1, 5, 2, 4), (2, 3, 0, 5), (0, 4, 1, 3)]
-        entries += [[(a, b, Fraction(1)), (c, d, Fraction(-1))] for a, b, c, d in turns]
-        entries += [[(i, i, Fraction(1)) for i in (3, 4, 5)]]
+        entries = [[(r, c, one)] for r, c in moments]
+        entries += [[(1, 5, one), (2, 4, -one)], [(2, 3, one), (0, 5, -one)]]
+        entries += [[(0, 4, one), (1, 3, -one)], [(i, i, one) for i in (3, 4, 5)]]
+    size = 1 + max(c for some in entries for _, c, _ in some)
     both = [e + [(c, r, v) for r, c, v in e if r != c] for e in entries]
-    return (4 if kind == "full" else 6), dict(zip(columns, both, strict=True))
+    zero = [[ZERO] * size for _ in range(size)]
+    return Rule(zero, dict(zip(columns.values(), both, strict=True)), True)
 
 
-def read_constraint(item: Mapping[str, Any], names: Sequence[Any]) -> tuple[Matrix, Basis, bool]:
-    """Constant, basis and strictness of one constraint; inertia matrices are built here."""
-    kind, columns = item["kind"], [int(j) for j in item["columns"]]
-    if kind in ("full", "semi"):
-        symbols = [names[j][1].removeprefix("rotor_") for j in columns]
-        if symbols != BODY or len({names[j][0] for j in columns}) != 1:
-            raise ValueError(f"constraint {item['name']!r} is not on the ten of one body")
-        size, basis = consistency_basis(kind, columns)
-    else:
-        size, basis = min(int(item["size"]), LARGEST_MATRIX), {j: [] for j in columns}
-        for k, r, c, value in item["basis"]:
-            basis[columns[k]].append((r, c, exact(value)))
-    constant = [[Fraction(0)] * size for _ in range(size)]
-    for r, c, value in item["constant"]:
-        constant[r][c] += exact(value)
-    return constant, basis, bool(item["strict"])
+def implied(
+    kind: str, names: Sequence[tuple[str, str]], nothing: Set[int]
+) -> dict[tuple[str, ...], Rule]:
+    """Every matrix and sign that parameters of these names must keep, whatever a file says."""
+    owned: dict[str, dict[str, int]] = {}
+    for j, (owner, symbol) in enumerate(names):
+        if symbol not in SYMBOLS or symbol in owned.setdefault(owner, {}):
+            raise ValueError(f"parameter {symbol!r} of {owner!r} is unknown or there twice")
+        owned[owner][symbol] = j
+    rules: dict[tuple[str, ...], Rule] = {}
+    for owner, columns in owned.items():
+        for role, prefix, allowed in (("body", "", [BODY]), ("rotor", "rotor_", [BODY, BALANCED])):
+            own = [s for s in BODY if prefix + s in columns]
+            if own and not any(own == list(some) for some in allowed):
+                raise ValueError(f"parameters of the {role} of {owner!r} are missing")
+            if own and not nothing.issuperset(columns[prefix + s] for s in own):  # a mere frame
+                rules[role, owner] = consistency(kind, {s: columns[prefix + s] for s in own})
+        for symbol in (s for s in SIGNED if s in columns):
+            one = {columns[symbol]: [(0, 0, Fraction(1))]}
+            rules["sign", owner, symbol] = Rule([[ZERO]], one, False)
+    if not any(role == "body" for role, *_ in rules):
+        raise ValueError("there is no body")
+    return rules
 
 
-def _check_feasible(data: Mapping[str, Any], names: list[Any], rules: list[Any]) -> str:
-    point = [exact(x) for x in data["point"]]
-    if len(point) != len(names):
-        raise ValueError("the point has another number of entries than there are parameters")
-    for row, beta in zip(data["matrix"], data["values"], strict=True):
-        if sum(exact(v) * point[j] for j, v in row) != exact(beta):
-            raise ValueError(f"the point does not satisfy the equation with value {beta}")
-    missing = {n[0] for n in names if n[1] == "m"}
-    heavy = {n[0] for j, n in enumerate(names) if n[1] in BODY and point[j]}
-    massless = missing - heavy
-    missing &= heavy
-    signs = {j for j, n in enumerate(names) if n[1] in SIGNED}
-    for item, (constant, basis, strict) in zip(data["constraints"], rules, strict=True):
-        matrix = [row[:] for row in constant]
-        for j, entries in basis.items():
-            for r, c, value in entries:
-                matrix[r][c] += value * point[j]
-        outcome = definiteness(matrix)
-        if outcome == "indefinite" or (strict and outcome == "singular"):
-            raise ValueError(f"the point breaks constraint {item['name']!r}")
-        first, symbol = names[item["columns"][0]]
-        tight = definiteness([[-x for x in r] for r in constant]) != "indefinite"  # a margin >= 0
-        if tight and strict and symbol == "Lxx" and item["kind"] in (data["consistency"], "full"):
-            missing.discard(first)
-        if tight and len(constant) == len(basis) == 1:
-            signs -= {j for j, entries in basis.items() if all(v > 0 for _, _, v in entries)}
-    if missing or signs:
-        raise ValueError(f"nothing is proved of {sorted(missing) + [names[j] for j in signs]}")
-    frames = f", in which {', '.join(sorted(massless))} have no mass" if massless else ""
-    return (
-        f"feasible ({data['consistency']} consistency): a point satisfies every constraint{frames}"
-    )
+def asked(item: Mapping[str, Any], size: int) -> Rule:
+    """A further constraint: a symmetric matrix by the entries of its upper triangle."""
+    if set(item) != {"name", "strict", "size", "entries"} or type(item["strict"]) is not bool:
+        raise ValueError("a further constraint has a name, strict, a size and entries")
+    read_name(item["name"])
+    rank = read_index(item["size"], LARGEST_MATRIX + 1)
+    constant, seen = [[ZERO] * rank for _ in range(rank)], set()
+    basis: dict[int, list[tuple[int, int, Fraction]]] = {}
+    for r, c, pairs, number in item["entries"]:
+        place = read_index(r, rank), read_index(c, rank)
+        if r > c or place in seen:
+            raise ValueError(f"entry {r}, {c} of {item['name']!r} is below the diagonal or twice")
+        seen.add(place)
+        constant[r][c] = constant[c][r] = exact(number)
+        for j, value in read_row(pairs, size).items() if pairs else ():
+            basis.setdefault(j, []).extend((a, b, value) for a, b in {(r, c), (c, r)})
+    if not basis:
+        raise ValueError(f"constraint {item['name']!r} is on no parameter")
+    return Rule(constant, basis, item["strict"])
 
 
-def _check_infeasible(data: Mapping[str, Any], names: list[Any], rules: list[Any]) -> str:
-    left, total, strictly = [Fraction(0)] * len(names), Fraction(0), False
-    for item, triangle, (constant, basis, strict) in zip(
-        data["constraints"], data["multipliers"], rules, strict=True
-    ):
-        size, numbers = range(len(constant)), iter([exact(z) for z in triangle])
-        upper = {(r, c): next(numbers) for r in size for c in size[r:]}
-        Z = [[upper[min(r, c), max(r, c)] for c in size] for r in size]
-        if definiteness(Z) == "indefinite":
-            raise ValueError(f"the multiplier of {item['name']!r} is not positive semidefinite")
-        strictly |= strict and any(map(any, Z))
-        total += sum(constant[r][c] * Z[r][c] for r in size for c in size)
-        for j, entries in basis.items():
-            left[j] += sum((v * Z[r][c] for r, c, v in entries), Fraction(0))
-    for row, beta, y in zip(data["matrix"], data["values"], data["combination"], strict=True):
-        total += exact(y) * exact(beta)
-        for j, value in row:
-            left[j] -= exact(y) * exact(value)
-    if any(left):
-        raise ValueError("the multipliers do not cancel")
-    if total > 0 or (total == 0 and not strictly):
-        raise ValueError("the multipliers prove nothing")
-    return f"infeasible ({data['consistency']} consistency): no parameters satisfy the constraints"
+class Claim:
+    """A certificate's statement, read and understood; its methods check the proofs."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        keys = f"{COMMON} {KEYS[data['claim']]}".split()
+        if sorted(data) != sorted(keys) or data["format"] != FORMAT:
+            raise ValueError(f"this is not a certificate of format {FORMAT!r}")
+        self.data, self.kind = data, {"full": "full", "semi": "semi"}[data["consistency"]]
+        names = [(read_name(owner), read_name(symbol)) for owner, symbol in data["parameters"]]
+        self.size, self.work, n = len(names), 0, len(names)
+        self.margin = exact(data["margin"])
+        self.matrix = [read_row(row, n) for row in data["matrix"]]
+        self.ties = [read_row(tie["row"], n) for tie in data["ties"]]
+        self.tied = [exact(tie["value"]) for tie in data["ties"]]
+        zero = [row for row, value in zip(self.ties, self.tied, strict=True) if not value]
+        self.rules = implied(self.kind, names, {j for row in zero if len(row) == 1 for j in row})
+        for k, item in enumerate(data["constraints"]):
+            self.rules["asked", str(k)] = asked(item, n)
+        self.known = [read_name(tie["name"]) for tie in data["ties"]]
+        given = len(self.matrix) if "values" in data else 0
+        self.values = read_list(data.get("values", []), given, "values")
+        if not self.matrix and (data["claim"] in ("feasible", "bound") or not data["constraints"]):
+            raise ValueError("nothing is given: there is no equation")
+        if self.margin < 0 or any(len(tie) != 3 for tie in data["ties"]):
+            raise ValueError("the margin is negative, or a tie is more than name, row and value")
+        self.limits: list[Fraction] | None = None  # of the absolute value of each parameter
+        if data.get("limit") is not None:
+            mass, length, terms = (exact(data["limit"][key]) for key in LIMITS)
+            if len(data["limit"]) != len(LIMITS) or min(mass, terms) < SMALLEST or length <= 0:
+                raise ValueError(f"a limit is not {', '.join(LIMITS)}, or below {SMALLEST}")
+            sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
+            symbols = [symbol.removeprefix("rotor_") for _, symbol in names]
+            self.limits = [sizes[s[0]] if s in BODY else terms for s in symbols]
+
+    def definite(self, matrix: Matrix) -> str:
+        """`definiteness`, unless that is too much work."""
+        n, numbers = len(matrix), [x for row in matrix for x in row]
+        bits = max(x.numerator.bit_length() + x.denominator.bit_length() for x in numbers)
+        self.work += n**3 * (n * bits // 64 + 1) ** 2
+        if self.work > MOST_WORK:
+            raise ValueError(f"too much work: a matrix of size {n} with numbers of {bits} bits")
+        return definiteness(matrix)
+
+    def check_point(self, strict: bool, margin: Fraction) -> list[Fraction]:
+        """The point, which satisfies every equation, tie and constraint."""
+        *numbers, over = read_list(self.data["point"], self.size + 1, "the point, then one")
+        if over <= 0:
+            raise ValueError("the point's denominator is not positive")
+        point = [x / over for x in numbers]
+        rows = [*self.matrix, *self.ties] if self.values else self.ties
+        for row, value in zip(rows, [*self.values, *self.tied], strict=True):
+            if sum(c * point[j] for j, c in row.items()) != value:
+                raise ValueError("the point does not satisfy an equation")
+        for key, rule in self.rules.items():
+            matrix = [row[:] for row in rule.constant]
+            for j, entries in rule.basis.items():
+                for r, c, value in entries:
+                    matrix[r][c] += value * point[j]
+            for i in range(len(matrix)):
+                matrix[i][i] -= margin
+            outcome, definite = self.definite(matrix), strict and rule.strict and not margin
+            if outcome == "indefinite" or (definite and outcome == "singular"):
+                raise ValueError(f"the point breaks constraint {' '.join(key)!r}")
+        return point
+
+    def combined(self, combination: Sequence[Fraction]) -> tuple[Fraction, bool]:
+        """``sum_k <C_k, Z_k> + v.t`` and what a limit costs; whether something strict counts."""
+        left, total, strictly, seen = [ZERO] * self.size, ZERO, False, set()
+        for label, triangle in self.data["multipliers"]:
+            key = tuple(label)
+            if key in seen or key not in self.rules:
+                raise ValueError(f"there is no constraint {str(key)[:60]}, or it is there twice")
+            seen.add(key)
+            rule, size = self.rules[key], range(len(self.rules[key].constant))
+            numbers = read_list(triangle, len(size) * (len(size) + 1) // 2, "a multiplier")
+            places = ((r, c) for r in size for c in size[r:])
+            upper = dict(zip(places, numbers, strict=True))
+            Z = [[upper[min(r, c), max(r, c)] for c in size] for r in size]
+            if self.definite(Z) == "indefinite":
+                raise ValueError(f"the multiplier of {' '.join(key)!r} is not semidefinite")
+            strictly |= rule.strict and not self.margin and any(map(any, Z))
+            total += sum((rule.constant[r][c] * Z[r][c] for r, c in product(size, size)), ZERO)
+            total -= self.margin * sum((Z[i][i] for i in size), ZERO)
+            for j, entries in rule.basis.items():
+                left[j] += sum((v * Z[r][c] for r, c, v in entries), ZERO)
+        tied = read_list(self.data["tied"], len(self.ties), "tied")
+        total += sum((v * t for v, t in zip(tied, self.tied, strict=True)), ZERO)
+        rows, factors = [*self.matrix, *self.ties], [*combination, *tied]
+        for row, y in zip(rows, factors, strict=True):
+            for j, value in row.items():
+                left[j] -= y * value
+        if any(left) and self.limits is None:
+            raise ValueError("the multipliers do not cancel")
+        if self.limits is not None:
+            total += sum((abs(e) * size for e, size in zip(left, self.limits, strict=True)), ZERO)
+        return total, strictly and not any(left)
+
+    def check(self) -> str:
+        """Check the proof; the sentence that is proved."""
+        claim = self.data["claim"]
+        if claim == "bound":
+            return self.bound()
+        if claim != "infeasible":
+            self.check_point(claim == "feasible", self.margin)
+        if claim == "feasible":
+            return "a point satisfies every constraint"
+        y = read_list(self.data["combination"], len(self.matrix), "the combination")
+        total, strictly = self.combined(y)
+        total += sum((a * b for a, b in zip(y, self.values, strict=True)), ZERO)
+        if total > 0 or (total == 0 and not strictly) or (total and claim == "boundary"):
+            raise ValueError("the multipliers prove nothing")
+        if claim == "boundary":
+            return "a point satisfies the constraints, but only with singular matrices"
+        return "no parameters satisfy the constraints"
+
+    def bound(self) -> str:
+        """Check the claim that no parameters fit data better than so."""
+        data, nb = self.data["data"], len(self.matrix)
+        R = [read_row(row, nb) if row else {} for row in data["rows"]]
+        rho = read_list(data["target"], len(R), "the target")
+        w = read_list(self.data["weights"], len(R), "weights")
+        rest, floor = exact(data["rest"]), exact(self.data["floor"])
+        y = [ZERO] * nb
+        for row, weight in zip(R, w, strict=True):
+            for i, value in row.items():
+                y[i] += weight * value
+        total, _ = self.combined(y)
+        # w.(R K d - rho) >= least for every d
+        least = -total - sum((a * b for a, b in zip(w, rho, strict=True)), ZERO)
+        square = sum((x * x for x in w), ZERO)
+        if (
+            len(data) != 3
+            or rest < 0
+            or (floor > rest and (least <= 0 or least**2 < (floor - rest) * square))
+        ):
+            raise ValueError("the multipliers do not prove the bound")
+        d = self.check_point(True, ZERO)  # our own margin is no part of the claim
+        beta = [sum(c * d[j] for j, c in row.items()) for row in self.matrix]
+        fits = [sum(c * beta[i] for i, c in row.items()) for row in R]
+        here = float(sum(((x - t) ** 2 for x, t in zip(fits, rho, strict=True)), rest)) ** 0.5
+        root = float(floor) ** 0.5 * (1 - 1e-9) if floor > 0 else 0.0  # rounded down
+        return f"no parameters fit better than {root:.9g}; the point given reaches {here:.9g}"
+
+    def said(self, sentence: str) -> list[str]:
+        """What was verified, line by line."""
+        data = self.data
+        name, mark = (read_name(data["robot"][key]) for key in ("name", "digest"))
+        lines = [
+            f"{data['claim']} ({self.kind} consistency): {sentence}",
+            f"for the matrix in this file, which says it is of {name!r}, {mark}",
+            f"given: {len(self.matrix)} equations on {self.size} parameters",
+        ]
+        if self.margin:
+            lines.append(f"margin: {data['margin']} on every matrix and number, in SI")
+        names = [".".join(name) for name in data["parameters"]]
+        for name, tie, value in zip(self.known, self.ties, self.tied, strict=True):
+            lines.append(f"asked: {name}: {_sum(tie, names)} = {value}")
+        for k, item in enumerate(data["constraints"]):
+            lines.append(f"asked: {item['name']}: {_form(self.rules['asked', str(k)], names)}")
+        if self.limits is not None:
+            mass, length, terms = (data["limit"][key] for key in LIMITS)
+            size = f"{mass} kg at {length} m in first and second moments"
+            lines.append(f"proved only up to {mass} kg per body, {size}, {terms} in joint terms")
+        return lines
+
+
+def _form(rule: Rule, names: Sequence[str]) -> str:
+    """A further constraint in words."""
+    of, size = ", ".join(names[j] for j in rule.basis), len(rule.constant)
+    if size > 1:
+        return f"a {size}x{size} matrix of {of} is positive {'' if rule.strict else 'semi'}definite"
+    row = {j: entries[0][2] for j, entries in rule.basis.items()}
+    return f"{_sum(row, names)} + {rule.constant[0][0]} {'>' if rule.strict else '>='} 0"
+
+
+def _sum(row: Row, names: Sequence[str]) -> str:
+    return " + ".join(f"{value} {names[j]}" for j, value in row.items())
 
 
 def digest(data: Mapping[str, Any]) -> str:
@@ -170,28 +363,33 @@ def digest(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(rest.encode()).hexdigest()
 
 
-def verify(data: Mapping[str, Any]) -> str:
-    """Check a certificate; returns the sentence it proves, or raises ValueError."""
+def verify(data: Any) -> str:
+    """Check a certificate; returns what it proves, line by line, or raises ValueError."""
     try:
-        if data["format"] != FORMAT:
-            raise ValueError(f"this is not a certificate of format {FORMAT!r}")
         if data["digest"] != digest(data):
             raise ValueError("the digest does not match: something was changed after writing")
-        names = [tuple(map(str, name)) for name in data["parameters"]]
-        rules = [read_constraint(item, names) for item in data["constraints"]]
-        check = {"feasible": _check_feasible, "infeasible": _check_infeasible}[data["claim"]]
-        return check(data, names, rules)
-    except (LookupError, TypeError, AttributeError, StopIteration, ArithmeticError) as error:
-        raise ValueError(f"malformed certificate: {type(error).__name__} {error}") from error
+        claim = Claim(data)
+        return "\n".join(claim.said(claim.check()))
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"malformed certificate: {type(error).__name__} {error}"[:200]) from error
+
+
+def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object in which no key stands twice."""
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a key stands twice")
+    return out
 
 
 def main(argv: Sequence[str]) -> int:
-    """Check the files named; 0 when every one holds, 1 when one does not, 2 when unreadable."""
+    """Check the files named; 0 when all hold, 1 when one does not, 2 when one is unreadable."""
     status = 0
     for path in argv:
         try:
             with open(path, encoding="utf-8") as file:
-                print(f"{path}: verified: {verify(json.loads(file.read(LARGEST_FILE)))}")
+                data = json.loads(file.read(LARGEST_FILE), object_pairs_hook=unique)
+            print(f"{path}: verified: " + verify(data).replace("\n", "\n  "))
         except (ValueError, RecursionError) as error:
             print(f"{path}: REJECTED: {error}")
             status = max(status, 1)

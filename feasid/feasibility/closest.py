@@ -10,7 +10,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.ties import Ties
+from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
@@ -20,6 +20,10 @@ from feasid.feasibility.program.program import Attempt, Program, Raw
 from feasid.feasibility.program.reference import Reference
 from feasid.feasibility.program.scaled import margins, normalised, shrunk
 from feasid.feasibility.proof.conflict import minimal_conflict
+from feasid.feasibility.proof.decide import decide
+from feasid.feasibility.proof.question import Question
+from feasid.feasibility.verdict import Verdict
+from feasid.robot.description import Robot
 
 UNSEEN = 1e-10
 """Singular value, relative to the largest, below which data say nothing about a direction."""
@@ -31,10 +35,14 @@ FAINT_PULL = 1e-5
 """... by rows of this relative size. Without them the best fit is often not attained: masses may
 grow without end while the residual falls by less and less."""
 
-FAINTEST_PULL = 1e-9
+WEAKER_PULLS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-11)
+"""Pulls for distances that are small beside the target: the closest answer of all is taken."""
 
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
+
+POOR_GAP = 0.05
+"""Gap beyond which the best answer of all solvers is no answer."""
 
 REFINED_GAP = 1e-6
 """Gap to which refinement must keep: it is there for distances that are small beside the target."""
@@ -42,11 +50,10 @@ REFINED_GAP = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Closest:
-    """A verified strictly feasible point, its proven gap and how it was found."""
+    """A verified strictly feasible point, the solver's own, and how they were found."""
 
     delta: Array
-    gap: float
-    repair_cost: float
+    raw: Array
     attempts: tuple[Attempt, ...]
 
 
@@ -76,6 +83,7 @@ class _Problem:
 
 
 def closest(
+    robot: Robot,
     rows: Array,
     target: Array,
     feasible: FeasibleSet,
@@ -90,6 +98,7 @@ def closest(
 
     Parameters
     ----------
+    robot : Robot
     rows, target : ndarray, shapes (r, n) and (r,)
     feasible : FeasibleSet
     scale : Units
@@ -99,8 +108,8 @@ def closest(
         Absolute in SI numbers; None for `feasid.feasibility.program.scaled.MARGIN` in units.
     solvers : sequence of (solver, form, backend), optional
     refine : bool
-        Weaken the pull on faint directions as long as the answer can be proved optimal. Without
-        it distances that are small beside the target's norm come out a little too large.
+        Weaken the pull on faint directions, and take the closest answer. Without it distances that
+        are small beside the target's norm come out a little too large.
 
     Raises
     ------
@@ -111,37 +120,46 @@ def closest(
 
     Notes
     -----
-    The gap compares the cost of the returned point with a lower bound that we evaluate ourselves
-    from the multipliers, for the program as it was given to the solver: with the margin, and with
-    the pull on faint directions.
+    A solver's answer is judged by the gap between its cost and a lower bound that we evaluate
+    ourselves from its multipliers, for the program as it was given to it: with the margin, and
+    with the pull on faint directions. What is proved of the problem itself is said by
+    `feasid.feasibility.proof.optimum`.
     """
-    if feasible.equalities:
-        ties = Ties.of(feasible)
-        part = ties.substituted(feasible)
-        found_part = closest(
-            ties.matrix(rows),
-            target - rows @ ties.fixed,
-            part,
-            assemble(part, scale.mass, scale.length, scale.parameters[ties.roots]),
-            replace(aim, delta=aim.delta[ties.roots]),
+    door = Substitution.of(feasible).required()
+    if not len(door.roots):
+        return Closest(door.fixed, door.fixed, ())
+    inner = assemble(door.inside, scale.mass, scale.length, scale.parameters[door.roots])
+    inner_aim = replace(aim, delta=aim.delta[door.roots])
+    try:
+        found = _closest(
+            rows @ door.T,
+            target - rows @ door.fixed,
+            door.inside,
+            inner,
+            inner_aim,
             margin,
             solvers,
-            refine=refine,
+            refine,
         )
-        return replace(found_part, delta=ties.expanded(found_part.delta))
-    try:
-        return _closest(rows, target, feasible, scale, aim, margin, solvers, refine)
     except NoInteriorError as error:
-        raise _contradiction(feasible, scale, aim.delta, error) from error
+        raise _contradiction(robot, feasible, scale, aim.delta, error) from error
+    delta = door.expanded(found.delta)
+    broken = feasible.violations(delta)
+    if broken:
+        raise solve.failed(
+            f"the answer breaks {', '.join(broken)} in exact arithmetic", found.attempts
+        )
+    return replace(found, delta=delta, raw=door.expanded(found.raw))
 
 
 def _contradiction(
-    feasible: FeasibleSet, scale: Units, aim: Array, error: NoInteriorError
+    robot: Robot, feasible: FeasibleSet, scale: Units, aim: Array, error: NoInteriorError
 ) -> InputError:
     """The error that names the constraints which leave no room for each other."""
-    nothing = np.zeros((0, feasible.size)), np.zeros(0)
-    suspects = [c.name for c in feasible.constraints]
-    clash = minimal_conflict(feasible, *nothing, scale, aim, suspects)
+    question = Question.of(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
+    verdict = Verdict(question, decide(question, scale, aim), scale, ())
+    suspects = [name for name in verdict.clash if name in feasible.asked]
+    clash = minimal_conflict(question, scale, aim, suspects)
     named = f": {', '.join(clash)} cannot hold together" if clash else ""
     tried = "; ".join(map(str, error.data["attempts"]))
     return InputError(
@@ -165,34 +183,32 @@ def _closest(
     if raw is None:
         anchor.delta()  # contradictory constraints are the caller's error, not the solver's
         raise solve.failed("no solver answer passed verification", attempts)
-    pull = FAINT_PULL
-    while refine and attempts[-1].accepted and pull > FAINTEST_PULL:
-        pull *= 0.1
+    chosen = problem, raw, _repaired(problem, raw, anchor, aim.delta, margin)
+    ladder = solve.default_solvers() if solvers is None else tuple(solvers)
+    for pull in WEAKER_PULLS if refine else ():
         weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
-        again, more = _solved(
-            weaker,
-            anchor,
-            (solve.default_solvers() if solvers is None else solvers)[:1],
-            REFINED_GAP,
-        )
+        again, more = _solved(weaker, anchor, ladder[:1], REFINED_GAP)
         attempts += more
-        if again is None or not more[-1].accepted:
-            break
-        problem, raw = weaker, again
+        if again is not None:
+            closer = _repaired(weaker, again, anchor, aim.delta, margin)
+            if weaker.cost(closer) < chosen[0].cost(chosen[2]):
+                chosen = weaker, again, closer
+    problem, raw, delta = chosen
+    if not np.isfinite(problem.cost(delta)):
+        raise solve.failed("the answer's cost is not finite", attempts)
     found = raw.x * scale.parameters
-    repaired = anchor.repair(found)
-    delta = _chosen(problem, repaired, aim.delta, margin)
-    broken = feasible.violations(delta)
-    if broken:
-        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", attempts)
-    before, floor = problem.cost(found), lower_bound(problem.program, raw).value
-    worse = max(0.0, problem.cost(delta) - before) / problem.largest
-    return Closest(
-        delta,
-        problem.gap(problem.value(raw) + worse, floor),
-        max(0.0, (problem.cost(repaired) - before) / before) if before > 0 else 0.0,
-        tuple(attempts),
-    )
+    worse = max(0.0, problem.cost(delta) - problem.cost(found)) / problem.largest
+    gap = problem.gap(problem.value(raw) + worse, lower_bound(problem.program, raw).value)
+    if not (gap <= POOR_GAP or refine):
+        raise solve.failed(f"the best answer may be {gap:.2g} from the optimum", attempts)
+    return Closest(delta, found, tuple(attempts))
+
+
+def _repaired(
+    problem: _Problem, raw: Raw, anchor: Anchor, aim: Array, margin: float | None
+) -> Array:
+    """The strictly feasible model for a solver's point."""
+    return _chosen(problem, anchor.repair(raw.x * problem.scale.parameters), aim, margin)
 
 
 def _solved(
@@ -204,7 +220,7 @@ def _solved(
     """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""
     feasible, scale = problem.feasible, problem.scale
 
-    def judge(raw: Raw) -> solve.Verdict:
+    def judge(raw: Raw) -> solve.Judgement:
         delta = raw.x * scale.parameters
         inside = feasible.strictly_inside(delta)
         worst = min(
@@ -212,7 +228,7 @@ def _solved(
             scale.linear_margins(feasible, delta).min(initial=np.inf),
         )
         gap = problem.gap(problem.value(raw), lower_bound(problem.program, raw).value)
-        return solve.Verdict(
+        return solve.Judgement(
             inside and gap <= good,
             inside or anchor.reaches(delta),
             problem.cost(anchor.repair(delta)),

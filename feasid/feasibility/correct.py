@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
+from feasid.certificate import exact
 from feasid.errors import InputError, did_you_mean
-from feasid.feasibility.check import check_base_values
+from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
-from feasid.feasibility.constraints.restrict import restricted
-from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.substitution import Substitution, described
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, generic_body, reference
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.optimum import optimality
+from feasid.feasibility.proof.question import Question
 from feasid.robot import inertia
 from feasid.robot.description import Robot
+from feasid.robot.load import load_robot
 
 METRICS = ("euclidean", "weighted", "entropic")
 
@@ -34,30 +41,67 @@ class Correction:
 
     Attributes
     ----------
-    parameters : ndarray, shape (n,)
+    question : Question
+        What must hold; its rows say of what the distance is measured.
+    rows, given : ndarray, shapes (r, nb) and (nb,)
+        The distance is ``|rows (K delta - given)|``.
+    delta : ndarray, shape (n,)
         Standard parameters; NaN where a robot does not describe them.
     beta : ndarray, shape (nb,), or None
         Base parameters; None when a robot was corrected without a base.
-    distance : float
-        To what was given, in `metric`, recomputed.
     metric : str
-    gap : float
-        How much of the given vector's norm the distance could at most be lower, proven.
     changed : tuple of str
         Bodies and drives that differ from what was given; for base parameters all of them.
     robot : Robot
         With the corrected parameters as its own.
+    scale : Units
     attempts : tuple of Attempt
     """
 
-    parameters: Array
+    question: Question
+    rows: Array
+    given: Array
+    delta: Array
     beta: Array | None
-    distance: float
     metric: str
-    gap: float
     changed: tuple[str, ...]
     robot: Robot
+    scale: Units
     attempts: tuple[Attempt, ...]
+
+    @property
+    def distance(self) -> float:
+        """To what was given, in `metric`."""
+        return float(np.linalg.norm(self.rows @ (self._seen - self.given)))
+
+    @property
+    def gap(self) -> float:
+        """How much of the given vector's norm the distance could at most be lower, proven.
+
+        NaN when nothing is proved.
+        """
+        size = float(np.linalg.norm(self.rows @ self.given))
+        if not self.changed or not size:
+            return 0.0
+        if self.optimality is None:
+            return np.nan
+        floor = float(np.sqrt(float(exact(self.optimality.data["floor"]))))
+        return max(0.0, self.distance - floor) / size
+
+    @cached_property
+    def optimality(self) -> Certificate | None:
+        """Proof that nothing feasible is much closer; None when there is none."""
+        delta = np.where(np.isfinite(self.delta), self.delta, 0.0)
+        aim = reference(self.question.robot, self.scale).delta
+        delta = np.where(np.isfinite(self.delta), self.delta, aim)
+        return optimality(self.question, self.rows, self.rows @ self.given, delta, self.scale, aim)
+
+    @property
+    def _seen(self) -> Array:
+        delta = np.where(np.isfinite(self.delta), self.delta, 0.0)
+        return np.array(
+            [sum(float(c) * delta[j] for j, c in row.items()) for row in self.question.rows]
+        )
 
     def __repr__(self) -> str:
         what = ", ".join(self.changed) or "nothing"
@@ -74,20 +118,20 @@ def correct(
     metric: str = "euclidean",
     weight: npt.ArrayLike | None = None,
     around: npt.ArrayLike | None = None,
-    consistency: str = "full",
+    consistency: str | None = None,
     feasible: FeasibleSet | None = None,
     margin: float | None = None,
     solvers: Sequence[Any] | None = None,
     **bounds: Any,
 ) -> Correction:
-    """Find the feasible parameters closest to given ones, and prove that none are closer.
+    """Find the feasible parameters closest to given ones; ``optimality`` proves how close any are.
 
     Parameters
     ----------
-    subject : Robot or array_like, shape (nb,)
+    subject : Robot, path or array_like, shape (nb,)
         A robot, of which only bodies that break something change; or base parameters of `base`:
         BPFC, eq. (52)-(56) of Sousa and Cortesao (2014).
-    base : BaseParameters, optional
+    base : BaseParameters, Robot or path, optional
     metric : {"euclidean", "weighted", "entropic"}
         "euclidean": the paper's distance of the vectors, in SI numbers. "weighted": of ``weight @
         vector``; with the triangular factor of a regressor as weight, of the torques. "entropic":
@@ -120,12 +164,15 @@ def correct(
         raise InputError('weight= belongs to metric="weighted", and that needs it')
     if around is not None and metric != "entropic":
         raise InputError('around= belongs to metric="entropic"')
+    if margin is not None and not (np.isfinite(margin) and margin >= 0):
+        raise InputError(f"margin must be a non-negative number, not {margin}")
+    if isinstance(subject, str | Path):
+        subject = load_robot(subject)
     if isinstance(subject, Robot):
-        allowed = feasible or feasible_set(subject, consistency, **bounds)
+        allowed = allowed_set(subject, consistency, feasible, bounds)
         return _corrected_robot(subject, allowed, metric, weight, around, margin, solvers)
-    if base is None:
-        raise InputError("base parameters mean nothing without base=feasid.base_parameters(robot)")
-    allowed = feasible or feasible_set(base.robot, consistency, **bounds)
+    base = base_of(base)
+    allowed = allowed_set(base.robot, consistency, feasible, bounds)
     beta = check_base_values(subject, base, allowed)
     K = np.asarray(base.K, dtype=np.float64)
     scale = units(base.robot, allowed, K, beta)
@@ -135,19 +182,22 @@ def correct(
     if metric == "entropic":
         root = _entropic_rows(allowed, scale, aim.delta)
         spread = np.linalg.solve(root.T @ root, K.T)
-        left = np.linalg.inv(np.linalg.cholesky(K @ spread))
+        left = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
     else:
         left = np.eye(len(K)) if weight is None else _weight(weight, len(K))
-    found = closest(left @ K, left @ beta, allowed, scale, aim, margin, solvers, refine=True)
-    corrected = K @ found.delta
+    found = closest(
+        base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solvers, refine=True
+    )
     return Correction(
+        Question.of(base.robot, allowed, K, None, margin or 0.0),
+        left,
+        beta,
         found.delta,
-        corrected,
-        float(np.linalg.norm(left @ (corrected - beta))),
+        K @ found.delta,
         metric,
-        found.gap,
         allowed.bodies,
         base.robot.with_values(found.delta),
+        scale,
         found.attempts,
     )
 
@@ -162,54 +212,93 @@ def _corrected_robot(
     solvers: Sequence[Any] | None,
 ) -> Correction:
     """Free the bodies that break something; everything else keeps its values."""
-    given = robot.values
-    free = _to_change(robot, feasible)
+    given, known = robot.values, np.isfinite(robot.values)
     if feasible.equalities:
         raise InputError(
             "known or tied bodies are for base parameters: correct(beta, base, ...); a robot's own "
             "values are corrected body by body"
         )
-    if not free.any():
-        return Correction(given, None, 0.0, metric, 0.0, (), robot, ())
-    part = restricted(feasible, free, given)
+    free = _to_change(robot, feasible)
     scale, aim = _own_units(robot, feasible, given)
     if around is not None:
         aim = _model(around, robot, feasible)
-    some = assemble(part, scale.mass, scale.length, scale.parameters[free])
     if metric == "entropic":
-        rows = _entropic_rows(feasible, scale, aim)[:, free]
+        rows = _entropic_rows(feasible, scale, aim)
     else:
-        rows = (
-            np.eye(robot.size)[:, free] if weight is None else _weight(weight, robot.size)[:, free]
-        )
-    found: Closest = closest(
-        rows,
-        rows @ given[free],
-        part,
-        some,
-        Reference(aim[free], np.zeros(len(feasible.bodies), dtype=bool)),
-        margin,
-        solvers,
-    )
+        rows = np.eye(robot.size) if weight is None else _weight(weight, robot.size)
     delta = given.copy()
-    delta[free] = found.delta
+    attempts: tuple[Attempt, ...] = ()
+    for part in _apart(described(feasible, known | free), free, rows):
+        found = _freed(robot, feasible, part, rows, scale, aim, margin, solvers)
+        delta[part] = found.delta[part]
+        attempts += found.attempts
     names = [n for n, f in zip(feasible.names, free, strict=True) if f]
     return Correction(
+        Question.of(robot, feasible, np.eye(robot.size)[known], None, margin or 0.0),
+        rows[:, known],
+        given[known],
         delta,
         None,
-        float(np.linalg.norm(rows @ (found.delta - given[free]))),
         metric,
-        found.gap,
         tuple(dict.fromkeys(owner for owner, _ in names)),
-        _with(robot, delta),
-        found.attempts,
+        _with(robot, delta) if free.any() else robot,
+        scale,
+        attempts,
     )
+
+
+def _freed(
+    robot: Robot,
+    feasible: FeasibleSet,
+    part: Mask,
+    rows: Array,
+    scale: Units,
+    aim: Array,
+    margin: float | None,
+    solvers: Sequence[Any] | None,
+) -> Closest:
+    """The closest values of some parameters while the others keep theirs."""
+    given, known = robot.values, np.isfinite(robot.values)
+    seen = described(feasible, known)
+    start = np.where(known, given, aim)
+    kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
+    door = Substitution.of(seen, kept)
+    columns = rows[np.ix_(rows[:, part].any(axis=1), part)]
+    inner = assemble(door.inside, scale.mass, scale.length, scale.parameters[door.roots])
+    found = closest(
+        robot,
+        columns,
+        columns @ start[door.roots],
+        door.inside,
+        inner,
+        Reference(aim[door.roots], np.zeros(len(feasible.bodies), dtype=bool)),
+        margin,
+        solvers,
+        refine=True,
+    )
+    return replace(found, delta=door.expanded(found.delta), raw=door.expanded(found.raw))
+
+
+def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
+    """Free parameters in groups that neither a constraint nor the distance connects."""
+    label = np.where(free, np.arange(len(free)), -1)
+    together = [c.columns[free[c.columns]] for c in feasible.constraints]
+    together += [np.flatnonzero((row != 0) & free) for row in rows]
+    changed = True
+    while changed:
+        changed = False
+        for columns in together:
+            if len(columns) and len(set(label[columns].tolist())) > 1:
+                label[columns] = label[columns].min()
+                changed = True
+    return [label == k for k in np.unique(label[free])]
 
 
 def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     """Parameters of the bodies and drives that break something, shape (n,)."""
     known = np.isfinite(robot.values)
-    broken = set(restricted(feasible, known, robot.values).violations(robot.values[known]))
+    values = np.where(known, robot.values, 0.0)
+    broken = set(described(feasible, known).violations(values))
     free = np.zeros(robot.size, dtype=bool)
     for constraint in feasible.constraints:
         if constraint.name in broken:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.errors import InputError
+from feasid.certificate import exact
+from feasid.errors import InputError, SolverError
 from feasid.feasibility.closest import closest
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, units
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.program import Attempt
-from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.reference import Reference, reference
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.optimum import optimality
+from feasid.feasibility.proof.question import Question
 from feasid.robot.description import Robot
 
 FRICTION_RIDGE = 1e-3
@@ -36,50 +41,149 @@ class Base(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FeasibleFit:
-    """A strictly feasible model, verified in exact arithmetic.
+class LeastSquares:
+    """Minimise ``|R K delta - rho|`` over a feasible set.
 
     Attributes
     ----------
-    delta : ndarray, shape (n,)
-        Standard parameters.
-    beta : ndarray, shape (nb,)
-        Base parameters ``K @ delta``.
-    objective : float
-        ``|R beta - rho|^2``, recomputed from R.
-    gap : float
-        Proven optimality gap: by what fraction of ``|rho|`` the residual ``|R beta - rho|`` could
-        at most be lower; see the notes of `feasid.feasibility.closest.closest`.
-    margins : dict of str to float
-        Per constraint matrix, its smallest eigenvalue in units of the body's mass and length.
-    consistency : str
-        "full" or "semi": what feasible means here.
-    tie_break : {"description", "centre", "mixed"}
-        Towards what the part that data cannot see was chosen: the description's own inertials,
-        the centre of the feasible set, or the former for the bodies in `described`.
-    described : tuple of str
-        Bodies whose own inertials were usable as a reference.
-    repair_cost : float
-        Relative increase of ``|R beta - rho|`` by which strict feasibility was bought after the
-        solver; 0 when its point was strictly feasible by itself.
-    attempts : tuple of Attempt
-        Every solver call, in order.
-    verified : str
-        What was checked, in words.
+    R, rho : ndarray, shapes (rows, nb) and (rows,)
+    base : BaseParameters
+    feasible : FeasibleSet
+    units : Units
+    margin : float or None
+        Absolute in SI numbers, as the caller asked; None for none but our own.
     """
 
+    R: Array
+    rho: Array
+    base: Base
+    feasible: FeasibleSet
+    units: Units
+    margin: float | None = None
+
+    @cached_property
+    def aim(self) -> Reference:
+        """Towards what the part that data cannot see is chosen."""
+        return reference(self.base.robot, self.units)
+
+    def error(self, delta: Array) -> float:
+        """``|R K delta - rho|``."""
+        return float(np.linalg.norm(self.R @ (self.base.K @ delta) - self.rho))
+
+
+@dataclass(frozen=True, eq=False)
+class FeasibleFit:
+    """A strictly feasible model, verified in exact arithmetic: a problem and an answer.
+
+    Attributes
+    ----------
+    problem : LeastSquares
+    delta : ndarray, shape (n,)
+        Standard parameters.
+    raw : ndarray, shape (n,)
+        The solver's own point, before it was repaired, and before slack.
+    attempts : tuple of Attempt
+        Every solver call, in order.
+    """
+
+    problem: LeastSquares
     delta: Array
-    beta: Array
-    objective: float
-    gap: float
-    margins: dict[str, float]
-    consistency: str
-    tie_break: str
-    described: tuple[str, ...]
-    repair_cost: float
+    raw: Array = field(repr=False)
     attempts: tuple[Attempt, ...]
-    verified: str
-    units: Units = field(repr=False)
+
+    @cached_property
+    def beta(self) -> Array:
+        """Base parameters ``K @ delta``, shape (nb,)."""
+        return np.asarray(self.problem.base.K @ self.delta)
+
+    @property
+    def objective(self) -> float:
+        """``|R beta - rho|^2``."""
+        return self.problem.error(self.delta) ** 2
+
+    @property
+    def gap(self) -> float:
+        """By what fraction of ``|rho|`` the residual ``|R beta - rho|`` could at most be lower.
+
+        Proved by `optimality`, for the problem without ridge, pull and margin of our own: what
+        these and slack cost is counted in. NaN when nothing is proved.
+        """
+        certificate = self.optimality
+        size = float(np.linalg.norm(self.problem.rho))
+        if certificate is None or not size:
+            return 0.0 if certificate is not None else np.nan
+        floor = float(exact(certificate.data["floor"]))
+        return max(0.0, self.problem.error(self.delta) - float(np.sqrt(max(floor, 0.0)))) / size
+
+    @cached_property
+    def optimality(self) -> Certificate | None:
+        """Proof that no feasible model fits much better; None when there is none."""
+        problem, robot = self.problem, self.problem.base.robot
+        question = Question.of(
+            robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
+        )
+        return optimality(
+            question, problem.R, problem.rho, self.delta, problem.units, problem.aim.delta
+        )
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """Per constraint matrix, its smallest eigenvalue in units of the body's mass and length."""
+        feasible = self.problem.feasible
+        values = self.problem.units.block_margins(feasible, self.delta).tolist()
+        return dict(zip((b.name for b in feasible.blocks), values, strict=True))
+
+    @property
+    def consistency(self) -> str:
+        """What feasible means here: "full" or "semi"."""
+        return self.problem.feasible.consistency
+
+    @property
+    def tie_break(self) -> str:
+        """Towards what the part that data cannot see was chosen.
+
+        "description": the description's own inertials; "centre": generic bodies; "mixed": the
+        former for the bodies in `described`.
+        """
+        return self.problem.aim.tie_break
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """Bodies whose own inertials were usable as a reference."""
+        known = self.problem.aim.from_description
+        return tuple(b for b, k in zip(self.problem.feasible.bodies, known, strict=True) if k)
+
+    @property
+    def repair_cost(self) -> float:
+        """Relative increase of ``|R beta - rho|`` over the solver's own point.
+
+        After slack, what was given up is in it.
+        """
+        before = self.problem.error(self.raw)
+        return max(0.0, self.problem.error(self.delta) / before - 1) if before > 0 else 0.0
+
+    @property
+    def units(self) -> Units:
+        """In which margins are counted."""
+        return self.problem.units
+
+    @property
+    def verified(self) -> str:
+        """What holds in exact arithmetic, in words.
+
+        Raises
+        ------
+        SolverError
+            When something does not.
+        """
+        feasible = self.problem.feasible
+        broken = feasible.violations(self.delta)
+        if broken:
+            raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
+        return (
+            f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
+            f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
+        )
 
 
 def feasible_least_squares(
@@ -137,35 +241,10 @@ def feasible_least_squares(
     R, rho = _checked(R, rho, base, feasible)
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
     scale = units(robot, feasible, R @ K, rho, torques=True)
-    aim = reference(robot, scale)
+    problem = LeastSquares(R, rho, base, feasible, scale, margin)
     rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
-    found = closest(rows, target, feasible, scale, aim, margin, solvers)
-    beta = K @ found.delta
-    return FeasibleFit(
-        delta=found.delta,
-        beta=beta,
-        objective=float(np.sum((R @ beta - rho) ** 2)),
-        gap=found.gap,
-        margins=dict(
-            zip(
-                (b.name for b in feasible.blocks),
-                scale.block_margins(feasible, found.delta).tolist(),
-                strict=True,
-            )
-        ),
-        consistency=feasible.consistency,
-        tie_break=aim.tie_break,
-        described=tuple(
-            b for b, known in zip(feasible.bodies, aim.from_description, strict=True) if known
-        ),
-        repair_cost=found.repair_cost,
-        attempts=found.attempts,
-        verified=(
-            f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
-            f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
-        ),
-        units=scale,
-    )
+    found = closest(robot, rows, target, feasible, scale, problem.aim, margin, solvers)
+    return FeasibleFit(problem, found.delta, found.raw, found.attempts)
 
 
 def _checked(

@@ -14,7 +14,7 @@ for the largest weight that keeps the bound; every such minimiser is strictly fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,10 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.least_squares import Base, FeasibleFit
 from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import reference
 
 WEIGHTS = (1e-12, 1e6)
 """Weights between which the bound is searched; beyond them it does not bind, or cannot be kept."""
@@ -99,36 +99,30 @@ def settle(
     if not (np.isfinite(slack) and slack >= 0):
         raise InputError(f"slack must be a non-negative number, not {slack}")
     R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
-    K = np.asarray(base.K, dtype=np.float64)
     optimum = solution.objective + residual**2
     if slack == 0 or not optimum > 0:
         return solution
-    A = R @ K
     bound = (1 + slack) ** 2 * optimum - residual**2
-    aim = reference(base.robot, solution.units).delta.copy()
+    door = Substitution.of(feasible).required()
+    A = (R @ np.asarray(base.K, dtype=np.float64)) @ door.T
+    b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ door.fixed
+    aim = solution.problem.aim.delta.copy()
     for k in range(len(base.robot.drives)):
         columns = list(base.robot.drive_columns(k).values())
         aim[columns] = solution.delta[columns]  # friction is data's business, not the reference's
-    barrier = fibre.Barrier.around(feasible, aim, np.diag(solution.units.parameters))
-    delta = solution.delta
+    sizes = solution.units.parameters[door.roots]
+    barrier = fibre.Barrier.around(door.inside, aim[door.roots], np.diag(sizes))
+    z = solution.delta[door.roots]
     low, high = np.log(WEIGHTS)
     for _ in range(SEARCH_STEPS):
         weight = 0.5 * (low + high)
-        start = delta
-        trial = Trade(A, rho, optimum, barrier, float(np.exp(weight))).minimise(start)
-        if float(np.sum((A @ trial - rho) ** 2)) <= bound:
-            delta, low = trial, weight
+        trial = Trade(A, b, optimum, barrier, float(np.exp(weight))).minimise(z)
+        if float(np.sum((A @ trial - b) ** 2)) <= bound:
+            z, low = trial, weight
         else:
             high = weight
-    delta = np.where(np.abs(delta) < NOTHING * solution.units.parameters, 0.0, delta)
+    delta = door.expanded(np.where(np.abs(z) < NOTHING * sizes, 0.0, z))
     broken = feasible.violations(delta)
     if broken:
         raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
-    margins = solution.units.block_margins(feasible, delta).tolist()
-    return replace(
-        solution,
-        delta=delta,
-        beta=K @ delta,
-        objective=float(np.sum((A @ delta - rho) ** 2)),
-        margins=dict(zip((b.name for b in feasible.blocks), margins, strict=True)),
-    )
+    return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)

@@ -25,7 +25,7 @@ from feasid.robot.description import Robot
 from feasid.robot.mjcf.effects import EFFECTS
 
 if TYPE_CHECKING:
-    from feasid.feasibility.check import Verdict
+    from feasid.feasibility.verdict import Verdict
 
 SAMPLES = 64
 """Configurations at which the mass matrix is looked at."""

@@ -65,7 +65,7 @@ def test_rotors_are_judged_and_corrected_by_themselves(mechanism):
     assert verdict.clash == ("inertia of rotor of a",)
     verdict.certificate.verify()
     corrected = feasid.correct(robot.with_values(broken))
-    changed = corrected.parameters != broken
+    changed = corrected.delta != broken
     span = robot.rotor_columns(1)
     assert changed[span].any()
     assert not np.delete(changed, np.arange(span.start, span.stop)).any()

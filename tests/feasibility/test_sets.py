@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from feasid import Body, Robot, Rotor, certificate
 from feasid.errors import InputError
+from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import assemble
 from feasid.feasibility.program.scaled import normalised
-from feasid.feasibility.proof.claim import constraints_data, decimal
+from feasid.feasibility.proof.question import Question
 from feasid.robot import inertia
 
 ROBOT = random_robot(np.random.default_rng(0), 3, drives=True)
@@ -186,10 +187,11 @@ def test_constraints_are_the_same_for_numpy_cvxpy_and_certificates():
     x = cp.Variable(ROBOT.size, value=delta)
     stacked, numbers = (F @ x + f).value, (G @ x + h).value * scale.linear
     exact = [decimal(d) for d in delta]
-    data = constraints_data(feasible)
+    question = Question.of(ROBOT, feasible, np.eye(ROBOT.size), delta)
+    claim = certificate.Claim(question.stated("feasible", point=[]).data)
     start = 0
-    for constraint, item in zip(feasible.constraints, data, strict=True):
-        constant, basis, _ = certificate.read_constraint(item, feasible.names)
+    for label, constraint in zip(question.labels, feasible.constraints, strict=True):
+        constant, basis, _ = claim.rules[label]
         checked = np.array([[float(v) for v in row] for row in constant])
         for j, entries in basis.items():
             for r, c, value in entries:

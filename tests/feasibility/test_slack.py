@@ -91,6 +91,7 @@ def test_units_do_not_matter(problem):
     """Torques in other units settle on the same model."""
     R, rho, base, feasible, optimum = problem
     settled = settle(R, rho, 1.0, base, feasible, optimum, 0.01)
-    small = replace(optimum, objective=1e-6 * optimum.objective)
+    inner = replace(optimum.problem, R=1e-3 * R, rho=1e-3 * rho)
+    small = replace(optimum, problem=inner)
     scaled = settle(1e-3 * R, 1e-3 * rho, 1e-3, base, feasible, small, 0.01)
     np.testing.assert_allclose(scaled.delta, settled.delta, rtol=1e-6, atol=1e-9)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.errors import InputError
+from feasid.exact.numbers import decimal
 from feasid.robot import inertia
 
 CONSISTENCY = ("full", "semi")
@@ -46,6 +48,8 @@ class Block:
         Row i has the unit sqrt(kg) m^powers[i].
     strict : bool
         Positive definite is asked; semidefinite is not enough.
+    role : {"body", "rotor", "asked"}
+        What it is about: the inertia of a body or of its rotor, or a limit that the caller asks.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Block:
     constant: Array
     powers: tuple[int, ...]
     strict: bool = True
+    role: str = "asked"
 
     @property
     def size(self) -> int:
@@ -72,7 +77,8 @@ class Linear:
     """``constant + coefficients . delta[columns] >= 0``, under a name.
 
     ``opposite`` is the offset to the row that bounds the same number from the other side, 0 for
-    none: the two together say how narrow the gap is.
+    none: the two together say how narrow the gap is. Its ``role`` is "sign" for joint terms that
+    are never negative, "asked" for a limit that the caller asks.
     """
 
     name: str
@@ -80,16 +86,22 @@ class Linear:
     coefficients: Array
     constant: float = 0.0
     opposite: int = 0
+    role: str = "asked"
 
 
 @dataclass(frozen=True, eq=False)
 class Equality:
-    """A known parameter, ``delta[j] = value``, or a pair, ``delta[i] = sign delta[j]``."""
+    """``coefficients . delta[columns] = value``: known, tied or summed parameters."""
 
     name: str
     columns: tuple[int, ...]
+    coefficients: tuple[float, ...]
     value: float = 0.0
-    sign: float = 1.0
+
+    @property
+    def pairs(self) -> list[tuple[int, Fraction]]:
+        """Columns with their coefficients, exactly."""
+        return [(j, decimal(c)) for j, c in zip(self.columns, self.coefficients, strict=True)]
 
 
 MIRRORED = {
@@ -100,8 +112,10 @@ MIRRORED = {
 """Signs of the ten parameters under reflection in the plane through the origin with this normal."""
 
 
-def inertia_block(name: str, body: int, columns: npt.NDArray[np.intp], consistency: str) -> Block:
-    """The consistency condition of one body.
+def inertia_block(
+    name: str, body: int, columns: npt.NDArray[np.intp], consistency: str, role: str = "body"
+) -> Block:
+    """The consistency condition of one body or rotor.
 
     ``"full"``: its 4x4 pseudo-inertia is positive definite (Wensing, Kim and Slotine 2017,
     eq. (10)). ``"semi"``: the 6x6 matrix of Sousa and Cortesao (2014) eq. (17) is.
@@ -117,9 +131,8 @@ def inertia_block(name: str, body: int, columns: npt.NDArray[np.intp], consisten
         basis, powers = inertia.spatial_inertia(np.diag(mirrored)), SEMI_POWERS
         label = "inertia matrix"
     size = len(powers)
-    return Block(
-        f"{label} of {name}", consistency, body, columns, basis, np.zeros((size, size)), powers
-    )
+    zero = np.zeros((size, size))
+    return Block(f"{label} of {name}", consistency, body, columns, basis, zero, powers, role=role)
 
 
 def bounds(

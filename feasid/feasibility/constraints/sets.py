@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.certificate import definiteness
 from feasid.errors import InputError, did_you_mean
+from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints import affine as constraints
 from feasid.feasibility.constraints import shapes
 from feasid.feasibility.constraints.affine import CONSISTENCY, MIRRORED, Block, Equality, Linear
@@ -51,10 +52,10 @@ class FeasibleSet:
     bodies : tuple of str
     consistency : {"full", "semi"}
     blocks : tuple of Block
-        The inertia blocks come first: of the bodies that have mass, and of general rotors.
+        The inertia blocks come first, of the bodies that have mass, and of general rotors.
     linear : tuple of Linear
     equalities : tuple of Equality
-        Known and tied parameters; see `feasid.feasibility.constraints.ties`.
+        Known and tied parameters; see `feasid.feasibility.constraints.substitution`.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -109,7 +110,11 @@ class FeasibleSet:
 
     def strictly_inside(self, delta: Array) -> bool:
         """True when every block is positive definite and every number positive, in floats."""
-        if not np.isfinite(delta).all() or (self.linear_values(delta) <= 0).any():
+        return self.inside(delta) and bool((self.linear_values(delta) > 0).all())
+
+    def inside(self, delta: Array) -> bool:
+        """The same, but numbers may be zero."""
+        if not np.isfinite(delta).all() or (self.linear_values(delta) < 0).any():
             return False
         try:
             for group in self.groups:
@@ -123,33 +128,73 @@ class FeasibleSet:
 
         A double means the decimal that Python prints for it, as it would stand in a file.
         """
-        exact = [Fraction(repr(x)) for x in delta.tolist()]
+        exact = [decimal(x) for x in delta]
         broken = [b.name for b in self.blocks if _broken(block_value(b, exact), b.strict)]
         broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
         return (*broken, *(e.name for e in self.equalities if equality_error(e, exact)))
 
+    @property
+    def asked(self) -> frozenset[str]:
+        """Names of the constraints that the caller asked for, which could be given up."""
+        return frozenset(c.name for c in self.constraints if c.role == "asked")
 
-def block_value(block: Block, exact: Sequence[Fraction]) -> list[list[Fraction]]:
+    def without(self, names: Collection[str]) -> FeasibleSet:
+        """The set without the constraints of these names."""
+        return replace(
+            self,
+            blocks=tuple(b for b in self.blocks if b.name not in names),
+            # Opposite bounds are found by their position, which leaving rows out changes.
+            linear=tuple(replace(c, opposite=0) for c in self.linear if c.name not in names),
+        )
+
+    def also(self, other: FeasibleSet) -> FeasibleSet:
+        """With what the caller asked for in another set on the same parameters."""
+        return replace(
+            self,
+            blocks=(*self.blocks, *(b for b in other.blocks if b.role == "asked")),
+            linear=(*self.linear, *(c for c in other.linear if c.role == "asked")),
+            equalities=(*self.equalities, *other.equalities),
+        )
+
+    def with_margin(self, margin: float) -> FeasibleSet:
+        """With an absolute margin taken off every matrix and number, in SI numbers."""
+        if margin == 0:
+            return self
+        return replace(
+            self,
+            blocks=tuple(
+                replace(b, constant=b.constant - margin * np.eye(b.size), strict=False)
+                for b in self.blocks
+            ),
+            linear=tuple(replace(c, constant=c.constant - margin) for c in self.linear),
+        )
+
+
+def block_value(
+    block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
+) -> list[list[Fraction]]:
     """Exact value of a block at rational parameters."""
-    value = [[Fraction(repr(x)) for x in row] for row in block.constant.tolist()]
+    value = [[decimal(x) for x in row] for row in block.constant]
     for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
         for r, c in zip(*np.nonzero(basis), strict=True):
-            value[r][c] += Fraction(repr(float(basis[r, c]))) * exact[j]
+            value[r][c] += decimal(basis[r, c]) * exact[j]
     return value
 
 
-def linear_value(constraint: Linear, exact: Sequence[Fraction]) -> Fraction:
+def linear_value(
+    constraint: Linear, exact: Sequence[Fraction] | Mapping[int, Fraction]
+) -> Fraction:
     """Exact value of a linear constraint at rational parameters."""
     pairs = zip(constraint.columns.tolist(), constraint.coefficients.tolist(), strict=True)
-    return Fraction(repr(float(constraint.constant))) + sum(
-        (Fraction(repr(c)) * exact[j] for j, c in pairs), Fraction(0)
+    return decimal(constraint.constant) + sum(
+        (decimal(c) * exact[j] for j, c in pairs), Fraction(0)
     )
 
 
 def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
     """Left minus right side at rational parameters."""
-    first, *rest = (exact[j] for j in equality.columns)
-    return first - (int(equality.sign) * rest[0] if rest else Fraction(repr(equality.value)))
+    left = sum((c * exact[j] for j, c in equality.pairs), Fraction(0))
+    return left - decimal(equality.value)
 
 
 def _broken(matrix: list[list[Fraction]], strict: bool) -> bool:
@@ -187,7 +232,7 @@ def feasible_set(
     mass : mapping of body to (lower, upper), optional
         [kg]; None for no bound, eq. (25).
     total_mass : float or (lower, upper), optional
-        Of all moving bodies [kg]; a number is an upper bound.
+        Of all moving bodies [kg]; a number is an upper bound, two equal ones are the total.
     mass_sums : mapping of name to (bodies, lower, upper), optional
         Bounds on sums of masses [kg].
     com_box : mapping of body to (lower corner, upper corner), optional
@@ -234,14 +279,17 @@ def feasible_set(
     def masses(names: Iterable[str]) -> list[int]:
         return [int(columns[_body_index(bodies, name), 9]) for name in names]
 
-    for name, (lower, upper) in (mass or {}).items():
-        rows += constraints.bounds(f"mass of {name}", masses([name]), [1.0], lower, upper)
+    sums = {f"mass of {name}": ([name], *limits) for name, limits in (mass or {}).items()}
     if total_mass is not None:
-        low, high = total_mass if isinstance(total_mass, tuple) else (None, total_mass)
-        ones = np.ones(len(bodies))
-        rows += constraints.bounds("total mass", masses(bodies), ones, low, high)
-    for label, (names, lower, upper) in (mass_sums or {}).items():
-        rows += constraints.bounds(label, masses(names), np.ones(len(names)), lower, upper)
+        limits = total_mass if isinstance(total_mass, tuple) else (None, total_mass)
+        sums["total mass"] = (list(bodies), *limits)
+    ties = _equalities(robot, ten_by_body(robot, known), equal, mirrored)
+    for label, (names, lower, upper) in [*sums.items(), *(mass_sums or {}).items()]:
+        columns_of, ones = masses(names), np.ones(len(names))
+        if lower is not None and lower == upper and np.isfinite(lower):
+            ties += (Equality(label, tuple(columns_of), tuple(ones), float(lower)),)
+        else:
+            rows += constraints.bounds(label, columns_of, ones, lower, upper)
     for name, (corner, opposite) in (com_box or {}).items():
         rows += constraints.com_box(name, columns[_body_index(bodies, name)], corner, opposite)
     for name, (middle, axes) in (com_ellipsoid or {}).items():
@@ -260,7 +308,6 @@ def feasible_set(
     for label, (coefficients, lower, upper) in (linear or {}).items():
         index = [_parameter_index(robot, key) for key in coefficients]
         rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
-    ties = _equalities(robot, ten_by_body(robot, known), equal, mirrored)
     return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
 
 
@@ -280,7 +327,7 @@ def _equalities(
         for j, value in zip(columns[_body_index(names, name)], values, strict=True):
             if not np.isnan(value):
                 label = f"known {name}.{robot.parameter_names[j][1]}"
-                out.append(Equality(label, (int(j),), float(value)))
+                out.append(Equality(label, (int(j),), (1.0,), float(value)))
     pairs = [(a, b, np.ones(10), "equal") for a, b in equal]
     for a, b, axis in mirrored:
         if axis not in MIRRORED:
@@ -290,17 +337,19 @@ def _equalities(
         of_a, of_b = columns[_body_index(names, a)], columns[_body_index(names, b)]
         for i, j, sign in zip(of_a, of_b, signs, strict=True):
             label = f"{a} and {b} {how}, {robot.parameter_names[i][1]}"
-            out.append(Equality(label, (int(i), int(j)), 0.0, float(sign)))
+            out.append(Equality(label, (int(i), int(j)), (1.0, -float(sign))))
     return tuple(out)
 
 
 def _signs(robot: Robot) -> list[Linear]:
-    rows = []
+    rows: list[Linear] = []
     for k, drive in enumerate(robot.drives):
         for symbol, column in robot.drive_columns(k).items():
             if symbol in SIGNED:
-                rows += constraints.bounds(f"{symbol} of {drive.name}", [column], [1.0], 0.0, None)
-    return [Linear(r.name.removesuffix(" lower"), r.columns, r.coefficients) for r in rows]
+                index = np.array([column], dtype=np.intp)
+                label = f"{symbol} of {drive.name}"
+                rows.append(Linear(label, index, np.ones(1), role="sign"))
+    return rows
 
 
 def _rotors(robot: Robot, consistency: str) -> list[Block]:
@@ -318,14 +367,15 @@ def _rotors(robot: Robot, consistency: str) -> list[Block]:
         columns = np.arange(span.start, span.stop)
         name = f"rotor of {body.name}"
         if not body.rotor.symmetric:
-            blocks.append(constraints.inertia_block(name, i, columns, consistency))
+            blocks.append(constraints.inertia_block(name, i, columns, consistency, "rotor"))
             continue
         basis = np.zeros((4, 3, 3))
         basis[0, 1, 1] = basis[1, 0, 0] = basis[3, 2, 2] = 1.0
         basis[1, 1, 1] = -0.5 if consistency == "full" else 0.0
         basis[2, 1, 2] = basis[2, 2, 1] = 1.0
         zero = np.zeros((3, 3))
-        blocks.append(Block(f"inertia of {name}", "matrix", i, columns, basis, zero, (1, 1, 0)))
+        label = f"inertia of {name}"
+        blocks.append(Block(label, "matrix", i, columns, basis, zero, (1, 1, 0), role="rotor"))
     return blocks
 
 

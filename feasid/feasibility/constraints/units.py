@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
 from feasid.feasibility.constraints.affine import LENGTH_POWERS
@@ -134,6 +135,41 @@ def units(
     mass = np.where(known, mass, typical)
     parameters = _parameter_units(robot, A, b, mass, length, torques)
     return assemble(feasible, mass, length, parameters)
+
+
+def visible(
+    robot: Robot,
+    feasible: FeasibleSet,
+    scale: Units,
+    K: Array,
+    b: Array,
+    columns: npt.NDArray[np.intp],
+) -> Units:
+    """Units from what the values b of rows K say of each body, where they say something.
+
+    A row speaks of the body nearest to the base among its own, and of what that carries; `columns`
+    are the parameters that K's columns stand for.
+    """
+    owner = np.full(robot.size, -1)
+    per_mass = _inertial_units(robot, np.ones(len(scale.length)), scale.length)
+    for i, own in enumerate(robot.inertial_columns):
+        owner[own] = i
+    owner, per_mass = owner[columns], per_mass[columns]
+    mass = np.zeros(len(scale.mass))
+    for row, value in zip(K, b, strict=True):
+        bodies = owner[(row != 0) & (owner >= 0)]
+        if not bodies.size or not value:
+            continue
+        own = owner == bodies.min()
+        visible_mass = abs(value) / float(np.max(np.abs(row[own]) * per_mass[own]))
+        mass[bodies.min()] = max(mass[bodies.min()], visible_mass)
+    mass = np.where(mass > 0, mass, scale.mass)
+    ratio = mass / scale.mass
+    parameters = scale.parameters.copy()
+    for i, own in enumerate(robot.inertial_columns):
+        parameters[own] *= ratio[i]
+        parameters[robot.rotor_columns(i)] *= ratio[i]
+    return assemble(feasible, mass, scale.length, parameters)
 
 
 def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Array) -> Units:

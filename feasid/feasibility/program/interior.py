@@ -68,7 +68,7 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
     """
     n = feasible.size
     F, f, G, h = normalised(feasible, scale)
-    stacked = np.concatenate([np.eye(b.size).ravel() for b in feasible.blocks])
+    stacked = np.concatenate([np.zeros(0), *(np.eye(b.size).ravel() for b in feasible.blocks)])
     program = Program(
         A=np.hstack([1e-4 * np.eye(n), np.zeros((n, 1))]),
         b=1e-4 * aim / scale.parameters,
@@ -80,9 +80,9 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
         h=np.r_[h, 1.0],
     )
 
-    def judge(raw: Raw) -> solve.Verdict:
+    def judge(raw: Raw) -> solve.Judgement:
         inside = feasible.strictly_inside(raw.x[:-1] * scale.parameters)
-        return solve.Verdict(inside, inside, -raw.x[-1], f"common margin {raw.x[-1]:.2e}")
+        return solve.Judgement(inside, inside, -raw.x[-1], f"common margin {raw.x[-1]:.2e}")
 
     raw, attempts = solve.run(program, judge)
     if raw is None:

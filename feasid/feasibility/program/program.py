@@ -66,6 +66,16 @@ class Raw:
     iterations: int = 0
     seconds: float = 0.0
 
+    def fits(self, program: Program) -> bool:
+        """True when the point is finite and everything has the shape that the program asks."""
+        sizes = tuple(np.shape(Z) for Z in self.multipliers)
+        return (
+            np.shape(self.x) == (program.c.size,)
+            and bool(np.isfinite(self.x).all())
+            and sizes in ((), tuple((s, s) for s in program.sizes))
+            and np.shape(self.prices) in ((0,), program.h.shape)
+        )
+
 
 @dataclass(frozen=True)
 class Attempt:

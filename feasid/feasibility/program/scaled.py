@@ -39,7 +39,8 @@ def shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> Feasibl
     margin; half of it leaves room to choose in.
     """
     blocks, numbers = margins(feasible, scale, margin)
-    off = KEPT * blocks * np.concatenate([np.outer(u, u).ravel() for u in scale.blocks])
+    squares = [np.zeros(0), *(np.outer(u, u).ravel() for u in scale.blocks)]
+    off = KEPT * blocks * np.concatenate(squares)
     ends = np.cumsum([0, *(b.size**2 for b in feasible.blocks)])
     return replace(
         feasible,

@@ -29,7 +29,7 @@ Backend = Callable[[Program], Raw]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """What our own check says about a point: is it acceptable, how good, and why."""
 
     accepted: bool
@@ -49,7 +49,7 @@ def default_solvers() -> tuple[tuple[str, str, Backend], ...]:
 
 def run(
     program: Program,
-    judge: Callable[[Raw], Verdict],
+    judge: Callable[[Raw], Judgement],
     solvers: Sequence[tuple[str, str, Backend]] | None = None,
 ) -> tuple[Raw | None, list[Attempt]]:
     """Try solvers in turn until `judge` accepts; else return the best usable point, or None.
@@ -63,6 +63,7 @@ def run(
         began = time.perf_counter()
         try:
             raw = backend(program)
+            fits = raw.fits(program)
         except (KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit):
             raise
         except BaseException as error:
@@ -70,8 +71,8 @@ def run(
             status = type(error).__name__
             attempts.append(Attempt(name, form, status, 0, spent, False, str(error)[:200]))
             continue
-        if raw.x.shape != (program.c.size,) or not np.isfinite(raw.x).all():
-            verdict = Verdict(False, False, np.inf, "no finite point")
+        if not fits:
+            verdict = Judgement(False, False, np.inf, "no finite point of the right shape")
         else:
             verdict = judge(raw)
         attempts.append(

@@ -31,6 +31,10 @@ class Candidate:
         blocks = [Z + share * E for Z, E in zip(self.blocks, other.blocks, strict=True)]
         return replace(self, blocks=blocks, y=self.y + share * other.y)
 
+    def with_limit(self) -> Candidate:
+        """The same, for a proof with a size limit."""
+        return replace(self, limited=True)
+
     def settled(self, feasible: FeasibleSet, K: Array, sizes: Array, units: Array) -> Candidate:
         """The nearest candidate whose bodies on faces get from K'y what is on their face.
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from feasid.arrays import Array
-from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
+from feasid.feasibility.program import solve
 from feasid.feasibility.proof.decide import decide
+from feasid.feasibility.proof.question import Question
 
 
 def minimal_conflict(
-    feasible: FeasibleSet,
-    K: Array,
-    beta: Array,
+    question: Question,
     scale: Units,
     aim: Array,
     suspects: Sequence[str],
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
 ) -> tuple[str, ...]:
     """The bounds among `suspects` that clash, such that dropping any one of them ends the clash.
 
@@ -27,49 +27,29 @@ def minimal_conflict(
 
     Parameters
     ----------
-    feasible, K, beta, scale, aim
+    question : Question
+    scale, aim, solvers
         As for `feasid.feasibility.proof.decide.decide`.
     suspects : sequence of str
-        Names of bounds.
+        Names of bounds that clash, as a proof says.
 
     Returns
     -------
     tuple of str
         Empty when the given values clash without any bound, or nothing can be proved.
     """
-    bounds = asked_for(feasible)
+    asked = question.feasible.asked
 
-    def clash(subset: Sequence[str]) -> bool:
-        part = _without(feasible, bounds - frozenset(subset))
+    def clash(subset: Collection[str]) -> bool:
+        part = question.feasible.without(asked - frozenset(subset))
         units = assemble(part, scale.mass, scale.length, scale.parameters)
-        return decide(part, K, beta, units, aim).feasible is False
+        return decide(replace(question, feasible=part), units, aim, solvers).feasible is False
 
-    kept = [name for name in suspects if name in bounds]
-    if not clash(kept):
-        kept = [c.name for c in feasible.constraints if c.name in bounds]
-        if not clash(kept):
-            return ()
+    kept = [name for name in suspects if name in asked]
+    if not kept or clash(()):
+        return ()
     for name in tuple(kept):
         rest = [k for k in kept if k != name]
-        if clash(rest):
+        if rest and clash(rest):
             kept = rest
     return tuple(kept)
-
-
-def asked_for(feasible: FeasibleSet) -> frozenset[str]:
-    """Constraints beyond the consistency of bodies and rotors and the signs of joint terms."""
-    signs = {f"{symbol} of {owner}" for owner, symbol in feasible.names}
-    return frozenset(
-        [c.name for c in feasible.linear if c.name not in signs]
-        + [b.name for b in feasible.blocks if b.kind == "matrix" and "rotor" not in b.name]
-    )
-
-
-def _without(feasible: FeasibleSet, names: frozenset[str]) -> FeasibleSet:
-    """The set without these constraints."""
-    return replace(
-        feasible,
-        blocks=tuple(b for b in feasible.blocks if b.name not in names),
-        # Opposite bounds are found by their position, which leaving rows out changes.
-        linear=tuple(replace(c, opposite=0) for c in feasible.linear if c.name not in names),
-    )

@@ -1,144 +1,224 @@
-"""The margin problem: how far inside, or outside, the feasible set base parameters are.
+"""Can given values exist? Exact presolve, known points, then the margin problem.
 
     maximise s  subject to  K delta = beta,  s <= 1,
                             C_k(delta) - s U_k >= 0,  a_i(delta) - s u_i >= 0
 
 with U_k, u_i one unit of each constraint. It always has a solution. With s > 0 its delta is
 strictly feasible; with s < 0 the multipliers of an optimum are a Farkas certificate that nothing
-is (the test BPFT, eq. (51) of Sousa and Cortesao (2014), made to answer both ways).
+is (the test BPFT, eq. (51) of Sousa and Cortesao (2014), made to answer both ways). With s = 0
+they show which matrices must be singular, and delta that singular ones will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 
 from feasid.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, slimmed
+from feasid.feasibility.constraints.units import Units, assemble, slimmed, visible
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.program import Attempt, Program, Raw
 from feasid.feasibility.program.scaled import normalised
-from feasid.feasibility.proof.claim import Certificate, Claim
-from feasid.feasibility.proof.farkas import Prover
-from feasid.robot.description import Robot
+from feasid.feasibility.proof.boundary import on_boundary
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.farkas import Multipliers, Prover
+from feasid.feasibility.proof.presolve import Presolved
+from feasid.feasibility.proof.question import Question
 
 SLIMMER = (1e2, 1e4)
 """While nothing is proved, bodies are counted as this many times heavier and smaller: the same
 first moments. That is what little inertia beside a large first moment needs to be feasible."""
 
+NEARLY = 1e-5
+"""Margin, in units, below which a problem may lie on the boundary."""
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the margin problem gave.
+    """What was found.
 
     Attributes
     ----------
-    feasible : bool or None
-        None when neither answer could be proved.
+    certificate : Certificate or None
+        The proof; None when there is none.
     margin : float
         The largest s found; with no answer, the best that a solver said, or NaN.
     delta : ndarray, shape (n,), or None
         The point with that margin.
-    blocks, prices : tuple of ndarray and ndarray
-        Multipliers of blocks and linear constraints, in units; empty unless infeasible.
-    certificate : Certificate or None
     attempts : tuple of Attempt
+    dropped : tuple of int
+        Equations that the others say, too, up to the rounding of K, and that the proof leaves out.
     """
 
-    feasible: bool | None
+    certificate: Certificate | None
     margin: float
     delta: Array | None
-    blocks: tuple[Array, ...]
-    prices: Array
-    certificate: Certificate | None
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[Attempt, ...] = ()
+    dropped: tuple[int, ...] = ()
+
+    @property
+    def feasible(self) -> bool | None:
+        """The answer; None when neither could be proved."""
+        return None if self.certificate is None else self.certificate.claim == "feasible"
 
 
 def decide(
-    feasible: FeasibleSet,
-    K: Array,
-    beta: Array,
+    question: Question,
     scale: Units,
     aim: Array,
-    robot: Robot | None = None,
     solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
 ) -> Outcome:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
     Parameters
     ----------
-    feasible : FeasibleSet
-    K, beta : ndarray, shapes (nb, n) and (nb,)
-        K in the form beta = delta_b + Kd delta_d.
+    question : Question
     scale : Units
+        Of the question's constraints.
     aim : ndarray, shape (n,)
         Dependent parameters are counted from here.
-    robot : Robot, optional
-        Helps to find exact proofs.
     solvers : sequence of (solver, form, backend), optional
     """
-    claim = Claim.of(feasible, K, beta)
-    outcome = _attempt(claim, K, beta, scale, aim, robot, solvers)
-    for factor in SLIMMER:
+    problem = Presolved.of(question)
+    refuted = problem.refuted()
+    if refuted is not None:
+        return Outcome(refuted, _worst(question, scale, problem.known), None)
+    if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
+        return Outcome(None, np.nan, None)
+    if problem.dropped:
+        outcome = decide(question.without(problem.dropped), scale, aim, solvers)
+        return replace(outcome, dropped=problem.dropped)
+    for delta in (aim, np.zeros(len(aim))):
+        found = _at(problem, scale, delta)
+        if found is not None:
+            return found
+    flat = problem.flat()
+    if flat:
+        found_flat = Multipliers(problem.lifted({}, flat), flat)
+        certificate = on_boundary(problem, found_flat, aim[problem.door.roots])
+        if certificate is not None:
+            return Outcome(certificate, _worst(question, scale, problem.known), None)
+    ladder = solve.default_solvers() if solvers is None else tuple(solvers)
+    attempts: tuple[Attempt, ...] = ()
+    best = Outcome(None, np.nan, None)
+    for number, inner in enumerate(_units(problem, scale)):
+        outcome = _attempt(problem, inner, aim, ladder if number == 0 else ladder[:1])
+        attempts += outcome.attempts
         if outcome.feasible is not None:
-            break
-        first = (solve.default_solvers() if solvers is None else solvers)[:1]
-        slim = slimmed(feasible, scale, factor)
-        more = _attempt(claim, K, beta, slim, aim, robot, first)
-        attempts = outcome.attempts + more.attempts
-        outcome = replace(more if more.feasible is not None else outcome, attempts=attempts)
-    return outcome
+            return replace(outcome, attempts=attempts)
+        best = outcome if number == 0 else best
+    return replace(best, attempts=attempts)
+
+
+def _units(problem: Presolved, scale: Units) -> Iterator[Units]:
+    """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
+    roots, inside = problem.door.roots, problem.feasible
+    first = assemble(inside, scale.mass, scale.length, scale.parameters[roots])
+    yield first
+    robot = problem.question.robot
+    whole = problem.question.feasible
+    shown = visible(robot, whole, scale, problem.K, problem.beta, roots)
+    yield assemble(inside, shown.mass, shown.length, shown.parameters[roots])
+    for factor in SLIMMER:
+        slim = slimmed(whole, scale, factor)
+        yield assemble(inside, slim.mass, slim.length, slim.parameters[roots])
+
+
+def _worst(question: Question, scale: Units, known: Mapping[int, Fraction]) -> float:
+    """The smallest margin among constraints on nothing but known parameters."""
+    feasible = question.feasible.with_margin(question.margin)
+    mask = np.zeros(feasible.size, dtype=bool)
+    mask[[*known]] = True
+    delta = np.zeros(feasible.size)
+    delta[[*known]] = [float(x) for x in known.values()]
+    values = [*scale.block_margins(feasible, delta), *scale.linear_margins(feasible, delta)]
+    pairs = zip(feasible.constraints, values, strict=True)
+    return min((float(m) for c, m in pairs if mask[c.columns].all()), default=np.nan)
+
+
+def _at(problem: Presolved, scale: Units, delta: Array) -> Outcome | None:
+    """The answer when the point near `delta` with the given values is strictly feasible."""
+    question = problem.question
+    near = np.array(problem.expanded(delta[problem.door.roots]))
+    exact = problem.completed(near)
+    if exact is None:
+        return None
+    feasible = question.feasible.with_margin(question.margin)
+    point = np.array([float(x) for x in exact])
+    if not feasible.inside(point):
+        return None
+    certificate = question.feasibility(exact)
+    if certificate is None:
+        return None
+    margins = [*scale.block_margins(feasible, point), *scale.linear_margins(feasible, point)]
+    return Outcome(certificate, float(min(margins)), point)
 
 
 def _attempt(
-    claim: Claim,
-    K: Array,
-    beta: Array,
+    problem: Presolved,
     scale: Units,
     aim: Array,
-    robot: Robot | None,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    solvers: Sequence[tuple[str, str, solve.Backend]],
 ) -> Outcome:
     """Solve in these units, and accept an answer that is proved."""
-    feasible = claim.feasible
-    prover = Prover(claim, K, beta, scale, robot)
-    start, directions = fibre_map(K, beta, scale.parameters, aim)
+    feasible = problem.feasible
+    if not feasible.constraints:
+        return Outcome(None, np.nan, None)
+    prover = Prover(problem, scale)
+    start, directions = fibre_map(
+        problem.K, problem.beta, scale.parameters, aim[problem.door.roots]
+    )
     program = margin_program(feasible, scale, start, directions)
     proved: dict[int, Certificate] = {}
 
-    def judge(raw: Raw) -> solve.Verdict:
-        s, delta = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
-        certificate = None
-        if feasible.strictly_inside(delta):
-            certificate = claim.feasibility(delta)
-            if not certificate.holds():
-                certificate = None
-        if certificate is None and s < 0:
-            certificate = prover.prove(raw)
+    def judge(raw: Raw) -> solve.Judgement:
+        s, z = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
+        certificate = _proof(problem, prover, raw, s, z)
         if certificate is None:
-            return solve.Verdict(False, True, abs(s), f"margin {s:.2e}, nothing proved")
+            return solve.Judgement(False, True, abs(s), f"margin {s:.2e}, nothing proved")
         proved[id(raw)] = certificate
-        return solve.Verdict(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
+        return solve.Judgement(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
 
     raw, attempts = solve.run(program, judge, solvers)
     if raw is None:
-        return Outcome(None, np.nan, None, (), np.zeros(0), None, tuple(attempts))
-    certificate = proved.get(id(raw))
-    delta = scale.parameters * (start + directions @ raw.x[:-1])
-    answer = None if certificate is None else certificate.claim == "feasible"
-    return Outcome(
-        answer,
-        float(raw.x[-1]),
-        delta,
-        raw.multipliers if answer is False else (),
-        np.asarray(raw.prices[:-1]) if answer is False else np.zeros(0),
-        certificate,
-        tuple(attempts),
-    )
+        return Outcome(None, np.nan, None, tuple(attempts))
+    z = scale.parameters * (start + directions @ raw.x[:-1])
+    delta = problem.expanded(z)
+    return Outcome(proved.get(id(raw)), float(raw.x[-1]), delta, tuple(attempts))
+
+
+def _proof(problem: Presolved, prover: Prover, raw: Raw, s: float, z: Array) -> Certificate | None:
+    """Whatever a solver's answer proves."""
+    question, flat = problem.question, problem.flat()
+    if problem.feasible.strictly_inside(z) and not flat:
+        exact = problem.completed(problem.expanded(z))
+        certificate = None if exact is None else question.feasibility(exact)
+        if certificate is not None:
+            return certificate
+    if flat:
+        certificate = on_boundary(problem, Multipliers(problem.lifted({}, flat), flat), z)
+        if certificate is not None:
+            return certificate
+    if not s < NEARLY:
+        return None
+    best: Certificate | None = None
+    for found in prover.from_solver(raw.multipliers, raw.prices):
+        certificate = None
+        if s > -NEARLY and question.total(found.y, found.Z) == 0:
+            certificate = on_boundary(problem, found, z)
+        certificate = certificate or question.infeasibility(found.y, found.Z)
+        if certificate is None:
+            continue
+        if certificate.limit is None:
+            return certificate
+        if best is None or certificate.limit["mass"] > (best.limit or {"mass": 0.0})["mass"]:
+            best = certificate
+    return best
 
 
 def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ positive definite in other directions would speak of what no motion shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,11 +15,10 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.dynamics.kinematics import nodes, propagate
-from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units
-from feasid.feasibility.proof.claim import decimal, plain
+from feasid.exact.numbers import decimal, plain
+from feasid.feasibility.constraints.affine import Block
 from feasid.robot.description import Robot
-from feasid.robot.inertia import skew
+from feasid.robot.inertia import pseudo_inertia, skew
 
 Exact = list[list[Fraction]]
 
@@ -28,6 +27,9 @@ REACHED = 1e-9
 
 NOTHING = 1e-13
 """Entries of this relative size are the rounding of zeros."""
+
+VISIBLE = 1e-6
+"""Eigenvalue of a solver's multiplier, relative to the largest, that is not a rounded zero."""
 
 SAMPLES = 64
 
@@ -58,20 +60,47 @@ class Face:
         if not values[-1] > 0:
             return None
         kept = vectors[:, values > REACHED * values[-1]]
-        if kept.shape[1] == len(unit):
-            return None
+        return None if kept.shape[1] == len(unit) else cls._spanned(kept, unit, NOTHING)
+
+    @classmethod
+    def seen(cls, Z: Array, unit: Array, largest: float) -> Face | None:
+        """The face on which a solver's multiplier nearly lies; None when that is the whole cone.
+
+        Parameters
+        ----------
+        Z : ndarray, shape (s, s)
+        unit : ndarray, shape (s,)
+        largest : float
+            Eigenvalue, in units, of the largest multiplier of all.
+        """
+        values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
+        kept = vectors[:, values > VISIBLE * largest]
+        return None if kept.shape[1] == len(unit) else cls._spanned(kept, unit, VISIBLE)
+
+    @classmethod
+    def _spanned(cls, kept: Array, unit: Array, nothing: float) -> Face:
         lead: list[int] = []
-        for r in range(len(unit)):
+        for r in range(len(unit)) if kept.shape[1] else ():
             if np.linalg.svd(kept[[*lead, r]], compute_uv=False)[-1] > REACHED:
                 lead.append(r)
             if len(lead) == kept.shape[1]:
                 break
         span = kept @ np.linalg.inv(kept[lead])
-        span[np.abs(span) < 1e3 * NOTHING] = 0.0
+        span[np.abs(span) < 1e3 * nothing] = 0.0
         plain_span = span * unit[lead] / unit[:, None]
         return cls(
-            [[plain(x) for x in row] for row in plain_span], tuple(lead), kept @ kept.T, unit
+            [[_near(x, nothing) for x in row] for row in plain_span],
+            tuple(lead),
+            kept @ kept.T,
+            unit,
         )
+
+    @classmethod
+    def whole(cls, unit: Array) -> Face:
+        """The whole cone."""
+        size = len(unit)
+        one = [[Fraction(int(r == c)) for c in range(size)] for r in range(size)]
+        return cls(one, tuple(range(size)), np.eye(size), unit)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -86,13 +115,14 @@ class Face:
 
     def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
         """W of the nearest ``V W V'``."""
-        inverse = np.linalg.pinv(np.array([[float(x) for x in row] for row in self.V]))
+        V = np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
+        inverse = np.linalg.pinv(V)
         W = inverse @ Z @ inverse.T
         return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.pairs}
 
     def floating(self, W: Mapping[tuple[int, int], float]) -> Array:
         """``V W V'`` in doubles."""
-        V = np.array([[float(x) for x in row] for row in self.V])
+        V = np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
         full = np.zeros((V.shape[1], V.shape[1]))
         for (a, b), value in W.items():
             full[a, b] = full[b, a] = value
@@ -110,6 +140,14 @@ class Face:
                 out[a, b] = total * (1 + (a != b))
         return out
 
+    def forms(self, basis: Array) -> Array:
+        """`form` for each of a basis, in doubles, shape (c, len(pairs))."""
+        V = np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
+        inner = np.einsum("ra,krs,sb->kab", V, basis, V)
+        return np.array([inner[:, a, b] * (1 + (a != b)) for a, b in self.pairs]).T.reshape(
+            len(basis), -1
+        )
+
     def matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
         """``V W V'`` exactly."""
         count = range(len(self.lead))
@@ -122,7 +160,18 @@ class Face:
         return float(self.unit[self.lead[a]] * self.unit[self.lead[b]])
 
 
-def kinetic_energy(robot: Robot, feasible: FeasibleSet, scale: Units) -> list[Array]:
+def _near(x: float, error: float) -> Fraction:
+    """The simplest number within the error that x may have."""
+    if error <= 1e3 * NOTHING:
+        return plain(x)
+    for largest in (12, 100, 1000, 10**6):
+        simple = Fraction(x).limit_denominator(largest)
+        if abs(float(simple) - x) <= error * max(1.0, abs(x)):
+            return simple
+    return decimal(x)
+
+
+def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]) -> list[Array]:
     """Multipliers Z_k with ``sum_k <Z_k, C_k(delta)>`` = twice the energy of random motions.
 
     Scaled so that the largest entry is 1 in units; zero for blocks that are not inertia matrices.
@@ -132,25 +181,34 @@ def kinetic_energy(robot: Robot, feasible: FeasibleSet, scale: Units) -> list[Ar
     tree = nodes(robot)
     states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
     out = []
-    for block in feasible.blocks:
+    for block in blocks:
         node = next((k for k, n in enumerate(tree) if n.columns == tuple(block.columns)), None)
-        if node is None or block.kind not in ("full", "semi"):
+        if node is None or block.role == "asked":
             out.append(np.zeros((block.size, block.size)))
             continue
         state, rates = states[node], dq[list(tree[node].rows)]
         turn = np.einsum("ikn,kn->ni", state.turns, rates)
         shift = np.einsum("ikn,kn->ni", state.shifts, rates)
+        A = np.concatenate([skew(turn), shift[:, :, None]], axis=2)
+        square = np.einsum("nai,naj->ij", A, A)
         if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2
-            A = np.concatenate([skew(turn), shift[:, :, None]], axis=2)
-            out.append(np.einsum("nai,naj->ij", A, A))
+            out.append(square)
+        elif block.kind == "matrix":
+            out.append(_balanced(square, block))
         else:  # eq. (17) has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
             out.append(twist.T @ twist)
-    sizes = [
-        np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, scale.blocks, strict=True)
-    ]
+    sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
     largest = max(sizes, default=0.0) or 1.0
     return [np.where(np.abs(E) < NOTHING * np.abs(E).max(), 0.0, E) / largest for E in out]
+
+
+def _balanced(square: Array, block: Block) -> Array:
+    """The energy of a rotor that is symmetric about its axis, on its own 3x3 matrix."""
+    xx, _, _, yy, _, zz, _, _, z, m = np.einsum("cij,ij->c", pseudo_inertia(np.eye(10)), square)
+    out = np.array([[zz, 0, 0], [0, xx + yy, z / 2], [0, z / 2, m]])
+    out[0, 0] -= block.basis[1, 1, 1] * out[1, 1]  # full: Lxx - Lzz / 2 stands there
+    return out
 
 
 def _dot(a: list[Fraction], b: list[Fraction]) -> Fraction:

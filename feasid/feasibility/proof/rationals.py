@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units
-from feasid.feasibility.proof.claim import LIMIT, decimal
+from feasid.exact.numbers import decimal
 
 Exact = list[list[Fraction]]
-
-ENORMOUS = (1e8, 1e7, 1e6, 1e5, 1e4)
-"""Size limits, in units of each body's mass and length, of proofs that need one; the largest that
-a proof can afford is taken."""
 
 
 def projected(Z: Array, unit: Array) -> Array:
@@ -43,10 +35,8 @@ def adjoint(basis: Array, Z: Exact) -> list[Fraction]:
     """<B_j, Z> for each j."""
     out = []
     for B in basis:
-        total = Fraction(0)
-        for r, c in zip(*np.nonzero(B), strict=True):
-            total += decimal(B[r, c]) * Z[r][c]
-        out.append(total)
+        places = zip(*np.nonzero(B), strict=True)
+        out.append(sum((decimal(B[r, c]) * Z[r][c] for r, c in places), Fraction(0)))
     return out
 
 
@@ -68,23 +58,14 @@ def corrected(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
     return out
 
 
-def shortfall(Z: Exact, unit: Array) -> Fraction:
-    """What a multiple of the unit matrix must add so that Z is positive semidefinite."""
+def lifted(Z: Exact, unit: Array) -> Exact:
+    """Z and what makes it positive semidefinite, in the directions in which it is not."""
     scaled = np.array([[float(x) for x in row] for row in Z]) * np.outer(unit, unit)
-    values = np.linalg.eigvalsh(scaled)
+    values, vectors = np.linalg.eigh(scaled)
     rounding = 1e-15 * float(np.abs(values).max())
-    return decimal(max(0.0, -float(values[0])) * 1.001 + rounding)
-
-
-def size_weights(block: Block, unit: Array) -> Array:
-    """Coefficients of minus the block's trace in units, shape (c,)."""
-    return np.asarray(-np.einsum("cii,i->c", block.basis, 1.0 / unit**2))
-
-
-def limited(feasible: FeasibleSet, scale: Units, size: float) -> FeasibleSet:
-    """With a limit per block: its trace in units is at most `size`."""
-    rows = []
-    for block, unit in zip(feasible.blocks, scale.blocks, strict=True):
-        weights = size_weights(block, unit)
-        rows.append(Linear(f"{LIMIT} of {block.name}", block.columns, weights, size))
-    return replace(feasible, linear=(*feasible.linear, *rows))
+    low = values < rounding
+    added = (vectors[:, low] * (1.001 * np.maximum(-values[low], 0.0) + rounding)) @ vectors[
+        :, low
+    ].T
+    more = rounded((added + 1e-3 * rounding * np.eye(len(unit))) / np.outer(unit, unit))
+    return [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(Z, more, strict=True)]

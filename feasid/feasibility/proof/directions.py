@@ -1,14 +1,10 @@
-"""Exact directions in which a matrix is not positive, and the proofs of infeasibility they give."""
+"""Exact directions in which a matrix is not positive."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 import numpy as np
-
-from feasid.arrays import Array, Mask
-from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
-from feasid.feasibility.proof.claim import Certificate, Claim, decimal
 
 Exact = list[list[Fraction]]
 
@@ -50,43 +46,6 @@ def short_direction(matrix: Exact) -> list[Fraction] | None:
     _, vectors = np.linalg.eigh(floats / np.outer(size, size))
     short = [Fraction(f"{v:.3g}") for v in vectors[:, 0] / size]
     return short if _form(matrix, short) < 0 else bad_direction(matrix)
-
-
-def refutation(feasible: FeasibleSet, delta: Array, known: Mask) -> Certificate:
-    """The proof that given parameters break constraints, all of whose parameters are given.
-
-    Parameters
-    ----------
-    feasible : FeasibleSet
-    delta : ndarray, shape (n,)
-    known : ndarray of bool, shape (n,)
-        Which of them are given; the others are free and do not enter.
-    """
-    exact = [decimal(d) for d in np.where(known, delta, 0.0)]
-    pull = [Fraction(0)] * feasible.size
-    multipliers: list[Exact] = []
-    for block in feasible.blocks:
-        v = short_direction(block_value(block, exact)) if known[block.columns].all() else None
-        v = v or [Fraction(0)] * block.size
-        multipliers.append([[a * b for b in v] for a in v])
-        for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
-            for r, c in zip(*np.nonzero(basis), strict=True):
-                pull[j] += decimal(basis[r, c]) * v[r] * v[c]
-    for constraint in feasible.linear:
-        broken = known[constraint.columns].all() and linear_value(constraint, exact) < 0
-        multipliers.append([[Fraction(int(broken))]])
-        if broken:
-            pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
-            for j, c in pairs:
-                pull[j] += decimal(c)
-    columns = np.flatnonzero(known).tolist()
-    claim = Claim(
-        feasible,
-        tuple({j: Fraction(1)} for j in columns),
-        tuple(exact[j] for j in columns),
-        tuple(columns),
-    )
-    return claim.infeasibility([pull[j] for j in columns], multipliers)
 
 
 def _form(matrix: Exact, v: list[Fraction]) -> Fraction:

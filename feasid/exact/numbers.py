@@ -1,0 +1,52 @@
+"""Doubles as the exact numbers that they stand for, and exact numbers as text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+SHORT_DIGITS, SHORT_ERROR = 10, 1e-13
+"""A computed coefficient so near to a decimal of so many digits stands for it: 0.045 squared is
+0.002025, so that what cancels on paper cancels."""
+
+PLAIN_DENOMINATOR = 999
+
+
+def decimal(number: float) -> Fraction:
+    """The number that Python prints for a double, exactly."""
+    return Fraction(repr(float(number)))
+
+
+def plain(number: float) -> Fraction:
+    """A computed coefficient as the short decimal or simple fraction that it stands for."""
+    if not number:
+        return Fraction(0)
+    for short in (
+        Fraction(float(number)).limit_denominator(PLAIN_DENOMINATOR),
+        Fraction(f"{number:.{SHORT_DIGITS}g}"),
+    ):
+        if abs(float(short) - number) <= SHORT_ERROR * abs(number):
+            return short
+    return decimal(number)
+
+
+def text(number: Fraction) -> str:
+    """Shortest exact form: a decimal where there is one of reasonable length, else p/q."""
+    denominator, tens = number.denominator, 0
+    while denominator % 10 == 0:
+        denominator, tens = denominator // 10, tens + 1
+    power = tens
+    while denominator > 1 and power < 400:
+        if denominator % 2 == 0:
+            denominator, power = denominator // 2, power + 1
+        elif denominator % 5 == 0:
+            denominator, power = denominator // 5, power + 1
+        else:
+            break
+    if denominator > 1:
+        return f"{number.numerator}/{number.denominator}"
+    if power == 0:
+        return str(number.numerator)
+    digits = abs(number.numerator * 10**power // number.denominator)
+    sign = "-" if number < 0 else ""
+    whole, part = divmod(digits, 10**power)
+    return f"{sign}{whole}.{str(part).zfill(power).rstrip('0') or '0'}"

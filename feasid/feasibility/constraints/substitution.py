@@ -1,0 +1,182 @@
+"""The one door through which equalities leave a problem and come back into its answer.
+
+Parameters that are known, equal, mirrored or sum to a known mass are no unknowns. Before any
+solver, barrier or proof they are eliminated, ``delta = T z + fixed``, and what stands behind this
+door, constraints on z, knows of no equality; `Substitution.expanded` puts them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array, Mask
+from feasid.certificate import definiteness
+from feasid.errors import InputError
+from feasid.exact.numbers import decimal
+from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.sets import FeasibleSet
+
+Row = dict[int, Fraction]
+
+DIGITS = 15
+"""Significant digits of a decimal that every double distinguishes: sums of decimals of so many
+digits that are again so short are exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class Substitution:
+    """``delta = T z + fixed``, and the constraints on z.
+
+    Attributes
+    ----------
+    whole : FeasibleSet
+        With its equalities.
+    inside : FeasibleSet
+        On z, without equalities; constraints that z does not touch are left out.
+    T : ndarray, shape (n, len(roots))
+    fixed : ndarray, shape (n,)
+    roots : ndarray of int
+        The parameter that each entry of z stands for.
+    solved : mapping of int to (row, value)
+        Per eliminated parameter j: ``delta[j] = row . delta + value`` over roots, exactly.
+    broken : tuple of str
+        Names of the constraints that the fixed parameters break by themselves.
+    """
+
+    whole: FeasibleSet
+    inside: FeasibleSet
+    T: Array
+    fixed: Array
+    roots: npt.NDArray[np.intp]
+    solved: Mapping[int, tuple[Row, Fraction]]
+    broken: tuple[str, ...]
+
+    @classmethod
+    def of(cls, feasible: FeasibleSet, given: Mapping[int, float] | None = None) -> Substitution:
+        """Eliminate the equalities of a set, and the parameters whose values are `given`.
+
+        Raises
+        ------
+        InputError
+            When equalities contradict each other.
+        """
+        equations = [(e.name, dict(e.pairs), decimal(e.value)) for e in feasible.equalities]
+        equations += [
+            (f"given {'.'.join(feasible.names[j])}", {j: Fraction(1)}, decimal(value))
+            for j, value in (given or {}).items()
+        ]
+        solved = _eliminated(equations)
+        roots = np.array([j for j in range(feasible.size) if j not in solved], dtype=np.intp)
+        T, fixed = np.zeros((feasible.size, len(roots))), np.zeros(feasible.size)
+        T[roots, np.arange(len(roots))] = 1.0
+        place = {int(j): k for k, j in enumerate(roots)}
+        for j, (row, value) in solved.items():
+            fixed[j] = float(value)
+            for root, coefficient in row.items():
+                T[j, place[root]] = float(coefficient)
+        blocks = [_block(b, T, fixed) for b in feasible.blocks]
+        rows = [_linear(c, T, fixed) for c in feasible.linear]
+        inside = replace(
+            feasible,
+            names=tuple(feasible.names[j] for j in roots),
+            blocks=tuple(b for b in blocks if len(b.columns)),
+            linear=tuple(c for c in rows if len(c.columns)),
+            equalities=(),
+        )
+        broken = [b.name for b in blocks if not len(b.columns) and not _holds(b)]
+        broken += [c.name for c in rows if not len(c.columns) and c.constant < 0]
+        return cls(feasible, inside, T, fixed, roots, solved, tuple(broken))
+
+    def expanded(self, z: Array) -> Array:
+        """All parameters, shape (n,), in which the equalities hold exactly as decimals."""
+        out = np.asarray(self.T @ z + self.fixed)
+        for j, (row, value) in self.solved.items():
+            if len(row) > 1:
+                members = [*row]
+                size = max(abs(float(value)), float(np.abs(out[members]).max()), 1e-300)
+                places = DIGITS - 1 - int(np.ceil(np.log10(size)))
+                out[members] = np.round(out[members], places)
+                out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
+        return out
+
+    def required(self) -> Substitution:
+        """The same, when nothing is broken by itself.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.broken:
+            raise InputError(f"known values break {self.broken[0]}", constraint=self.broken[0])
+        return self
+
+
+def described(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
+    """The constraints all of whose parameters are in `mask`, shape (n,)."""
+    return replace(
+        feasible,
+        blocks=tuple(b for b in feasible.blocks if mask[b.columns].all()),
+        linear=tuple(replace(c, opposite=0) for c in feasible.linear if mask[c.columns].all()),
+    )
+
+
+def _eliminated(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row, Fraction]]:
+    """Gauss-Jordan: the last parameter of each equation in terms of those never eliminated."""
+    solved: dict[int, tuple[Row, Fraction]] = {}
+    for name, coefficients, right in equations:
+        row: Row = {}
+        value = right
+        for j, c in coefficients.items():
+            known, constant = solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+            value -= c * constant
+            for i, factor in known.items():
+                row[i] = row.get(i, Fraction(0)) + c * factor
+        row = {j: c for j, c in row.items() if c}
+        if not row:
+            if value:
+                raise InputError(
+                    f"{name} contradicts what else is said to be known or equal", tie=name
+                )
+            continue
+        pivot = max(row)
+        lead = row.pop(pivot)
+        new = {j: -c / lead for j, c in row.items()}, value / lead
+        for j, (other, constant) in solved.items():
+            if pivot in other:
+                factor = other.pop(pivot)
+                for i, c in new[0].items():
+                    other[i] = other.get(i, Fraction(0)) + factor * c
+                solved[j] = {i: c for i, c in other.items() if c}, constant + factor * new[1]
+        solved[pivot] = new
+    return solved
+
+
+def _block(block: Block, T: Array, fixed: Array) -> Block:
+    """The block on z; without columns where it is constant."""
+    along = T[block.columns]
+    columns = np.flatnonzero(along.any(axis=0))
+    plain = len(columns) == len(block.columns) and (along[:, columns] == np.eye(len(columns))).all()
+    return replace(
+        block,
+        kind=block.kind if plain and not fixed[block.columns].any() else "matrix",
+        columns=columns,
+        basis=np.einsum("jk,jrc->krc", along[:, columns], block.basis),
+        constant=block.constant + np.tensordot(fixed[block.columns], block.basis, 1),
+    )
+
+
+def _linear(row: Linear, T: Array, fixed: Array) -> Linear:
+    along = row.coefficients @ T[row.columns]
+    columns = np.flatnonzero(along)
+    constant = row.constant + float(fixed[row.columns] @ row.coefficients)
+    return replace(row, columns=columns, coefficients=along[columns], constant=constant, opposite=0)
+
+
+def _holds(block: Block) -> bool:
+    outcome = definiteness([[decimal(x) for x in row] for row in block.constant])
+    return outcome == "positive definite" or (outcome == "singular" and not block.strict)

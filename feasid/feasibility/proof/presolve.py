@@ -1,0 +1,355 @@
+"""What given values settle by themselves, in exact arithmetic, and the problem that remains.
+
+A base parameter that is a single parameter (a friction coefficient, a drive inertia) fixes it;
+with it other rows may fix more. Constraints on nothing but fixed parameters hold or do not; no
+solver is asked. What remains has no equalities, no fixed parameters and no dependent equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.certificate import definiteness
+from feasid.exact.elimination import solve_near
+from feasid.exact.numbers import decimal
+from feasid.feasibility.constraints.affine import Linear
+from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
+from feasid.feasibility.constraints.substitution import Row, Substitution
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.directions import short_direction
+from feasid.feasibility.proof.question import Exact, Question
+
+ROUNDING = 1e-9
+"""Relative difference that rounding of K may leave between equations that say the same."""
+
+Fixed = tuple[int, int, Fraction]
+"""Parameter, the equation that fixes it, and its coefficient there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A constraint that fixed parameters decide: its place, an exact multiplier, and the verdict.
+
+    ``outcome`` is "broken" or "flat": singular where definite is asked.
+    """
+
+    place: int
+    multiplier: Exact
+    outcome: str
+
+
+@dataclass(frozen=True, eq=False)
+class Presolved:
+    """A question after exact presolve.
+
+    Attributes
+    ----------
+    question : Question
+    fixed : tuple of (parameter, equation, coefficient)
+        In the order in which they were found.
+    known : mapping of int to Fraction
+        Values of all fixed parameters, tied ones too.
+    wrong : tuple of (equation, Fraction)
+        Equations that the others contradict, and by how much.
+    settled : tuple of Settled
+    kept : tuple of int
+        Equations that remain.
+    door : Substitution
+        From the tied set to the numbers that remain.
+    places : tuple of int
+        Of the constraints that remain, among those of the question.
+    K, beta : ndarray, shapes (len(kept), nz) and (len(kept),)
+    """
+
+    question: Question
+    fixed: tuple[Fixed, ...]
+    known: Mapping[int, Fraction]
+    wrong: tuple[tuple[int, Fraction], ...]
+    settled: tuple[Settled, ...]
+    kept: tuple[int, ...]
+    door: Substitution
+    places: tuple[int, ...]
+    K: Array
+    beta: Array
+
+    @classmethod
+    def of(cls, question: Question) -> Presolved:
+        """Settle what can be settled."""
+        rows = [_through(question.door, row) for row in question.rows]
+        values = question.values or ()
+        fixed, at, active, wrong = _peeled(question, rows, values)
+        known = dict(at)
+        for j, (row, value) in question.door.solved.items():
+            if all(i in at for i in row):
+                known[j] = value + sum((c * at[i] for i, c in row.items()), Fraction(0))
+        settled = tuple(_settled(question, known))
+        numeric = question.feasible.with_margin(question.margin)
+        # Constraints that are decided must not come back as numbers.
+        left = [k for k, c in enumerate(numeric.constraints) if not _inside(c.columns, known)]
+        count = len(numeric.blocks)
+        numeric = replace(
+            numeric,
+            blocks=tuple(numeric.blocks[k] for k in left if k < count),
+            linear=_paired(numeric, [k - count for k in left if k >= count]),
+        )
+        door = Substitution.of(numeric, {j: float(v) for j, v in at.items()})
+        kept, dropped, K, beta = _independent(active, door.roots)
+        wrong += dropped
+        return cls(
+            question, tuple(fixed), known, tuple(wrong), settled, kept, door, tuple(left), K, beta
+        )
+
+    @property
+    def feasible(self) -> FeasibleSet:
+        """The constraints that remain."""
+        return self.door.inside
+
+    @cached_property
+    def reduced(self) -> list[Row]:
+        """The question's equations after its ties."""
+        return [_through(self.question.door, row)[0] for row in self.question.rows]
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Equations that the others say, too, up to rounding."""
+        used = {*self.kept, *(i for _, i, _ in self.fixed)}
+        return tuple(i for i in range(len(self.question.rows)) if i not in used)
+
+    def lifted(self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
+        """Multipliers of all equations: those of equations that fix something take what is left."""
+        out = [y.get(i, Fraction(0)) for i in range(len(self.question.rows))]
+        _, left = self.question.tied(self.question.left(out, multipliers))
+        for j, i, coefficient in reversed(self.fixed):
+            amount = left[j] / coefficient
+            if amount:
+                out[i] += amount
+                for other, c in self.reduced[i].items():
+                    left[other] -= amount * c
+        return out
+
+    def refuted(self) -> Certificate | None:
+        """The proof that what is given contradicts itself or breaks what it fixes, if it does."""
+        for i, error in self.wrong:
+            parts = self._combination(i)
+            sign = -1 if error > 0 else 1
+            y = self.lifted({k: sign * v for k, v in parts.items()}, {})
+            found = self.question.infeasibility(y, {})
+            if found is not None:
+                return found
+        broken = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
+        if broken:
+            return self.question.infeasibility(self.lifted({}, broken), broken)
+        return None
+
+    def flat(self) -> dict[int, Exact]:
+        """Multipliers of the constraints that what is given makes singular."""
+        return {s.place: s.multiplier for s in self.settled if s.outcome == "flat"}
+
+    def completed(self, delta: Array) -> list[Fraction] | None:
+        """The exact point near `delta`, (n,), that satisfies every equation and tie."""
+        door = self.question.door
+        point = [decimal(d) for d in delta]
+        for j, value in self.known.items():
+            point[j] = value
+        active = [(i, self.reduced[i]) for i in self.kept]
+        counts: dict[int, int] = {}
+        for _, row in active:
+            for j in row:
+                counts[j] = counts.get(j, 0) + 1
+        equations = []
+        values = self.question.values or ()
+        for i, row in active:
+            right = values[i] - self._shift[i]
+            equations.append((row, right))
+        if not _by_leads(equations, counts, self.known, point) and equations:
+            start = {(j,): point[j] for row, _ in equations for j in row}
+            solved = solve_near(
+                [
+                    (
+                        {(j,): c for j, c in row.items() if j not in self.known},
+                        right
+                        - sum(
+                            (c * point[j] for j, c in row.items() if j in self.known), Fraction(0)
+                        ),
+                    )
+                    for row, right in equations
+                ],
+                start,
+                lambda _: 1.0,
+            )
+            if solved is None:
+                return None
+            for (j,), value in solved.items():
+                point[j] = value
+        for j, (row, value) in door.solved.items():
+            point[j] = value + sum((c * point[i] for i, c in row.items()), Fraction(0))
+        return point
+
+    def expanded(self, z: Array) -> Array:
+        """All parameters in doubles."""
+        return self.door.expanded(z)
+
+    @cached_property
+    def _shift(self) -> list[Fraction]:
+        return [_through(self.question.door, row)[1] for row in self.question.rows]
+
+    def _combination(self, i: int) -> dict[int, Fraction]:
+        """Equation i less what is nearest to it of those kept."""
+        out = {i: Fraction(1)}
+        if i in self.kept or not len(self.K):
+            return out
+        place = {int(j): k for k, j in enumerate(self.door.roots)}
+        row = np.zeros(len(place))
+        for j, c in self.reduced[i].items():
+            if j in place:
+                row[place[j]] = float(c)
+        if row.any():
+            parts = np.linalg.lstsq(self.K.T, row, rcond=None)[0]
+            out.update({k: -decimal(c) for k, c in zip(self.kept, parts, strict=True) if c})
+        return out
+
+
+def _through(door: Substitution, row: Row) -> tuple[Row, Fraction]:
+    """A row over the roots, and what tied parameters add to its left side."""
+    out: Row = {}
+    constant = Fraction(0)
+    for j, c in row.items():
+        known, value = door.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+        constant += c * value
+        for i, factor in known.items():
+            out[i] = out.get(i, Fraction(0)) + c * factor
+    return {j: c for j, c in out.items() if c}, constant
+
+
+Active = list[tuple[int, Row, Fraction]]
+
+
+def _peeled(
+    question: Question, rows: Sequence[tuple[Row, Fraction]], values: Sequence[Fraction]
+) -> tuple[list[Fixed], dict[int, Fraction], Active, list[tuple[int, Fraction]]]:
+    """Fix what single entries fix, again and again; what remains, and what is contradicted."""
+    fixed: list[Fixed] = []
+    at: dict[int, Fraction] = {}
+    wrong: list[tuple[int, Fraction]] = []
+    active = [
+        (i, dict(row), value - shift)
+        for i, ((row, shift), value) in enumerate(zip(rows, values, strict=True))
+    ]
+    changed = True
+    while changed:
+        changed, waiting = False, []
+        for i, row, right in active:
+            for j in [j for j in row if j in at]:
+                right -= row.pop(j) * at[j]
+            if len(row) > 1:
+                waiting.append((i, row, right))
+            elif row:
+                ((j, c),) = row.items()
+                at[j] = right / c
+                fixed.append((j, i, c))
+                changed = True
+            elif right and not _rounding(question.rows[i], right, values[i], at):
+                wrong.append((i, right))
+        active = waiting
+    return fixed, at, active, wrong
+
+
+def _rounding(row: Row, error: Fraction, value: Fraction, at: Mapping[int, Fraction]) -> bool:
+    """Whether an equation is wrong only by the rounding of its coefficients."""
+    if len(row) == 1:
+        return False
+    size = max([abs(value), *(abs(c * at.get(j, Fraction(0))) for j, c in row.items())])
+    return abs(error) <= ROUNDING * size
+
+
+def _settled(question: Question, known: Mapping[int, Fraction]) -> list[Settled]:
+    out = []
+    margin = decimal(question.margin)
+    for k, constraint in enumerate(question.feasible.constraints):
+        if not _inside(constraint.columns, known) or question.is_frame(constraint):
+            continue
+        if isinstance(constraint, Linear):
+            if linear_value(constraint, known) < margin:
+                out.append(Settled(k, [[Fraction(1)]], "broken"))
+            continue
+        matrix = block_value(constraint, known)
+        for i in range(len(matrix)):
+            matrix[i][i] -= margin
+        outcome = definiteness(matrix)
+        strict = constraint.strict and not margin
+        if outcome == "indefinite" or (outcome == "singular" and strict):
+            v = short_direction(matrix) or []
+            multiplier = [[a * b for b in v] for a in v]
+            out.append(Settled(k, multiplier, "broken" if outcome == "indefinite" else "flat"))
+    return out
+
+
+def _inside(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> bool:
+    return all(int(j) in known for j in columns)
+
+
+def _paired(feasible: FeasibleSet, kept: list[int]) -> tuple[Linear, ...]:
+    """These linear constraints, which still know their opposite where that stays."""
+    place = {i: k for k, i in enumerate(kept)}
+    out = []
+    for i in kept:
+        other = place.get(i + feasible.linear[i].opposite)
+        away = other - place[i] if other is not None else 0
+        out.append(replace(feasible.linear[i], opposite=away))
+    return tuple(out)
+
+
+def _independent(
+    active: Active, roots: npt.NDArray[np.intp]
+) -> tuple[tuple[int, ...], list[tuple[int, Fraction]], Array, Array]:
+    """Equations of which none says what the others say, in doubles; and those they contradict."""
+    place = {int(j): k for k, j in enumerate(roots)}
+    K, beta = np.zeros((len(active), len(roots))), np.zeros(len(active))
+    for k, (_, row, right) in enumerate(active):
+        beta[k] = float(right)
+        for j, c in row.items():
+            K[k, place[j]] = float(c)
+    sizes = np.abs(K).max(axis=1, initial=0.0)
+    scaled, right = K / sizes[:, None], beta / sizes
+    kept: list[int] = []
+    wrong: list[tuple[int, Fraction]] = []
+    full = len(K) == 0 or np.linalg.matrix_rank(scaled, ROUNDING) == len(K)
+    for k in range(len(K)):
+        if not full:
+            basis = scaled[kept]
+            parts = np.linalg.lstsq(basis.T, scaled[k], rcond=None)[0]
+            if np.abs(scaled[k] - parts @ basis).max() <= ROUNDING:
+                error = right[k] - parts @ right[kept]
+                if abs(error) > ROUNDING * np.abs(right).max(initial=1e-300):
+                    wrong.append((active[k][0], Fraction(error)))
+                continue
+        kept.append(k)
+    return tuple(active[k][0] for k in kept), wrong, K[kept], beta[kept]
+
+
+def _by_leads(
+    equations: list[tuple[Row, Fraction]],
+    counts: Mapping[int, int],
+    known: Mapping[int, Fraction],
+    point: list[Fraction],
+) -> bool:
+    """Solve each equation for a parameter that is in no other; False when one has none."""
+    leads = []
+    for row, _ in equations:
+        alone = [j for j in row if counts[j] == 1 and j not in known]
+        if not alone:
+            return False
+        leads.append(
+            max(alone, key=lambda j: abs(row[j] * point[j]))
+        )  # where rounding matters least
+    for (row, right), lead in zip(equations, leads, strict=True):
+        others = sum((c * point[j] for j, c in row.items() if j != lead), Fraction(0))
+        point[lead] = (right - others) / row[lead]
+    return True

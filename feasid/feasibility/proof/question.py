@@ -1,0 +1,334 @@
+"""Questions in exact numbers, and the certificates that answer them.
+
+The numbers of a certificate are the decimals that Python prints for the given doubles, so they
+are what a user reads in a table or a file. `docs/certificates.md` says what a file holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from feasid import certificate as checker
+from feasid.arrays import Array
+from feasid.exact.numbers import decimal, plain, text
+from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.substitution import Row, Substitution
+from feasid.feasibility.constraints.units import lengths
+from feasid.feasibility.proof.claim import Certificate, mark
+from feasid.robot.description import Robot
+
+Exact = list[list[Fraction]]
+
+HEAVIEST = (10**12, 10**10, 10**8)
+"""Limits on a body's mass [kg] of proofs that need one; the largest that a proof can afford."""
+
+ROOM = 10.0
+"""Reach of a body beyond the robot's longest lever arm that a limit leaves it, at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked, in exact numbers: constraints, ties and ``K delta = beta``.
+
+    Attributes
+    ----------
+    robot : Robot
+    feasible : FeasibleSet
+        Without the margin.
+    rows : tuple of mappings
+        The non-zero entries of K.
+    values : tuple of Fraction, or None
+        beta; None where K only says what base parameters are.
+    margin : float
+        Absolute, in SI numbers, on every matrix and number.
+    """
+
+    robot: Robot
+    feasible: FeasibleSet
+    rows: tuple[Row, ...]
+    values: tuple[Fraction, ...] | None
+    margin: float = 0.0
+    door: Substitution = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "door", Substitution.of(self.feasible))
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        feasible: FeasibleSet,
+        K: Array,
+        beta: Array | None,
+        margin: float = 0.0,
+    ) -> Question:
+        """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
+        rows = tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in K)
+        values = None if beta is None else tuple(decimal(b) for b in beta)
+        return cls(robot, feasible, rows, values, margin)
+
+    def without(self, dropped: Sequence[int]) -> Question:
+        """Without these equations, which the others say, too."""
+        kept = [i for i in range(len(self.rows)) if i not in set(dropped)]
+        values = None if self.values is None else tuple(self.values[i] for i in kept)
+        rows = tuple(self.rows[i] for i in kept)
+        return Question(self.robot, self.feasible, rows, values, self.margin)
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """How a certificate calls each of ``feasible.constraints``."""
+        out: list[tuple[str, ...]] = []
+        count = 0
+        for constraint in self.feasible.constraints:
+            owner, symbol = self.feasible.names[int(constraint.columns[0])]
+            if constraint.role == "asked":
+                out.append(("asked", str(count)))
+                count += 1
+            else:
+                own = (owner, symbol) if constraint.role == "sign" else (owner,)
+                out.append((constraint.role, *own))
+        return tuple(out)
+
+    def is_frame(self, constraint: Block | Linear) -> bool:
+        """True for a body that is known to have no mass: a mere frame, of which nothing is asked."""
+        nothing: tuple[Row, Fraction] = {}, Fraction(0)
+        columns = constraint.columns.tolist()
+        own = constraint.role in ("body", "rotor")
+        return own and all(self.door.solved.get(j) == nothing for j in columns)
+
+    # -- exact sums --------------------------------------------------------------------------
+
+    def left(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
+        """``sum_k <B_kj, Z_k> - (K'y)_j`` for each parameter j; Z_k by place in the constraints."""
+        out = [Fraction(0)] * self.feasible.size
+        for row, factor in zip(self.rows, y, strict=True):
+            if factor:
+                for j, value in row.items():
+                    out[j] -= factor * value
+        constraints = self.feasible.constraints
+        for k, Z in multipliers.items():
+            for j, part in adjoint(constraints[k], Z):
+                out[j] += part
+        return out
+
+    def tied(self, left: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
+        """Multipliers of the ties that take what is left in tied parameters, and what remains."""
+        remains = list(left)
+        tied = []
+        for j, (row, _) in self.door.solved.items():
+            tied.append(left[j])
+            remains[j] = Fraction(0)
+            for i, c in row.items():
+                remains[i] += left[j] * c
+        return tied, remains
+
+    def constants(self, multipliers: Mapping[int, Exact], tied: Sequence[Fraction]) -> Fraction:
+        """``sum_k <C_k, Z_k> + v.t``."""
+        solved = self.door.solved.values()
+        total = sum((v * t for v, (_, t) in zip(tied, solved, strict=True)), Fraction(0))
+        constraints, margin = self.feasible.constraints, decimal(self.margin)
+        for k, Z in multipliers.items():
+            total += constant(constraints[k], Z)
+            total -= margin * sum((row[i] for i, row in enumerate(Z)), Fraction(0))
+        return total
+
+    def total(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> Fraction:
+        """``sum_k <C_k, Z_k> + y.beta + v.t``: what a proof needs to be negative."""
+        tied, _ = self.tied(self.left(y, multipliers))
+        given = zip(y, self.values or (), strict=True)
+        return self.constants(multipliers, tied) + sum((v * b for v, b in given), Fraction(0))
+
+    # -- certificates ------------------------------------------------------------------------
+
+    def feasibility(self, point: Sequence[Fraction]) -> Certificate | None:
+        """The claim that it is feasible, by a point; None when that does not hold."""
+        return self._checked("feasible", point=_over(point))
+
+    def infeasibility(
+        self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]
+    ) -> Certificate | None:
+        """The claim that nothing is feasible, with a limit where one is needed and affordable."""
+        over = self._dual(y, multipliers)
+        total = self.total(y, multipliers)
+        _, remains = self.tied(self.left(y, multipliers))
+        if not any(remains):
+            return self._checked("infeasible", limit=None, **over) if total <= 0 else None
+        for heaviest in HEAVIEST:
+            limit = self.limit(heaviest)
+            if total + cost(self.feasible.names, remains, limit) < 0:
+                return self._checked("infeasible", limit=limit, **over)
+        return None
+
+    def boundary(
+        self,
+        y: Sequence[Fraction],
+        multipliers: Mapping[int, Exact],
+        point: Sequence[Fraction],
+    ) -> Certificate | None:
+        """The claim that only singular matrices satisfy it."""
+        dual = self._dual(y, multipliers)
+        return self._checked("boundary", limit=None, point=_over(point), **dual)
+
+    def bound(
+        self,
+        data: Mapping[str, Any],
+        weights: Sequence[Fraction],
+        multipliers: Mapping[int, Exact],
+        floor: Fraction,
+        point: Sequence[Fraction],
+        y: Sequence[Fraction],
+        limit: Mapping[str, str] | None,
+    ) -> Certificate | None:
+        """The claim that no parameters fit `data` with a sum of squares below `floor`."""
+        tied, _ = self.tied(self.left(y, multipliers))
+        over = _common([*weights, *tied, *_entries(multipliers)])
+        proof = {
+            "data": dict(data),
+            "weights": [text(w * over) for w in weights],
+            "multipliers": self._multipliers(multipliers, over),
+            "tied": [text(v * over) for v in tied],
+            "floor": text(floor),
+            "point": _over(point),
+            "limit": limit and dict(limit),
+        }
+        return self._checked("bound", **proof)
+
+    def _dual(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> dict[str, Any]:
+        """The multipliers times their common denominator: proofs are cones."""
+        tied, _ = self.tied(self.left(y, multipliers))
+        over = _common([*y, *tied, *_entries(multipliers)])
+        return {
+            "combination": [text(v * over) for v in y],
+            "multipliers": self._multipliers(multipliers, over),
+            "tied": [text(v * over) for v in tied],
+        }
+
+    def _multipliers(self, multipliers: Mapping[int, Exact], over: Fraction) -> list[Any]:
+        return [
+            [list(self.labels[k]), [text(x * over) for r, row in enumerate(Z) for x in row[r:]]]
+            for k, Z in multipliers.items()
+            if any(map(any, Z))
+        ]
+
+    def limit(self, heaviest: int) -> dict[str, str]:
+        """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
+        reach = 10.0 ** np.ceil(np.log10(ROOM * float(lengths(self.robot).max())))
+        return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
+
+    def _checked(self, claim: str, **proof: Any) -> Certificate | None:
+        found = self.stated(claim, **proof)
+        return found if found.holds() else None
+
+    def stated(self, claim: str, **proof: Any) -> Certificate:
+        """The claim with its proof, unchecked."""
+        names = self.feasible.names
+        data = {
+            "format": checker.FORMAT,
+            "claim": claim,
+            "consistency": self.feasible.consistency,
+            "margin": text(decimal(self.margin)),
+            "robot": {"name": self.robot.name or "robot", "digest": mark(self.robot)},
+            "parameters": [list(name) for name in names],
+            "matrix": [[[j, text(v)] for j, v in row.items()] for row in self.rows],
+            "ties": [
+                {
+                    "name": f"what is known of {'.'.join(names[j])}",
+                    "row": [[j, "1"], *([i, text(-c)] for i, c in row.items())],
+                    "value": text(value),
+                }
+                for j, (row, value) in self.door.solved.items()
+            ],
+            "constraints": [
+                constraint_data(c) for c in self.feasible.constraints if c.role == "asked"
+            ],
+            **proof,
+        }
+        if self.values is not None:
+            data["values"] = [text(v) for v in self.values]
+        return Certificate({**data, "digest": checker.digest(data)})
+
+
+def cost(
+    names: Sequence[tuple[str, str]], left: Sequence[Fraction], limit: Mapping[str, str]
+) -> Fraction:
+    """What a proof pays for what its multipliers leave: ``sum_j |left_j| L_j``."""
+    mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
+    sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
+    total = Fraction(0)
+    for (_, symbol), rest in zip(names, left, strict=True):
+        own = symbol.removeprefix("rotor_")
+        total += abs(rest) * (sizes[own[0]] if own in checker.BODY else terms)
+    return total
+
+
+def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
+    """(j, <B_j, Z>) for each parameter j of a constraint."""
+    if isinstance(constraint, Linear):
+        pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
+        return [(j, decimal(c) * Z[0][0]) for j, c in pairs]
+    out = []
+    for j, B in zip(constraint.columns.tolist(), constraint.basis, strict=True):
+        places = zip(*np.nonzero(B), strict=True)
+        out.append((j, sum((decimal(B[r, c]) * Z[r][c] for r, c in places), Fraction(0))))
+    return out
+
+
+def constant(constraint: Block | Linear, Z: Exact) -> Fraction:
+    """<C, Z> for the constant part of a constraint."""
+    if isinstance(constraint, Linear):
+        return decimal(constraint.constant) * Z[0][0]
+    C, places = constraint.constant, zip(*np.nonzero(constraint.constant), strict=True)
+    return sum((decimal(C[r, c]) * Z[r][c] for r, c in places), Fraction(0))
+
+
+def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
+    """A further constraint as a certificate holds it."""
+    if isinstance(constraint, Linear):
+        pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
+        row = [[j, text(decimal(c))] for j, c in pairs if c]
+        entries = [[0, 0, row, text(decimal(constraint.constant))]]
+        return {"name": constraint.name, "strict": False, "size": 1, "entries": entries}
+    entries = []
+    for r in range(constraint.size):
+        for c in range(r, constraint.size):
+            column = constraint.basis[:, r, c]
+            pairs = zip(constraint.columns.tolist(), column, strict=True)
+            row = [[j, text(decimal(v))] for j, v in pairs if v]
+            if row or constraint.constant[r, c]:
+                entries.append([r, c, row, text(decimal(constraint.constant[r, c]))])
+    return {
+        "name": constraint.name,
+        "strict": constraint.strict,
+        "size": constraint.size,
+        "entries": entries,
+    }
+
+
+def _over(point: Sequence[Fraction]) -> list[str]:
+    """Numerators, and their common denominator unless all are decimals."""
+    odd = _common(point)
+    return [*(text(x * odd) for x in point), text(odd)]
+
+
+def _entries(multipliers: Mapping[int, Exact]) -> list[Fraction]:
+    return [x for Z in multipliers.values() for row in Z for x in row]
+
+
+def _common(numbers: Sequence[Fraction]) -> Fraction:
+    """What makes decimals of all numbers: times it, proofs stay what they are."""
+    return Fraction(lcm(*(_without_tens(x.denominator) for x in numbers)))
+
+
+def _without_tens(number: int) -> int:
+    for prime in (2, 5):
+        while number % prime == 0:
+            number //= prime
+    return number
