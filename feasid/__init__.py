@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
-    from feasid.feasibility.check import Verdict as Verdict
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.correct import correct as correct
     from feasid.feasibility.proof.claim import Certificate as Certificate
+    from feasid.feasibility.verdict import Verdict as Verdict
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identification.gains import TorqueConstants as TorqueConstants
@@ -61,7 +61,7 @@ __version__ = "0.1.0"
 # plots stay unloaded until something needs them.
 _HOME = {
     "Fit": "identification.result",
-    "Verdict": "feasibility.check",
+    "Verdict": "feasibility.verdict",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "diagnosis.findings",

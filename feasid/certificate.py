@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import lcm
@@ -132,22 +132,20 @@ def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
     return Rule(zero, dict(zip(columns.values(), both, strict=True)), True)
 
 
-def implied(
-    kind: str, names: Sequence[tuple[str, str]], nothing: Set[int]
-) -> dict[tuple[str, ...], Rule]:
+def implied(kind: str, names: Sequence[Sequence[str]], none: set[int]) -> dict[Any, Rule]:
     """Every matrix and sign that parameters of these names must keep, whatever a file says."""
     owned: dict[str, dict[str, int]] = {}
     for j, (owner, symbol) in enumerate(names):
         if symbol not in SYMBOLS or symbol in owned.setdefault(owner, {}):
             raise ValueError(f"parameter {symbol!r} of {owner!r} is unknown or there twice")
         owned[owner][symbol] = j
-    rules: dict[tuple[str, ...], Rule] = {}
+    rules: dict[Any, Rule] = {}
     for owner, columns in owned.items():
         for role, prefix, allowed in (("body", "", [BODY]), ("rotor", "rotor_", [BODY, BALANCED])):
             own = [s for s in BODY if prefix + s in columns]
             if own and not any(own == list(some) for some in allowed):
                 raise ValueError(f"parameters of the {role} of {owner!r} are missing")
-            if own and not nothing.issuperset(columns[prefix + s] for s in own):  # a mere frame
+            if own and not none.issuperset(columns[prefix + s] for s in own):  # a mere frame
                 rules[role, owner] = consistency(kind, {s: columns[prefix + s] for s in own})
         for symbol in (s for s in SIGNED if s in columns):
             one = {columns[symbol]: [(0, 0, Fraction(1))]}
@@ -294,7 +292,7 @@ class Claim:
         return "no parameters satisfy the constraints"
 
     def bound(self) -> str:
-        """Check the claim that no parameters fit data better than so."""
+        """Check the claim that no parameters fit better: ``w.(R K d - rho) >= least`` for all d."""
         data, nb = self.data["data"], len(self.matrix)
         R = [read_row(row, nb) if row else {} for row in data["rows"]]
         rho = read_list(data["target"], len(R), "the target")
@@ -305,7 +303,6 @@ class Claim:
             for i, value in row.items():
                 y[i] += weight * value
         total, _ = self.combined(y)
-        # w.(R K d - rho) >= least for every d
         least = -total - sum((a * b for a, b in zip(w, rho, strict=True)), ZERO)
         square = sum((x * x for x in w), ZERO)
         if (

@@ -22,7 +22,7 @@ from feasid.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import bounds
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.ties import Ties
+from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, described, units
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
@@ -117,9 +117,9 @@ class Task:
         return cls(base, feasible, aim, term_sizes(reduced, base), scale)
 
     @cached_property
-    def ties(self) -> Ties | None:
-        """Known and tied parameters, if there are any."""
-        return Ties.of(self.feasible) if self.feasible.equalities else None
+    def door(self) -> Substitution:
+        """Known and tied parameters, out of the problem and back into the answer."""
+        return Substitution.of(self.feasible).required()
 
     def entropic(self, r: Array, rho: Array) -> Entropic:
         """The problem for these whitened equations, ties substituted."""
@@ -128,34 +128,30 @@ class Task:
         pull[np.arange(len(terms)), terms] = 1.0 / self.sizes[terms]
         A = np.vstack([r @ self.base.K, pull])
         b = np.concatenate([rho, np.zeros(len(terms))])
-        if self.ties is None:
-            return Entropic(A, b, self.feasible, self.reference, self.scale.parameters)
+        door = self.door
         return Entropic(
-            self.ties.matrix(A),
-            b - A @ self.ties.fixed,
-            self.ties.substituted(self.feasible),
-            self.reference[self.ties.roots],
-            self.scale.parameters[self.ties.roots],
+            A @ door.T,
+            b - A @ door.fixed,
+            door.inside,
+            self.reference[door.roots],
+            self.scale.parameters[door.roots],
         )
 
     def free(self, delta: Array) -> Array:
         """The entries that ties leave free."""
-        return delta if self.ties is None else delta[self.ties.roots]
+        return delta[self.door.roots]
 
     def whole(self, free: Array) -> Array:
         """All standard parameters from the free ones."""
-        return free if self.ties is None else self.ties.expanded(free)
+        return self.door.expanded(free)
 
     def spread(self, covariance: Array) -> Array:
         """Covariance of all standard parameters from that of the free ones."""
-        if self.ties is None:
-            return covariance
-        into = self.ties.matrix(np.eye(self.feasible.size))
-        return np.asarray(into @ covariance @ into.T)
+        return np.asarray(self.door.T @ covariance @ self.door.T.T)
 
     def start(self, known: Array) -> Array:
         """A strictly feasible model: the reference if it is one, else the known one."""
-        if self.ties is None and self.feasible.strictly_inside(self.reference):
+        if not self.feasible.equalities and self.feasible.strictly_inside(self.reference):
             return self.reference
         return known
 
@@ -252,7 +248,7 @@ def _within_masses(
     mass = task.reference[robot.inertial_columns[:, 9]]
     ratio = delta[robot.inertial_columns[:, 9]] / mass
     outside = usual & ((ratio > MASS_RATIO) | (ratio < 1 / MASS_RATIO))
-    if not outside.any() or task.ties is not None:
+    if not outside.any() or task.feasible.equalities:
         return delta, (), ()
     held = _bounded(task, usual)
     if not held.feasible.strictly_inside(task.reference):

@@ -98,7 +98,7 @@ class Question:
         return tuple(out)
 
     def is_frame(self, constraint: Block | Linear) -> bool:
-        """True for a body that is known to have no mass: a mere frame, of which nothing is asked."""
+        """True for a body that is known to have no mass: of a mere frame nothing is asked."""
         nothing: tuple[Row, Fraction] = {}, Fraction(0)
         columns = constraint.columns.tolist()
         own = constraint.role in ("body", "rotor")
