@@ -24,11 +24,11 @@ SPARE = 30
 REACH = 1.0
 """How far independent joints are taken [rad, or lengths of the robot], where no loop binds them."""
 
-NEAR_LOOP = (0.4, 0.2, 0.1, 0.05)
-"""The same in loops, which open when taken too far: the first that all samples can take."""
+NEAR_LOOP = (1.0, 0.3, 0.1)
+"""The same in loops, which cannot be taken everywhere: less far when too few motions close."""
 
-SAMPLE = 0.3
-"""Share of random motions that must close within a reach."""
+TRIES = 3
+"""Random motions per one that is wanted, and per reach."""
 
 
 def visible(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
@@ -78,16 +78,14 @@ def _motions(
         s = np.pi * REACH * rng.uniform(-1, 1, ds.shape) * speed
         return move.motion(s, ds, nothing)[:2]
     home = robot.closure.assembled[robot.independent][:, None]
+    found = np.zeros((robot.dof, 0))
     for reach in NEAR_LOOP:
-        s = home + np.pi * reach * rng.uniform(-1, 1, ds.shape) * speed
-        found = []
-        for k in range(count):
-            try:
-                found.append(move.motion(s[:, [k]], ds[:, [k]], nothing[:, [k]])[:2])
-            except InputError:
-                continue
-        if len(found) >= SAMPLE * count and len(found) > count / 2 - SPARE / 2:
-            return np.hstack([q for q, _ in found]), np.hstack([v for _, v in found])
+        s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES * count)) * speed
+        q, closed = robot.closure.followed(s)
+        closed[closed] &= robot.closure.regular(q[:, closed])
+        found = np.hstack([found, s[:, closed]])[:, :count]
+        if found.shape[1] == count:
+            return move.motion(found, ds, nothing)[:2]
     raise InputError(
         f"the loops of robot {robot.name!r} close at too few configurations around the one in "
         "which they are assembled: nothing can be said of its base parameters"

@@ -44,6 +44,15 @@ RANK_TOLERANCE = 1e-8
 SINGULAR = 1e-6
 """Below this a configuration is singular: passive velocities are not determined."""
 
+WELL_APART = 1e-2
+"""Configurations further from singular ones than this are used to judge what shows."""
+
+LONGEST = 0.5
+"""Longest Newton step [rad or m]."""
+
+LEAP = 1.0
+"""A passive joint that moves further [rad or m] in one stride has left its branch."""
+
 NUDGE = 1e-2
 """How far [rad or m] independent joints are moved to see that they are."""
 
@@ -178,47 +187,68 @@ class Closure:
         InputError
             Names the sample at which a loop cannot close.
         """
+        q, closed = self.followed(s)
+        if not closed.all():
+            sample = int(np.flatnonzero(~closed)[0])
+            residual = self.conditions.at(q[:, [sample]])[0][:, 0]
+            raise InputError(
+                f"robot {self.robot.name!r} cannot take the position of sample {sample} from the "
+                f"configuration in which it is assembled: {self._worst(residual)} stay apart",
+                row=sample,
+            )
+        return q
+
+    def followed(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """The same, and which samples closed all the way; others stay where they got stuck."""
         A, b = self.robot.coupled.A, self.robot.coupled.b
         moved = self.conditions.rows
         home = np.linalg.lstsq(A, self.assembled - b, rcond=None)[0]
-        start = home[self.active]
+        start = home[self.active][:, None]
         matters = [k for k, i in enumerate(self.active) if A[moved][:, i].any()]
-        far = np.abs(s - start[:, None])[matters].max(initial=0.0)
+        far = np.abs(s - start)[matters].max(initial=0.0)
         steps = max(1, int(np.ceil(far / STRIDE)))
-        p = np.repeat(home[self.passive][:, None], s.shape[1], axis=1)
+        z = np.repeat(home[:, None], s.shape[1], axis=1)
+        alive = np.arange(s.shape[1])
         for k in range(1, steps + 1):
-            z = np.empty((len(home), s.shape[1]))
-            z[self.active] = start[:, None] + (k / steps) * (s - start[:, None])
-            p = self._newton(z, p)
-        z[self.active], z[self.passive] = s, p
-        return np.asarray(A @ z + b[:, None])
+            part = z[:, alive]
+            part[self.active] = start + (k / steps) * (s - start)[:, alive]
+            part, closed = self._newton(part)
+            z[:, alive] = part
+            alive = alive[closed]
+            if not alive.size:
+                break
+        done = np.zeros(s.shape[1], dtype=bool)
+        done[alive] = True
+        return np.asarray(A @ z + b[:, None]), done
 
-    def _newton(self, z: Array, p: Array) -> Array:
+    def _newton(self, z: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Close the loops by the passive coordinates; which samples did."""
         A, b = self.robot.coupled.A, self.robot.coupled.b
-        lost = np.ones(z.shape[1], dtype=bool)
+        start = z[self.passive]
         for _ in range(NEWTON_STEPS):
-            z[self.passive] = p
             residual, jacobian = self.conditions.at(A @ z + b[:, None])
-            size = np.abs(residual).max(axis=0)
-            lost = ~(size <= self._floor)
-            if not lost.any():
+            closed = np.abs(residual).max(axis=0) <= self._floor
+            if closed.all():
                 break
             c = np.einsum("can,ap->ncp", jacobian, A[:, self.passive])
-            p = p - np.where(np.isfinite(size), _solved(c, residual.T).T, 0.0)
-        if lost.any():
-            sample = int(np.flatnonzero(lost)[0])
-            raise InputError(
-                f"robot {self.robot.name!r} cannot take the position of sample {sample}: "
-                f"{self._worst(residual[:, sample])} stay {size[sample]:.3g} m (or rad) apart",
-                row=sample,
-            )
-        return p
+            step = _solved(c, residual.T).T
+            far = np.abs(step).max(axis=0)
+            z[self.passive] -= step * np.minimum(1.0, LONGEST / np.maximum(far, LONGEST))
+        jumped = np.abs(z[self.passive] - start).max(axis=0, initial=0.0) > LEAP
+        return z, closed & ~jumped
 
     @cached_property
     def _floor(self) -> float:
         """What a closed loop's residual may be: rounding, or what the file's rounding leaves."""
         residual, _ = self.conditions.at(self.assembled[:, None])
         return max(100 * CLOSED, 10 * float(np.abs(residual).max()))
+
+    def regular(self, q: Array) -> npt.NDArray[np.bool_]:
+        """Which configurations determine the passive velocities, (N,)."""
+        jacobian = self.conditions.at(q)[1]
+        c = np.einsum("can,az->ncz", jacobian, self.robot.coupled.A[:, self.passive])
+        s = np.linalg.svd(c, compute_uv=False)
+        return np.asarray(s[:, -1] >= WELL_APART * s[:, 0])
 
     def jacobian(self, q: Array) -> tuple[Array, Array]:
         """dq/ds, (axes, dof, N), and the passive columns of C A, (N, conditions, passive).

@@ -68,3 +68,11 @@ def exponential(twist: Array) -> tuple[Array, Array]:
     rotation = eye + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
     share = eye + (1 - np.cos(angle)) / angle * cross + (1 - np.sin(angle) / angle) * cross @ cross
     return rotation, share @ linear
+
+
+def from_quaternion(q: Array) -> Array:
+    """Rotation of a quaternion (w, x, y, z) of any length, shape (3, 3)."""
+    w, x, y, z = (float(v) for v in np.asarray(q) / np.linalg.norm(q))
+    cross = inertia.skew([x, y, z])
+    out: Array = np.eye(3) + 2 * w * cross + 2 * cross @ cross
+    return out

@@ -9,11 +9,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from feasid.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.robot.closure import Closure
 from feasid.robot.couplings import Coupled, Coupling, coupled
 from feasid.robot.loops import Loop
+from feasid.robot.lump import compose
 from feasid.robot.parts import Body
+from feasid.robot.rotations import exponential
 
 
 class Structure:
@@ -112,3 +115,13 @@ class Structure:
                 f"{', '.join(self.joints)}",
                 joint=joint,
             ) from None
+
+    def pose(self, positions: Mapping[str, float] | None = None) -> dict[str, tuple[Array, Array]]:
+        """Rotation and position of each body in the base frame, joints at zero or as given."""
+        out: dict[str, tuple[Array, Array]] = {}
+        for body in self.bodies:
+            q = np.zeros(body.dof) + (positions or {}).get(body.joint, 0.0)
+            home = compose(body.rotation, body.position, *exponential(body.motion @ q))
+            base = (np.eye(3), np.zeros(3)) if body.parent is None else out[body.parent]
+            out[body.name] = compose(*base, *home)
+        return out

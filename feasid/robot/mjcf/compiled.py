@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from feasid.arrays import Array
 from feasid.errors import DescriptionError, missing_extra
 from feasid.robot import inertia
 from feasid.robot.description import Robot
+from feasid.robot.mjcf.bonds import Bond
 from feasid.robot.mjcf.effects import (
     ACTUATOR_TERMS,
     TENDON_TERMS,
@@ -19,20 +20,36 @@ from feasid.robot.mjcf.effects import (
     check_ignored,
     refuse,
 )
-from feasid.robot.mjcf.tree import TreeBody, TreeJoint, build
+from feasid.robot.mjcf.tree import TreeBody, TreeJoint, build, constrained
 from feasid.robot.parts import Limits, Source
+from feasid.robot.rotations import from_quaternion
 from feasid.robot.terms import JointTerms, LeftOut, left_out_notes
 from feasid.robot.xml.text import TEXT, XmlText
 
 KINDS = ("free", "ball", "slide", "hinge")
 
-DISABLED = {"constraint": 1, "frictionloss": 4, "spring": 32, "damper": 64, "gravity": 128}
+DISABLED = {
+    "constraint": 1,
+    "equality": 2,
+    "frictionloss": 4,
+    "spring": 32,
+    "damper": 64,
+    "gravity": 128,
+}
 """Bits of ``opt.disableflags``; a test compares them with MuJoCo's own."""
+
+EQUALITIES = ("connect", "weld", "joint")
+"""Kinds of ``eq_type`` that are modelled; a test compares them with MuJoCo's own."""
+
+SITE = 6
+"""MuJoCo's object type of sites."""
+
+JOINT_TRANSMISSION = 0
+"""MuJoCo's transmission of motors that drive a joint."""
 
 MEMBERS = {
     "ntendon": ("tendon", "tendon"),
     "nu": ("actuator", "actuator"),
-    "neq": ("equality", "equality constraint"),
     "nsensor": ("sensor", "sensor"),
 }
 """Count, accessor and word for what a robot does not have."""
@@ -74,7 +91,7 @@ def robot_from_mjmodel(
     names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
     bodies = []
     for i in range(1, model.nbody):
-        axes = _from_quaternion(model.body_iquat[i])
+        axes = from_quaternion(model.body_iquat[i])
         tensor = axes @ np.diag(model.body_inertia[i]) @ axes.T
         values = inertia.from_mass_com_inertia(model.body_mass[i], model.body_ipos[i], tensor)
         parent = int(model.body_parentid[i])
@@ -82,7 +99,7 @@ def robot_from_mjmodel(
             TreeBody(
                 names[i],
                 names[parent] if parent else None,
-                _from_quaternion(model.body_quat[i]),
+                from_quaternion(model.body_quat[i]),
                 np.array(model.body_pos[i]),
                 tuple(_joints(model, i, names[i])),
                 values if model.body_mass[i] or model.body_inertia[i].any() else None,
@@ -91,7 +108,50 @@ def robot_from_mjmodel(
     given = model.opt.gravity if gravity is None else np.asarray(gravity)
     if _off(model, "gravity") and gravity is None:
         given = np.zeros(3)
-    return build(bodies, np.array(given), "mujoco", source)
+    robot = build(bodies, np.array(given), "mujoco", source)
+    return constrained(robot, bodies, *_bonds(model, names, bodies))
+
+
+def _bonds(
+    model: Any, names: list[str], bodies: Sequence[TreeBody]
+) -> tuple[list[Bond], list[str]]:
+    """Equality constraints between joints, bodies or sites, and the joints of motors."""
+    joints = [joint.name for body in bodies for joint in body.joints]
+    driven = [joints[int(model.actuator_trnid[k, 0])] for k in range(model.nu)
+              if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION]  # fmt: skip
+    if _off(model, "equality") or _off(model, "constraint"):
+        return [], driven
+    out = []
+    for k in range(model.neq):
+        if not model.eq_active0[k] or int(model.eq_type[k]) >= len(EQUALITIES):
+            continue
+        kind, data = EQUALITIES[int(model.eq_type[k])], np.array(model.eq_data[k], dtype=float)
+        ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        name = model.equality(k).name or f"{kind} {k + 1}"
+        if kind == "joint":
+            second = joints[ids[1]] if ids[1] >= 0 else ""
+            out.append(Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
+            continue
+        if int(model.eq_objtype[k]) == SITE:
+            out.append(_between_sites(model, names, kind, name, ids))
+        elif kind == "connect":
+            bodies_of = names[ids[0]], names[ids[1]]
+            out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[:3], data[3:6]))
+        else:
+            turn = from_quaternion(data[6:10])
+            bodies_of = names[ids[0]], names[ids[1]]
+            out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[3:6], data[:3], turn))
+    return out, driven
+
+
+def _between_sites(
+    model: Any, names: list[str], kind: str, name: str, ids: tuple[int, int]
+) -> Bond:
+    first, second = (names[int(model.site_bodyid[i])] for i in ids)
+    points = [np.array(model.site_pos[i]) for i in ids]
+    turns = [from_quaternion(model.site_quat[i]) for i in ids]
+    turn = turns[0] @ turns[1].T
+    return Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn)
 
 
 def _off(model: Any, flag: str) -> bool:
@@ -156,6 +216,11 @@ def _effects(model: Any, path: str) -> Iterator[Effect]:
         several = KINDS[int(model.jnt_type[j])] not in ("slide", "hinge")
         if several and _terms(model, j).values:
             yield effect("multidof", f"joint {model.joint(j).name!r}")
+    for k in range(model.neq):
+        number = int(model.eq_type[k])
+        curved = number == EQUALITIES.index("joint") and model.eq_data[k][2:5].any()
+        if model.eq_active0[k] and (number >= len(EQUALITIES) or curved):
+            yield effect("equality", f"equality {model.equality(k).name or k!r}")
     if model.nflex:
         yield effect("flex", f"{model.nflex} flex")
     if model.nplugin:
@@ -173,11 +238,3 @@ def _left_out(model: Any) -> Iterator[LeftOut]:
     for count, (accessor, word) in MEMBERS.items():
         for i in range(int(getattr(model, count))):
             yield LeftOut(word, getattr(model, accessor)(i).name or str(i))
-
-
-def _from_quaternion(q: Array) -> Array:
-    """Rotation of a unit quaternion (w, x, y, z)."""
-    w, x, y, z = (float(v) for v in q)
-    cross = inertia.skew([x, y, z])
-    out: Array = np.eye(3) + 2 * w * cross + 2 * cross @ cross
-    return out

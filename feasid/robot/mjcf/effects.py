@@ -23,6 +23,7 @@ EFFECTS = {
     "actuator": "an actuator with damping or armature of its own",
     "nonlinear": "a spring or damper that is not linear, or that MuJoCo's compiler chooses",
     "multidof": "joint terms of a joint with several degrees of freedom",
+    "equality": "an equality constraint other than linear ones of joints, connect and weld",
     "flex": "a deformable body",
     "plugin": "a plugin",
 }
@@ -34,7 +35,6 @@ ACTUATOR_TERMS = ("damping", "armature")
 LISTED = {
     "tendon": "tendon",
     "actuator": "actuator",
-    "equality": "equality constraint",
     "sensor": "sensor",
     "contact": "contact rule",
     "deformable": "deformable",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from feasid.exact.decimals import Number
+from feasid.robot.mjcf.bonds import Bond
 from feasid.robot.mjcf.effects import Effect
 from feasid.robot.mjcf.files import MjcfFiles
 from feasid.robot.mjcf.pose import MjcfPose
@@ -101,4 +102,8 @@ class Mjcf:
     effects: tuple[Effect, ...] = ()
     """Forces and inertias that are not modelled."""
     left_out: tuple[LeftOut, ...] = ()
+    bonds: tuple[Bond, ...] = ()
+    """Equality constraints that are modelled."""
+    motors: tuple[str, ...] = ()
+    """Joints that actuators drive."""
     """What the file holds besides bodies, joints and geoms, by name."""

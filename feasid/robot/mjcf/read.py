@@ -13,6 +13,7 @@ from feasid.exact.decimals import Number, shown
 from feasid.exact.poses import to_decimal
 from feasid.robot.mjcf.defaults import MAIN, Defaults
 from feasid.robot.mjcf.effects import Effect, acting, left_out, section_effects
+from feasid.robot.mjcf.equality import motors, read_equality
 from feasid.robot.mjcf.files import MjcfFiles
 from feasid.robot.mjcf.model import (
     HIDING,
@@ -92,23 +93,27 @@ class _MjcfReader:
         self.parts[None] = ([], [], [])
         worlds = [s for s in sections if s.tag == "worldbody"]
         self.walk(worlds + ([root] if root.tag == "mujocoinclude" else []))
-        bodies = tuple(self.finished(body) for body in self.bodies.values())
-        name = root.attributes.get("model", "MuJoCo Model")
-        top = _Scope(None, None)
-        self.effects += section_effects(
-            self.files, sections, lambda element, tags: self.attributes(element, top, tags)
-        )
-        gravity = (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity
+
+        def values(element: Element, tags: Sequence[str]) -> dict[str, str]:
+            return self.attributes(element, _Scope(None, None), tags)
+
+        self.effects += section_effects(self.files, sections, values)
+        bonds, others = read_equality(self.files, sections, values, self.of)
+        if self.disabled & {"equality", "constraint"}:
+            bonds, others = [], []
+        self.effects += others
         return Mjcf(
             self.files,
-            name,
+            root.attributes.get("model", "MuJoCo Model"),
             self.compiler,
-            bodies,
-            gravity,
+            tuple(self.finished(body) for body in self.bodies.values()),
+            (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
             tuple(self.unknown),
             tuple(self.hidden),
             tuple(self.effects),
             tuple(left_out(self.files, sections)),
+            tuple(bonds),
+            tuple(motors(self.files, sections, values)),
         )
 
     # -- settings -----------------------------------------------------------------------------

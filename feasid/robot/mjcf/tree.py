@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from feasid.errors import InputError, missing_extra
 from feasid.robot import inertia
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import compose, lumped
+from feasid.robot.mjcf.bonds import Bond, Bonds, bound, loops_note
 from feasid.robot.mjcf.effects import check_ignored, refuse
 from feasid.robot.mjcf.inertia import NeedsCompilerError, body_parameters
 from feasid.robot.mjcf.model import Compiler, Mjcf
@@ -115,7 +116,20 @@ def robot_from_mjcf(
     main = mjcf.files.main
     given = mjcf.gravity if gravity is None else gravity
     source = Source(main.path, "mjcf", main.data, tuple(notes))
-    return build(bodies, GRAVITY if given is None else given, mjcf.name, source)
+    robot = build(bodies, GRAVITY if given is None else given, mjcf.name, source)
+    return constrained(robot, bodies, mjcf.bonds, mjcf.motors)
+
+
+def constrained(
+    robot: Robot, bodies: Iterable[TreeBody], bonds: Sequence[Bond], motors: Sequence[str]
+) -> Robot:
+    """The robot with a model's equality constraints, and a note of what they leave."""
+    references = {j.name: j.reference for b in bodies for j in b.joints if j.type in ONE_DOF}
+    robot = bound(robot, Bonds(tuple(bonds), tuple(motors), references))
+    if robot.source is None:
+        return robot
+    notes = (*robot.source.notes, *loops_note(robot))
+    return replace(robot, source=replace(robot.source, notes=notes))
 
 
 def _scaled(values: list[Array | None], compiler: Compiler) -> list[Array | None]:
