@@ -98,10 +98,8 @@ class _MjcfReader:
             return self.attributes(element, _Scope(None, None), tags)
 
         self.effects += section_effects(self.files, sections, values)
-        bonds, others = read_equality(self.files, sections, values, self.of)
-        if self.disabled & {"equality", "constraint"}:
-            bonds, others = [], []
-        self.effects += others
+        off = bool(self.disabled & {"equality", "constraint"})
+        bonds, others = read_equality(self.files, () if off else sections, values, self.of)
         return Mjcf(
             self.files,
             root.attributes.get("model", "MuJoCo Model"),
@@ -110,7 +108,7 @@ class _MjcfReader:
             (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
             tuple(self.unknown),
             tuple(self.hidden),
-            tuple(self.effects),
+            (*self.effects, *others),
             tuple(left_out(self.files, sections)),
             tuple(bonds),
             tuple(motors(self.files, sections, values)),
