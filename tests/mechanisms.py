@@ -391,9 +391,8 @@ def exact_count(mechanism, seed=0, static=False, measured=None, held=()):
     rows = list(range(robot.dof))
     if measured is not None:
         rows = [r for j in measured for r in range(robot.rows[j].start, robot.rows[j].stop)]
-    samples = -(-(robot.size + 8) // max(len(rows), 1)) + (
-        robot.size if len(rows) < robot.dof else 4
-    )
+    few = len(rows) < robot.dof or held
+    samples = -(-(robot.size + 8) // max(len(rows), 1)) + (robot.size if few else 4)
     y = exact_regressor(mechanism, samples, seed, static, held)[:, rows]
     return exact_rank(y.reshape(-1, robot.size))
 
@@ -536,7 +535,7 @@ def exact_base(mechanism, seed=0, static=False, measured=None, held=()):
     rows = list(range(robot.dof))
     if measured is not None:
         rows = [r for j in measured for r in range(robot.rows[j].start, robot.rows[j].stop)]
-    few = len(rows) < robot.dof
+    few = len(rows) < robot.dof or held
     samples = -(-(robot.size + 8) // max(len(rows), 1)) + (robot.size if few else 4)
     y = exact_regressor(mechanism, samples, seed, static, held)[:, rows]
     return exact_echelon(y.reshape(-1, robot.size))

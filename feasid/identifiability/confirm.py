@@ -107,7 +107,7 @@ def confirmed(
         if block.independent.size:
             left = rows[:, block.independent]
             s = np.linalg.svd(left, compute_uv=False) if len(rows) >= left.shape[1] else [1.0, 0.0]
-            ratio = float(s[-1] / s[0])
+            ratio = float(s[-1] / s[0]) if s[0] else 0.0
             if ratio >= SHOWN:
                 if ratio < weakest:
                     weakest, where = ratio, i

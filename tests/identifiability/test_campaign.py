@@ -1,7 +1,7 @@
 """Random mechanisms against their exact reduced row echelon form over a prime field.
 
-Count and leading parameters; and, unless there is a tilt or offset so tiny that its square is
-rounding, status of every parameter, which entries of K vanish and every coefficient that is a
+Count; and, unless there is a tilt or offset so tiny that its square is rounding, leading
+parameters, status of every parameter, which entries of K vanish and every coefficient that is a
 simple fraction: exact, or an error, or a warning, never silently wrong. Screw joints, joints of
 several degrees of freedom, nonholonomic ones, rotors, drives of one and of several joints, measured
 subsets, held joints, rest, offsets and tilts from 1e-2 to 1e-9, millimetres to kilometres.
@@ -109,9 +109,10 @@ def outcome(case):
             raise
         return "not covered", False
     leading, exact = case.exact()
-    same = base.independent.tolist() == leading
-    if same and not case.tiny:  # else coefficients may be smaller than rounding
-        same = base.status == statuses(leading, exact) and bool(((k != 0) == (exact != 0)).all())
+    same = base.size == len(leading)
+    if same and not case.tiny:  # else coefficients and what leads may be smaller than rounding
+        same = base.independent.tolist() == leading
+        same &= base.status == statuses(leading, exact) and bool(((k != 0) == (exact != 0)).all())
         if case.scale == 1.0:
             known = ((r, c, residue(k[r, c])) for r, c in zip(*k.nonzero(), strict=True))
             same &= all(v is None or v == exact[r, c] for r, c, v in known)

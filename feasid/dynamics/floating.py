@@ -1,0 +1,273 @@
+"""The motion of a robot whose base floats, from poses, twists or an IMU, as q, dq and ddq.
+
+`feasid.regressor` and `feasid.inverse_dynamics` take the base like any joint of six degrees of
+freedom: exponential coordinates, the twist in the base's own axes (angular part first, linear
+velocity of its origin), and the rate of change of that twist's coordinates. Here these are made
+of what is logged. With R the base's orientation, omega and v in its own axes,
+
+    omega = R' omega_w,   omega' = R' omega_w'
+    v = R' v_w,           v' = R' a_w - omega x v
+
+as the axes turn themselves. Rows of the regressor come out as six for the base, the moment about
+its origin and the force on it in its own axes, then one per joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.robot.description import Robot
+
+UNIT = 1e-3
+"""How far a logged quaternion's norm may be from 1: more than four decimals lose."""
+
+SMALL = 1e-3
+"""Angles [rad] below this take the series, exact to rounding there."""
+
+AXES = ("body", "world")
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Generalised positions, velocities and accelerations, each of shape (samples, dof)."""
+
+    q: Array
+    dq: Array
+    ddq: Array
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.q, self.dq, self.ddq))
+
+
+def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
+    """Rotations (samples, 3, 3) of unit quaternions (samples, 4).
+
+    Parameters
+    ----------
+    quaternion : array_like, shape (samples, 4)
+    order : {"xyzw", "wxyz"}
+        Scalar part last (ROS, Pinocchio) or first (MuJoCo).
+
+    Raises
+    ------
+    InputError
+        Names the first sample that is no unit quaternion.
+    """
+    if order not in ("xyzw", "wxyz"):
+        raise InputError(f"the order of a quaternion is 'xyzw' or 'wxyz', not {order!r}")
+    values = _samples(quaternion, (4,), "quaternion")
+    norm = np.linalg.norm(values, axis=1)
+    bad = np.flatnonzero(np.abs(norm - 1) > UNIT)
+    if bad.size:
+        raise InputError(
+            f"quaternion[{bad[0]}] has norm {norm[bad[0]]:.6g}, not 1: which columns hold it, and "
+            "in which order?",
+            row=int(bad[0]),
+        )
+    x, y, z, w = (values / norm[:, None])[:, [*map(order.index, "xyzw")]].T
+    out = np.empty((len(values), 3, 3))
+    out[:, 0] = np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], 1)
+    out[:, 1] = np.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], 1)
+    out[:, 2] = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], 1)
+    return out
+
+
+def floating_motion(
+    robot: Robot,
+    joints: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+    *,
+    rotation: npt.ArrayLike,
+    twist: npt.ArrayLike,
+    acceleration: npt.ArrayLike,
+    position: npt.ArrayLike | None = None,
+    axes: str = "body",
+) -> Motion:
+    """Motion of a floating robot from its base's pose, twist and acceleration.
+
+    Parameters
+    ----------
+    robot : Robot
+        With a floating base: ``load_robot(path, floating=True)``.
+    joints : three array_like, shape (samples, dof - 6)
+        Positions, velocities and accelerations of the other joints, in their order.
+    rotation : array_like, shape (samples, 3, 3)
+        Orientation of the base in the world; `rotation_matrices` makes it of quaternions.
+    twist : array_like, shape (samples, 6)
+        Angular velocity [rad/s], then linear velocity of the base's origin [m/s].
+    acceleration : array_like, shape (samples, 6)
+        Angular acceleration [rad/s^2], then the ordinary acceleration of the base's origin, the
+        derivative of its velocity in the world [m/s^2].
+    position : array_like, shape (samples, 3), optional
+        Of the base's origin [m]; torques do not depend on it.
+    axes : {"body", "world"}
+        Axes of the vectors in `twist` and `acceleration`.
+
+    Raises
+    ------
+    InputError
+        The robot is fixed, or an array has the wrong shape.
+    """
+    if axes not in AXES:
+        raise InputError(f"axes are 'body' or 'world', not {axes!r}")
+    rows = base_rows(robot)
+    turn = _samples(rotation, (3, 3), "rotation")
+    count = len(turn)
+    if np.abs(np.swapaxes(turn, 1, 2) @ turn - np.eye(3)).max(initial=0.0) > UNIT:
+        raise InputError("rotation holds matrices that are not orthogonal")
+    place = (
+        np.zeros((count, 3)) if position is None else _samples(position, (3,), "position", count)
+    )
+    speed = _samples(twist, (6,), "twist", count).reshape(count, 2, 3)
+    push = _samples(acceleration, (6,), "acceleration", count).reshape(count, 2, 3)
+    if axes == "world":
+        speed, push = speed @ turn, push @ turn
+    push = push.copy()
+    push[:, 1] -= np.cross(speed[:, 0], speed[:, 1])
+    base = robot.bodies[_base(robot)]
+    inner = base.rotation.T @ turn
+    pose = _logarithm(inner, (place - base.position) @ base.rotation)
+    own = np.linalg.inv(base.motion)
+    out = []
+    parts = (pose, speed.reshape(count, 6), push.reshape(count, 6))
+    for name, part, others in zip(("q", "dq", "ddq"), parts, joints, strict=True):
+        full = np.empty((count, robot.dof))
+        full[:, rows] = part @ own.T
+        full[:, np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[rows])] = _samples(
+            others, (robot.dof - 6,), f"the joints' {name}", count
+        )
+        out.append(full)
+    return Motion(*out)
+
+
+def imu_motion(
+    robot: Robot,
+    joints: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
+    *,
+    gyro: npt.ArrayLike,
+    accelerometer: npt.ArrayLike,
+    angular_acceleration: npt.ArrayLike,
+    rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1)),
+    position: npt.ArrayLike = (0.0, 0.0, 0.0),
+) -> Motion:
+    """Motion of a floating robot from an IMU on its base; neither pose nor velocity is needed.
+
+    An accelerometer shows ordinary acceleration minus gravity, and that is all that torques
+    depend on: the base is put at its home pose, at rest, with the acceleration that gives it the
+    same feeling.
+
+    Parameters
+    ----------
+    robot, joints
+        As for `floating_motion`.
+    gyro : array_like, shape (samples, 3)
+        Angular velocity in the IMU's axes [rad/s].
+    accelerometer : array_like, shape (samples, 3)
+        Specific force in the IMU's axes [m/s^2]: at rest it points up.
+    angular_acceleration : array_like, shape (samples, 3)
+        Derivative of `gyro`, in the IMU's axes [rad/s^2].
+    rotation, position : array_like, shapes (3, 3) and (3,)
+        Pose of the IMU in the base's frame.
+    """
+    rate = _samples(gyro, (3,), "gyro")
+    count = len(rate)
+    turn = np.asarray(rotation, dtype=np.float64)
+    if turn.shape != (3, 3) or np.abs(turn.T @ turn - np.eye(3)).max() > UNIT:
+        raise InputError("the IMU's rotation is not a rotation matrix of shape (3, 3)")
+    lever = np.asarray(position, dtype=np.float64)
+    omega = rate @ turn.T
+    alpha = _samples(angular_acceleration, (3,), "angular_acceleration", count) @ turn.T
+    felt = _samples(accelerometer, (3,), "accelerometer", count) @ turn.T
+    felt = felt - np.cross(alpha, lever) - np.cross(omega, np.cross(omega, lever))
+    home = robot.bodies[_base(robot)].rotation
+    none = np.zeros((count, 3))
+    return floating_motion(
+        robot,
+        joints,
+        rotation=np.broadcast_to(home, (count, 3, 3)),
+        twist=np.hstack([omega, none]),
+        acceleration=np.hstack([alpha, felt + robot.gravity @ home]),
+    )
+
+
+def base_rows(robot: Robot) -> slice:
+    """Rows of the floating base in q, dq, ddq and tau.
+
+    Raises
+    ------
+    InputError
+        The robot's base is fixed.
+    """
+    return robot.rows[_base(robot)]
+
+
+def _base(robot: Robot) -> int:
+    found = [i for i, b in enumerate(robot.bodies) if b.parent is None and b.dof == 6]
+    if len(found) != 1:
+        raise InputError(
+            f"the base of robot {robot.name!r} is fixed: a motion of its base needs "
+            "load_robot(path, floating=True)"
+        )
+    return found[0]
+
+
+def _samples(
+    values: npt.ArrayLike, shape: tuple[int, ...], what: str, count: int | None = None
+) -> Array:
+    """An array of this shape per sample, finite, or an error that says where it is not."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape[1:] != shape or (count is not None and len(array) != count):
+        raise InputError(
+            f"{what} has shape {array.shape}, expected ({count or 'samples'}, "
+            f"{', '.join(map(str, shape))})"
+        )
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        raise InputError(
+            f"{what}[{bad[0][0]}] holds a number that is not finite", row=int(bad[0][0])
+        )
+    return array
+
+
+def _logarithm(rotation: Array, position: Array) -> Array:
+    """Twists (samples, 6) whose exponentials these poses are, angle at most pi."""
+    turn = _rotation_vectors(rotation)
+    angle = np.linalg.norm(turn, axis=1)
+    safe = np.where(angle > SMALL, angle, 1.0)
+    # inverse of the left Jacobian: 1 - S/2 + (1/angle^2 - cot(angle/2) / (2 angle)) S^2
+    factor = np.where(
+        angle > SMALL, 1 / safe**2 - 1 / (2 * safe * np.tan(safe / 2)), 1 / 12 + angle**2 / 720
+    )
+    once = np.cross(turn, position)
+    shift = position - once / 2 + factor[:, None] * np.cross(turn, once)
+    return np.hstack([turn, shift])
+
+
+def _rotation_vectors(rotation: Array) -> Array:
+    """Axis times angle of rotations, by their quaternions (Shepperd's choice of the largest)."""
+    r = rotation
+    trace = np.einsum("nii->n", r)
+    squares = np.stack([1 + trace, *(1 - trace + 2 * r[:, k, k] for k in range(3))], 1)
+    best = np.argmax(squares, axis=1)
+    q = np.empty((len(r), 4))  # w, x, y, z up to a common factor
+    skewed = np.stack(
+        [r[:, 2, 1] - r[:, 1, 2], r[:, 0, 2] - r[:, 2, 0], r[:, 1, 0] - r[:, 0, 1]], 1
+    )
+    table = np.empty((len(r), 4, 4))
+    table[:, 0, 0] = squares[:, 0]
+    table[:, 0, 1:] = table[:, 1:, 0] = skewed
+    table[:, 1:, 1:] = r + np.swapaxes(r, 1, 2)
+    for k in range(3):
+        table[:, k + 1, k + 1] = squares[:, k + 1]
+    q = np.take_along_axis(table, best[:, None, None], axis=1)[:, 0]
+    q /= np.linalg.norm(q, axis=1, keepdims=True)
+    q *= np.where(q[:, :1] < 0, -1.0, 1.0)
+    sine = np.linalg.norm(q[:, 1:], axis=1)
+    angle = 2 * np.arctan2(sine, q[:, 0])
+    ratio = np.where(sine > 0, angle / np.where(sine > 0, sine, 1.0), 2.0)
+    return np.asarray(q[:, 1:] * ratio[:, None])

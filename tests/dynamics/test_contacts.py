@@ -1,0 +1,87 @@
+"""Contact Jacobians against Pinocchio, and forces that drop out."""
+
+import numpy as np
+import pytest
+from floating import loaded, random_motion
+from scipy.spatial.transform import Rotation
+
+import feasid
+from feasid.dynamics.contacts import Contact, contact_torques, frame_jacobian, free_rows
+from feasid.dynamics.floating import floating_motion
+from feasid.errors import InputError
+
+EQUAL = 1e-10
+FOOT, POINT = "FL_LOWER_LEG", (0.01, 0.02, -0.16)
+
+
+def motion(seed=0):
+    robot, path = loaded("solo12")
+    said = random_motion(robot, seed)
+    return robot, path, said, floating_motion(robot, **said)
+
+
+def test_jacobian_is_pinocchios():
+    pin = pytest.importorskip("pinocchio")
+    robot, path, said, moved = motion()
+    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    data = model.createData()
+    joint = robot.bodies[[b.name for b in robot.bodies].index(FOOT)].joint
+    placement = pin.SE3(np.eye(3), np.array(POINT))
+    frame = model.addFrame(pin.Frame("p", model.getJointId(joint), 0, placement, pin.OP_FRAME))
+    data = model.createData()
+    ours = frame_jacobian(robot, moved.q, FOOT, POINT)
+    ids = [model.getJointId(j) for j in robot.joints[1:]]
+    rows = [3, 4, 5, 0, 1, 2, *(model.joints[i].idx_v for i in ids)]
+    for k in range(len(moved.q)):
+        q = pin.neutral(model)
+        q[:3] = said["position"][k]
+        q[3:7] = Rotation.from_matrix(said["rotation"][k]).as_quat()
+        for j, i in enumerate(ids):
+            q[model.joints[i].idx_q] = said["joints"][0][k, j]
+        pin.framesForwardKinematics(model, data, q)
+        theirs = pin.computeFrameJacobian(
+            model, data, q, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        )[[3, 4, 5, 0, 1, 2]][:, rows]
+        np.testing.assert_allclose(ours[k], theirs, atol=EQUAL)
+
+
+def test_known_forces_are_added_and_unknown_ones_drop_out():
+    robot, _, _, moved = motion(3)
+    rng = np.random.default_rng(0)
+    count = len(moved.q)
+    force, moment = rng.normal(size=(2, count, 3))
+    contact = Contact(FOOT, POINT, force)
+    added = contact_torques(robot, moved.q, [contact])
+    power = np.einsum("nj,nj->n", added, moved.dq)
+    velocity = np.einsum("nij,nj->ni", frame_jacobian(robot, moved.q, FOOT, POINT), moved.dq)
+    np.testing.assert_allclose(power, np.einsum("ni,ni->n", velocity[:, 3:], force))
+    for z, row in zip(free_rows(robot, moved.q, [contact]), added, strict=True):
+        assert z.shape == (robot.dof - 3, robot.dof)
+        np.testing.assert_allclose(z @ row, 0, atol=1e-12)
+    both = contact_torques(robot, moved.q, [Contact(FOOT, POINT, force, moment)]) - added
+    np.testing.assert_allclose(
+        np.einsum("nj,nj->n", both, moved.dq), np.einsum("ni,ni->n", velocity[:, :3], moment)
+    )
+
+
+def test_feet_on_the_ground_leave_the_parameters_visible():
+    """All four feet touched by unknown forces: the other rows still tell torques apart."""
+    robot, _, _, moved = motion(1)
+    feet = [Contact(f"{leg}_LOWER_LEG", POINT) for leg in ("FL", "FR", "HL", "HR")]
+    y = feasid.regressor(robot, *moved)
+    tau = y @ robot.values
+    forces = np.random.default_rng(2).normal(size=(4, len(y), 3))
+    pushed = [Contact(f.body, f.position, g) for f, g in zip(feet, forces, strict=True)]
+    applied = tau - contact_torques(robot, moved.q, pushed)
+    for z, rows, torque in zip(free_rows(robot, moved.q, feet), y, applied, strict=True):
+        np.testing.assert_allclose(z @ rows @ robot.values, z @ torque, atol=1e-9)
+
+
+def test_bad_contacts_are_named():
+    robot, _, _, moved = motion()
+    with pytest.raises(InputError, match="no body 'FL_LOWER_LEK'"):
+        frame_jacobian(robot, moved.q, "FL_LOWER_LEK", POINT)
+    with pytest.raises(InputError, match="neither force nor moment"):
+        contact_torques(robot, moved.q, [Contact(FOOT)])
+    with pytest.raises(InputError, match=f"the force on body '{FOOT}' must be finite"):
+        contact_torques(robot, moved.q, [Contact(FOOT, POINT, np.ones((1, 3)))])

@@ -1,0 +1,178 @@
+"""Floating bases against Pinocchio's free-flyer, and other ways to say the same motion."""
+
+import numpy as np
+import pytest
+from floating import SAMPLES, loaded, random_motion
+from robots import relative
+from scipy.spatial.transform import Rotation
+
+import feasid
+from feasid.dynamics.floating import base_rows, floating_motion, imu_motion, rotation_matrices
+from feasid.errors import FeasidError, InputError
+from feasid.robot import inertia
+
+EQUAL = 1e-10  # relative; both sides are double precision
+
+NAMES = (
+    "solo12", "a1", "ur5_robot", "bolt", "z1", "kinova", "panda", "talos_reduced", "icub",
+    "romeo", "hyq_no_sensors", "anymal", "g1_29dof_with_hand_rev_1_0", "b1", "simple_humanoid",
+)  # fmt: skip
+
+FEWEST = 10  # robots compared, one of them a humanoid
+HUMANOID = 30
+
+
+def theirs(pin, robot, path, said):
+    """Pinocchio's regressor and torques in our order; angular rows first."""
+    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    data, order = model.createData(), np.argsort(inertia.PINOCCHIO)
+    ids = [model.getJointId(j) for j in robot.joints if j != "floating_base"]
+    rows = [3, 4, 5, 0, 1, 2, *(model.joints[i].idx_v for i in ids)]
+    columns = np.concatenate([10 * (i - 1) + order for i in (1, *ids)])
+    out = []
+    for k in range(SAMPLES):
+        q = pin.neutral(model)
+        q[:3] = said["position"][k]
+        q[3:7] = Rotation.from_matrix(said["rotation"][k]).as_quat()
+        v, a = np.zeros(model.nv), np.zeros(model.nv)
+        omega, linear = said["twist"][k, :3], said["twist"][k, 3:]
+        v[:6] = np.r_[linear, omega]
+        a[:6] = np.r_[
+            said["acceleration"][k, 3:] - np.cross(omega, linear), said["acceleration"][k, :3]
+        ]
+        for j, i in enumerate(ids):
+            joint = model.joints[i]
+            value = said["joints"][0][k, j]
+            q[joint.idx_q : joint.idx_q + joint.nq] = (
+                value if joint.nq == 1 else (np.cos(value), np.sin(value))
+            )
+            v[joint.idx_v], a[joint.idx_v] = said["joints"][1][k, j], said["joints"][2][k, j]
+        y = pin.computeJointTorqueRegressor(model, data, q, v, a)[rows][:, columns]
+        out.append((y.copy(), pin.rnea(model, data, q, v, a)[rows]))
+    return np.stack([y for y, _ in out]), np.stack([tau for _, tau in out])
+
+
+def test_regressors_are_those_of_pinocchios_free_flyer():
+    pin = pytest.importorskip("pinocchio")
+    worst, bodies = {}, {}
+    for name in NAMES:
+        try:
+            robot, path = loaded(name)
+            if not robot.is_tree:
+                continue
+            said = random_motion(robot)
+            y, tau = theirs(pin, robot, path, said)
+        except (FeasidError, pytest.skip.Exception, KeyError, IndexError):
+            continue  # refused by name, or named otherwise by Pinocchio
+        motion = floating_motion(robot, **said)
+        worst[name] = max(
+            relative(feasid.regressor(robot, *motion), y),
+            relative(feasid.inverse_dynamics(robot, *motion), tau),
+        )
+        bodies[name] = len(robot.bodies)
+    assert len(worst) >= FEWEST, worst
+    assert max(bodies.values()) >= HUMANOID, bodies
+    assert max(worst.values()) < EQUAL, worst
+
+
+# -- the same motion said otherwise -----------------------------------------------------------
+
+
+def test_vectors_may_be_in_world_axes():
+    robot, _ = loaded("solo12")
+    said = random_motion(robot)
+    turn = said["rotation"]
+    world = said | {
+        k: np.hstack([np.einsum("nij,nj->ni", turn, x) for x in np.hsplit(said[k], 2)])
+        for k in ("twist", "acceleration")
+    }
+    ours = floating_motion(robot, **said)
+    other = floating_motion(robot, **world, axes="world")
+    np.testing.assert_allclose(other.dq, ours.dq, atol=1e-12)
+    np.testing.assert_allclose(other.ddq, ours.ddq, atol=1e-12)
+
+
+def test_torques_do_not_depend_on_the_position():
+    robot, _ = loaded("solo12")
+    said = random_motion(robot)
+    here = feasid.inverse_dynamics(robot, *floating_motion(robot, **said))
+    said["position"] = said["position"] + 5.0
+    there = feasid.inverse_dynamics(robot, *floating_motion(robot, **said))
+    np.testing.assert_allclose(here, there, atol=1e-9)
+
+
+def test_an_imu_tells_the_same_torques():
+    """The IMU sits anywhere on the base, turned; it feels acceleration minus gravity."""
+    robot, _ = loaded("solo12")
+    said = random_motion(robot, 4)
+    rng = np.random.default_rng(5)
+    turn, lever = Rotation.random(rng=rng).as_matrix(), rng.normal(size=3)
+    omega, alpha = said["twist"][:, :3], said["acceleration"][:, :3]
+    felt = said["acceleration"][:, 3:] + np.cross(alpha, lever)
+    felt = felt + np.cross(omega, np.cross(omega, lever))
+    felt = felt - np.einsum("nji,j->ni", said["rotation"], robot.gravity)
+    measured = imu_motion(
+        robot,
+        said["joints"],
+        gyro=omega @ turn,
+        accelerometer=felt @ turn,
+        angular_acceleration=alpha @ turn,
+        rotation=turn,
+        position=lever,
+    )
+    ours = feasid.inverse_dynamics(robot, *measured)
+    tau = feasid.inverse_dynamics(robot, *floating_motion(robot, **said))
+    np.testing.assert_allclose(ours, tau, atol=1e-10 * np.abs(tau).max())
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 1.0, 3.0, np.pi - 1e-7, np.pi])
+def test_poses_survive_at_every_angle(angle):
+    robot, _ = loaded("solo12")
+    said = random_motion(robot)
+    axes = np.random.default_rng(1).normal(size=(SAMPLES, 3))
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    said["rotation"] = Rotation.from_rotvec(angle * axes).as_matrix()
+    q = floating_motion(robot, **said).q[:, base_rows(robot)]
+    np.testing.assert_allclose(
+        Rotation.from_rotvec(q[:, :3]).as_matrix(), said["rotation"], atol=1e-12
+    )
+
+
+def test_quaternions_in_either_order():
+    turn = Rotation.random(5, rng=np.random.default_rng(2))
+    xyzw = turn.as_quat()
+    np.testing.assert_allclose(rotation_matrices(xyzw), turn.as_matrix(), atol=1e-14)
+    wxyz = xyzw[:, [3, 0, 1, 2]]
+    np.testing.assert_allclose(rotation_matrices(wxyz, "wxyz"), turn.as_matrix(), atol=1e-14)
+
+
+# -- bad input --------------------------------------------------------------------------------
+
+
+def test_a_quaternion_that_is_not_unit_is_named():
+    bad = np.array([[0, 0, 0, 1.0], [0, 0, 0, 0.5]])
+    with pytest.raises(InputError, match=r"quaternion\[1\] has norm 0.5, not 1"):
+        rotation_matrices(bad)
+    with pytest.raises(InputError, match="'xyzw' or 'wxyz', not 'xwyz'"):
+        rotation_matrices(bad, "xwyz")
+
+
+def test_a_fixed_robot_has_no_motion_of_its_base():
+    robot = feasid.Robot.from_dh([(0, 1, 0, 0)])
+    with pytest.raises(InputError, match=r"the base of robot .* is fixed"):
+        base_rows(robot)
+
+
+@pytest.mark.parametrize("name", ["rotation", "position", "twist", "acceleration"])
+def test_arrays_of_the_wrong_shape_are_named(name):
+    robot, _ = loaded("solo12")
+    said = random_motion(robot)
+    said[name] = said[name][:, :2]
+    with pytest.raises(InputError, match=f"{name} has shape"):
+        floating_motion(robot, **said)
+    said = random_motion(robot)
+    said[name] = said[name] * np.nan
+    with pytest.raises(InputError, match=f"{name}.*finite|{name} holds matrices"):
+        floating_motion(robot, **said)
+    with pytest.raises(InputError, match="axes are 'body' or 'world'"):
+        floating_motion(robot, **random_motion(robot), axes="wrld")
