@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
+    from feasid.excitation.excite import excite as excite
+    from feasid.excitation.trajectory import Trajectory as Trajectory
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.correct import correct as correct
@@ -80,6 +82,8 @@ _HOME = {
     "Drive": "robot.parts",
     "diagnose": "diagnosis.diagnose",
     "FeasidError": "errors",
+    "excite": "excitation.excite",
+    "Trajectory": "excitation.trajectory",
     "check": "inspection.ask",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",

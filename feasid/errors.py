@@ -53,6 +53,10 @@ class OutputError(FeasidError, OSError):
     """A result cannot be written; what was there before is intact."""
 
 
+class ExcitationError(FeasidError):
+    """No motion that keeps all constraints was found; ``broken`` lists those in the way."""
+
+
 class SolverError(FeasidError):
     """No solver answer passed verification; ``attempts`` lists what was tried."""
 

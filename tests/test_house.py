@@ -26,6 +26,7 @@ ORDER = (
     "identifiability",
     "logs",
     "reduction",
+    "excitation",
     "feasibility.constraints",
     "feasibility.program",
     "feasibility.proof",

@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "correct": "the closest model that can exist, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",
+    "excite": "a motion that makes the log worth fitting",
     "base": "which parameter combinations of a robot can be identified",
     "verify": "check a certificate exactly, without any solver",
 }

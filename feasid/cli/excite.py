@@ -1,0 +1,117 @@
+"""Design a motion whose log is worth fitting."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+from feasid.cli.options import locks, vector
+from feasid.errors import InputError
+from feasid.files import check_writable, write_aside
+from feasid.robot.description import FRICTION
+
+LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``feasid excite``."""
+    add = parser.add_argument
+    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml)")
+    add("--out", metavar="CSV", help="the motion: t, q, dq and ddq per joint")
+    add("--ros", metavar="YAML", help="the motion as a ROS 2 JointTrajectory")
+    add("--plot", metavar="PNG", help="positions, velocities, torques and their limits")
+    add("--overwrite", action="store_true", help="replace files that exist")
+    add("--duration", type=float, default=10.0, metavar="S", help="period (default 10 s)")
+    add("--harmonics", type=int, default=5, help="of the Fourier series (default 5)")
+    add("--objective", default="logdet", help="logdet (default), condition or prediction")
+    add("--family", default="fourier", help="fourier (default) or spline")
+    for kind in LIMITS:
+        add(f"--{kind}", action="append", metavar="JOINT=B", help=f"{kind} limit: B or LOW,HIGH")
+    add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
+    add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    add("--floor", type=float, metavar="Z", help="height that all links stay above [m]")
+    add("--no-collision", action="store_true", help="links may meet each other")
+    add("--given", nargs="+", default=[], metavar="REDUCED", help="logs there are already")
+    add("--noise", type=float, default=1.0, help="torque noise [N m] (default 1)")
+    add("--friction", nargs="*", choices=[*FRICTION], help="friction terms of the joints")
+    add("--drive-inertia", action="store_true", help="the drives' inertias count too")
+    add("--rest", action="store_true", help="start and end at rest")
+    add("--slow", type=float, default=0.0, help="0 to 1: slower in the middle, for friction")
+    add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
+    add("--seed", type=int, default=0)
+    add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search, print the certificate and write the files; returns the exit status."""
+    from feasid.excitation.excite import excite
+    from feasid.reduction.triangle import Reduced
+    from feasid.robot.load import load_robot
+
+    for path in (arguments.out, arguments.ros, arguments.plot):
+        if path:
+            check_writable(path, overwrite=arguments.overwrite)
+    robot = load_robot(
+        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
+    )
+    motion = excite(
+        robot,
+        arguments.duration,
+        harmonics=arguments.harmonics,
+        objective=arguments.objective,
+        family=arguments.family,
+        floor=arguments.floor,
+        collision=not arguments.no_collision,
+        given=[Reduced.load(path) for path in arguments.given],
+        noise=arguments.noise,
+        friction=arguments.friction,
+        drive_inertia=arguments.drive_inertia or None,
+        rest=arguments.rest,
+        slow=arguments.slow,
+        rate=arguments.rate,
+        seed=arguments.seed,
+        time_limit=arguments.time_limit,
+        progress=_show if sys.stderr.isatty() else None,
+        **{kind: _limits(getattr(arguments, kind), kind) for kind in LIMITS},
+    )
+    print(motion.summary())
+    _write(motion, arguments)
+    return 0
+
+
+def _write(motion: Any, arguments: argparse.Namespace) -> None:
+    overwrite = arguments.overwrite
+    if arguments.out:
+        motion.to_csv(arguments.out, overwrite=overwrite)
+    if arguments.ros:
+        motion.to_ros(arguments.ros, overwrite=overwrite)
+    if arguments.plot:
+        buffer = io.BytesIO()
+        kind = Path(arguments.plot).suffix.lstrip(".") or "png"
+        motion.plot().savefig(buffer, format=kind)
+        write_aside(arguments.plot, buffer.getvalue(), overwrite=overwrite)
+
+
+def _show(seconds: float, text: str) -> None:
+    print(f"\r{seconds:5.0f} s  best so far {text}  ", end="", file=sys.stderr, flush=True)
+
+
+def _limits(entries: list[str] | None, kind: str) -> Any:
+    """``["elbow=2", "wrist=-1,1"]`` as a mapping; ``["2"]`` for all joints."""
+    out: dict[str, Any] = {}
+    for entry in entries or ():
+        joint, _, text = entry.rpartition("=")
+        try:
+            numbers = tuple(float(x) for x in text.split(","))
+        except ValueError:
+            numbers = ()
+        if len(numbers) not in (1, 2):
+            raise InputError(f"--{kind} needs JOINT=B or JOINT=LOW,HIGH, not {entry!r}")
+        value = numbers[0] if len(numbers) == 1 else numbers
+        if not joint:
+            return value
+        out[joint] = value
+    return out or None

@@ -1,0 +1,1 @@
+"""Motions worth logging: trajectories, what they must keep, and the search for the best one."""

@@ -1,0 +1,157 @@
+"""Limits of a motion per joint: position, velocity, acceleration, jerk and torque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.robot.description import Robot
+
+UNITS = {
+    "position": "rad or m",
+    "velocity": "per s",
+    "acceleration": "per s^2",
+    "jerk": "per s^3",
+    "torque": "N m or N",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Lower and upper limits, each of shape (2, dof); infinite where there is none."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    torque: Array
+
+    @property
+    def linear(self) -> tuple[Array, ...]:
+        """Limits of q and its first three derivatives, in this order."""
+        return self.position, self.velocity, self.acceleration, self.jerk
+
+    @property
+    def middle(self) -> Array:
+        """Middle of the position range, shape (dof,)."""
+        return np.asarray(self.position.mean(axis=0))
+
+    def items(self) -> list[tuple[str, Array]]:
+        """Kinds of limits by name."""
+        return [(f.name, getattr(self, f.name)) for f in fields(self)]
+
+
+def bounds_of(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
+    """The limits that a motion has to keep, and notes on what was assumed.
+
+    Parameters
+    ----------
+    robot : Robot
+        Gives what the caller does not.
+    **given
+        Per kind of limit None, a number b for -b to b, a tuple (low, high) of numbers or of arrays
+        of shape (dof,), an array of shape (dof,) for -b to b per joint or (2, dof), or a mapping
+        from joint to a number or a tuple.
+
+    Raises
+    ------
+    InputError
+        Names the joint whose limits are missing or exclude each other, and what to pass.
+    """
+    notes: list[str] = []
+    limits = {kind: _of_description(robot, kind) for kind in UNITS}
+    if given.get("torque") is None:
+        limits["torque"] = _checked_torque(robot, limits["torque"], notes)
+    elif np.isnan(robot.values[robot.inertial_columns]).any():
+        raise InputError(
+            f"torque limits need inertials, which the description of {robot.name!r} lacks for "
+            f"some bodies: leave torque out"
+        )
+    for kind, value in given.items():
+        if value is not None:
+            limits[kind] = _overridden(robot, kind, value, limits[kind])
+    bounds = Bounds(**limits)
+    _check_present(robot, bounds)
+    _check_room(robot, bounds)
+    return bounds, notes
+
+
+def _of_description(robot: Robot, kind: str) -> Array:
+    out = np.tile([[-np.inf], [np.inf]], robot.dof)
+    for j, body in enumerate(robot.bodies):
+        said = body.limits
+        if kind == "position":
+            out[0, j] = -np.inf if said.lower is None else said.lower
+            out[1, j] = np.inf if said.upper is None else said.upper
+        bound = {"velocity": said.velocity, "torque": said.effort}.get(kind)
+        if bound:  # zero is how files leave a limit out
+            out[:, j] = -bound, bound
+    return out
+
+
+def _checked_torque(robot: Robot, limit: Array, notes: list[str]) -> Array:
+    """The description's effort limits, when it has the inertials to keep them by."""
+    if np.isfinite(limit).any() and np.isnan(robot.values[robot.inertial_columns]).any():
+        notes.append("torque limits are not kept: the description gives no inertials to do it by")
+        return np.tile([[-np.inf], [np.inf]], robot.dof)
+    return limit
+
+
+def _overridden(robot: Robot, kind: str, value: Any, out: Array) -> Array:
+    out = out.copy()
+    if isinstance(value, Mapping):
+        for joint, entry in value.items():
+            out[:, robot.joint_index(joint)] = _pair(kind, entry, 1, joint)[:, 0]
+        return out
+    return _pair(kind, value, robot.dof, None)
+
+
+def _pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
+    """Lower and upper limits of `count` joints, shape (2, count)."""
+    what = f"{kind} of joint {joint!r}" if joint else kind
+    shown = f"{what} must be a bound, a tuple (low, high) or an array of shape ({count},)"
+    try:
+        if isinstance(value, tuple) and len(value) == 2:
+            ends = [np.asarray(v, dtype=np.float64) for v in value]
+        else:
+            array = np.asarray(value, dtype=np.float64)
+            ends = [array[0], array[1]] if array.ndim == 2 and len(array) == 2 else [-array, array]
+        pair = np.stack([np.broadcast_to(end, (count,)) for end in ends])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{shown}, not {value!r}") from error
+    if np.isnan(pair).any():
+        raise InputError(f"{what} has an entry that is NaN: {value!r}")
+    return pair
+
+
+def _check_present(robot: Robot, bounds: Bounds) -> None:
+    for j, joint in enumerate(robot.joints):
+        if not np.isfinite(bounds.position[:, j]).all():
+            raise InputError(
+                f"joint {joint!r} has no position limits: pass position={{{joint!r}: (low, high)}}",
+                joint=joint,
+            )
+        if not np.isfinite([bounds.velocity[:, j], bounds.acceleration[:, j]]).all(axis=1).any():
+            raise InputError(
+                f"joint {joint!r} has neither velocity nor acceleration limits: pass "
+                f"velocity={{{joint!r}: bound}} or acceleration={{{joint!r}: bound}}",
+                joint=joint,
+            )
+
+
+def _check_room(robot: Robot, bounds: Bounds) -> None:
+    for kind, (low, high) in bounds.items():
+        for j, joint in enumerate(robot.joints):
+            still = kind in ("position", "torque") or low[j] < 0 < high[j]
+            if not low[j] < high[j] or not still:
+                why = "leave no room" if still else "exclude standstill, which a period needs"
+                raise InputError(
+                    f"{kind} limits of joint {joint!r}, {low[j]:g} to {high[j]:g} "
+                    f"[{UNITS[kind]}], {why}",
+                    joint=joint,
+                )

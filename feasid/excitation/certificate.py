@@ -1,0 +1,202 @@
+"""What a motion will let one know: ranks, predicted deviations, and the limits that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.dynamics.regressor import regressor
+from feasid.errors import InputError
+from feasid.excitation.keeping import Margin
+from feasid.robot.description import Robot
+from feasid.threads import one_thread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEEN = 1e-10
+"""Singular values of the column-scaled regressor below this share of the largest are zero."""
+
+ACTIVE = 0.01
+"""A limit is active when less than this share of half its range is left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What a design promises, computed from the finished motion alone.
+
+    Attributes
+    ----------
+    expressions : tuple of str
+        The base parameters.
+    rank : int
+        Effective rank of the motion's base regressor; the structural rank is their number.
+    condition_number : float
+        Of the base regressor of the motion in SI units (eq. (64) of Sousa and Cortesao's W).
+    log_det : float
+        Of W'W / s, s samples.
+    deviations : ndarray, shape (nb,)
+        Predicted standard deviations of the base parameters, for white torque noise `noise` at
+        every sample, with what was given and the prior; infinite for what stays unseen.
+    torque_deviations : ndarray, shape (dof,)
+        Of the predicted torque on the reference motion, root of the mean over its samples.
+    noise : ndarray, shape (dof,)
+        Standard deviation of the torque noise [N m or N].
+    rate : float
+        Samples per second [Hz].
+    margins : tuple of Margin
+        The least room to every limit, over times far between those of the design.
+    """
+
+    expressions: tuple[str, ...]
+    rank: int
+    condition_number: float
+    log_det: float
+    deviations: Array
+    torque_deviations: Array
+    noise: Array
+    rate: float
+    margins: tuple[Margin, ...]
+    joints: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the effective rank is the structural one."""
+        return self.rank == len(self.expressions)
+
+    @property
+    def active(self) -> dict[str, list[str]]:
+        """The kinds of limits that each joint uses up; under "space" those of no single joint."""
+        out: dict[str, list[str]] = {joint: [] for joint in self.joints}
+        for margin in self.margins:
+            if margin.room < ACTIVE:
+                key, what = margin.joint, margin.kind
+                if key is None:
+                    out.setdefault("space", []).append(margin.name)
+                elif what not in out[key]:
+                    out[key].append(what)
+        return out
+
+    @property
+    def kept(self) -> bool:
+        """Whether all limits hold."""
+        return all(margin.room >= 0 for margin in self.margins)
+
+    def table(self) -> pd.DataFrame:
+        """Base parameters and their predicted standard deviations [SI]."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"deviation": self.deviations}, index=pd.Index(self.expressions, name="base parameter")
+        )
+
+    def summary(self) -> str:
+        """The certificate on one screen."""
+        size, worst = len(self.expressions), np.argsort(-self.deviations)[:3]
+        lines = [
+            f"rank {self.rank} of {size}{'' if self.complete else '  SOME PARAMETERS STAY UNSEEN'}",
+            f"condition number {self.condition_number:.1f}, log det {self.log_det:+.1f}",
+            f"limits {'kept' if self.kept else 'BROKEN'} between samples",
+        ]
+        for joint, kinds in self.active.items():
+            lines.append(f"  {joint}: {', '.join(kinds) or 'no limit active'}")
+        lines.append(
+            f"predicted deviations for torque noise {self.noise.min():g} to {self.noise.max():g} "
+            f"at {self.rate:g} Hz; largest:"
+        )
+        lines += [f"  {self.deviations[k]:.3g}  {self.expressions[k]}" for k in worst]
+        torque = ", ".join(f"{v:.3g}" for v in self.torque_deviations)
+        lines.append(f"predicted torque deviation on the reference motion: {torque}")
+        return "\n".join(lines)
+
+
+def rows(robot: Robot, columns: Sequence[int], motion: Sequence[Array], weights: Array) -> Array:
+    """Weighted base regressor, equation by equation: shape (samples x dof, nb)."""
+    w = regressor(robot, *motion, columns=columns) * weights[:, None]
+    return np.asarray(w.reshape(-1, len(columns)))
+
+
+@one_thread()
+def certify(
+    robot: Robot,
+    columns: Sequence[int],
+    expressions: tuple[str, ...],
+    motion: Sequence[Array],
+    reference: Sequence[Array],
+    *,
+    noise: Array,
+    rate: float,
+    known: Array,
+    margins: Sequence[Margin],
+) -> Certificate:
+    """Certificate of a motion (q, dq, ddq), each (samples, dof), sampled at `rate`.
+
+    ``known`` (m, nb) are rows of equations with unit noise that there are already.
+    """
+    plain = rows(robot, columns, motion, np.ones(robot.dof))
+    singular = np.linalg.svd(np.linalg.qr(plain, mode="r"), compute_uv=False)
+    condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
+    with np.errstate(divide="ignore"):
+        log_det = 2 * float(np.log(singular).sum()) - len(columns) * np.log(len(motion[0]))
+    weighted = (plain.reshape(-1, robot.dof, len(columns)) / noise[:, None]).reshape(plain.shape)
+    root, unseen = _covariance_root(np.vstack([weighted, known]))
+    deviations = np.where(unseen, np.inf, np.linalg.norm(root, axis=1))
+    task = regressor(robot, *reference, columns=columns)
+    if unseen.any():
+        torque = np.where((np.abs(task[..., unseen]) > 0).any(axis=(0, 2)), np.inf, 0.0)
+    else:
+        torque = np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0))
+    return Certificate(
+        expressions,
+        _rank(plain),
+        condition,
+        float(log_det),
+        deviations,
+        np.asarray(torque),
+        noise,
+        rate,
+        tuple(margins),
+        robot.joints,
+    )
+
+
+def _scaled(equations: Array) -> tuple[Array, Array]:
+    """Triangle of the equations with columns of unit norm, and the norms."""
+    triangle = np.linalg.qr(equations, mode="r")
+    norms = np.linalg.norm(triangle, axis=0)
+    norms = np.where(norms > 0, norms, 1.0)
+    return triangle / norms, norms
+
+
+def _rank(equations: Array) -> int:
+    singular = np.linalg.svd(_scaled(equations)[0], compute_uv=False)
+    return int((singular > SEEN * singular[0]).sum())
+
+
+def _covariance_root(equations: Array) -> tuple[Array, Array]:
+    """S with S S' = (E'E)^-1 on what is seen, and which parameters have a part in the rest."""
+    scaled, norms = _scaled(equations)
+    _, singular, right = np.linalg.svd(scaled)
+    seen = singular > SEEN * singular[0]
+    unseen = (right[~seen] ** 2).sum(axis=0) > SEEN
+    return (right[seen].T / singular[seen]) / norms[:, None], unseen
+
+
+def spread(value: object, robot: Robot, what: str) -> Array:
+    """A positive number per joint from one number, an array or a mapping by joint."""
+    out = np.ones(robot.dof)
+    try:
+        if isinstance(value, dict):
+            for joint, entry in value.items():
+                out[robot.joint_index(joint)] = float(entry)
+        else:
+            out = np.broadcast_to(np.asarray(value, dtype=np.float64), (robot.dof,)).copy()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be a number, {robot.dof} of them or a mapping") from error
+    if not (np.isfinite(out).all() and (out > 0).all()):
+        raise InputError(f"{what} must be positive, got {out.tolist()}")
+    return out

@@ -1,0 +1,200 @@
+"""From what the caller asks to a problem: the robot's setting, its unknowns, its objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.excitation.basis import Basis, Slowed
+from feasid.excitation.bounds import Bounds, bounds_of
+from feasid.excitation.certificate import rows
+from feasid.excitation.chain import Chain
+from feasid.excitation.fourier import Fourier
+from feasid.excitation.keeping import largest, touching
+from feasid.excitation.objectives import Condition, LogDet, Mixture, Objective, Prediction
+from feasid.excitation.postures import standstill
+from feasid.excitation.problem import Coordinates, Keeping, Problem
+from feasid.excitation.search import Family
+from feasid.excitation.space import keepings
+from feasid.excitation.splines import Splines
+from feasid.excitation.trajectory import Trajectory, sample_times
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.reduction.reduce import with_terms
+from feasid.robot.description import Robot
+
+OBJECTIVES = ("logdet", "condition", "prediction")
+
+FAMILIES = ("fourier", "spline")
+
+SAMPLES = 20
+"""Times per harmonic at which the regressor is formed while searching."""
+
+SMOOTHING = 0.03
+"""Width of Coulomb friction's smoothed sign, as a share of half the velocity range."""
+
+TASKS = 10
+"""Random motions that stand for the task when the caller names none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """The robot, its base parameters and what its motions have to keep."""
+
+    robot: Robot
+    base: BaseParameters
+    bounds: Bounds
+    keeping: tuple[Keeping, ...]
+    posture: Array
+    notes: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Standard parameters of the base regressor's columns."""
+        return tuple(int(c) for c in self.base.independent)
+
+    def chain(self) -> Chain:
+        """With friction's sign smoothed by the size of velocities."""
+        low, high = self.bounds.velocity
+        speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
+        widths = [SMOOTHING * float(np.abs(self.robot.coupling(k)) @ speed)
+                  for k in range(len(self.robot.drives))]  # fmt: skip
+        return Chain(self.robot, self.columns, np.array(widths))
+
+
+def setting_of(
+    robot: Robot,
+    friction: Sequence[str] | None,
+    drive_inertia: bool | None,
+    limits: Mapping[str, Any],
+    space: Mapping[str, Any],
+    seed: int,
+) -> Setting:
+    """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
+    notes: list[str] = []
+    model = with_terms(robot, friction, drive_inertia, notes)
+    plain = Chain(model, ())
+    bounds, said = bounds_of(model, **limits)
+    notes += said
+    base = base_parameters(model)
+    keeping = keepings(plain, bounds, notes=notes, **space)
+    posture = standstill(plain, bounds, keeping, np.random.default_rng(seed))
+    return Setting(model, base, bounds, keeping, posture, tuple(notes))
+
+
+def basis_of(family: str, duration: float, harmonics: int, slow: float) -> Basis:
+    """The family of motions that the caller names."""
+    if family not in FAMILIES:
+        hint = did_you_mean(str(family), FAMILIES)
+        raise InputError(f"family {family!r} is not one of {FAMILIES}{hint}")
+    basis: Basis = Fourier(duration, harmonics)
+    if family == "spline":
+        basis = Splines(duration, 2 * harmonics + 1)
+    return Slowed(basis, slow) if slow else basis
+
+
+def problem_of(
+    setting: Setting,
+    basis: Basis,
+    harmonics: int,
+    rest: bool,
+    noise: Array,
+    known: Array,
+    believed: Array | None,
+    rate: float,
+) -> Problem:
+    """The problem of a setting; ``known`` are equations that there are, ``believed`` a prior."""
+    scale = np.ones(len(setting.columns)) if believed is None else believed
+    scaled = known * scale
+    samples = len(sample_times(basis.period, rate))
+    return Problem(
+        basis,
+        Coordinates.of(basis, setting.bounds, setting.posture, rest),
+        setting.chain(),
+        setting.bounds,
+        setting.keeping,
+        SAMPLES * max(harmonics, 3),
+        1 / noise,
+        scaled.T @ scaled / samples,
+        scale,
+    )
+
+
+def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
+    """A random start: every function of the family about half of what limits allow."""
+    joints, unknowns = problem.coordinates.shape
+    z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
+    if problem.keeping or np.isfinite(problem.bounds.torque).any():
+        t = np.arange(problem.samples) * problem.basis.period / problem.samples
+        return (largest(problem, z, t) or 1.0) * z
+    return z
+
+
+def wants_task(objective: str | Mapping[str, float], task: Any) -> bool:
+    """Whether the objective needs a task; a task without need is an error."""
+    wanted = objective == "prediction" or (
+        isinstance(objective, Mapping) and "prediction" in objective
+    )
+    if task is not None and not wanted:
+        raise InputError('task is for objective="prediction"')
+    return wanted
+
+
+def task_rows(
+    task: Any, problem: Problem, setting: Setting, rate: float, rng: np.random.Generator
+) -> Array:
+    """Mean of Y'Y over the task's samples, in the problem's units."""
+    if task is None:
+        t = sample_times(problem.basis.period, rate)
+        drawn = [touching(problem, random_motion(problem, rng)) for _ in range(TASKS)]
+        motions = [motion_at(problem, z, t) for z in drawn]
+    else:
+        motions = task_motions(task)
+    y = np.vstack([rows(setting.robot, setting.columns, m, problem.weights) for m in motions])
+    y = y * problem.scale
+    return np.asarray(y.T @ y / len(y))
+
+
+def motion_at(problem: Problem, z: Array, t: Array) -> tuple[Array, Array, Array]:
+    """q, dq, ddq at these times, each (samples, dof)."""
+    q, dq, ddq = problem.basis.matrices(t)[:3] @ problem.coordinates.coefficients(z)
+    return q, dq, ddq
+
+
+def task_motions(task: Any) -> list[tuple[Array, Array, Array]]:
+    """The motions of a task as arrays (samples, dof)."""
+    if isinstance(task, Trajectory):
+        return [(task.q, task.dq, task.ddq)]
+    if isinstance(task, tuple) and len(task) == 3 and not isinstance(task[0], Trajectory):
+        q, dq, ddq = (np.asarray(x, dtype=np.float64) for x in task)
+        return [(q, dq, ddq)]
+    return [motion for part in task for motion in task_motions(part)]
+
+
+def family_of(objective: str | Mapping[str, float], task: Array | None, scale: Array) -> Family:
+    """The objective as a function of the exponent that smooths the condition number."""
+    weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
+    for name in weights:
+        if name not in OBJECTIVES:
+            hint = did_you_mean(str(name), OBJECTIVES)
+            raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
+    if not weights or not all(w > 0 for w in weights.values()):
+        raise InputError("objectives need positive weights")
+
+    def family(power: float) -> Objective:
+        parts: list[tuple[float, Objective]] = []
+        for name, weight in weights.items():
+            if name == "condition":
+                parts.append((weight, Condition(power)))
+            elif name == "logdet":
+                parts.append((weight, LogDet()))
+            else:
+                assert task is not None
+                parts.append((weight, Prediction(task)))
+        return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else Mixture(tuple(parts))
+
+    return family

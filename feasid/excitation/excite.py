@@ -1,0 +1,260 @@
+"""Design a motion whose log is worth fitting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import ExcitationError, InputError
+from feasid.excitation.certificate import certify, spread
+from feasid.excitation.design import (
+    Setting,
+    basis_of,
+    family_of,
+    problem_of,
+    random_motion,
+    setting_of,
+    task_motions,
+    task_rows,
+    wants_task,
+)
+from feasid.excitation.keeping import check_times, least_room, shrunk
+from feasid.excitation.known import Given, known_rows
+from feasid.excitation.problem import Problem
+from feasid.excitation.search import STARTS, Clock, Progress, Search
+from feasid.excitation.trajectory import Trajectory, sample_times
+from feasid.robot.description import Robot
+from feasid.threads import one_thread
+
+
+@one_thread()
+def excite(
+    robot: Robot,
+    duration: float = 10.0,
+    *,
+    harmonics: int = 5,
+    objective: str | Mapping[str, float] = "logdet",
+    family: str = "fourier",
+    position: Any = None,
+    velocity: Any = None,
+    acceleration: Any = None,
+    jerk: Any = None,
+    torque: Any = None,
+    workspace: Mapping[str, Any] | None = None,
+    floor: float | None = None,
+    capsules: Mapping[str, Sequence[Any]] | None = None,
+    collision: bool = True,
+    clearance: float = 0.01,
+    ignore: Sequence[tuple[str, str]] = (),
+    given: Given = None,
+    prior: npt.ArrayLike | None = None,
+    noise: Any = 1.0,
+    task: Any = None,
+    rest: bool = False,
+    slow: float = 0.0,
+    friction: Sequence[str] | None = None,
+    drive_inertia: bool | None = None,
+    rate: float = 100.0,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    rounds: int | None = None,
+    starts: int = STARTS,
+    progress: Callable[[float, str], None] | None = None,
+) -> Trajectory:
+    """Design a periodic motion that tells as much as possible about a robot's base parameters.
+
+    Parameters
+    ----------
+    robot : Robot
+        All joints of one degree of freedom. When it declares no joint terms, viscous, Coulomb and
+        offset friction are added, as `feasid.fit` does.
+    duration : float
+        Period [s].
+    harmonics : int
+        Harmonics L of the Fourier series; splines get as many coefficients, 2 L + 1 per joint.
+    objective : {"logdet", "condition", "prediction"} or mapping
+        "logdet" maximises log det of the information matrix (D-optimal). "condition" minimises the
+        condition number of the base regressor, as Swevers et al. (1997); in SI units it is mostly
+        units, and what minimises it dwells near standstill. "prediction" minimises the torque
+        variance on the `task` (I-optimal). A mapping weighs several:
+        ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det / parameters.
+    family : {"fourier", "spline"}
+        Fourier series, or periodic B-splines of degree five.
+    position, velocity, acceleration, jerk, torque : optional
+        Limits: a number b for -b to b, a tuple (low, high) of numbers or arrays (dof,), an array
+        (dof,) of bounds, or a mapping from joint to number or tuple; SI. Default the
+        description's. Torques are those of the description's own parameters.
+    workspace : mapping of link to (low, high), optional
+        Boxes, corners (3,) in the base frame [m], in which the origins of links' frames stay.
+    floor : float, optional
+        Height [m] in the base frame above which all capsules stay.
+    capsules : mapping of link to sequence of (start, end, radius), optional
+        Shapes of links, in their frames [m]. Default around the description's primitives.
+    collision : bool
+        Keep links from each other. Links of bodies that a joint connects may touch.
+    clearance : float
+        Distance [m] between links.
+    ignore : sequence of (link, link)
+        Pairs that may touch.
+    given : Reduced, Trajectory or sequence of these, optional
+        What has been or will be logged besides: the motion adds what is lacking there.
+    prior : array_like, shape (nb,), optional
+        Standard deviations of what is believed of the base parameters: information, and the units
+        in which "condition" counts.
+    noise : float, array_like or mapping
+        Standard deviation of the torque noise per joint [N m or N].
+    task : Trajectory, (q, dq, ddq) or sequence of these, optional
+        Motions whose torque is to be predicted; default random ones within the limits.
+    rest : bool
+        Start and end at rest, with zero acceleration.
+    slow : float
+        From 0 to below 1: how much slower than usual the middle of the period is passed, for
+        friction at low speed.
+    friction, drive_inertia : optional
+        Joint terms, as in `feasid.fit`.
+    rate : float
+        Samples per second that will be logged [Hz].
+    seed : int
+    time_limit : float
+        [s] of searching.
+    rounds : int, optional
+        Kicks after the first starts, for results that do not depend on the machine's speed;
+        default as many as there is time for.
+    starts : int
+        Random starts before the kicks.
+    progress : callable, optional
+        Called with seconds and the best so far whenever it improves.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        Limits that are missing or leave no room, frames that do not exist, a workspace that no
+        posture keeps: named before any search.
+    ExcitationError
+        Time is over and no motion was found that keeps everything; names what stands in the way.
+    KeyboardInterrupt
+        Interrupted before there was any; afterwards the best so far is returned, with a note.
+    """
+    _check(duration, harmonics, slow, rate, time_limit, starts)
+    setting = setting_of(
+        robot, friction, drive_inertia,
+        {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
+         "torque": torque},
+        {"workspace": workspace, "floor": floor, "capsules": capsules, "collision": collision,
+         "clearance": clearance, "ignore": ignore},
+        seed,
+    )  # fmt: skip
+    deviation = spread(noise, setting.robot, "noise")
+    known, believed = known_rows(given, prior, setting.robot, setting.columns, deviation)
+    basis = basis_of(family, duration, harmonics, slow)
+    problem = problem_of(setting, basis, harmonics, rest, deviation, known, believed, rate)
+    rng = np.random.default_rng(seed)
+    tasks = task_rows(task, problem, setting, rate, rng) if wants_task(objective, task) else None
+    search = Search(
+        problem,
+        family_of(objective, tasks, problem.scale),
+        lambda generator: random_motion(problem, generator),
+        rng,
+        Clock(time_limit),
+        rounds,
+        starts,
+        _told(progress, objective, len(setting.columns)),
+    )
+    search.run()
+    z, said = _best(search, problem)
+    return _finished(setting, problem, z, rate, deviation, known, task, [*setting.notes, *said])
+
+
+def _check(
+    duration: float, harmonics: int, slow: float, rate: float, limit: float, starts: int
+) -> None:
+    for name, value in (("duration", duration), ("rate", rate), ("time_limit", limit)):
+        if not (np.isfinite(value) and value > 0):
+            raise InputError(f"{name} must be positive, not {value}")
+    for name, number in (("harmonics", harmonics), ("starts", starts)):
+        if number < 1 or int(number) != number:
+            raise InputError(f"{name} must be a positive integer, not {number}")
+    if not 0 <= slow < 1:
+        raise InputError(f"slow must be from 0 to below 1, not {slow}")
+
+
+def _told(
+    progress: Callable[[float, str], None] | None, objective: str | Mapping[str, float], size: int
+) -> Progress:
+    """The caller's progress in words; values hold a little of the barrier."""
+
+    def tell(seconds: float, value: float) -> None:
+        if progress is not None:
+            said = {
+                "condition": f"condition number about {np.exp(value):.1f}",
+                "logdet": f"log det about {-size * value:+.1f}",
+                "prediction": f"torque deviation about {np.exp(value):.3g}",
+            }
+            progress(seconds, said.get(str(objective), f"objective {value:.4f}"))
+
+    return tell
+
+
+def _best(search: Search, problem: Problem) -> tuple[Array, list[str]]:
+    """The best motion that keeps everything, and how the search ended."""
+    if search.interrupted and not search.candidates():
+        raise KeyboardInterrupt
+    t = check_times(problem)
+    for z in search.candidates():
+        inside = shrunk(problem, z, t)
+        if inside is not None:
+            seconds = search.clock.seconds
+            end = "interrupted" if search.interrupted else "searched"
+            return inside, [f"{end} for {seconds:.0f} s, {search.descents} descents"]
+    broken: list[str] = []
+    for z in search.candidates():
+        margins = least_room(problem, problem.coordinates.coefficients(z), t)
+        broken += [m.name for m in sorted(margins, key=lambda m: m.room) if m.room < 0]
+    why = "; ".join(dict.fromkeys(broken[:3])) or "there was no time for a start"
+    raise ExcitationError(
+        f"no motion that keeps all limits was found in {search.clock.seconds:.0f} s; in the "
+        f"way: {why}; allow more time or loosen it",
+        broken=broken,
+    )
+
+
+def _finished(
+    setting: Setting,
+    problem: Problem,
+    z: Array,
+    rate: float,
+    noise: Array,
+    known: Array,
+    task: Any,
+    notes: list[str],
+) -> Trajectory:
+    coefficients = problem.coordinates.coefficients(z)
+    basis = problem.basis
+    q, dq, ddq = basis.matrices(sample_times(basis.period, rate))[:3] @ coefficients
+    reference = (q, dq, ddq)
+    if task is not None:
+        parts = task_motions(task)
+        q_, dq_, ddq_ = (np.concatenate([p[k] for p in parts]) for k in range(3))
+        reference = (q_, dq_, ddq_)
+    certificate = certify(
+        setting.robot,
+        setting.columns,
+        tuple(setting.base.expressions),
+        (q, dq, ddq),
+        reference,
+        noise=noise,
+        rate=rate,
+        known=known,
+        margins=least_room(problem, coefficients, check_times(problem)),
+    )
+    return Trajectory(
+        setting.robot, basis, coefficients, rate, setting.bounds, certificate, tuple(notes)
+    )

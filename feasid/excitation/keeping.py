@@ -1,0 +1,113 @@
+"""Whether a motion keeps its limits, on a grid far finer than the one it was designed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.excitation.problem import FINER, Problem, room
+
+TIMES_FINER = 20
+"""Motions are checked at this many times between any two at which they were designed."""
+
+STEPS = 10
+"""Halvings of the interval in which the largest feasible size lies, and steps inward after it."""
+
+STEP = 2e-4
+"""Share of its size that a motion loses in each step inward."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The least room that a motion leaves: what it is about, and in units of its scale."""
+
+    name: str
+    joint: str | None
+    kind: str
+    room: float
+
+
+def check_times(problem: Problem) -> Array:
+    """Times at which motions are checked."""
+    count = TIMES_FINER * FINER * problem.samples
+    return np.asarray(np.arange(count) * problem.basis.period / count)
+
+
+def least_room(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
+    """The least margin of every limit over these times."""
+    motion = [np.ascontiguousarray(m.T) for m in problem.basis.matrices(t) @ coefficients]
+    joints = problem.chain.robot.joints
+    out: list[Margin] = []
+    kinds = problem.bounds.items()
+    values = dict(zip([k for k, _ in kinds], motion, strict=False))
+    torque = bool(np.isfinite(problem.bounds.torque).any())
+    sweep = None
+    if torque or problem.keeping:
+        sweep = problem.chain.forward(*motion[:3], torque=torque)
+        values["torque"] = sweep.torques
+    for kind, limit in kinds:
+        if np.isfinite(limit).any():
+            margins, rows, _ = room(values[kind], limit)
+            for j, low in zip(rows, margins.min(axis=1), strict=True):
+                name = f"{kind} limit of joint {joints[j]!r}"
+                out.append(Margin(name, joints[j], kind, float(low)))
+    for part in problem.keeping:
+        assert sweep is not None
+        lows = part(sweep)[0].min(axis=1)
+        out += [Margin(n, None, "space", float(m)) for n, m in zip(part.names, lows, strict=True)]
+    return out
+
+
+def keeps(problem: Problem, z: Array, t: Array) -> bool:
+    """Whether all limits hold at these times."""
+    return all(m.room >= 0 for m in least_room(problem, problem.coordinates.coefficients(z), t))
+
+
+def shrunk(problem: Problem, z: Array, t: Array) -> Array | None:
+    """The motion brought inside its limits by making it smaller, None when that does not help.
+
+    z = 0 is standstill at a posture that keeps everything; limits on joints are convex, so that
+    they hold for all smaller motions once they hold for one.
+    """
+    sparse = t[:: TIMES_FINER // 2]
+    share = largest(problem, z, sparse)
+    for _ in range(STEPS if share else 0):
+        if keeps(problem, share * z, t):
+            return share * z
+        share *= 1 - STEP
+    return None
+
+
+def largest(problem: Problem, z: Array, t: Array) -> float:
+    """The largest size at which a motion keeps its limits at these times; 0 for none."""
+    if keeps(problem, z, t):
+        return 1.0
+    good, bad = 0.0, 1.0
+    for share in (0.9999, 0.999, 0.99, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05):
+        if keeps(problem, share * z, t):
+            good = share
+            break
+        bad = share
+    for _ in range(STEPS if good else 0):
+        middle = 0.5 * (good + bad)
+        good, bad = (middle, bad) if keeps(problem, middle * z, t) else (good, middle)
+    return good
+
+
+def touching(problem: Problem, z: Array) -> Array:
+    """The motion made as large as joint limits allow: it touches the tightest."""
+    t = np.arange(FINER * problem.samples) * problem.basis.period / (FINER * problem.samples)
+    matrices, still = problem.basis.matrices(t), problem.coordinates.centre
+    whole = matrices @ problem.coordinates.coefficients(z)
+    rest = matrices @ still
+    most = np.inf
+    for moved, base, (low, high) in zip(whole, rest, problem.bounds.linear, strict=True):
+        step = moved - base
+        for edge in (low, high):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = (edge - base) / step
+            ratio = ratio[np.isfinite(ratio) & (ratio > 0)]
+            most = min(most, float(ratio.min())) if ratio.size else most
+    return most * z

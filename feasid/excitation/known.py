@@ -1,0 +1,66 @@
+"""What is known before a motion is made: logs, other motions, a prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.excitation.certificate import rows
+from feasid.excitation.trajectory import Trajectory
+from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.robot.description import Robot
+
+Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
+
+
+def known_rows(
+    given: Given,
+    prior: npt.ArrayLike | None,
+    robot: Robot,
+    columns: Sequence[int],
+    noise: Array,
+) -> tuple[Array, Array | None]:
+    """Equations with unit noise that there are already (m, nb), and the prior's deviations.
+
+    A log whose equations were filtered and thinned has less noise in each: by the root of rows over
+    samples, for white noise.
+    """
+    size = len(columns)
+    parts = [np.zeros((0, size))]
+    for item in _listed(given):
+        if isinstance(item, Reduced):
+            if item.fingerprint != fingerprint(robot, columns):
+                raise InputError(
+                    "given belongs to another robot: geometry, gravity or joint terms differ; pass "
+                    "the robot that the log was reduced with, with its joint terms"
+                )
+            r, _, _ = item.triangle(1 / noise)
+            parts.append(r * np.sqrt(item.samples / item.rows))
+        elif isinstance(item, Trajectory):
+            if fingerprint(item.robot, columns) != fingerprint(robot, columns):
+                raise InputError("given holds a motion of another robot or other joint terms")
+            parts.append(rows(robot, columns, (item.q, item.dq, item.ddq), 1 / noise))
+        else:
+            raise InputError(
+                f"given must be reduced data (feasid.reduce) or motions (feasid.excite), not "
+                f"{type(item).__name__}"
+            )
+    if prior is None:
+        return np.vstack(parts), None
+    deviations = np.asarray(prior, dtype=np.float64)
+    if deviations.shape != (size,) or not (deviations > 0).all():
+        raise InputError(
+            f"prior must be {size} positive standard deviations, one per base parameter"
+        )
+    return np.vstack([*parts, np.diag(1 / deviations)]), deviations
+
+
+def _listed(given: Given) -> list[Reduced | Trajectory]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]

@@ -1,0 +1,94 @@
+"""What makes a motion good: numbers to minimise, functions of the information matrix.
+
+The information of a motion is M = W'W / s, the mean over its samples of the base regressor's
+square, rows divided by the torque noise, plus what is known already. Each objective returns its
+value and its derivative by M, a symmetric matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from feasid.arrays import Array
+
+NOTHING = 1e-15
+"""Eigenvalues below this share of the largest are rounding: what a motion cannot see at all."""
+
+
+class Objective(Protocol):
+    """A number to minimise."""
+
+    def __call__(self, information: Array) -> tuple[float, Array]:
+        """Value and derivative by the information matrix."""
+
+
+def _spectrum(information: Array) -> tuple[Array, Array]:
+    values, vectors = np.linalg.eigh(information)
+    return np.maximum(values, NOTHING * max(values[-1], 1e-300)), vectors
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Logarithm of a smooth stand-in for the condition number of W.
+
+    ``(log tr M^p + log tr M^-p) / 2p`` decreases to ``log cond(W) = (log max - log min) / 2`` of
+    M's eigenvalues as the exponent p grows; small exponents listen to all eigenvalues.
+    """
+
+    power: float
+
+    def __call__(self, information: Array) -> tuple[float, Array]:
+        """Value and derivative by the information matrix."""
+        values, vectors = _spectrum(information)
+        exponents = np.log(values) * self.power
+        high, low = np.exp(exponents - exponents.max()), np.exp(exponents.min() - exponents)
+        value = exponents.max() - exponents.min() + np.log(high.sum()) + np.log(low.sum())
+        slope = (high / high.sum() - low / low.sum()) / (2 * values)
+        return float(value / (2 * self.power)), (vectors * slope) @ vectors.T
+
+
+@dataclass(frozen=True)
+class LogDet:
+    """Minus log det M per parameter: D-optimal, the volume of the estimate's ellipsoid."""
+
+    def __call__(self, information: Array) -> tuple[float, Array]:
+        """Value and derivative by the information matrix."""
+        values, vectors = _spectrum(information)
+        size = len(values)
+        return float(-np.log(values).mean()), -(vectors / (size * values)) @ vectors.T
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Half the logarithm of the torque variance that a task sees: I-optimal.
+
+    ``tr(C M^-1)`` with C the mean of Y'Y over the task's samples.
+    """
+
+    task: Array
+
+    def __call__(self, information: Array) -> tuple[float, Array]:
+        """Value and derivative by the information matrix."""
+        values, vectors = _spectrum(information)
+        inverse = (vectors / values) @ vectors.T
+        spread = float((inverse * self.task).sum())
+        return 0.5 * float(np.log(spread)), -0.5 * inverse @ self.task @ inverse / spread
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A weighted sum of objectives."""
+
+    parts: tuple[tuple[float, Objective], ...]
+
+    def __call__(self, information: Array) -> tuple[float, Array]:
+        """Value and derivative by the information matrix."""
+        total, slope = 0.0, np.zeros_like(information)
+        for weight, part in self.parts:
+            value, gradient = part(information)
+            total += weight * value
+            slope += weight * gradient
+        return total, slope

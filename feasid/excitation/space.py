@@ -1,0 +1,250 @@
+"""What postures have to keep in space: boxes of frames, the floor, distance between links.
+
+A point of a body that moves with its axes s has the derivative ``s_v + s_w x p`` by each joint, so
+that a force f on it is the gradient ``s . (p x f, f)``: constraints only say which forces on which
+points mean more room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.excitation.bounds import Bounds
+from feasid.excitation.chain import Chain, Gradient, Places, Sweep
+from feasid.excitation.postures import drawn
+from feasid.excitation.problem import Keeping, Pull
+from feasid.excitation.shapes import Capsule, Frame, capsules_of, frame
+from feasid.excitation.spatial import cross, dot
+
+SCALE = 0.05
+"""Distances between links and to the floor count in units of 5 cm."""
+
+TRIED = 300
+"""Postures in which links are tried for overlaps that no motion changes."""
+
+TOUCHING = 1e-9
+"""Shortest distance [m] between the axes of two capsules whose direction is trusted."""
+
+
+def _push(sweep: Sweep, body: int, points: Array, forces: Array, out: Gradient) -> None:
+    """Add the gradient of forces on world points (3, m, N) of a body."""
+    if body < 0:
+        return
+    turn, place = sweep.poses[body]
+    moment = cross(points - place[:, None], forces).sum(axis=1)
+    both = np.stack([moment, forces.sum(axis=1)])
+    wrench = np.einsum("ijn,kin->kjn", turn, both).reshape(6, -1)
+    link = sweep.links[body]
+    out.q[list(link.node.rows)] += dot(link.axes, wrench[:, None])
+
+
+def _world(sweep: Sweep, body: int, points: Array) -> Array:
+    """World coordinates (3, m, N) of points (3, m) fixed to a body."""
+    if body < 0:
+        return np.repeat(points[:, :, None], sweep.dq.shape[1], axis=2)
+    turn, place = sweep.poses[body]
+    turned: Array = np.einsum("ijn,jm->imn", turn, points)
+    return turned + place[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A frame's origin stays in a box of the base frame; corners (3,), infinite where open."""
+
+    frame: Frame
+    low: Array
+    high: Array
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each margin is about."""
+        return tuple(f"workspace of {self.frame.name!r}, {'xyz'[k]}" for k, _, _ in self._sides)
+
+    @cached_property
+    def _sides(self) -> list[tuple[int, float, float]]:
+        """Axis, edge, and signed margin per metre of every side."""
+        span = self.high - self.low
+        unit = np.where(np.isfinite(span), 2 / np.where(np.isfinite(span), span, 1.0), 1 / SCALE)
+        ends = [(k, sign) for k in range(3) for sign in (1.0, -1.0)]
+        sides = [(k, (self.low if s > 0 else self.high)[k], s * unit[k]) for k, s in ends]
+        return [(k, float(e), float(u)) for k, e, u in sides if np.isfinite(e)]
+
+    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+        """See `feasid.excitation.problem.Keeping`."""
+        point = _world(sweep, self.frame.body, self.frame.position[:, None])
+
+        def pull(bar: Array, out: Gradient) -> None:
+            force = np.zeros_like(point)
+            for (k, _, unit), row in zip(self._sides, bar, strict=True):
+                force[k, 0] += unit * row
+            _push(sweep, self.frame.body, point, force, out)
+
+        return np.stack([unit * (point[k, 0] - edge) for k, edge, unit in self._sides]), pull
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """Capsules stay above a height of the base frame [m]."""
+
+    height: float
+    capsules: tuple[Capsule, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each margin is about."""
+        return tuple(f"floor under link {c.link!r}" for c in self.capsules for _ in range(2))
+
+    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+        """See `feasid.excitation.problem.Keeping`."""
+        ends = [_world(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
+
+        def pull(bar: Array, out: Gradient) -> None:
+            for k, (capsule, points) in enumerate(zip(self.capsules, ends, strict=True)):
+                force = np.zeros_like(points)
+                force[2] = bar[2 * k : 2 * k + 2] / SCALE
+                _push(sweep, capsule.body, points, force, out)
+
+        heights = [p[2] - c.radius - self.height for c, p in zip(self.capsules, ends, strict=True)]
+        return np.concatenate(heights) / SCALE, pull
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """Capsules of different bodies keep this clearance [m]; pairs are places in `capsules`."""
+
+    capsules: tuple[Capsule, ...]
+    pairs: Places
+    clearance: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each margin is about."""
+        links = [c.link for c in self.capsules]
+        return tuple(f"distance between {links[a]!r} and {links[b]!r}" for a, b in self.pairs)
+
+    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+        """See `feasid.excitation.problem.Keeping`."""
+        ends = [_world(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
+        start, end = np.stack(ends, axis=2).swapaxes(0, 1)
+        a, b = self.pairs.T
+        near, far = closest(start[:, a], end[:, a], start[:, b], end[:, b])
+        radii = np.array([c.radius for c in self.capsules])[self.pairs].sum(axis=1)
+        between = near - far
+        length = np.sqrt(dot(between, between))
+
+        def pull(bar: Array, out: Gradient) -> None:
+            force = between * (bar / (SCALE * np.maximum(length, TOUCHING)))
+            bodies = np.array([c.body for c in self.capsules])[self.pairs]
+            for body in np.unique(bodies):
+                first, second = (bodies == body).T
+                points = np.concatenate([near[:, first], far[:, second]], axis=1)
+                forces = np.concatenate([force[:, first], -force[:, second]], axis=1)
+                _push(sweep, int(body), points, forces, out)
+
+        return (length - radii[:, None] - self.clearance) / SCALE, pull
+
+
+def closest(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, Array]:
+    """Nearest points of segments p0 p1 and r0 r1, arrays (3, ..., N); points count as segments.
+
+    Of the lines' nearest points the first is clamped to its segment, then the second, then the
+    first again (Ericson, Real-Time Collision Detection, 5.1.9).
+    """
+    u, v, w = p1 - p0, r1 - r0, p0 - r0
+    uu, vv, uv, uw, vw = dot(u, u), dot(v, v), dot(u, v), dot(u, w), dot(v, w)
+    tiny = TOUCHING**2
+    denominator = uu * vv - uv * uv
+    skew = denominator > tiny
+    s = np.where(skew, (uv * vw - vv * uw) / np.where(skew, denominator, 1.0), 0.0)
+    s = np.where(uu > tiny, np.clip(s, 0, 1), 0.0)
+    t = np.where(vv > tiny, (uv * s + vw) / np.maximum(vv, tiny), 0.0)
+    t = np.clip(t, 0, 1)
+    s = np.where(uu > tiny, np.clip((uv * t - uw) / np.maximum(uu, tiny), 0, 1), 0.0)
+    return p0 + s * u, r0 + t * v
+
+
+def pairs_of(
+    capsules: Sequence[Capsule], parents: Sequence[int], ignored: Sequence[tuple[str, str]]
+) -> Places:
+    """Pairs that can meet: on different bodies that no joint connects, and not to be ignored."""
+    skip = {frozenset(pair) for pair in ignored}
+    out = []
+    for a, first in enumerate(capsules):
+        for b, second in enumerate(capsules[:a]):
+            bodies = {first.body, second.body}
+            joined = any(parents[i] in bodies - {i} for i in bodies if i >= 0)
+            if len(bodies) == 2 and not joined and frozenset((first.link, second.link)) not in skip:
+                out.append((a, b))
+    return np.array(out, dtype=np.intp).reshape(-1, 2)
+
+
+def keepings(
+    chain: Chain,
+    bounds: Bounds,
+    *,
+    workspace: Mapping[str, Any] | None,
+    floor: float | None,
+    capsules: Mapping[str, Sequence[Any]] | None,
+    collision: bool,
+    clearance: float,
+    ignore: Sequence[tuple[str, str]],
+    notes: list[str],
+) -> tuple[Keeping, ...]:
+    """What the caller and the description ask of postures.
+
+    Pairs of links that overlap in every one of many postures are let go and noted, and so are
+    capsules whose height no joint changes.
+    """
+    robot = chain.robot
+    out: list[Keeping] = [_box(frame(robot, name), box) for name, box in (workspace or {}).items()]
+    for pair in ignore:
+        for name in pair:
+            frame(robot, name)
+    if not collision and floor is None:
+        return tuple(out)
+    found = capsules_of(robot, capsules, notes)
+    if floor is not None and not found:
+        raise InputError(
+            "floor needs shapes: the description has no collision primitives; pass capsules="
+        )
+    still = drawn(bounds, np.random.default_rng(0), TRIED)
+    sweep = chain.forward(still, np.zeros_like(still), np.zeros_like(still))
+    if floor is not None:
+        heights = [(c, Floor(floor, (c,))(sweep)[0]) for c in found if c.body >= 0]
+        moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > TOUCHING)
+        out.append(Floor(floor, moved))
+    pairs = pairs_of(found, robot.parents, ignore) if collision else np.zeros((0, 2), np.intp)
+    if len(pairs):
+        always = (Apart(found, pairs, clearance)(sweep)[0] < 0).all(axis=1)
+        for a, b in pairs[always]:
+            links = f"{found[a].link!r} and {found[b].link!r}"
+            notes.append(
+                f"capsules of links {links} are too close in every posture: not kept apart"
+            )
+        if not always.all():
+            out.append(Apart(found, pairs[~always], clearance))
+    elif collision and not found:
+        notes.append("links are not kept from each other: no collision primitives, no capsules=")
+    return tuple(out)
+
+
+def _box(at: Frame, box: Any) -> Box:
+    try:
+        low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (3,)) for x in box)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"workspace of {at.name!r} must be (low, high), two corners, not {box!r}",
+            frame=at.name,
+        ) from error
+    if not (low < high).all():
+        raise InputError(
+            f"workspace of {at.name!r} is empty: {low.tolist()} to {high.tolist()}", frame=at.name
+        )
+    return Box(at, low, high)

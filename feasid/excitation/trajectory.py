@@ -1,0 +1,147 @@
+"""A designed motion: exact at any time, with what it promises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.excitation import export
+from feasid.excitation.basis import Basis
+from feasid.excitation.bounds import Bounds
+from feasid.excitation.certificate import Certificate
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A periodic motion of a robot's joints.
+
+    Attributes
+    ----------
+    robot : Robot
+        With the joint terms that the motion was designed for.
+    basis : Basis
+        The family it belongs to.
+    coefficients : ndarray, shape (size of the family, dof)
+    rate : float
+        Samples per second of `t`, `q`, `dq` and `ddq` [Hz].
+    bounds : Bounds
+        The limits it keeps.
+    certificate : Certificate
+    notes : tuple of str
+        What was assumed, and how the search ended.
+    """
+
+    robot: Robot
+    basis: Basis
+    coefficients: Array
+    rate: float
+    bounds: Bounds
+    certificate: Certificate
+    notes: tuple[str, ...] = ()
+
+    @property
+    def period(self) -> float:
+        """[s]"""
+        return self.basis.period
+
+    @cached_property
+    def t(self) -> Array:
+        """Sample times of one period from 0, shape (samples,) [s]."""
+        return sample_times(self.period, self.rate)
+
+    @cached_property
+    def _samples(self) -> tuple[Array, Array, Array]:
+        return self.at(self.t)
+
+    @property
+    def q(self) -> Array:
+        """Positions, shape (samples, dof) [rad or m]."""
+        return self._samples[0]
+
+    @property
+    def dq(self) -> Array:
+        """Velocities, shape (samples, dof) [per s]."""
+        return self._samples[1]
+
+    @property
+    def ddq(self) -> Array:
+        """Accelerations, shape (samples, dof) [per s^2]."""
+        return self._samples[2]
+
+    @property
+    def condition_number(self) -> float:
+        """Of the base regressor over one period, in SI units."""
+        return self.certificate.condition_number
+
+    def at(self, t: npt.ArrayLike) -> tuple[Array, Array, Array]:
+        """Exact position, velocity and acceleration at any times.
+
+        Parameters
+        ----------
+        t : array_like, shape (N,) or ()
+            [s]; the motion repeats after `period`.
+
+        Returns
+        -------
+        q, dq, ddq : ndarray, shapes (N, dof) or (dof,)
+        """
+        times = np.asarray(t, dtype=np.float64)
+        if not np.isfinite(times).all():
+            raise InputError("times must be finite")
+        values = self.basis.matrices(np.atleast_1d(times))[:3] @ self.coefficients
+        q, dq, ddq = values[:, 0] if times.ndim == 0 else values
+        return q, dq, ddq
+
+    def jerk(self, t: npt.ArrayLike) -> Array:
+        """Exact third derivative at times (N,), shape (N, dof) [per s^3]."""
+        times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        return np.asarray(self.basis.matrices(times)[3] @ self.coefficients)
+
+    def to_frame(self, periods: int = 1) -> pd.DataFrame:
+        """Columns ``t``, ``q_<joint>``, ``dq_<joint>`` and ``ddq_<joint>``, one row per sample."""
+        return export.frame(self, periods)
+
+    def to_csv(self, path: str | Path, *, periods: int = 1, overwrite: bool = False) -> None:
+        """Write `to_frame` as CSV."""
+        export.write_csv(self, path, periods, overwrite=overwrite)
+
+    def to_ros(
+        self, path: str | Path, *, rate: float | None = None, overwrite: bool = False
+    ) -> None:
+        """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML, one period."""
+        export.write_ros(self, path, rate, overwrite=overwrite)
+
+    def plot(self) -> Figure:
+        """Positions, velocities, accelerations and torques with their limits, a row per joint."""
+        return export.figure(self)
+
+    def summary(self) -> str:
+        """The motion and its certificate on one screen."""
+        head = (
+            f"motion of {self.robot.name}: period {self.period:g} s, {self.robot.dof} joints, "
+            f"{self.coefficients.shape[0]} coefficients each"
+        )
+        return "\n".join([head, self.certificate.summary(), *(f"note: {n}" for n in self.notes)])
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory: {self.robot.dof} joints, period {self.period:g} s, condition number "
+            f"{self.condition_number:.1f}, log det {self.certificate.log_det:+.1f}>"
+        )
+
+
+def sample_times(period: float, rate: float) -> Array:
+    """Times of a period's samples; the last one comes before the period ends."""
+    return np.asarray(np.arange(max(1, round(period * rate))) / rate)

@@ -1,0 +1,89 @@
+"""The regressor on the way there, and gradients on the way back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from robots import random_robot, relative
+
+import feasid
+from feasid.datasets import wam
+from feasid.excitation.chain import Chain, Gradient
+
+RTOL = 1e-12  # both sides are double precision over some ten bodies
+GRADIENT = 1e-7  # central differences in steps of 1e-5
+STEP = 1e-5
+
+
+def robots():
+    rng = np.random.default_rng(5)
+    tree = random_robot(rng, 6, ("revolute", "prismatic", "helical"), rotors=True)
+    shared = feasid.Drive("both", {tree.joints[2]: 1.0, tree.joints[4]: -0.5})
+    tree = tree.with_joint_terms(drive_inertia=True, couplings=[shared])
+    known = replace(tree.with_values(rng.standard_normal(tree.size)))
+    return {"wam": wam.robot(), "tree": known}
+
+
+@pytest.fixture(params=["wam", "tree"])
+def robot(request):
+    return robots()[request.param]
+
+
+def motion(robot, count=4):
+    return np.random.default_rng(0).uniform(-1, 1, (3, robot.dof, count))
+
+
+def test_regressor_and_torques(robot):
+    columns = tuple(range(0, robot.size, 2))
+    way = motion(robot)
+    sweep = Chain(robot, columns).forward(*way, torque=True)
+    rows = [x.T for x in way]
+    assert relative(sweep.regressor.T, feasid.regressor(robot, *rows, columns=columns)) < RTOL
+    known = np.nan_to_num(robot.values)
+    torques = feasid.inverse_dynamics(robot, *rows, parameters=known)
+    assert np.abs(sweep.torques.T - torques).max() <= RTOL * max(1.0, np.abs(torques).max())
+
+
+def test_gradient_is_that_of_differences(robot):
+    rng = np.random.default_rng(1)
+    chain = Chain(robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3))
+    way = motion(robot)
+    sweep = chain.forward(*way, torque=True)
+    weights, pushes = rng.standard_normal(sweep.regressor.shape), rng.standard_normal(way[0].shape)
+
+    def value(x):
+        at = chain.forward(*x, torque=True)
+        return (at.regressor * weights).sum() + (at.torques * pushes).sum()
+
+    out = Gradient.zeros(*way[0].shape)
+    sweep.backward(weights, pushes, out)
+    differences = np.zeros_like(way)
+    for i in np.ndindex(way.shape):
+        step = np.zeros_like(way)
+        step[i] = STEP
+        differences[i] = (value(way + step) - value(way - step)) / (2 * STEP)
+    assert relative(np.stack([out.q, out.dq, out.ddq]), differences) < GRADIENT
+
+
+def test_poses_are_those_of_a_simulator():
+    pin = pytest.importorskip("pinocchio")
+    from robots import ARM
+
+    robot = feasid.load_robot(ARM)
+    model = pin.buildModelFromXML(ARM.strip())
+    data = model.createData()
+    q = np.random.default_rng(3).uniform(-1, 1, (3, 5))
+    poses = Chain(robot, ()).forward(q, 0 * q, 0 * q).poses
+    for k in range(q.shape[1]):
+        angle = q[2, k]
+        at = np.array([q[0, k], q[1, k], np.cos(angle), np.sin(angle)])
+        pin.forwardKinematics(model, data, at)
+        for (turn, place), pose in zip(poses, data.oMi[1:], strict=True):
+            assert np.allclose(place[:, k], pose.translation, atol=1e-12)
+            assert np.allclose(turn[:, :, k], pose.rotation, atol=1e-12)
+
+
+def test_joints_of_several_degrees_of_freedom_are_refused():
+    ball = feasid.Body("ball", None, motion=np.eye(6)[:, :3])
+    with pytest.raises(feasid.FeasidError, match="'ball' has 3 degrees"):
+        Chain(feasid.Robot((ball,)), ())

@@ -1,0 +1,382 @@
+"""Designed motions keep what they promise, and mistakes are named before any search."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from arms import panda
+from robots import ARM
+
+import feasid
+from feasid.datasets import wam
+from feasid.excitation.design import random_motion
+from feasid.reduction.triangle import fingerprint
+
+FAST = {"starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
+"""Results do not depend on time: one start and no kicks."""
+
+BETWEEN = 20_000
+"""Times per period at which limits are checked, none of them a sample of the search."""
+
+
+@pytest.fixture(scope="module")
+def arm():
+    text = ARM.replace('type="continuous"', 'type="revolute"').replace(
+        '<child link="wheel"/>',
+        '<child link="wheel"/><limit lower="-1" upper="2" velocity="3" effort="5"/>',
+    )
+    text = text.replace(
+        '<link name="wheel"/>',
+        '<link name="wheel"><inertial><origin xyz="0.1 0 0.05"/><mass value="0.4"/><inertia '
+        'ixx="0.002" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.003"/></inertial></link>',
+    )
+    return feasid.load_robot(text)
+
+
+@pytest.fixture(scope="module")
+def motion(arm):
+    return feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
+
+
+def dense(motion):
+    t = (np.arange(BETWEEN) + 0.5) * motion.period / BETWEEN
+    return t, motion.at(t)
+
+
+def test_shapes(motion):
+    assert motion.q.shape == motion.dq.shape == motion.ddq.shape == (600, 3)
+    assert motion.t.shape == (600,)
+    assert motion.period == 6.0
+    q, dq, ddq = motion.at(1.23)
+    assert q.shape == dq.shape == ddq.shape == (3,)
+    assert np.allclose(motion.at(motion.t + 6.0)[0], motion.q)
+
+
+def test_limits_of_the_description_are_kept(arm, motion):
+    _, (q, dq, ddq) = dense(motion)
+    for j, body in enumerate(arm.bodies):
+        assert q[:, j].min() >= body.limits.lower
+        assert q[:, j].max() <= body.limits.upper
+        assert np.abs(dq[:, j]).max() <= body.limits.velocity
+    assert np.abs(ddq).max() <= 12.0
+    torques = feasid.inverse_dynamics(arm, q, dq, ddq)
+    efforts = [b.limits.effort for b in arm.bodies]
+    assert (np.abs(torques).max(axis=0) <= efforts).all()
+    assert motion.certificate.kept
+    assert any("velocity" in kinds for kinds in motion.certificate.active.values())
+
+
+def test_every_limit_matters(arm, motion):
+    """Each limit that is halved is kept, and would not have been."""
+    _, free = dense(motion)
+    for kind, k in (("velocity", 1), ("acceleration", 2)):
+        bound = 0.5 * np.abs(free[k]).max(axis=0)
+        tight = feasid.excite(arm, 6.0, **{"acceleration": 12.0, kind: bound}, **FAST)
+        assert (np.abs(dense(tight)[1][k]) <= bound).all()
+    low, high = free[0].min(axis=0), free[0].max(axis=0)
+    middle, half = (low + high) / 2, (high - low) / 4
+    tight = feasid.excite(
+        arm, 6.0, acceleration=12.0, position=(middle - half, middle + half), **FAST
+    )
+    q = dense(tight)[1][0]
+    assert (np.abs(q - middle) <= half).all()
+    t, _ = dense(motion)
+    bound = 0.5 * np.abs(motion.jerk(t)).max(axis=0)
+    tight = feasid.excite(arm, 6.0, acceleration=12.0, jerk=bound, **FAST)
+    assert (np.abs(tight.jerk(t)) <= bound).all()
+    efforts = np.abs(feasid.inverse_dynamics(arm, *free)).max(axis=0) * [0.7, 0.9, 0.7]
+    tight = feasid.excite(arm, 6.0, acceleration=12.0, torque=efforts, **FAST)
+    torques = feasid.inverse_dynamics(arm, *dense(tight)[1])
+    assert (np.abs(torques).max(axis=0) <= efforts).all()
+
+
+def test_better_than_random(arm, motion):
+    """log det of the finished motion beats random ones made as large as limits allow."""
+    from feasid.excitation.design import basis_of, problem_of, setting_of
+    from feasid.excitation.keeping import touching
+
+    kinds = ("position", "velocity", "acceleration", "jerk", "torque")
+    limits = {**dict.fromkeys(kinds), "acceleration": 12.0}
+    space = {"workspace": None, "floor": None, "capsules": None, "collision": False,
+             "clearance": 0.0, "ignore": ()}  # fmt: skip
+    setting = setting_of(arm, None, None, limits, space, 0)
+    basis = basis_of("fourier", 6.0, 2, 0.0)
+    size = setting.base.size
+    problem = problem_of(setting, basis, 2, False, np.ones(3), np.zeros((0, size)), None, 100.0)
+    rng = np.random.default_rng(0)
+    best = -np.inf
+    for _ in range(50):
+        z = touching(problem, random_motion(problem, rng))
+        way = basis.matrices(motion.t)[:3] @ problem.coordinates.coefficients(z)
+        w = feasid.regressor(setting.robot, *way, columns=setting.columns).reshape(-1, size)
+        best = max(best, np.linalg.slogdet(w.T @ w / len(motion.t))[1])
+    assert motion.certificate.log_det > best + 1
+
+
+def test_condition_number_is_that_of_the_regressor(motion):
+    base = feasid.base_parameters(motion.robot)
+    w = feasid.regressor(motion.robot, motion.q, motion.dq, motion.ddq, columns=base.independent)
+    w = w.reshape(-1, base.size)
+    assert np.isclose(motion.condition_number, np.linalg.cond(w))
+    assert np.isclose(motion.certificate.log_det, np.linalg.slogdet(w.T @ w / len(motion.t))[1])
+    assert motion.certificate.rank == base.size == np.linalg.matrix_rank(w)
+    assert motion.certificate.complete
+
+
+def test_objectives_differ(arm, motion):
+    options = {"acceleration": 12.0, **FAST}
+    condition = feasid.excite(arm, 6.0, objective="condition", **options)
+    assert condition.condition_number < motion.condition_number
+    assert condition.certificate.log_det < motion.certificate.log_det
+    mixed = feasid.excite(arm, 6.0, objective={"condition": 1, "logdet": 3}, **options)
+    assert mixed.certificate.log_det > condition.certificate.log_det
+    task = (motion.q[::7], 0 * motion.dq[::7], 0 * motion.ddq[::7])  # holding still
+    aimed = feasid.excite(arm, 6.0, objective="prediction", task=task, **options)
+    base = feasid.base_parameters(motion.robot)
+
+    def deviation(m):
+        w = feasid.regressor(m.robot, m.q, m.dq, m.ddq, columns=base.independent)
+        y = feasid.regressor(m.robot, *task, columns=base.independent).reshape(-1, base.size)
+        covariance = np.linalg.inv(np.einsum("srk,srl->kl", w, w))
+        return np.sqrt(np.trace(y @ covariance @ y.T) / len(y))
+
+    assert deviation(aimed) < min(deviation(motion), deviation(condition))
+    rms = np.sqrt((aimed.certificate.torque_deviations**2).mean())
+    assert np.isclose(rms, deviation(aimed))
+
+
+def test_seed_and_rounds_decide(arm, motion):
+    again = feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
+    assert np.array_equal(again.coefficients, motion.coefficients)
+    other = feasid.excite(arm, 6.0, acceleration=12.0, seed=1, **FAST)
+    assert not np.allclose(other.coefficients, motion.coefficients)
+
+
+@pytest.mark.parametrize("family", ["fourier", "spline"])
+def test_rest_and_slow_passage(arm, family):
+    options = {"acceleration": 12.0, "family": family, **FAST}
+    still = feasid.excite(arm, 6.0, rest=True, **options)
+    for end in (0.0, 6.0):
+        assert np.abs(still.at(end)[1:]).max() < 1e-9
+    slow = feasid.excite(arm, 6.0, slow=0.9, **options)
+    assert slow.certificate.kept
+    middle = np.abs(slow.t - 3.0) < 0.3
+    assert np.abs(slow.dq[middle]).max() < 0.5 * np.abs(slow.dq).max()
+
+
+def test_given_is_complemented(arm):
+    """What a log lacks, the motion brings; a motion that was designed alone brings less of it."""
+    options = {"acceleration": 12.0, **FAST}
+    model = arm.with_joint_terms()
+    t = np.linspace(0, 6, 600)
+    q = np.stack([np.sin(t), 0.1 + 0 * t, 0 * t], axis=1)
+    dq, ddq = np.gradient(q, t, axis=0), 0 * q
+    log = feasid.Reduced.from_samples(model, q, dq, ddq, 0 * q)
+    alone = feasid.excite(model, 6.0, **options)
+    added = feasid.excite(model, 6.0, given=log, **options)
+    together = feasid.excite(model, 6.0, given=[log, alone], **options)
+    worst = [m.certificate.deviations.max() for m in (added, together)]
+    assert worst[1] < worst[0] < np.inf
+    base = feasid.base_parameters(model)
+
+    def information(*ways):
+        rows = [feasid.regressor(model, *w, columns=base.independent) for w in ways]
+        w = np.vstack([r.reshape(-1, base.size) for r in rows])
+        return np.linalg.inv(w.T @ w)
+
+    way = added.q, added.dq, added.ddq
+    expected = np.sqrt(np.diag(information((q, dq, ddq), way)))
+    assert np.allclose(added.certificate.deviations, expected, rtol=1e-6)
+
+
+def test_noise_and_prior_enter_the_deviations(arm, motion):
+    size = len(motion.certificate.expressions)
+    options = {"acceleration": 12.0, **FAST}
+    loud = feasid.excite(arm, 6.0, noise={"shoulder": 10.0}, **options)
+    assert loud.certificate.noise.tolist() == [10.0, 1.0, 1.0]
+    assert loud.certificate.deviations.max() > motion.certificate.deviations.max()
+    known = feasid.excite(arm, 6.0, prior=np.full(size, 1e-3), **options)
+    assert (known.certificate.deviations <= 1e-3).all()
+
+
+def test_predicted_deviations_are_observed(arm):
+    """Two hundred noise draws, fitted by least squares, scatter as the certificate says."""
+    draws, each, mean = 200, 0.20, 0.04  # promised; the scatter of 200 draws is 5 % by itself
+    noise = np.array([0.5, 1.0, 0.2])
+    m = feasid.excite(arm, 6.0, acceleration=12.0, noise=noise, **FAST)
+    base = feasid.base_parameters(m.robot)
+    w = feasid.regressor(m.robot, m.q, m.dq, m.ddq, columns=base.independent)
+    rng = np.random.default_rng(7)
+    beta = rng.standard_normal(base.size)
+    found = []
+    rows = (w / noise[:, None]).reshape(-1, base.size)
+    for _ in range(draws):
+        tau = w @ beta + noise * rng.standard_normal(m.q.shape)
+        found.append(np.linalg.lstsq(rows, (tau / noise).ravel(), rcond=None)[0])
+    ratio = np.std(found, axis=0) / m.certificate.deviations
+    assert np.abs(ratio - 1).max() < each
+    assert abs(np.exp(np.log(ratio).mean()) - 1) < mean
+
+
+# -- space ----------------------------------------------------------------------------------------
+
+
+def test_links_keep_their_distance_in_a_simulator():
+    """Panda, with MuJoCo's own narrow phase on the file's cylinders and spheres."""
+    mujoco = pytest.importorskip("mujoco")
+    robot = panda()
+    m = feasid.excite(
+        robot, 10.0, acceleration=8.0, starts=1, rounds=0, harmonics=2,
+        workspace={"panda_hand": ((-0.6, -0.6, 0.1), (0.8, 0.6, 1.2))}, floor=-0.05,
+    )  # fmt: skip
+    model = mujoco.MjModel.from_xml_string(colliding(robot))
+    data = mujoco.MjData(model)
+    names = [model.geom(g).name for g in range(model.ngeom)]
+    let_go = {frozenset(re.findall(r"'(\w+)'", n)) for n in m.notes if "too close" in n}
+    low = np.inf
+    for q in dense(m)[1][0][::80]:
+        data.qpos[:] = q
+        mujoco.mj_forward(model, data)
+        for contact in data.contact:
+            pair = frozenset(names[g].split("/")[0] for g in contact.geom)
+            assert pair in let_go, pair
+        hand = data.body("panda_link7").xpos  # the hand's frame is 0.107 m further along z
+        axis = data.body("panda_link7").xmat.reshape(3, 3)[:, 2]
+        at = hand + 0.107 * axis
+        assert (at > [-0.6, -0.6, 0.1]).all()
+        assert (at < [0.8, 0.6, 1.2]).all()
+        low = min(low, float(data.geom_xpos[1:, 2].min()))
+    assert low > -0.05
+
+
+def colliding(robot):
+    """The robot's tree with the description's primitives, bodies next to each other excluded."""
+    import mujoco
+
+    from feasid.excitation.shapes import frames
+    from feasid.robot.shapes import collision_shapes
+
+    placed = frames(robot)
+    geoms = dict.fromkeys(range(-1, len(robot.bodies)), "")
+
+    def quaternion(rotation):
+        quat = np.empty(4)
+        mujoco.mju_mat2Quat(quat, np.ascontiguousarray(rotation).ravel())
+        return " ".join(map(repr, quat.tolist()))
+
+    for link, shapes in collision_shapes(robot).items():
+        at = placed[link]
+        for k, shape in enumerate(shapes):
+            size = shape.half[[0, 2]] if shape.kind == "cylinder" else shape.half[:1]
+            place = at.rotation @ shape.position + at.position
+            geoms[at.body] += (
+                f'<geom name="{link}/{k}" type="{shape.kind}" '
+                f'size="{" ".join(map(repr, size.tolist()))}" '
+                f'pos="{" ".join(map(repr, place.tolist()))}" '
+                f'quat="{quaternion(at.rotation @ shape.rotation)}"/>'
+            )
+    text = ""
+    for i in reversed(range(len(robot.bodies))):
+        body = robot.bodies[i]
+        axis = " ".join(map(repr, body.motion[:3, 0].tolist()))
+        text = (
+            f'<body name="{body.name}" pos="{" ".join(map(repr, body.position.tolist()))}" '
+            f'quat="{quaternion(body.rotation)}"><joint axis="{axis}"/>'
+            f'<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>{geoms[i]}{text}</body>'
+        )
+    first = robot.bodies[0].name
+    return (
+        f'<mujoco><worldbody><body name="ground">{geoms[-1]}{text}</body></worldbody><contact>'
+        f'<exclude body1="ground" body2="{first}"/></contact></mujoco>'
+    )
+
+
+# -- mistakes -------------------------------------------------------------------------------------
+
+MISTAKES = [
+    ({"acceleration": {"slid": 1.0}}, "did you mean 'slide'"),
+    ({"position": {"shoulder": (1.0, -1.0)}}, "position limits of joint 'shoulder'.*no room"),
+    ({"velocity": (0.1, 2.0)}, "velocity limits of joint 'shoulder'.*exclude standstill"),
+    ({"velocity": [1.0, 2.0]}, r"array of shape \(3,\)"),
+    ({"velocity": np.nan}, "NaN"),
+    ({"torque": 1e-3}, "cannot even stand still.*torque limit of joint 'shoulder'"),
+    ({"workspace": {"rodd": ([0, 0, 0], [1, 1, 1])}}, "no frame 'rodd'.*did you mean 'rod'"),
+    ({"workspace": {"rod": ([1, 0, 0], [0, 1, 1])}}, "workspace of 'rod' is empty"),
+    ({"workspace": {"rod": ([5, 5, 5], [6, 6, 6])}}, "cannot even stand still.*workspace of 'rod'"),
+    ({"floor": 0.0}, "floor needs shapes"),
+    ({"capsules": {"rod": [(0, 0, 0.1)]}}, "capsule of link 'rod'|capsules of link 'rod'"),
+    ({"floor": 9.0, "capsules": {"rod": [([0, 0, 0], [0, 0, 0.1], 0.02)]}}, "floor under link"),
+    ({"ignore": [("rod", "plat")]}, "no frame 'plat'"),
+    ({"objective": "logdt"}, "did you mean 'logdet'"),
+    ({"objective": {"condition": -1}}, "positive weights"),
+    ({"family": "fourrier"}, "did you mean 'fourier'"),
+    ({"harmonics": 0}, "harmonics must be"),
+    ({"slow": 1.0}, "slow must be"),
+    ({"noise": -1.0}, "noise must be positive"),
+    ({"prior": [1.0]}, "positive standard deviations"),
+    ({"given": 3}, "given must be"),
+    ({"task": (1, 2, 3)}, 'task is for objective="prediction"'),
+    ({"time_limit": 0.0}, "time_limit must be positive"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "message"), MISTAKES)
+def test_mistakes_are_named_before_any_search(arm, options, message):
+    begun = time.monotonic()
+    with pytest.raises(feasid.FeasidError, match=f"(?s){message}"):
+        feasid.excite(arm, 6.0, **{"acceleration": 12.0, "time_limit": 600.0, **options})
+    assert time.monotonic() - begun < 60
+
+
+def test_missing_limits_are_named():
+    robot = wam.robot()
+    with pytest.raises(feasid.FeasidError, match="joint '1' has no position limits"):
+        feasid.excite(robot, velocity=1.0)
+    with pytest.raises(feasid.FeasidError, match="neither velocity nor acceleration"):
+        feasid.excite(robot, position=1.0)
+    with pytest.raises(feasid.FeasidError, match="torque limits need inertials"):
+        feasid.excite(robot, position=1.0, velocity=1.0, torque=5.0)
+
+
+def test_given_of_another_robot_is_refused(arm):
+    log = feasid.Reduced.from_samples(arm, *np.ones((4, 9, 3)))
+    with pytest.raises(feasid.FeasidError, match="another robot"):
+        feasid.excite(arm, acceleration=12.0, given=log)
+    assert log.fingerprint != fingerprint(arm.with_joint_terms(), (0,))
+
+
+def test_no_time_names_what_stands_in_the_way(arm):
+    with pytest.raises(feasid.FeasidError, match="no motion that keeps all limits"):
+        feasid.excite(arm, 6.0, acceleration=12.0, time_limit=1e-6)
+
+
+def test_time_limit_is_kept_and_the_best_returned(arm):
+    begun = time.monotonic()
+    m = feasid.excite(arm, 6.0, acceleration=12.0, time_limit=3.0)
+    assert time.monotonic() - begun < 3.0 + 20.0  # building the problem, on a busy machine
+    assert m.certificate.kept
+
+
+def test_interruption_returns_the_best_so_far(arm):
+    told = []
+
+    def stop(seconds, text):
+        told.append(text)
+        raise KeyboardInterrupt
+
+    m = feasid.excite(arm, 6.0, acceleration=12.0, starts=1, progress=stop)
+    assert m.certificate.kept
+    assert any("interrupted" in note for note in m.notes)
+    assert "log det about" in told[0]
+
+
+def test_interruption_before_any_motion_is_passed_on(arm, monkeypatch):
+    from feasid.excitation import search
+
+    def stop(*a, **k):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "minimize", stop)
+    with pytest.raises(KeyboardInterrupt):
+        feasid.excite(arm, 6.0, acceleration=12.0)

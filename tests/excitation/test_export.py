@@ -1,0 +1,105 @@
+"""Motions as tables, files, messages and figures."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from robots import ARM
+
+import feasid
+from feasid.cli import main
+
+LIMITS = ["--position", "wheel_joint=-1,2", "--velocity", "wheel_joint=3", "--acceleration", "12"]
+QUICK = ["--harmonics", "2", "--time-limit", "2", "--duration", "4", *LIMITS]
+
+
+@pytest.fixture(scope="module")
+def motion():
+    robot = feasid.load_robot(ARM)
+    return feasid.excite(
+        robot, 4.0, harmonics=2, starts=1, rounds=0, acceleration=12.0,
+        position={"wheel_joint": (-1, 2)}, velocity={"wheel_joint": 3},
+    )  # fmt: skip
+
+
+def test_frame_can_be_read_as_a_log(motion):
+    frame = motion.to_frame(periods=2)
+    assert len(frame) == 800
+    assert np.allclose(frame["q_slide"][400:], frame["q_slide"][:400], atol=1e-12)
+    assert frame.attrs["robot"] is motion.robot
+    for joint in motion.robot.joints:
+        frame[f"tau_{joint}"] = 0.0
+    assert feasid.reduce(frame, motion.robot).samples == 800
+    with pytest.raises(feasid.FeasidError, match="periods"):
+        motion.to_frame(periods=0)
+
+
+def test_csv(motion, tmp_path):
+    path = tmp_path / "motion.csv"
+    motion.to_csv(path)
+    read = pd.read_csv(path)
+    assert np.allclose(read.to_numpy(), motion.to_frame().to_numpy(), atol=1e-8)
+    with pytest.raises(feasid.FeasidError, match="exists"):
+        motion.to_csv(path)
+    motion.to_csv(path, overwrite=True)
+
+
+def test_ros_message(motion, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    path = tmp_path / "motion.yaml"
+    motion.to_ros(path, rate=50.0)
+    message = yaml.safe_load(path.read_text())
+    assert message["joint_names"] == list(motion.robot.joints)
+    points = message["points"]
+    assert len(points) == 201
+    times = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
+    assert np.allclose(times, np.arange(201) / 50.0)
+    for name, values in zip(("positions", "velocities", "accelerations"), motion.at(times)):  # noqa: B905
+        assert np.allclose([p[name] for p in points], values, atol=1e-8)
+    with pytest.raises(feasid.FeasidError, match="rate"):
+        motion.to_ros(path, rate=-1, overwrite=True)
+
+
+def test_plot_shows_limits(motion):
+    figure = motion.plot()
+    assert len(figure.axes) == 3 * 3  # a link without inertial: no torques
+    assert len(figure.axes[0].lines) == 3
+    figure.savefig(io.BytesIO(), format="png")
+
+
+def test_summary_shouts_only_when_something_is_wrong(motion):
+    text = motion.summary()
+    assert "limits kept" in text
+    assert "UNSEEN" not in text
+    assert "Trajectory" in repr(motion)
+    assert list(motion.certificate.table().index) == list(motion.certificate.expressions)
+
+
+def test_command_writes_all_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    files = ["--out", "m.csv", "--ros", "m.yaml", "--plot", "m.png"]
+    assert main(["excite", "arm.urdf", *QUICK, *files]) == 0
+    assert "condition number" in capsys.readouterr().out
+    assert {p.name for p in tmp_path.iterdir()} == {"arm.urdf", "m.csv", "m.yaml", "m.png"}
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["excite", "arm.urdf", *QUICK, "--out", "m.csv"]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--velocity", "wheel_joint=x"], "--velocity needs"),
+        (["--velocity", "wheel=3"], "no joint 'wheel'"),
+        (["--objective", "det"], "'det'"),
+        (["--given", "none.reduced"], "no such file"),
+    ],
+)
+def test_command_names_mistakes(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    assert main(["excite", "arm.urdf", *QUICK, *arguments, "--out", "m.csv"]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "m.csv").exists()

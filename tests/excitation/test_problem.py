@@ -1,0 +1,125 @@
+"""The whole problem: its gradient, and the distances between links that it keeps."""
+
+import numpy as np
+import pytest
+from arms import limits, panda, ur5, ur5_capsules
+
+import feasid
+from feasid.excitation.barrier import Barrier
+from feasid.excitation.chain import Chain
+from feasid.excitation.design import basis_of, problem_of, random_motion, setting_of
+from feasid.excitation.objectives import Condition, LogDet, Prediction
+from feasid.excitation.shapes import Capsule
+from feasid.excitation.space import Apart, closest
+
+BARRIER = Barrier(0.1, 0.02)
+GRADIENT = 1e-6
+"""Promised. Differences of the fourth order need small steps where two links' nearest points jump
+from one end to another, and large ones where eigenvalues of the information are rounded; a wrong
+gradient agrees at none."""
+STEPS = (1e-3, 1e-4, 1e-5, 1e-6)
+DIRECTIONS = 10
+
+ARMS = {
+    "panda": (panda, {"panda_hand": ((-0.7, -0.7, 0.0), (0.8, 0.7, 1.2))}, None),
+    "ur5": (ur5, {"tool0": ((-0.9, -0.9, 0.0), (0.9, 0.9, 1.2))}, ur5_capsules),
+}
+NONE = dict.fromkeys(("position", "velocity", "acceleration", "jerk", "torque"))
+
+
+@pytest.fixture(scope="module", params=ARMS)
+def problem(request):
+    make, workspace, shapes = ARMS[request.param]
+    robot = make()
+    setting = setting_of(
+        robot,
+        None,
+        True,
+        {**NONE, **limits(robot), "jerk": 200.0},
+        {"workspace": workspace, "floor": -0.3, "capsules": shapes and shapes(),
+         "collision": True, "clearance": 0.01, "ignore": ()},
+        0,
+    )  # fmt: skip
+    basis = basis_of("fourier", 10.0, 5, 0.3)
+    noise = np.linspace(0.5, 2.0, robot.dof)
+    known = np.random.default_rng(0).standard_normal((200, setting.base.size))
+    return problem_of(setting, basis, 5, True, noise, known, None, 100.0)
+
+
+def test_everything_is_kept(problem):
+    kinds = {type(part).__name__ for part in problem.keeping}
+    assert kinds == {"Box", "Floor", "Apart"}
+    assert np.isfinite(problem.bounds.torque).all()
+
+
+@pytest.mark.parametrize("name", ["condition", "logdet", "prediction", "limits only"])
+def test_gradient_is_that_of_differences(problem, name):
+    size = len(problem.scale)
+    objective = {
+        "condition": Condition(8.0),
+        "logdet": LogDet(),
+        "prediction": Prediction(np.diag(np.linspace(1, 2, size))),
+        "limits only": None,
+    }[name]
+    rng = np.random.default_rng(2)
+    z = random_motion(problem, rng)
+    gradient = problem(z, objective, BARRIER)[1]
+    for _ in range(DIRECTIONS):
+        d = rng.standard_normal(z.size)
+
+        def at(h, d=d):
+            return problem(z + h * d, objective, BARRIER)[0]
+
+        errors = [
+            abs((8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h) - gradient @ d)
+            for h in STEPS
+        ]
+        assert min(errors) <= GRADIENT * np.linalg.norm(gradient)
+
+
+def test_closest_points_of_segments():
+    rng = np.random.default_rng(0)
+    ends = rng.standard_normal((4, 3, 100))
+    ends[1, :, :50] = ends[0, :, :50]  # points
+    ends[3, :, 25:75] = ends[2, :, 25:75]
+    ends[3, :, 75:100] = ends[2, :, 75:100] + ends[1, :, 75:100] - ends[0, :, 75:100]  # parallel
+    near, far = closest(*ends)
+    found = np.linalg.norm(near - far, axis=0)
+    shares = np.linspace(0, 1, 101)
+    first = ends[0][..., None] + (ends[1] - ends[0])[..., None] * shares
+    second = ends[2][..., None] + (ends[3] - ends[2])[..., None] * shares
+    grid = np.linalg.norm(first[..., :, None] - second[..., None, :], axis=0).min(axis=(1, 2))
+    assert (found <= grid + 1e-12).all()
+    assert (found >= grid - 0.1).all()  # the grid's points are up to so far from any other
+
+
+def test_distances_are_those_of_a_collision_library():
+    coal = pytest.importorskip("coal")
+    rng = np.random.default_rng(4)
+    robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (1.0, 0.3, 0.2, 0), (0.5, 0.2, 0, 0)])
+    capsules = tuple(
+        Capsule(f"c{k}", k, rng.standard_normal(3) / 3, rng.standard_normal(3) / 3, 0.05)
+        for k in range(3)
+    )
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    q = rng.uniform(-3, 3, (3, 40))
+    sweep = Chain(robot, ()).forward(q, 0 * q, 0 * q)
+    ours = Apart(capsules, pairs, 0.0)(sweep)[0] * 0.05
+    for k in range(q.shape[1]):
+        for row, (a, b) in enumerate(pairs):
+            shapes = []
+            for capsule in (capsules[a], capsules[b]):
+                turn, place = (x[..., k] for x in sweep.poses[capsule.body])
+                start, end = turn @ capsule.start + place, turn @ capsule.end + place
+                axis = (end - start) / np.linalg.norm(end - start)
+                other = np.linalg.svd(axis[None])[2][1:]
+                frame = np.column_stack([*other, axis])
+                frame[:, 0] *= np.sign(np.linalg.det(frame))
+                pose = coal.Transform3s(frame, (start + end) / 2)
+                shapes.append((coal.Capsule(0.05, float(np.linalg.norm(end - start))), pose))
+            (s1, p1), (s2, p2) = shapes
+            theirs = coal.distance(s1, p1, s2, p2, coal.DistanceRequest(), coal.DistanceResult())
+            if theirs > 0:
+                assert np.isclose(ours[row, k], theirs, atol=1e-6)
+            else:
+                assert ours[row, k] <= 1e-9
