@@ -12,41 +12,19 @@ by the regressor's entries and by the torques into those by q, dq and ddq.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
-from feasid.errors import UnsupportedJointError
-from feasid.excitation.spatial import (
-    apply_inertia,
-    cross,
-    dot,
-    force_cross,
-    motion_cross,
-    pair,
-)
+from feasid.errors import InputError, UnsupportedJointError
+from feasid.excitation.links import Gradient, Link, Pairs, Places
 from feasid.robot.description import Robot
 
-Places = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class Gradient:
-    """Derivatives by q, dq and ddq, each of shape (dof, N)."""
-
-    q: Array
-    dq: Array
-    ddq: Array
-
-    @classmethod
-    def zeros(cls, dof: int, count: int) -> Gradient:
-        """Nothing yet; parts are added in place."""
-        return cls(np.zeros((dof, count)), np.zeros((dof, count)), np.zeros((dof, count)))
+TINY = 1e-150
+"""Where the root of a speed is divided by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +38,8 @@ class Chain:
     columns : tuple of int
         Standard parameters whose columns are wanted, increasing.
     smoothing : ndarray, shape (drives,), or None
-        Width w [rad/s or m/s] of ``tanh(v / w)`` in place of Coulomb friction's sign(v), per drive;
-        None for the sign itself, whose derivative is taken as zero.
+        Least width w [rad/s or m/s] of ``tanh(v / w)`` in place of Coulomb friction's sign(v), per
+        drive; None for the drive's own, and the sign itself where it has none.
     """
 
     robot: Robot
@@ -76,6 +54,17 @@ class Chain:
                     "for joints with one: lock it (robot.locked) or load the robot on a fixed base",
                     joint=body.joint,
                 )
+        if self.robot.couplings or self.robot.loops:
+            raise UnsupportedJointError(
+                f"robot {self.robot.name!r} has joints that follow others or closed loops: motions "
+                "are designed for joints that move independently"
+            )
+        loaded = [d.name for d in self.robot.drives if "fl" in d.symbols]
+        if loaded:
+            raise InputError(
+                f"drive {loaded[0]!r} has friction that grows with the load (fl): design the "
+                "motion without it"
+            )
 
     @cached_property
     def tree(self) -> tuple[Node, ...]:
@@ -136,7 +125,7 @@ class Chain:
         torques = np.zeros((self.robot.dof, count))
         if torque:
             np.add.at(torques, self.pairs.row, np.einsum("kp,kpn->pn", self.inertials, block))
-        sweep = Sweep(self, tuple(links), regressor, torques, dq, ddq)
+        sweep = Sweep(self, tuple(links), regressor, torques, q, dq, ddq)
         sweep.add_drives()
         return sweep
 
@@ -148,117 +137,6 @@ class Chain:
                 block = block.copy()
                 block[: reduction.shape[1], p] = reduction.T @ block[:, p]
         return block
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """All pairs of a node with parameters and a joint row that carries it, node by node.
-
-    ``owner`` and ``row`` give both, ``first`` each node's first pair.
-    """
-
-    owner: Places
-    row: Places
-    first: Places
-
-    @classmethod
-    def of(cls, tree: tuple[Node, ...]) -> Pairs:
-        """Of these nodes."""
-        owner = np.array([i for i, node in enumerate(tree) for _ in node.rows], dtype=np.intp)
-        row = np.array([r for node in tree for r in node.rows], dtype=np.intp)
-        sizes = [len(node.rows) for node in tree]
-        return cls(owner, row, np.cumsum([0, *sizes[:-1]]).astype(np.intp))
-
-    def gathered(self, links: Sequence[Link]) -> tuple[Array, Array, Array]:
-        """V and A per node (6, nodes, N) and the axes per pair (6, pairs, N)."""
-        both = np.stack([link.vectors[:, :2] for link in links], axis=1)
-        axes = np.concatenate([link.axes for link in links], axis=1)
-        return both[:, :, 0], both[:, :, 1], axes
-
-    def block(self, links: Sequence[Link]) -> Array:
-        """Regressor entries of the ten parameters of every pair, shape (10, pairs, N)."""
-        velocity, acceleration, axes = self.gathered(links)
-        own = velocity[:, self.owner]
-        return pair(axes, acceleration[:, self.owner]) - pair(motion_cross(own, axes), own)
-
-    def pull(self, links: Sequence[Link], weights: Array) -> list[Array]:
-        """What derivatives by `block` mean for every link's vectors."""
-        velocity, acceleration, axes = self.gathered(links)
-        own = velocity[:, self.owner]
-        swept = motion_cross(own, axes)
-        momentum = apply_inertia(weights, own)
-        by_axis = apply_inertia(weights, acceleration[:, self.owner]) + force_cross(own, momentum)
-        by_velocity = -(apply_inertia(weights, swept) + force_cross(axes, momentum))
-        by_velocity = np.add.reduceat(by_velocity, self.first, axis=1)
-        by_acceleration = np.add.reduceat(apply_inertia(weights, axes), self.first, axis=1)
-        out = []
-        for i, (link, first) in enumerate(zip(links, self.first, strict=True)):
-            bar = np.empty_like(link.vectors)
-            bar[:, 0], bar[:, 1] = by_velocity[:, i], by_acceleration[:, i]
-            bar[:, 2:] = by_axis[:, first : first + bar.shape[1] - 2]
-            out.append(bar)
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class Link:
-    """One node's motion: ``vectors`` (6, 2 + k, N) are V, A and the k carrying rows' axes."""
-
-    node: Node
-    turn: Array
-    """E, the rotation from the parent's to the node's coordinates, shape (3, 3, N)."""
-    place: Array
-    """The node's origin in the parent's coordinates, shape (3, N)."""
-    vectors: Array
-    rate: Array
-    """dq of its joint, shape (N,)."""
-
-    @classmethod
-    def of(cls, node: Node, base: Array, q: Array, dq: Array, ddq: Array) -> Link:
-        """From the parent's vectors; V = X V_p + Phi dq, A = X A_p + Phi ddq + V x Phi dq."""
-        turn, place = _pose(node, q)
-        carried, count = base.shape[1], base.shape[2]
-        vectors = np.empty((6, carried + 1, count))
-        moved = base[3:] - cross(place[:, None], base[:3])
-        vectors[:3, :carried] = _rotate(turn, base[:3])
-        vectors[3:, :carried] = _rotate(turn, moved)
-        axis = node.motion
-        vectors[:, carried] = axis
-        vectors[:, 0] += axis * dq
-        vectors[:, 1] += axis * ddq + motion_cross(vectors[:, 0], axis * dq)
-        return cls(node, turn, place, vectors, dq)
-
-    @property
-    def velocity(self) -> Array:
-        """V, shape (6, N)."""
-        return self.vectors[:, 0]
-
-    @property
-    def acceleration(self) -> Array:
-        """A, shape (6, N)."""
-        return self.vectors[:, 1]
-
-    @property
-    def axes(self) -> Array:
-        """Axes of the carrying rows, shape (6, k, N)."""
-        return self.vectors[:, 2:]
-
-    def pull(self, bar: Array, out: Gradient) -> Array:
-        """Add the joint's own part to `out`; returns what is left for the parent's vectors."""
-        axis, row, carried = self.node.motion, self.node.rows[-1], bar.shape[1] - 1
-        push = bar[:, 1]
-        out.ddq[row] += dot(axis, push)
-        out.dq[row] += dot(motion_cross(self.velocity, axis), push)
-        bar[:, 0] += self.rate * force_cross(axis, push)
-        out.dq[row] += dot(axis, bar[:, 0])
-        carried_over = self.vectors[:, :carried].copy()
-        carried_over[:, 1] -= motion_cross(self.velocity, axis * self.rate)
-        inner = bar[:, :carried]
-        out.q[row] -= dot(motion_cross(axis[:, None], carried_over), inner).sum(axis=0)
-        back = np.empty_like(inner)
-        back[3:] = _rotate_back(self.turn, inner[3:])
-        back[:3] = _rotate_back(self.turn, inner[:3]) + cross(self.place[:, None], back[3:])
-        return back
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +154,7 @@ class Sweep:
     links: tuple[Link, ...]
     regressor: Array
     torques: Array
+    q: Array
     dq: Array
     ddq: Array
 
@@ -321,57 +200,42 @@ class Sweep:
         return weights
 
     def add_drives(self) -> None:
-        """Drives' columns and torques: Ia c.ddq + fv v + fc sign(v) + fo along c."""
+        """Drives' columns along c; see `_signals`."""
         for k, (coupling, places, values) in enumerate(self.chain.drives):
-            signals = self._signals(k, coupling)
-            for symbol, signal in signals.items():
+            for symbol, (signal, *_) in self._signals(k).items():
                 entries = np.outer(coupling, signal)
                 if symbol in places:
                     self.regressor[places[symbol]] += entries
                 self.torques[...] += values.get(symbol, 0.0) * entries
 
-    def _signals(self, k: int, coupling: Array) -> dict[str, Array]:
+    def _signals(self, k: int) -> dict[str, tuple[Array, Array, Array, Array]]:
+        """What multiplies a drive's parameters, and its derivatives by c.q, c.dq and c.ddq."""
+        drive, (coupling, _, _) = self.chain.robot.drives[k], self.chain.drives[k]
         velocity = coupling @ self.dq
-        width = self.chain.smoothing
-        sign = np.sign(velocity) if width is None else np.tanh(velocity / width[k])
-        return {"Ia": coupling @ self.ddq, "fv": velocity, "fc": sign, "fo": np.ones_like(velocity)}
+        width = drive.transition
+        if self.chain.smoothing is not None:
+            width = max(width, float(self.chain.smoothing[k]))
+        sign = np.tanh(velocity / width) if width else np.sign(velocity)
+        steep = (1 - sign**2) / width if width else np.zeros_like(velocity)
+        none, one = np.zeros_like(velocity), np.ones_like(velocity)
+        root = np.sqrt(np.abs(velocity))
+        flat = np.abs(sign) / (2 * np.maximum(root, TINY))
+        signals = {
+            "Ia": (coupling @ self.ddq, none, none, one),
+            "fv": (velocity, none, one, none),
+            "fc": (sign, none, steep, none),
+            "fo": (one, none, none, none),
+            "k": (coupling @ self.q - drive.rest, one, none, none),
+            "fs": (sign * root, none, steep * root + flat, none),
+        }
+        return {symbol: signals[symbol] for symbol in drive.symbols}
 
     def _pull_drives(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
         for k, (coupling, places, values) in enumerate(self.chain.drives):
-            bar = {s: coupling @ regressor_bar[p] for s, p in places.items()}
-            if torque_bar is not None:
-                pushed = coupling @ torque_bar
-                bar = {s: bar.get(s, 0.0) + v * pushed for s, v in values.items()}
-            rate = bar.get("fv", np.zeros(self.dq.shape[1]))
-            width = self.chain.smoothing
-            if "fc" in bar and width is not None:
-                sign = np.tanh(coupling @ self.dq / width[k])
-                rate = rate + bar["fc"] * (1 - sign**2) / width[k]
-            out.dq[...] += np.outer(coupling, rate)
-            if "Ia" in bar:
-                out.ddq[...] += np.outer(coupling, bar["Ia"])
-
-
-def _pose(node: Node, q: Array) -> tuple[Array, Array]:
-    """E (3, 3, N) and origin (3, N) of a joint of one degree of freedom."""
-    screw = node.screw
-    assert screw is not None
-    cos, sin = np.cos(screw.rate * q), np.sin(screw.rate * q)
-    one, by_cos, by_sin = (m[:, :, None] for m in screw.rotation)
-    fixed, p_cos, p_sin, p_q = (p[:, None] for p in screw.position)
-    return one + by_cos * cos + by_sin * sin, fixed + p_cos * cos + p_sin * sin + p_q * q
-
-
-def _rotate(turn: Array, x: Array) -> Array:
-    """E x for vectors (3, k, N)."""
-    out = np.empty_like(x)
-    for r in range(3):
-        np.multiply(turn[r, 0], x[0], out=out[r])
-        out[r] += turn[r, 1] * x[1]
-        out[r] += turn[r, 2] * x[2]
-    return out
-
-
-def _rotate_back(turn: Array, x: Array) -> Array:
-    """E' x for vectors (3, k, N)."""
-    return _rotate(turn.swapaxes(0, 1), x)
+            pushed = 0.0 if torque_bar is None else coupling @ torque_bar
+            for symbol, (_, *slopes) in self._signals(k).items():
+                bar = values.get(symbol, 0.0) * pushed
+                if symbol in places:
+                    bar = bar + coupling @ regressor_bar[places[symbol]]
+                for part, slope in zip((out.q, out.dq, out.ddq), slopes, strict=True):
+                    part += np.outer(coupling, bar * slope)

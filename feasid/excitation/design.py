@@ -24,7 +24,7 @@ from feasid.excitation.space import keepings
 from feasid.excitation.splines import Splines
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.reduction.reduce import with_terms
+from feasid.robot.added_terms import with_terms
 from feasid.robot.description import Robot
 
 OBJECTIVES = ("logdet", "condition", "prediction")
@@ -75,8 +75,8 @@ def setting_of(
     seed: int,
 ) -> Setting:
     """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
-    notes: list[str] = []
-    model = with_terms(robot, friction, drive_inertia, notes)
+    model, assumed = with_terms(robot, friction, drive_inertia)
+    notes: list[str] = [*assumed]
     plain = Chain(model, ())
     bounds, said = bounds_of(model, **limits)
     notes += said

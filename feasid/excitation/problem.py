@@ -12,7 +12,8 @@ from feasid.arrays import Array
 from feasid.excitation.barrier import Barrier
 from feasid.excitation.basis import Basis, resting, standing
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.chain import Chain, Gradient, Places, Sweep
+from feasid.excitation.chain import Chain, Sweep
+from feasid.excitation.links import Gradient, Places
 from feasid.excitation.objectives import Objective
 
 FINER = 4

@@ -17,7 +17,8 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.chain import Chain, Gradient, Places, Sweep
+from feasid.excitation.chain import Chain, Sweep
+from feasid.excitation.links import Gradient, Places
 from feasid.excitation.postures import drawn
 from feasid.excitation.problem import Keeping, Pull
 from feasid.excitation.shapes import Capsule, Frame, capsules_of, frame

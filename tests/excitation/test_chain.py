@@ -8,7 +8,8 @@ from robots import random_robot, relative
 
 import feasid
 from feasid.datasets import wam
-from feasid.excitation.chain import Chain, Gradient
+from feasid.excitation.chain import Chain
+from feasid.excitation.links import Gradient
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies
 GRADIENT = 1e-7  # central differences in steps of 1e-5
@@ -20,6 +21,9 @@ def robots():
     tree = random_robot(rng, 6, ("revolute", "prismatic", "helical"), rotors=True)
     shared = feasid.Drive("both", {tree.joints[2]: 1.0, tree.joints[4]: -0.5})
     tree = tree.with_joint_terms(drive_inertia=True, couplings=[shared])
+    sprung = replace(tree.drives[0], symbols=("Ia", "fv", "fc", "fo", "k", "fs"), rest=0.2)
+    soft = replace(tree.drives[1], transition=0.4)
+    tree = replace(tree, drives=(sprung, soft, *tree.drives[2:]))
     known = replace(tree.with_values(rng.standard_normal(tree.size)))
     return {"wam": wam.robot(), "tree": known}
 
@@ -81,6 +85,24 @@ def test_poses_are_those_of_a_simulator():
         for (turn, place), pose in zip(poses, data.oMi[1:], strict=True):
             assert np.allclose(place[:, k], pose.translation, atol=1e-12)
             assert np.allclose(turn[:, :, k], pose.rotation, atol=1e-12)
+
+
+def test_friction_that_grows_with_the_load_is_refused():
+    robot = wam.robot()
+    drive = replace(robot.drives[0], symbols=("fc", "fl"))
+    loaded = replace(robot, drives=(drive,), load_model=np.ones((7, 10)))
+    with pytest.raises(feasid.FeasidError, match=r"grows with the load \(fl\)"):
+        Chain(loaded, ())
+
+
+def test_closed_loops_and_coupled_joints_are_refused():
+    from robots import ARM
+
+    mimicking = ARM.replace(
+        '<child link="wheel"/>', '<child link="wheel"/><mimic joint="shoulder" multiplier="2"/>'
+    )
+    with pytest.raises(feasid.FeasidError, match="follow others"):
+        Chain(feasid.load_robot(mimicking), ())
 
 
 def test_joints_of_several_degrees_of_freedom_are_refused():
