@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,14 @@ from feasid.options.tables import FitOptions
 
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
+
+
+EXIT_USELESS = 5
+
+NOTHING_WRITTEN = (
+    "feasid: nothing was written; mend the log (feasid doctor says how), or write it all the same "
+    "with --force"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,11 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--parameters", metavar="CSV", help="write base parameters here")
     add("--certificate", metavar="JSON", help="write the proof of feasibility here")
     add("--overwrite", action="store_true", help="replace existing output files")
+    add("--force", action="store_true", help="write a model even if it is useless")
     add_options(parser, FitOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fit, print the summary, write what was asked; returns 0."""
+    """Fit, print the summary, write what was asked; returns 0, or 5 for a fit that is useless."""
     outputs = [arguments.out, arguments.report, arguments.parameters, arguments.certificate]
     for path in filter(None, outputs):
         check_writable(path, overwrite=arguments.overwrite)
@@ -54,6 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     with step("testing"):
         errors = result.errors(tests) if tests else None
     print(result.summary(test=errors))
+    if result.quality.level == "useless" and not arguments.force:
+        reason = result.quality.reasons[0]
+        print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
+        return EXIT_USELESS
     _write(result, arguments, tests or None)
     if arguments.report:
         result.report(arguments.report, test=tests or None, overwrite=arguments.overwrite)

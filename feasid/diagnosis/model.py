@@ -18,7 +18,7 @@ from feasid.diagnosis.load import load
 from feasid.diagnosis.outliers import outliers
 from feasid.diagnosis.positions import positions
 from feasid.diagnosis.scale import common_factor, gears, rescaled
-from feasid.diagnosis.screen import Screen, thin
+from feasid.diagnosis.screen import Samples, Screen, thin
 from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
 
@@ -55,14 +55,7 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
         return []
     names = robot.coordinates
     if np.abs(samples.dq).max() < STILL:
-        return [
-            Finding(
-                "static",
-                "warning",
-                "nothing moves: only gravity parameters can be identified",
-                "record a motion",
-            )
-        ]
+        return [_static(samples)]
     free = Free(robot if robot.drives else robot.with_joint_terms(drive_inertia=True), samples)
     screen = Screen(robot, samples)
     findings, screen = _changes(screen, names, weak)
@@ -78,6 +71,19 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
     if any(f.level == "error" for f in findings):
         return findings
     return findings + outliers(motion, robot)
+
+
+def _static(samples: Samples) -> Finding:
+    """Nothing moves; in one pose nothing can be identified at all."""
+    posed = bool(np.ptp(samples.q, axis=0).max() > STILL)
+    return Finding(
+        "static",
+        "warning" if posed else "error",
+        "nothing moves: only gravity parameters can be identified"
+        if posed
+        else "nothing moves, and there is one pose only: no parameter can be identified",
+        "record a motion",
+    )
 
 
 def _changes(

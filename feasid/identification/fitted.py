@@ -16,6 +16,8 @@ from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters
+from feasid.identification.noise import estimate as noise_of
+from feasid.identification.quality import Quality, quality
 from feasid.identification.statistics import condition_number, standard_deviations
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -231,6 +233,12 @@ class Fitted:
         residual = self.equations.triangle(self.weights)[2]
         best = np.hypot(np.sqrt(self.optimum.objective), residual)
         return float(np.hypot(np.sqrt(self.solution.objective), residual) / best - 1)
+
+    @cached_property
+    def quality(self) -> Quality:
+        """How good the fit is on stretches that it did not see, and why."""
+        noise, _ = noise_of(self.reduced)
+        return quality(self.reduced, self.base, self.feasible, self.beta, noise, doubts=self.notes)
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -163,7 +163,7 @@ def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:
             continue
         name = f"{log.name}: " if len(tasks) > 1 and log.name else ""
         warned = [f for f in diagnose(log, robot, **task.options) if f.level != "note"]
-        out += [Note(f"{name}{finding}", finding.code) for finding in warned]
+        out += [Note(f"{name}{f}", f.code, level=f.level) for f in warned]
     return out
 
 

@@ -23,7 +23,14 @@ def summary(fit: Fitted, test: Any = None) -> str:
     errors = {"fitted": fit.relative_error}
     if test is not None:
         errors["test"] = test_errors(fit, test)
-    sections = [_headline(fit), _verdict(fit), _error_table(errors), _bodies(fit), _doubts(fit)]
+    sections = [
+        _headline(fit),
+        repr(fit.quality),
+        _verdict(fit),
+        _error_table(errors),
+        _bodies(fit),
+        _doubts(fit),
+    ]
     if fit.notes:
         lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
         sections.append("notes\n" + "\n".join(lines))

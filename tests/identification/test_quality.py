@@ -1,0 +1,98 @@
+"""Fits are called good, doubtful or useless for a reason, and garbage leaves no model."""
+
+from __future__ import annotations
+
+import faults
+import numpy as np
+import pytest
+
+import feasid
+from feasid.cli import main
+from feasid.cli.fit import EXIT_USELESS
+from feasid.identification.quality import HeldOut, judged
+from feasid.notes import Note
+
+CUTOFF = 8.0
+
+
+def verdict(model, least_squares, description, doubts=()):
+    """Of a robot whose second joint carries ten times the first's torque."""
+    power = np.array([1.0, 100.0])
+    errors = HeldOut(*(np.asarray(x, float) for x in (model, least_squares, description)),
+                     power, True)  # fmt: skip
+    return judged(errors, ("a", "b"), doubts)
+
+
+TABLE = {
+    "good": (([0.1, 0.05], [0.1, 0.05], [0.2, 0.1]), "good", []),
+    "nothing known of the description": (([0.1, 0.05], [0.1, 0.05], [np.nan] * 2), "good", []),
+    "one joint lost": (([1.1, 0.05], [0.9, 0.05], [1.2, 0.1]), "useless", ["nothing-explained"]),
+    "feasibility at odds": (([0.3, 0.05], [0.1, 0.05], [0.5, 0.1]), "doubtful", ["constrained"]),
+    "worse than described": (
+        ([0.1, 0.05], [0.1, 0.05], [0.05, 0.1]), "doubtful", ["worse-than-description"],
+    ),
+    "hardly anything": (([0.8, 0.05], [0.7, 0.05], [0.9, 0.1]), "doubtful", ["little-explained"]),
+    "impossible": (
+        ([0.9, 0.9], [0.1, 0.1], [1.2, 1.2]), "useless",
+        ["contradicted", "contradicted", "contradicted"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_the_verdict_on_errors(case):
+    errors, level, codes = TABLE[case]
+    found = verdict(*errors)
+    assert found.level == level
+    assert [r.code for r in found.reasons] == codes
+    assert level.upper() in repr(found)
+
+
+def test_an_error_of_the_diagnosis_is_fatal_and_a_warning_is_not():
+    fine = ([0.1, 0.05], [0.1, 0.05], [0.2, 0.1])
+    assert verdict(*fine, [Note("late", "lag", level="warning")]).level == "good"
+    found = verdict(*fine, [Note("wrong sign", "sign", level="error")])
+    assert found.level == "useless"
+    assert found.reasons[0].code == "sign"
+    assert found.reasons[0].values["level"] == "error"
+
+
+@pytest.mark.parametrize("name", ["unitree_z1", "staubli_tx40", "simulated"])
+def test_fits_of_right_logs_are_good(name):
+    df, robot, options = faults.recorded(name)
+    found = feasid.fit(df, robot, **options).quality
+    assert found.level == "good"
+    assert found.reasons == ()
+
+
+GARBAGE = {
+    "random torques": (["tau"], lambda x: x.std(axis=0) * np.random.default_rng(0).normal(
+        size=x.shape)),
+    "flipped signs": (["tau"], np.negative),
+    "exchanged columns": (["tau"], lambda x: np.roll(x, 1, axis=1)),
+    "nothing moves": (["q", "dq"], lambda x: 0 * x + x[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_garbage_leaves_no_model(kind, tmp_path, capsys):
+    log, out = tmp_path / "log.csv", tmp_path / "out.urdf"
+    faults.changed("unitree_z1", *GARBAGE[kind]).to_csv(log, index=False)
+    urdf = feasid.datasets.HERE / "unitree_z1" / "z1.urdf"
+    words = ["fit", str(log), "--robot", str(urdf), "--lock", "jointGripper=-0.44"]
+    words += ["--out", str(out)]
+    assert main(words) == EXIT_USELESS
+    said = capsys.readouterr()
+    assert "USELESS" in said.out
+    assert "this fit is useless" in said.err
+    assert "nothing was written" in said.err
+    assert not out.exists()
+    assert main([*words, "--force"]) == 0
+    assert out.exists()
+
+
+@pytest.mark.parametrize("kind", ["random torques", "flipped signs"])
+def test_garbage_is_told_without_a_diagnosis(kind):
+    _, robot, options = faults.recorded("unitree_z1")
+    log = faults.changed("unitree_z1", *GARBAGE[kind])
+    assert feasid.fit(log, robot, diagnose=False, **options).quality.level == "useless"
