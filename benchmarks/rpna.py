@@ -1,14 +1,19 @@
 """How long the base parameters of a robot take: ``python benchmarks/rpna.py``.
 
-Times are the shortest of several runs from a `Robot` to its ranks and leading parameters
-(``base.independent``); the last column adds the dense matrix K, which grows with the square of
-the number of bodies.
+Times are the shortest of several runs from a `Robot` to its ranks and leading parameters, tried on
+random motions (the check's own share is the next column); then with the sparse matrix K; last the
+peer, a QR of a random regressor by NumPy, in the same run. Below: K of 1000 bodies with its memory,
+and a floating tree of 30 bodies from samples to a feasible model.
 """
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -57,29 +62,89 @@ def shortest(action: Callable[[], object], repeats: int) -> float:
     return 1e3 * min(times)
 
 
+def by_qr(robot: feasid.Robot) -> int:
+    """The peer: rank of a random regressor by NumPy's QR, as usually done."""
+    rng = np.random.default_rng(0)
+    count = -(-(robot.size + 40) // robot.dof) + robot.size // 8
+    y = feasid.regressor(robot, *rng.normal(size=(3, count, robot.dof)))
+    r = np.linalg.qr(y.reshape(-1, robot.size), mode="r")
+    s = np.linalg.svd(r, compute_uv=False)
+    return int((s > 1e-9 * s[0]).sum())
+
+
+def peak(n: int) -> tuple[float, float]:
+    """Seconds and additional megabytes of sparse K of a chain of n, in a process of its own."""
+    code = (
+        "import resource, time; from rpna import chain; import feasid\n"
+        f"robot = chain({n}); feasid.base_parameters(chain(5)).matrix\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; start = time.perf_counter()\n"
+        "feasid.base_parameters(robot).matrix; spent = time.perf_counter() - start\n"
+        "print(spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)"
+    )
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=True
+    )
+    seconds, megabytes = map(float, done.stdout.split())
+    return seconds, megabytes
+
+
+def humanoid(samples: int = 20_000) -> None:
+    """A floating tree of 30 bodies from samples to a feasible model, split by step."""
+    robot = tree(30)
+    rng = np.random.default_rng(1)
+    ten = np.array([0.02, 0, 0, 0.02, 0, 0.02, 0.01, 0, 0.01, 1.0])
+    robot = robot.with_values(np.tile(ten, len(robot.bodies)))
+    motion = rng.normal(size=(3, samples, robot.dof))
+    tau = feasid.inverse_dynamics(robot, *motion)
+    tau += 0.05 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    start = time.perf_counter()
+    base = feasid.base_parameters(robot)
+    told = time.perf_counter()
+    reduced = feasid.Reduced.from_samples(robot, *motion, tau)
+    shrunk = time.perf_counter()
+    fit = feasid.fit(reduced, robot, friction=())
+    done = time.perf_counter()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    print(
+        f"\n30 bodies, {samples} samples, {base.size} of {robot.size}: base parameters "
+        f"{told - start:.2f} s, regressor and reduction {shrunk - told:.2f} s, feasible fit "
+        f"{done - shrunk:.2f} s, total {done - start:.2f} s; peak memory of the process, with the "
+        f"samples, {memory:.2f} GB; feasible: {bool(feasid.check(fit.robot).feasible)}"
+    )
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the table, K of 1000 bodies, and a humanoid."""
     cases = [("PUMA 560", puma())]
     for n in (10, 30, 100, 300, 1000):
         cases.append((f"chain of {n}", chain(n)))
     cases += [(f"parallel chain of {n}", chain(n, planar=True)) for n in (100, 1000)]
     cases += [(f"floating tree of {n}", tree(n)) for n in (100, 1000)]
-    print("| robot | base of standard | ranks [ms] | with K [ms] |")
-    print("|---|---|---|---|")
+    print(
+        "| robot | base of standard | answer, checked [ms] | check [ms] | with sparse K [ms] | QR [ms] |"
+    )
+    print("|---|---|---|---|---|---|")
     for name, robot in cases:
         repeats = 20 if len(robot.bodies) <= 100 else 3
-        size = feasid.base_parameters(robot).size
+        base = feasid.base_parameters(robot)
 
-        def ranks(robot: feasid.Robot = robot) -> object:
-            return feasid.base_parameters(robot).independent
+        def answer(robot: feasid.Robot = robot) -> object:
+            return feasid.base_parameters(robot)
 
-        def dense(robot: feasid.Robot = robot) -> object:
-            return feasid.base_parameters(robot).K
+        def whole(robot: feasid.Robot = robot) -> object:
+            return feasid.base_parameters(robot).matrix
 
-        ms, full = shortest(ranks, repeats), "-"
-        if len(robot.bodies) <= 300:
-            full = f"{shortest(dense, 3):.1f}"
-        print(f"| {name} | {size} of {robot.size} | {ms:.1f} | {full} |")
+        ms, full, peer = shortest(answer, repeats), shortest(whole, 3), "-"
+        if len(robot.bodies) <= 100:
+            peer = f"{shortest(lambda robot=robot: by_qr(robot), 3):.1f}"
+        spent = 1e3 * base.check.seconds
+        print(
+            f"| {name} | {base.size} of {robot.size} | {ms:.1f} | {spent:.1f} | {full:.1f} | {peer} |"
+        )
+    seconds, megabytes = peak(1000)
+    print(f"\nK of 1000 bodies: {seconds:.2f} s, {megabytes:.0f} MB beyond the imports")
+    humanoid()
 
 
 if __name__ == "__main__":

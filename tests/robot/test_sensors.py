@@ -1,0 +1,77 @@
+"""Force-torque sensors: what they show, and the torques of the rest as before."""
+
+import numpy as np
+import pytest
+from floating import loaded
+from robots import wam
+from scipy.spatial.transform import Rotation
+
+import feasid
+from feasid.errors import InputError
+from feasid.identifiability.base import base_parameters
+from feasid.robot.sensors import with_force_sensor
+
+RANK = 1e-9  # singular values of a random regressor, relative: rounding is 1e-15
+
+
+def columns_of_others(robot, sensor):
+    return [k for k, (body, _) in enumerate(robot.parameter_names) if body != sensor]
+
+
+@pytest.mark.parametrize("carries", [None, "1", "4", "7"])
+def test_joints_feel_the_same_as_without_a_sensor(carries):
+    plain, rng = wam(), np.random.default_rng(0)
+    turn, place = Rotation.random(rng=rng).as_matrix(), rng.normal(size=3)
+    robot = with_force_sensor(plain, carries, rotation=turn, position=place)
+    own = robot.rows[robot.joint_index("force_sensor")]
+    rest = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[own])
+    motion = np.zeros((3, 8, robot.dof))
+    motion[:, :, rest] = rng.normal(size=(3, 8, plain.dof))
+    ours = feasid.regressor(robot, *motion)[:, rest][:, :, columns_of_others(robot, "force_sensor")]
+    np.testing.assert_allclose(ours, feasid.regressor(plain, *motion[:, :, rest]), atol=1e-10)
+
+
+def test_a_wrist_sensor_tells_all_of_the_last_link():
+    """Six rows beyond joints that move in every way: the ten parameters of link and plate."""
+    robot = with_force_sensor(wam(), "7")
+    base = base_parameters(robot, held="force_sensor", measured="force_sensor")
+    rng = np.random.default_rng(1)
+    motion = rng.normal(size=(3, 60, robot.dof))
+    own = robot.rows[robot.joint_index("force_sensor")]
+    motion[:, :, own] = 0.0
+    y = feasid.regressor(robot, *motion)[:, own].reshape(-1, robot.size)
+    s = np.linalg.svd(y, compute_uv=False)
+    assert base.size == np.sum(s > RANK * s[0])
+    np.testing.assert_allclose(y @ base.Pb @ base.K, y, atol=1e-11 * np.abs(y).max())
+    both = base_parameters(robot, held="force_sensor")
+    assert both.size > base_parameters(wam()).size
+    assert both.gap(base).size == 0
+
+
+def test_a_force_plate_below_an_arm_shows_what_its_joints_do_not():
+    plain = wam().without_joint_terms()
+    robot = with_force_sensor(plain)
+    wrench = base_parameters(robot, held="force_sensor", measured="force_sensor")
+    joints = base_parameters(robot, held="force_sensor", measured=plain.joints)
+    assert joints.size == base_parameters(plain).size
+    assert wrench.gap(joints).size == 0  # no rotors: the plate sees all that the joints see
+    assert joints.gap(wrench).size > 0
+    rubbed = with_force_sensor(wam())  # it does not feel the joints' own friction
+    plate = base_parameters(rubbed, held="force_sensor", measured="force_sensor")
+    gap = plate.gap(base_parameters(rubbed, held="force_sensor", measured=plain.joints))
+    assert gap.size == sum(len(d.symbols) for d in rubbed.drives)
+
+
+def test_ankle_sensors_on_a_walking_robot():
+    robot, _ = loaded("solo12")
+    sensed = with_force_sensor(robot, "FL_LOWER_LEG", name="ankle")
+    base = base_parameters(sensed, held="ankle", measured="ankle")
+    names = {sensed.parameter_names[c][0] for c in base.independent}
+    assert names == {"ankle", "FL_LOWER_LEG"}
+
+
+def test_names_are_checked():
+    with pytest.raises(InputError, match="no body '8'"):
+        with_force_sensor(wam(), "8")
+    with pytest.raises(InputError, match="a body or joint '3' already"):
+        with_force_sensor(wam(), name="3")
