@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from feasid.diagnosis.diagnose import diagnose as diagnose
     from feasid.diagnosis.findings import Diagnosis as Diagnosis
     from feasid.diagnosis.findings import Finding as Finding
+    from feasid.dynamics.contacts import Contact as Contact
+    from feasid.dynamics.contacts import contact_torques as contact_torques
+    from feasid.dynamics.contacts import free_rows as free_rows
+    from feasid.dynamics.floating import floating_motion as floating_motion
+    from feasid.dynamics.floating import imu_motion as imu_motion
+    from feasid.dynamics.floating import rotation_matrices as rotation_matrices
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
@@ -95,6 +101,12 @@ _HOME = {
     "torque_constants": "identification.gains",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
+    "Contact": "dynamics.contacts",
+    "contact_torques": "dynamics.contacts",
+    "free_rows": "dynamics.contacts",
+    "floating_motion": "dynamics.floating",
+    "imu_motion": "dynamics.floating",
+    "rotation_matrices": "dynamics.floating",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
     "Robot": "robot.description",
