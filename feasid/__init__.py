@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from feasid.identification.payload import Payload as Payload
     from feasid.identification.payload import payload as payload
     from feasid.identification.result import Fit as Fit
+    from feasid.identification.saved import SavedFit as SavedFit
+    from feasid.identification.saved import load as load
     from feasid.identification.wrist import payload_from_wrench as payload_from_wrench
     from feasid.inspection.ask import check as check
     from feasid.inspection.comparison import Comparison as Comparison
@@ -70,6 +72,8 @@ __version__ = "0.1.0"
 _HOME = {
     "Fit": "identification.result",
     "Verdict": "feasibility.verdict",
+    "SavedFit": "identification.saved",
+    "load": "identification.saved",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "diagnosis.findings",

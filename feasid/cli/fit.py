@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
+from feasid.cli.schema import described, relative
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.options.tables import FitOptions
@@ -17,6 +20,8 @@ from feasid.options.tables import FitOptions
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
 
+
+OUTPUTS = ("out", "save", "report", "parameters", "certificate")
 
 EXIT_USELESS = 5
 
@@ -38,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("pinocchio", "mujoco"),
         help="replay the log in this program",
     )
+    add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
+    add("--json", action="store_true", help="print the fit as JSON")
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     add("--report", metavar="HTML", help="write a report page here")
     add("--parameters", metavar="CSV", help="write base parameters here")
@@ -49,10 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print the summary, write what was asked; returns 0, or 5 for a fit that is useless."""
-    outputs = [arguments.out, arguments.report, arguments.parameters, arguments.certificate]
+    outputs = [getattr(arguments, name) for name in OUTPUTS]
     for path in filter(None, outputs):
         check_writable(path, overwrite=arguments.overwrite)
     _refuse_same_file(arguments, outputs)
+    if arguments.verify_with and not arguments.out:
+        raise InputError("--verify-with replays the log in a written file: give it a name, --out")
     options = options_of(arguments, FitOptions, "feasid fit")
     with step("loading solvers"):
         from feasid.identification.identify import fit
@@ -63,15 +72,18 @@ def run(arguments: argparse.Namespace) -> int:
     tests = opened(arguments.test) if arguments.test else []
     with step("testing"):
         errors = result.errors(tests) if tests else None
-    print(result.summary(test=errors))
+    if arguments.json:
+        told = described(result)
+        told["errors"] |= {} if errors is None else {"test": relative(errors)}
+        print(json.dumps(told, indent=1))
+    else:
+        print(result.summary(test=errors))
     if result.quality.level == "useless" and not arguments.force:
         reason = result.quality.reasons[0]
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
         return EXIT_USELESS
-    _write(result, arguments, tests or None)
-    if arguments.report:
-        result.report(arguments.report, test=tests or None, overwrite=arguments.overwrite)
-        print(f"wrote {arguments.report}")
+    with redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+        _write(result, arguments, tests or None)
     return 0
 
 
@@ -89,6 +101,12 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.certificate:
         result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
         print(f"wrote {arguments.certificate}: check it with feasid verify")
+    if arguments.save:
+        result.save(arguments.save, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")
+    if arguments.report:
+        result.report(arguments.report, test=test, overwrite=arguments.overwrite)
+        print(f"wrote {arguments.report}")
 
 
 def _refuse_same_file(arguments: argparse.Namespace, outputs: Sequence[str | None]) -> None:

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import CertificateError
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import estimate as noise_of
+from feasid.identification.predictor import Predictor
 from feasid.identification.quality import Quality, quality
 from feasid.identification.statistics import condition_number, standard_deviations
 from feasid.logs.recording import Recording
 from feasid.notes import Note
-from feasid.options.tables import LogOptions
-from feasid.reduction.leakage import leakage
-from feasid.reduction.reduce import reduce
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(Predictor):
     """The numbers of a fit.
 
     Attributes
@@ -140,85 +137,6 @@ class Fitted:
         }
         frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*DRIVE_SYMBOLS])
         return frame.rename_axis(index="drive").dropna(axis="columns", how="all")
-
-    # -- errors ------------------------------------------------------------------------------
-
-    @cached_property
-    def relative_error(self) -> pd.Series[float]:
-        """Relative torque error on the fitted log, per joint and "all"; see `errors`."""
-        return self.errors_of(self.reduced)
-
-    def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
-        """Relative torque errors on another log, which the fit has not seen.
-
-        Parameters
-        ----------
-        other : DataFrame, path or Reduced
-            Prepared like the fitted log, at the same cut-off.
-        **options
-            Replace options of `feasid.logs.frame.prepare`.
-
-        Returns
-        -------
-        Series
-            ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
-            ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
-            motion.
-        """
-        reduced = reduce(other, base=self.base, **self.test_options(options))
-        errors = self.errors_of(reduced)
-        errors.attrs["leakage"] = leakage(self.reduced, reduced)
-        return errors
-
-    def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:
-        """Relative torque errors on reduced data; of other base parameters when given."""
-        import pandas as pd
-
-        chosen = self.beta if beta is None else beta
-        residual, torque = reduced.residuals(chosen), reduced.torque_norms
-        joints = self.robot.coordinates
-        values = [*residual / np.where(torque > 0, torque, np.nan)]
-        total = np.linalg.norm(torque)
-        values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
-        index = pd.Index([*joints, "all"], name="joint")
-        return pd.Series(values, index=index, name="relative torque error")
-
-    def predict(self, log: Any, **options: Unpack[LogOptions]) -> pd.DataFrame:
-        """Torques that the identified model predicts for the motion of a log.
-
-        Parameters
-        ----------
-        log : DataFrame or path
-            Positions at least; prepared like the fitted log. Torques are not needed.
-        **options
-            Replace options of `feasid.logs.frame.prepare`.
-
-        Returns
-        -------
-        DataFrame
-            ``tau_<joint>`` [N m or N], with the labels of the log's rows that are in its runs.
-        """
-        import pandas as pd
-
-        recording = Recording.of(log)
-        motion = recording.motion(self.description, torque=False, **self.test_options(options))
-        columns = [f"tau_{c}" for c in motion.coordinates]
-        parts = [
-            pd.DataFrame(
-                inverse_dynamics(self.robot, run.q, run.dq, run.ddq),
-                index=recording.frame.index[run.rows],
-                columns=columns,
-            )
-            for run in motion.runs
-        ]
-        return pd.concat(parts)
-
-    def test_options(self, options: LogOptions | None = None) -> LogOptions:
-        """Options for another log: those of the fitted one, at the cut-off that it got."""
-        chosen = cast(LogOptions, {**self.log_options, **(options or {})})
-        if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
-            chosen["cutoff"] = self.reduced.cutoff
-        return chosen
 
     # -- quality -----------------------------------------------------------------------------
 

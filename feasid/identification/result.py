@@ -10,6 +10,7 @@ from feasid.errors import OutputError
 from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export
 from feasid.identification.fitted import Fitted
+from feasid.identification.saved import save
 from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import torques
 from feasid.identification.views.text import summary
@@ -51,6 +52,14 @@ class Fit(Fitted):
             `path` exists and `overwrite` is False, or the file does not read back.
         """
         return export(self, path, overwrite=overwrite, test=test)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Keep the fit in a small file that `feasid.load` reads, also in later versions.
+
+        Text and plain arrays in a ZIP archive: parameters, covariance, certificate, options,
+        notes, the reduced log, versions, and hashes of the description and the logs.
+        """
+        save(self, path, self.summary(), overwrite=overwrite)
 
     def verify(self, path: str | Path, client: str, log: Any = None) -> pd.DataFrame:
         """Replay a log through a written file as another program reads it.

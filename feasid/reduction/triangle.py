@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -200,6 +200,10 @@ class Reduced:
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a NumPy ``.npz`` archive without pickled objects."""
+        write_aside(path, self.to_bytes(), overwrite=overwrite)
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes."""
         arrays: dict[str, Any] = {
             "format": np.array(FORMAT),
             "fingerprint": np.array(self.fingerprint),
@@ -217,10 +221,10 @@ class Reduced:
             arrays |= {f"{f.name}_{r}": getattr(strata, f.name) for f in fields(Strata)}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
-        write_aside(path, buffer.getvalue(), overwrite=overwrite)
+        return buffer.getvalue()
 
     @classmethod
-    def load(cls, path: str | Path) -> Reduced:
+    def load(cls, path: str | Path | IO[bytes]) -> Reduced:
         """Read what `save` wrote; refuses pickled objects and inconsistent shapes."""
         try:
             with zipfile.ZipFile(path) as members:

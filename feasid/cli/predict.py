@@ -1,0 +1,27 @@
+"""Joint torques that a saved fit predicts for the motion of a log, as CSV."""
+
+from __future__ import annotations
+
+import argparse
+
+from feasid.files import check_writable, write_aside
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid predict``."""
+    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    parser.add_argument("log", metavar="LOG", help="positions at least")
+    parser.add_argument("--out", required=True, metavar="CSV", help="write the torques here")
+    parser.add_argument("--overwrite", action="store_true", help="replace an output that exists")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the torques; returns 0."""
+    check_writable(arguments.out, overwrite=arguments.overwrite)
+    from feasid.identification.saved import load
+
+    torques = load(arguments.model).predict(arguments.log)
+    content = torques.to_csv(index_label="row", float_format="%.9g").encode()
+    write_aside(arguments.out, content, overwrite=arguments.overwrite)
+    print(f"wrote {arguments.out}: {len(torques)} rows of {', '.join(torques.columns)}")
+    return 0

@@ -1,0 +1,116 @@
+"""What a model does with other logs: errors and predicted torques."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.identifiability.base import BaseParameters
+from feasid.logs.recording import Recording
+from feasid.options.tables import LogOptions
+from feasid.reduction.leakage import leakage
+from feasid.reduction.reduce import reduce
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Predictor:
+    """A robot with parameters, and the log that they came from."""
+
+    robot: Robot
+    base: BaseParameters
+    reduced: Reduced
+    log_options: Mapping[str, Any]
+
+    @property
+    def beta(self) -> Array:
+        """Base parameters, shape (nb,)."""
+        return np.asarray(self.base.K @ self.robot.values)
+
+    # -- errors ------------------------------------------------------------------------------
+
+    @cached_property
+    def relative_error(self) -> pd.Series[float]:
+        """Relative torque error on the fitted log, per joint and "all"; see `errors`."""
+        return self.errors_of(self.reduced)
+
+    def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
+        """Relative torque errors on another log, which the fit has not seen.
+
+        Parameters
+        ----------
+        other : DataFrame, path or Reduced
+            Prepared like the fitted log, at the same cut-off.
+        **options
+            Replace options of `feasid.logs.frame.prepare`.
+
+        Returns
+        -------
+        Series
+            ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
+            ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
+            motion.
+        """
+        reduced = reduce(other, base=self.base, **self.test_options(options))
+        errors = self.errors_of(reduced)
+        same = reduced.fingerprint == self.reduced.fingerprint
+        errors.attrs["leakage"] = leakage(self.reduced, reduced) if same else None
+        return errors
+
+    def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:
+        """Relative torque errors on reduced data; of other base parameters when given."""
+        import pandas as pd
+
+        chosen = self.beta if beta is None else beta
+        residual, torque = reduced.residuals(chosen), reduced.torque_norms
+        joints = self.robot.coordinates
+        values = [*residual / np.where(torque > 0, torque, np.nan)]
+        total = np.linalg.norm(torque)
+        values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
+        index = pd.Index([*joints, "all"], name="joint")
+        return pd.Series(values, index=index, name="relative torque error")
+
+    def predict(self, log: Any, **options: Unpack[LogOptions]) -> pd.DataFrame:
+        """Torques that the identified model predicts for the motion of a log.
+
+        Parameters
+        ----------
+        log : DataFrame or path
+            Positions at least; prepared like the fitted log. Torques are not needed.
+        **options
+            Replace options of `feasid.logs.frame.prepare`.
+
+        Returns
+        -------
+        DataFrame
+            ``tau_<joint>`` [N m or N], with the labels of the log's rows that are in its runs.
+        """
+        import pandas as pd
+
+        recording = Recording.of(log)
+        motion = recording.motion(self.robot, torque=False, **self.test_options(options))
+        columns = [f"tau_{c}" for c in motion.coordinates]
+        parts = [
+            pd.DataFrame(
+                inverse_dynamics(self.robot, run.q, run.dq, run.ddq),
+                index=recording.frame.index[run.rows],
+                columns=columns,
+            )
+            for run in motion.runs
+        ]
+        return pd.concat(parts)
+
+    def test_options(self, options: LogOptions | None = None) -> LogOptions:
+        """Options for another log: those of the fitted one, at the cut-off that it got."""
+        chosen = cast(LogOptions, {**self.log_options, **(options or {})})
+        if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
+            chosen["cutoff"] = self.reduced.cutoff
+        return chosen

@@ -1,0 +1,251 @@
+"""A fit that lasts: a small archive of text and plain arrays, readable without the log.
+
+A ``.feasid`` file is a ZIP archive of ``model.json`` (the robot with its parameters, options,
+notes, errors, versions, hashes), ``arrays.npz`` (covariance), ``reduced.npz`` (the log, reduced),
+``certificate.json`` (for ``feasid verify``) and the description file as it was. Nothing in it is
+executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import feasid
+from feasid.arrays import Array
+from feasid.errors import CertificateError, FeasidError, InputError, LimitError
+from feasid.feasibility.proof.claim import Certificate
+from feasid.files import write_aside
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.fitted import Fitted
+from feasid.identification.predictor import Predictor
+from feasid.identification.statistics import covariance
+from feasid.notes import Note
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.parts import Source
+from feasid.robot.serial import as_data, robot_of_data, with_source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT, VERSION = "feasid model", 1
+
+LARGEST = 256 * 1024 * 1024
+"""Bytes that an archive may unpack to."""
+
+MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedFit(Predictor):
+    """An identified model, read back from a file.
+
+    Attributes
+    ----------
+    robot : Robot
+        With the identified parameters as its own; `feasid.write` writes it as URDF or MJCF.
+    base : BaseParameters
+    covariance : ndarray, shape (nb, nb)
+        Of the base parameters; see `feasid.identification.statistics.covariance`.
+    reduced : Reduced
+        The fitted log.
+    certificate : Certificate or None
+        Proof that the parameters can exist; ``certificate.verify()`` checks it.
+    log_options : mapping
+        How the log was prepared; other logs are prepared alike.
+    notes : tuple of Note
+    fitted_errors : mapping
+        Relative torque error on the fitted log, per joint and "all".
+    made : mapping
+        Versions, time, and hashes of the description and of the logs.
+    text : str
+        What the fit printed.
+    """
+
+    robot: Robot
+    base: BaseParameters
+    covariance: Array
+    reduced: Reduced
+    certificate: Certificate | None
+    log_options: Mapping[str, Any]
+    notes: tuple[Note, ...]
+    fitted_errors: Mapping[str, float]
+    made: Mapping[str, Any]
+    text: str = field(default="", repr=False)
+
+    @cached_property
+    def relative_error(self) -> pd.Series[float]:
+        """Relative torque error on the fitted log, per joint and "all", as it was saved."""
+        import pandas as pd
+
+        index = pd.Index([*self.fitted_errors], name="joint")
+        return pd.Series([*self.fitted_errors.values()], index, name="relative torque error")
+
+    @cached_property
+    def base_table(self) -> pd.DataFrame:
+        """Base parameters: value and standard deviation."""
+        import pandas as pd
+
+        index = pd.Index(self.base.expressions, name="base parameter")
+        deviation = np.sqrt(np.diag(self.covariance))
+        return pd.DataFrame({"value": self.beta, "std": deviation}, index=index)
+
+    def summary(self) -> str:
+        """What the fit printed, and when and by what it was made."""
+        made = self.made
+        return f"{self.text}\n\nsaved {made['created']} by feasid {made['feasid']}"
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+def save(fit: Fitted, path: str | Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a fit; see `feasid.Fit.save`."""
+    try:
+        certificate: Certificate | None = fit.certificate
+    except CertificateError:
+        certificate = None
+    source = fit.robot.source
+    model = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made": _made(fit),
+        "robot": as_data(fit.robot),
+        "source": None if source is None else {"path": source.path, "format": source.format},
+        "log_options": _plain(fit.log_options),
+        "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
+        "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
+        "summary": text,
+    }
+    r, rho, residual = fit.equations.triangle(fit.weights)
+    total = float(np.hypot(residual, np.linalg.norm(r @ fit.beta - rho)))
+    rows = fit.reduced.samples * len(fit.weights)
+    arrays = io.BytesIO()
+    np.savez_compressed(arrays, covariance=covariance(r, total, rows), beta=fit.beta)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.json", json.dumps(model, indent=1, default=str))
+        archive.writestr("arrays.npz", arrays.getvalue())
+        archive.writestr("reduced.npz", replace(fit.reduced, strata=()).to_bytes())
+        if certificate is not None:
+            archive.writestr("certificate.json", json.dumps(certificate.data))
+        if source is not None:
+            archive.writestr("description", source.text)
+    write_aside(path, buffer.getvalue(), overwrite=overwrite)
+
+
+def load(path: str | Path) -> SavedFit:
+    """Read what ``fit.save`` wrote.
+
+    Raises
+    ------
+    InputError
+        The file does not exist, is damaged, or was written by a newer version.
+    LimitError
+        It unpacks to more than 256 MB.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            size = sum(member.file_size for member in archive.infolist())
+            if size > LARGEST:
+                raise LimitError(f"{path} unpacks to {size} bytes, more than {LARGEST}")
+            missing = [m for m in MEMBERS if m not in names]
+            if missing:
+                raise ValueError(f"it lacks {', '.join(missing)}")
+            content = {name: archive.read(name) for name in names}
+        return _loaded(path, content)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file", path=str(path)) from error
+    except (KeyError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, FeasidError):
+            raise
+        raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
+
+
+def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
+    model = json.loads(content["model.json"])
+    if model["format"] != FORMAT:
+        raise ValueError(f"its format is {model['format']!r}")
+    if int(model["version"]) > VERSION:
+        raise InputError(
+            f"{path} has version {model['version']} and was saved by feasid "
+            f"{model['made']['feasid']}; this feasid reads up to {VERSION}: update it",
+            path=str(path),
+        )
+    robot, source = robot_of_data(model["robot"]), model["source"]
+    if source is not None:
+        text = content["description"]
+        robot = with_source(robot, Source(source["path"], source["format"], text))
+    with np.load(io.BytesIO(content["arrays.npz"]), allow_pickle=False) as arrays:
+        spread, beta = arrays["covariance"], arrays["beta"]
+    base = base_parameters(robot)
+    if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
+        raise ValueError("its parameters are not those of its base parameters")
+    proof = content.get("certificate.json")
+    return SavedFit(
+        robot=robot,
+        base=base,
+        covariance=spread,
+        reduced=Reduced.load(io.BytesIO(content["reduced.npz"])),
+        certificate=None if proof is None else Certificate(json.loads(proof)),
+        log_options=model["log_options"],
+        notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
+        fitted_errors=model["errors"],
+        made=model["made"],
+        text=model["summary"],
+    )
+
+
+def _made(fit: Fitted) -> dict[str, Any]:
+    """Where a model came from."""
+    source = fit.robot.source
+    return {
+        "feasid": feasid.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "pandas")},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
+        "logs": [{"name": r.name, "sha256": _log_hash(r)} for r in fit.recordings],
+        "samples": fit.reduced.samples,
+    }
+
+
+def _log_hash(recording: Any) -> str:
+    """Hash of a log's file, or of the numbers of one that never was a file."""
+    digest = hashlib.sha256()
+    if recording.name and Path(recording.name).is_file():
+        with open(recording.name, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    else:
+        for name in recording.frame.columns:
+            column = recording.frame[name].to_numpy()
+            digest.update(str(name).encode())
+            digest.update(np.ascontiguousarray(column).tobytes() if column.dtype.kind in "fiub"
+                          else repr(column.tolist()).encode())  # fmt: skip
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Options and numbers as JSON knows them."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,83 @@
+"""Robots as plain data: lists, numbers and names, without code, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.errors import DescriptionError
+from feasid.robot.couplings import Coupling
+from feasid.robot.description import Robot
+from feasid.robot.loops import Loop
+from feasid.robot.parts import Body, Drive, Limits, Member, Rotor
+
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
+}
+
+LEFT_OUT = ("source",)
+"""The file that a robot was read from is kept beside its data, not inside."""
+
+
+def as_data(value: Any) -> Any:
+    """A robot, or a part of one, as what JSON can hold."""
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value).__name__
+        if kind not in KINDS:
+            raise DescriptionError(f"a {kind} cannot be saved")
+        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in LEFT_OUT}
+        return {"kind": kind, **{name: as_data(part) for name, part in parts.items()}}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {"kind": "mapping", "entries": {str(k): as_data(v) for k, v in value.items()}}
+    if isinstance(value, tuple | list):
+        return [as_data(v) for v in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def robot_of_data(data: Any) -> Robot:
+    """The robot that `as_data` made plain.
+
+    Raises
+    ------
+    DescriptionError
+        Something is missing, of another kind, or not known to this version.
+    """
+    try:
+        robot = _of(data)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DescriptionError(f"this is not a saved robot: {error}") from error
+    if not isinstance(robot, Robot):
+        raise DescriptionError("this is not a saved robot")
+    return robot
+
+
+def _of(data: Any) -> Any:
+    if isinstance(data, list):
+        parts = tuple(_of(v) for v in data)
+        numbers = bool(parts) and all(isinstance(v, int | float | np.ndarray) for v in parts)
+        return np.array(parts, dtype=np.float64) if numbers else parts
+    if not isinstance(data, dict):
+        return data
+    if data["kind"] == "mapping":
+        return {k: _of(v) for k, v in data["entries"].items()}
+    kind = KINDS[data["kind"]]
+    known = {f.name: f for f in fields(kind)}
+    unknown = set(data) - set(known) - {"kind"}
+    if unknown:
+        raise DescriptionError(
+            f"a saved {data['kind']} has {sorted(unknown)}, unknown to this feasid: update it"
+        )
+    needed = {n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
+    if needed - set(data):
+        raise ValueError(f"a {data['kind']} lacks {sorted(needed - set(data))}")
+    return kind(**{name: _of(value) for name, value in data.items() if name != "kind"})
+
+
+def with_source(robot: Robot, source: Any) -> Robot:
+    """The robot with the file that it came from."""
+    return replace(robot, source=source)

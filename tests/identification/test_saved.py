@@ -1,0 +1,186 @@
+"""A fit that was saved is the fit: its numbers, its proof, its predictions."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.cli import main
+from feasid.errors import InputError, LimitError, OutputError
+from feasid.robot.serial import as_data, robot_of_data
+
+RTOL = 1e-9
+"""The same numbers, written as shortest decimals and read back; sums in another order."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An arm, two logs as files, and a saved fit of one of them."""
+    folder = tmp_path_factory.mktemp("saved")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    for seed, name in enumerate(("log.csv", "test.csv")):
+        simulate(robot, arm_parameters(robot), seed, noise=0.02).to_csv(folder / name, index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fit(folder):
+    found = feasid.fit(str(folder / "log.csv"), str(folder / "arm.urdf"))
+    found.save(folder / "arm.feasid")
+    return found
+
+
+def test_a_saved_fit_is_the_fit(folder, fit):
+    model = feasid.load(folder / "arm.feasid")
+    np.testing.assert_array_equal(model.robot.values, fit.robot.values)
+    assert model.robot.parameter_names == fit.robot.parameter_names
+    np.testing.assert_allclose(model.beta, fit.beta, rtol=RTOL, atol=1e-12)
+    table = fit.base_table
+    np.testing.assert_allclose(np.sqrt(np.diag(model.covariance)), table["std"], rtol=RTOL)
+    assert list(model.base_table.index) == list(table.index)
+    pd.testing.assert_series_equal(model.relative_error, fit.relative_error)
+    assert [(str(n), n.code) for n in model.notes] == [(str(n), n.code) for n in fit.notes]
+    assert model.certificate.verify() == fit.certificate.verify()
+    test = str(folder / "test.csv")
+    np.testing.assert_allclose(model.errors(test), fit.errors(test), rtol=RTOL)
+    pd.testing.assert_frame_equal(model.predict(test), fit.predict(test), rtol=RTOL)
+    assert model.errors(str(folder / "log.csv")).attrs["leakage"]
+    assert fit.summary() in model.summary()
+
+
+def test_covariance_is_that_of_least_squares(fit):
+    """Against the textbook formula, on a fit whose every parameter is seen."""
+    from feasid.identification.statistics import covariance
+
+    r, rho, residual = fit.equations.triangle(fit.weights)
+    rows = fit.reduced.samples * 3
+    found = covariance(r, residual, rows)
+    expected = residual**2 / (rows - len(rho)) * np.linalg.inv(r.T @ r)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    np.testing.assert_allclose(found / scale, expected / scale, atol=1e-6)
+
+
+def test_it_is_text_and_plain_arrays(folder, fit):
+    with zipfile.ZipFile(folder / "arm.feasid") as archive:
+        assert set(archive.namelist()) == {
+            "model.json", "arrays.npz", "reduced.npz", "certificate.json", "description"
+        }  # fmt: skip
+        assert archive.read("description").decode() == ARM
+        made = json.loads(archive.read("model.json"))["made"]
+        (folder / "proof.json").write_bytes(archive.read("certificate.json"))
+    assert made["feasid"] == feasid.__version__
+    assert made["logs"][0]["name"].endswith("log.csv")
+    assert len(made["logs"][0]["sha256"]) == 64
+    assert main(["verify", str(folder / "proof.json")]) == 0
+    assert (folder / "arm.feasid").stat().st_size < 100_000
+
+
+def test_a_loaded_model_can_be_written(folder, fit, tmp_path):
+    feasid.write(feasid.load(folder / "arm.feasid").robot, tmp_path / "out.urdf")
+    back = feasid.load_robot(tmp_path / "out.urdf")
+    np.testing.assert_allclose(back.values, fit.robot.values, rtol=RTOL, atol=1e-12)
+
+
+def changed(source, target, **members):
+    """A copy of an archive with other members; None leaves one out."""
+    with zipfile.ZipFile(source) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content |= members
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, data in content.items():
+            if data is not None:
+                archive.writestr(name, data)
+    return target
+
+
+def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
+    source = folder / "arm.feasid"
+    with zipfile.ZipFile(source) as archive:
+        model = json.loads(archive.read("model.json"))
+    newer = json.dumps({**model, "version": 99})
+    foreign = json.dumps({**model, "format": "else"})
+    robot = json.dumps({**model, "robot": {**model["robot"], "wings": 2}})
+    other = io.BytesIO()
+    np.savez(other, covariance=np.eye(len(fit.beta)), beta=np.zeros(len(fit.beta)))
+    for words, members in (
+        ("update it", {"model.json": newer}),
+        ("format is 'else'", {"model.json": foreign}),
+        ("wings", {"model.json": robot}),
+        ("not a saved fit", {"model.json": "{"}),
+        ("lacks arrays.npz", {"arrays.npz": None}),
+        ("not those of its base parameters", {"arrays.npz": other.getvalue()}),
+    ):
+        with pytest.raises(InputError, match=words):
+            feasid.load(changed(source, tmp_path / "x.feasid", **members))
+    (tmp_path / "x.feasid").write_text("no archive")
+    with pytest.raises(InputError, match="not a saved fit"):
+        feasid.load(tmp_path / "x.feasid")
+    with pytest.raises(InputError, match="no such file"):
+        feasid.load(tmp_path / "none.feasid")
+    with pytest.raises(OutputError, match="overwrite"):
+        fit.save(source)
+    big = changed(source, tmp_path / "big.feasid", description=b"0" * 1000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("feasid.identification.saved.LARGEST", 1000)
+        with pytest.raises(LimitError, match="unpacks to"):
+            feasid.load(big)
+
+
+def test_robots_of_every_part_go_round():
+    rotor = feasid.Rotor(50.0, np.eye(3), np.zeros(3), values=[1e-4, 2e-4, 0.0, 0.1])
+    bodies = (
+        feasid.Body("a", None, inertial=np.arange(10.0), rotor=rotor),
+        feasid.Body("b", "a", position=[0, 0, 0.5], motion=np.eye(6)[:, :3]),
+    )
+    drive = feasid.Drive("a", {"a": 2.0}, ("fv", "k"), [0.5, 3.0], rest=0.25)
+    robot = feasid.Robot(bodies, (0, 0, -1.62), "both", (drive,))
+    again = robot_of_data(json.loads(json.dumps(as_data(robot))))
+    assert again.parameter_names == robot.parameter_names
+    np.testing.assert_array_equal(again.values, robot.values)
+    rng = np.random.default_rng(0)
+    q, dq, ddq, delta = *rng.normal(size=(3, 5, robot.dof)), rng.normal(size=robot.size)
+    np.testing.assert_array_equal(
+        feasid.inverse_dynamics(again, q, dq, ddq, parameters=delta),
+        feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta),
+    )
+
+
+# -- at the prompt ------------------------------------------------------------------------------
+
+
+def test_the_prompt_saves_shows_judges_and_predicts(folder, fit, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    saved, out = str(tmp_path / "m.feasid"), str(tmp_path / "tau.csv")
+    words = ["fit", "log.csv", "--robot", "arm.urdf", "--test", "test.csv", "--save", saved]
+    assert main([*words, "--json"]) == 0
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert told["schema"] == 1
+    assert f"wrote {saved}" in printed.err
+    assert told["errors"]["test"]["all"] == pytest.approx(fit.errors("test.csv")["all"])
+    assert main(["show", saved]) == 0
+    assert "its certificate holds" in capsys.readouterr().out
+    assert main(["show", saved, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["certificate_holds"] is True
+    assert shown["parameters"] == told["parameters"]
+    assert main(["errors", saved, "test.csv"]) == 0
+    assert f"{100 * told['errors']['test']['all']:.2f}%" in capsys.readouterr().out
+    assert main(["errors", saved, "test.csv", "--json"]) == 0
+    errors = json.loads(capsys.readouterr().out)["errors"]["test.csv"]
+    assert errors["all"] == pytest.approx(told["errors"]["test"]["all"])
+    assert main(["predict", saved, "test.csv", "--out", out]) == 0
+    np.testing.assert_allclose(
+        pd.read_csv(out, index_col="row"), fit.predict("test.csv"), rtol=1e-7, atol=1e-8
+    )
+    assert main(["predict", saved, "test.csv", "--out", out]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert main(["fit", "log.csv", "--robot", "arm.urdf", "--verify-with", "mujoco"]) == 2
+    assert "--out" in capsys.readouterr().err
