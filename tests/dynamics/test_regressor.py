@@ -151,3 +151,15 @@ def test_wrong_input_is_named():
         feasid.inverse_dynamics(robot, *np.zeros((3, 1, 2)))
     with pytest.raises(InputError, match="columns must"):
         feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=[0, 99])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_are_the_torques_of_unit_parameters(seed):
+    """Algorithm 1 of the Valkyrie identification paper: one parameter is 1, all others are 0."""
+    rng = np.random.default_rng(300 + seed)
+    robot = random_robot(rng, 4, rotors=True).with_joint_terms(drive_inertia=True)
+    q, dq, ddq = rng.standard_normal((3, 5, robot.dof))
+    columns = [
+        feasid.inverse_dynamics(robot, q, dq, ddq, parameters=unit) for unit in np.eye(robot.size)
+    ]
+    assert relative(feasid.regressor(robot, q, dq, ddq), np.stack(columns, axis=2)) < RTOL

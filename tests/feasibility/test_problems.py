@@ -118,6 +118,20 @@ def test_a_strong_prior_wins_over_the_data_and_a_weak_one_does_not():
     assert weak.beta == pytest.approx(base.K @ truth, rel=1e-3, abs=1e-4)
 
 
+def test_a_prior_that_meets_no_constraint_gives_the_closed_form():
+    """The stacked least squares of (34), (35) in the Valkyrie paper, with weights as in (33)."""
+    robot, base, R, rho, truth = problem(7, noise=1e-4)
+    near, alpha = truth * 1.01, 0.3
+    rows = np.vstack([np.sqrt(alpha) * R @ base.K, np.sqrt(1 - alpha) * np.eye(robot.size)])
+    closed = np.linalg.pinv(rows) @ np.r_[np.sqrt(alpha) * rho, np.sqrt(1 - alpha) * near]
+    feasible = feasible_set(robot)
+    assert feasible.strictly_inside(closed)
+    fit = feasible_least_squares(
+        R, rho, base, feasible, prior=near, prior_weight=(1 - alpha) / alpha, friction_ridge=0.0
+    )
+    assert fit.delta == pytest.approx(closed, rel=RTOL_TRUTH, abs=RTOL_TRUTH)
+
+
 def test_wrong_shapes_and_numbers_are_named():
     robot, base, R, rho, _ = problem(0, bodies=2)
     with pytest.raises(InputError, match="shape"):

@@ -80,6 +80,22 @@ def test_matrices_fit_together():
     assert np.linalg.matrix_rank(base.nullspace) == n - nb
 
 
+def test_extended_base_parameters_are_another_name_for_the_parameters():
+    """G = [[1 Kd], [0 1]] P' turns delta into (beta, delta_d) and back."""
+    base = base_parameters(wam(drive_inertia=True))
+    n, nb = base.robot.size, base.size
+    p, eye, zero = np.hstack([base.Pb, base.Pd]), np.eye(n - nb), np.zeros((n - nb, nb))
+    np.testing.assert_array_equal(p @ p.T, np.eye(n))
+    upper = np.block([[np.eye(nb), base.Kd], [zero, eye]])
+    np.testing.assert_array_equal(base.G, upper @ p.T)
+    back = p @ np.block([[np.eye(nb), -base.Kd], [zero, eye]])
+    np.testing.assert_allclose(base.G @ back, np.eye(n), atol=COEFFICIENT)
+    delta = np.random.default_rng(6).normal(size=n)
+    beta = delta[base.independent] + base.Kd @ delta[base.dependent]
+    np.testing.assert_allclose(base.values(delta), beta, atol=1e-12)
+    np.testing.assert_allclose(base.G @ delta, np.r_[beta, delta[base.dependent]], atol=1e-12)
+
+
 def test_leading_parameters_are_the_first_independent_columns():
     robot = wam(drive_inertia=True)
     y = random_regressor(robot, np.random.default_rng(4))

@@ -1,0 +1,74 @@
+"""Base parameters lifted to the feasible set: Sousa and Cortesao (2014), Sections 3 and 4.2."""
+
+import numpy as np
+import pytest
+from feasibility_problems import base_of, random_parameters, random_robot
+
+import feasid
+from feasid.feasibility.constraints.affine import inertia_block
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.constraints.units import units
+from feasid.feasibility.proof.decide import fibre_map, margin_program
+from feasid.robot import inertia
+
+ATOL = 1e-9  # K of a random arm has coefficients up to a hundred
+
+
+def lifted(seed, consistency="semi"):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, 3, drives=True)
+    base, feasible = base_of(robot), feasible_set(robot, consistency)
+    truth = random_parameters(rng, robot)
+    scale = units(robot, feasible, base.K, base.K @ truth)
+    aim = random_parameters(rng, robot)
+    return rng, base, feasible, truth, scale, fibre_map(base.K, base.K @ truth, scale.parameters, aim)
+
+
+def test_the_inertia_matrix_is_positive_exactly_for_positive_mass_and_central_inertia():
+    block = inertia_block("link", 0, np.arange(10), "semi")
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(400):
+        delta = np.diag([4.0] * 6 + [1.5] * 3 + [1.0]) @ rng.standard_normal(10)
+        delta[[0, 3, 5]] += 6.0
+        mass, _, central = inertia.to_mass_com_inertia(delta)
+        possible = bool(mass > 0 and np.linalg.eigvalsh(central)[0] > 0)
+        assert (np.linalg.eigvalsh(block.matrix(delta))[0] > 0) == possible
+        seen.add((bool(mass > 0), possible))
+    assert seen == {(True, True), (True, False), (False, False)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fibre_is_all_virtual_parameters_of_given_base_parameters(seed):
+    rng, base, _, truth, scale, (start, directions) = lifted(seed)
+    nb, n = base.K.shape
+    some = scale.parameters * (start + directions @ rng.standard_normal(n - nb))
+    np.testing.assert_allclose(base.K @ some, base.K @ truth, atol=ATOL)
+    # the truth itself is on it, reached by exactly one combination of the directions
+    there = directions.T @ (truth / scale.parameters - start)
+    np.testing.assert_allclose(scale.parameters * (start + directions @ there), truth, atol=ATOL)
+    np.testing.assert_allclose(directions.T @ directions, np.eye(n - nb), atol=ATOL)
+
+
+@pytest.mark.parametrize("consistency", ["semi", "full"])
+def test_the_lifted_matrices_are_those_of_the_link_parameters(consistency):
+    rng, _, feasible, _, scale, (start, directions) = lifted(0, consistency)
+    program = margin_program(feasible, scale, start, directions)
+    x = rng.standard_normal(directions.shape[1])
+    delta = scale.parameters * (start + directions @ x)
+    stacked = program.F @ np.r_[x, 0.0] + program.f
+    places = np.cumsum([0, *(b.size**2 for b in feasible.blocks)])
+    for block, unit, at in zip(feasible.blocks, scale.blocks, places, strict=False):
+        expected = block.matrix(delta) / np.outer(unit, unit)
+        found = stacked[at : at + block.size**2].reshape(block.size, block.size)
+        np.testing.assert_allclose(found, expected, atol=ATOL * np.abs(expected).max())
+    values = feasible.linear_values(delta) / scale.linear
+    np.testing.assert_allclose((program.G @ np.r_[x, 0.0] + program.h)[:-1], values, atol=ATOL)
+
+
+def test_some_virtual_parameters_of_a_possible_robot_are_possible_and_others_not():
+    """Feasible base parameters ask for one feasible delta, not for all."""
+    rng, base, feasible, truth, scale, (start, directions) = lifted(1)
+    far = scale.parameters * (start + directions @ (100 * rng.standard_normal(directions.shape[1])))
+    assert feasible.violations(far)
+    whole = feasid.base_parameters(base.robot)
+    assert feasid.check(base.K @ far, whole, consistency="semi").feasible
