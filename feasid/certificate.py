@@ -112,7 +112,7 @@ def read_list(items: Any, size: int, what: str) -> list[Fraction]:
 
 
 def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
-    """A body's 4x4 pseudo-inertia ("full") or 6x6 matrix eq. (17) ("semi"), by its symbols."""
+    """A body's pseudo-inertia ("full") or the matrix of Sousa and Cortesao eq. (17) ("semi")."""
     moments = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
     half, one = Fraction(1, 2), Fraction(1)
     if len(columns) == len(BALANCED):  # Lzz | [[Lxx, lz], [lz, m]], less Lzz / 2 when full

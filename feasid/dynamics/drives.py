@@ -18,7 +18,7 @@ def drive_signal(
     *,
     load: Array | None = None,
 ) -> Array:
-    """Factor of a parameter.
+    """Factor of a parameter; friction as in Sousa and Cortesao (2014) eq. (27).
 
     c.ddq, v, 1, c.q - rest, or with s = sign(v) or tanh(v / transition): s, s sqrt|v|, s |load|.
     """

@@ -25,6 +25,8 @@ from feasid.robot.description import Robot
 def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
     """Kinetic and potential energy and friction per unit of each parameter.
 
+    The first is the row of Wensing et al. (2024) eq. (38).
+
     Parameters
     ----------
     robot : Robot

@@ -189,7 +189,7 @@ def regressor(
     *,
     columns: Sequence[int] | None = None,
 ) -> Array:
-    """Regressor Y of the inverse dynamics, ``tau = Y @ delta``.
+    """Regressor Y of the inverse dynamics, ``tau = Y @ delta``, eq. (29) of Sousa and Cortesao.
 
     Parameters
     ----------

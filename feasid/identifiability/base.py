@@ -50,7 +50,7 @@ class BaseParameters:
     """The base parameters ``beta = K delta`` of a robot with n standard parameters delta.
 
     K = Pb' + Kd Pd' is the reduced row echelon form with the first independent columns from the
-    left, Sousa and Cortesao (2014) eq. (32)-(36); every combination that can be identified is a
+    left, Sousa and Cortesao (2014) eq. (38), (39); every combination that can be identified is a
     combination of its nb rows, and K z = 0 for exactly the changes z that no motion shows.
 
     Attributes
@@ -94,7 +94,7 @@ class BaseParameters:
 
     @cached_property
     def Kd(self) -> Array:  # noqa: N802
-        """Coefficients of the dependent parameters, shape (nb, n - nb), SI units."""
+        """Coefficients of the dependent parameters, eq. (32); shape (nb, n - nb), SI units."""
         return np.asarray(self.coefficients.kd.toarray())
 
     @cached_property
@@ -109,17 +109,17 @@ class BaseParameters:
 
     @cached_property
     def Pb(self) -> Array:  # noqa: N802
-        """Selects the leading parameters: delta_b = Pb' delta; shape (n, nb)."""
+        """Selects the leading parameters: delta_b = Pb' delta, eq. (33); shape (n, nb)."""
         return _selection(self.robot.size, self.independent)
 
     @cached_property
     def Pd(self) -> Array:  # noqa: N802
-        """Selects the dependent parameters: delta_d = Pd' delta; shape (n, n - nb)."""
+        """Selects the dependent parameters: delta_d = Pd' delta, eq. (33); shape (n, n - nb)."""
         return _selection(self.robot.size, self.dependent)
 
     @cached_property
     def G(self) -> Array:  # noqa: N802
-        """[K; Pd'], invertible: delta to (beta, delta_d), eq. (44)-(46); shape (n, n)."""
+        """[K; Pd'], invertible: delta to (beta, delta_d), eq. (42)-(46); shape (n, n)."""
         return np.vstack([self.K, self.Pd.T])
 
     @cached_property
@@ -246,7 +246,7 @@ class BaseParameters:
         return Knowledge(self.matrix, self.transfers, self.independent, names, self.expressions)
 
     def values(self, parameters: npt.ArrayLike) -> Array:
-        """The base parameters K delta of standard parameters delta, shape (nb,)."""
+        """The base parameters K delta of standard parameters delta, eq. (38); shape (nb,)."""
         return np.asarray(self.matrix @ self.robot.check_parameters(parameters))
 
     def table(self) -> str:

@@ -52,7 +52,7 @@ class Coefficients:
     """Dependent and independent parameters and the matrix Kd between them.
 
     With the dependent entries of a null vector as free variables the others are -Kd times them,
-    so that K = [1 Kd] in that order satisfies K z = 0 (Sousa and Cortesao (2014), Sec. 2.3).
+    so that K = [1 Kd] in that order satisfies K z = 0 (Sousa and Cortesao (2014) eq. (37)).
     """
 
     echelon: Echelon
@@ -309,7 +309,10 @@ class Coefficients:
 
     @cached_property
     def nullspace(self) -> sparse.csc_array:
-        """Null vectors, one joint each and its parent's part, SI units; shape (n, nd), sparse."""
+        """Null vectors, one joint each and its parent's part, SI units; shape (n, nd), sparse.
+
+        The part is the transfer of Wensing et al. (2024) eq. (43).
+        """
         run = self.echelon.run
         data: list[Array] = []
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]

@@ -78,7 +78,10 @@ def _congruence(t: Array, basis: Array, sign: float) -> Array:
 
 
 def motion_transform(rotation: Array, position: Array) -> Array:
-    """iX_p, (n, 3, 3) and (n, 3) to (n, 6, 6): velocities of the parent seen in the child."""
+    """iX_p, (n, 3, 3) and (n, 3) to (n, 6, 6): velocities of the parent seen in the child.
+
+    Wensing et al. (2024) eq. (66).
+    """
     turned = np.swapaxes(rotation, -1, -2)
     out = np.zeros((*position.shape[:-1], 6, 6))
     out[..., :3, :3] = out[..., 3:, 3:] = turned

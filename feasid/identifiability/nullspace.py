@@ -113,7 +113,7 @@ class Recursion(Setting):
 
     @cached_property
     def run(self) -> tuple[Local, ...]:
-        """Conditions and spans of every joint, parents first."""
+        """Conditions and spans of every joint, parents first: Alg. 1 to 3 in one."""
         out: list[Local] = []
         for i, p in enumerate(self.robot.parents):
             out.append(Step(self, i, out[p].state if p >= 0 else self.ground).local())

@@ -197,14 +197,17 @@ def bilinear(left: Vector, right: Vector) -> Vector:
 
 
 def parameter_map(transform: Matrix) -> Matrix:
-    """B with vee(X' I(delta) X) = B delta, 10 x 10, for the parameters' own entries."""
+    """B with vee(X' I(delta) X) = B delta, 10 x 10, for the parameters' own entries.
+
+    Wensing et al. (2024) eq. (39).
+    """
     columns = [[row[j] for row in transform] for j in range(6)]
     picks = [*UPPER, (2, 4), (0, 5), (1, 3), (5, 5)]
     return [bilinear(columns[r], columns[c]) for r, c in picks]
 
 
 def parameter_rate(screw: Vector) -> Matrix:
-    """A with vee((Phi x)' I + I (Phi x)) = A delta, 10 x 10."""
+    """A with vee((Phi x)' I + I (Phi x)) = A delta, 10 x 10; Wensing et al. (2024) eq. (40)."""
     s = cross(screw)
     one = [[s[0][0] * 0 + int(i == j) for j in range(6)] for i in range(6)]
     columns = [[row[j] for row in s] for j in range(6)]

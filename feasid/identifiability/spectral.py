@@ -69,7 +69,10 @@ def rates(screw: Array) -> Array:
 
 
 def momentum(screw: Array) -> Array:
-    """W with v' I(x) Phi = v' W x, shape (..., 6) to (..., 6, 10); M(V, Phi)' = V' W."""
+    """W with v' I(x) Phi = v' W x, shape (..., 6) to (..., 6, 10).
+
+    M(V, Phi)' = V' W in Wensing et al. (2024) eq. (36), (52).
+    """
     return np.asarray(np.einsum("abk,...b->...ak", MOMENTUM, screw), dtype=np.float64)
 
 
@@ -194,9 +197,9 @@ def joined(first: Spectrum, second: Spectrum, speed: float) -> Action:
 def closure(x: Array, actions: Sequence[Action]) -> Array:
     """Smallest subspace with x that every action keeps: columns spanning it.
 
-    For one action this is its orbit; for a joint of several degrees of freedom it is the
-    controllable subspace of a switched system, Sec. 7.2, reached by going round until the
-    dimension stays.
+    For one action this is its orbit, Wensing et al. (2024) eq. (48), (49); for a joint of several
+    degrees of freedom it is the controllable subspace of a switched system, Sec. 7.2, reached by
+    going round until the dimension stays.
     """
     if len(actions) == 1:
         return actions[0].orbit(x)

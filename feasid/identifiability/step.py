@@ -146,7 +146,7 @@ class Step:
         return span(beyond - q @ (q.T @ beyond))[0]
 
     def local(self) -> Local:
-        """Rows of the joint and the spans at its body."""
+        """Rows of the joint, Wensing et al. (2024) eq. (50), (51), and the spans at its body."""
         parent, run, i = self.parent, self.run, self.i
         carried = self._carried(parent.motion)
         seeds = {key: self._carried_seed(key, seed) for key, seed in parent.seeds.items()}

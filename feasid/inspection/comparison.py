@@ -1,7 +1,7 @@
 """Two models side by side: do they move alike, and which base parameters differ?
 
 Joint torques depend on the parameters delta only through the base parameters ``beta = K delta``
-(Sousa and Cortesao (2014) eq. (32)). So two models with the same kinematics are dynamically
+(Sousa and Cortesao (2014) eq. (38)). So two models with the same kinematics are dynamically
 equivalent exactly when their base parameters are equal, however differently they spread
 mass over the links. Friction, drive inertia and springs that the files give joints count, too.
 """

@@ -36,7 +36,10 @@ RPNA = np.array([9, 6, 7, 8, 0, 3, 5, 4, 2, 1])
 
 
 def skew(v: npt.ArrayLike) -> Array:
-    """Matrix of the cross product: ``skew(a) @ b = a x b``; shape (..., 3) to (..., 3, 3)."""
+    """Matrix of the cross product: ``skew(a) @ b = a x b``; shape (..., 3) to (..., 3, 3).
+
+    S of [Sousa2014]_ eq. (6).
+    """
     v = np.asarray(v, dtype=np.float64)
     out = np.zeros((*v.shape, 3))
     out[..., 0, 1], out[..., 0, 2] = -v[..., 2], v[..., 1]
@@ -118,7 +121,10 @@ def from_mass_com_inertia(mass: npt.ArrayLike, com: npt.ArrayLike, inertia: npt.
 
 
 def to_mass_com_inertia(delta: npt.ArrayLike) -> tuple[Array, Array, Array]:
-    """Mass (...), centre of mass (..., 3) and inertia about it (..., 3, 3); mass must not be 0."""
+    """Mass (...), centre of mass (..., 3) and inertia about it (..., 3, 3); mass must not be 0.
+
+    By [Sousa2014]_ eq. (8), (10).
+    """
     delta = np.asarray(delta, dtype=np.float64)
     mass = delta[..., 9]
     com = delta[..., 6:9] / mass[..., None]
@@ -140,7 +146,7 @@ def change_frame(rotation: npt.ArrayLike, position: npt.ArrayLike) -> Array:
     -------
     ndarray, shape (10, 10)
         ``delta_new = B @ delta_old``: the congruence J_new = T J_old T' of the pseudo-inertia
-        with the homogeneous transform T. This is the B of Wensing et al. (2024), Sec. 5.
+        with the homogeneous transform T. This is the B of Wensing et al. (2024) eq. (39), (42).
     """
     transform = np.eye(4)
     transform[:3, :3] = rotation

@@ -21,7 +21,8 @@ def lifted(seed, consistency="semi"):
     truth = random_parameters(rng, robot)
     scale = units(robot, feasible, base.K, base.K @ truth)
     aim = random_parameters(rng, robot)
-    return rng, base, feasible, truth, scale, fibre_map(base.K, base.K @ truth, scale.parameters, aim)
+    fibre = fibre_map(base.K, base.K @ truth, scale.parameters, aim)
+    return rng, base, feasible, truth, scale, fibre
 
 
 def test_the_inertia_matrix_is_positive_exactly_for_positive_mass_and_central_inertia():
@@ -67,7 +68,7 @@ def test_the_lifted_matrices_are_those_of_the_link_parameters(consistency):
 
 def test_some_virtual_parameters_of_a_possible_robot_are_possible_and_others_not():
     """Feasible base parameters ask for one feasible delta, not for all."""
-    rng, base, feasible, truth, scale, (start, directions) = lifted(1)
+    rng, base, feasible, _, scale, (start, directions) = lifted(1)
     far = scale.parameters * (start + directions @ (100 * rng.standard_normal(directions.shape[1])))
     assert feasible.violations(far)
     whole = feasid.base_parameters(base.robot)

@@ -45,6 +45,8 @@ class Group:
 class FeasibleSet:
     """Standard parameters that can exist: affine matrices and numbers that must be positive.
 
+    Sousa and Cortesao (2014) eq. (22)-(24).
+
     Attributes
     ----------
     names : tuple of (str, str)
@@ -356,8 +358,8 @@ def _rotors(robot: Robot, consistency: str) -> list[Block]:
     """Consistency of rotors.
 
     A balanced rotor has Lxx = Lyy, Lzz, lz and m. Its pseudo-inertia is diagonal but for the
-    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]]; the 6x6 matrix of eq. (17) falls
-    into Lzz, m and [[Lxx, lz], [lz, m]] twice.
+    (z, m) entry: Lzz/2 twice, and [[Lxx - Lzz/2, lz], [lz, m]]; the 6x6 matrix of Sousa and
+    Cortesao (2014) eq. (17) falls into Lzz, m and [[Lxx, lz], [lz, m]] twice.
     """
     blocks = []
     for i, body in enumerate(robot.bodies):

@@ -19,7 +19,7 @@ KEPT = 0.5
 
 
 def margins(feasible: FeasibleSet, scale: Units, margin: float | None) -> tuple[Array, Array]:
-    """What to subtract from the stacked normalised matrices and numbers for a margin.
+    """What to subtract for a margin, Sousa and Cortesao (2014) eq. (21), in normalised units.
 
     Relative (`margin` None): `MARGIN` times the identity in each body's units. Absolute: `margin`
     times the identity in SI numbers.

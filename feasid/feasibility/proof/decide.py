@@ -224,8 +224,9 @@ def _proof(problem: Presolved, prover: Prover, raw: Raw, s: float, z: Array) -> 
 def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, Array]:
     """Start (n,) and orthonormal directions (n, n - nb), in units, of all ``K delta = beta``.
 
-    The start is the point nearest to `aim`. K's rows are scaled first: the coefficients beside a
-    leading one can be a million times larger.
+    These are the virtual parameters of Sousa and Cortesao (2014) eq. (40), by orthonormal
+    directions instead of the inverse of eq. (49). The start is the point nearest to `aim`. K's rows
+    are scaled first: the coefficients beside a leading one can be a million times larger.
     """
     scaled = K * units
     sizes = np.linalg.norm(scaled, axis=1)
@@ -236,7 +237,10 @@ def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, A
 
 
 def margin_program(feasible: FeasibleSet, scale: Units, start: Array, directions: Array) -> Program:
-    """The margin problem over (x, s), delta = units * (start + directions x)."""
+    """The margin problem over (x, s), delta = units * (start + directions x).
+
+    Without s these are the matrices of Sousa and Cortesao (2014) eq. (47), (48) and (50).
+    """
     F, f, G, h = normalised(feasible, scale)
     identity = np.concatenate([np.eye(b.size).ravel() for b in feasible.blocks] or [np.zeros(0)])
     along = sparse.csr_array(F @ sparse.csr_array(directions))

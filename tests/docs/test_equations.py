@@ -1,0 +1,183 @@
+"""The tables of equations name what exists, miss no number and know every citation."""
+
+import ast
+import importlib
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "equations.md"
+
+NUMBERS = {"Sousa": 84, "Wensing": 99, "Valkyrie": 37}
+"""How many numbered equations each paper has."""
+
+OTHERS = {"Wensing": ("Alg. 1", "Alg. 2", "Alg. 3", "App. G", "Lemma 1", "Theorem 2", "Theorem 3")}
+"""What readers look for that has no number."""
+
+UNTESTED = ("derivation only", "not implemented: ")
+
+NAMES = {
+    "Sousa": r"Sousa and Cortes[aã]o|\[Sousa2014\]_",
+    "Wensing": r"Wensing et al\. \(2024\)|Wensing, Niemeyer and Slotine",
+    "Valkyrie": r"Valkyrie",
+    "other": r"Wensing, Kim and Slotine|Atkeson|Lee, Wensing",
+}
+"""How docstrings name papers; equations of "other" ones have no table."""
+
+LINK = r"(?: and |, |-)"
+CITATION = re.compile(rf"\beqs?\. (\(\d+\)(?:{LINK}\(\d+\))*)")
+
+
+def expanded(label):
+    """The numbers and names of a first cell: "(2)-(4), Lemma 1" to (2), (3), (4), Lemma 1."""
+    out = []
+    for part in re.split(r", (?=\(|[A-Z])| and (?=\()", label):
+        ends = [int(n) for n in re.findall(r"\((\d+)\)", part)]
+        out += [f"({n})" for n in range(ends[0], ends[-1] + 1)] if ends else [part]
+    return out
+
+
+@cache
+def rows():
+    """Paper, labels, what it says, functions or reason, tests: one tuple per row."""
+    out, paper = [], None
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            paper = next(p for p in NUMBERS if p in line)
+        elif line.startswith("| ") and not line.startswith("| No."):
+            label, says, function, test = (c.strip() for c in line.strip().strip("|").split("|"))
+            out.append((paper, tuple(expanded(label)), says, function, test))
+    return tuple(out)
+
+
+def names(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def resolved(path):
+    """Module of a dotted path, which is followed to its end."""
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        module = ".".join(parts[:cut])
+        try:
+            thing = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            thing = getattr(thing, name)
+        return module
+    raise ModuleNotFoundError(path)
+
+
+@cache
+def functions_in(file):
+    tree = ast.parse((ROOT / "tests" / file).read_text())
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def strings(node, outer):
+    """Every string that stands alone, with those of the class and module around it."""
+    own = (
+        ast.get_docstring(node, clean=False)
+        if isinstance(node, ast.Module | ast.ClassDef)
+        else None
+    )
+    around = [own, *outer] if own else outer
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            if isinstance(child.value.value, str):
+                yield child.value.value, outer if child.value.value == own else around
+        else:
+            yield from strings(child, around)
+
+
+def paper_of(text, start, end, outer):
+    """The paper named right behind a citation, else last before it, else around it."""
+    behind = re.match(r",? (?:of|in) (?:the )?", text[end:])
+    for paper, pattern in NAMES.items():
+        if behind and re.match(pattern, text[end + behind.end() :]):
+            return paper
+    for said in (text[:start], *(" ".join(o.split()) for o in outer)):
+        found = [(m.start(), p) for p, pattern in NAMES.items() for m in re.finditer(pattern, said)]
+        if found:
+            return max(found)[1]
+    return None
+
+
+def citations():
+    """Module, paper and label of every equation that a docstring cites."""
+    for file in sorted((ROOT / "feasid").rglob("*.py")):
+        module = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for raw, outer in strings(ast.parse(file.read_text()), []):
+            text = " ".join(raw.split())
+            for match in CITATION.finditer(text):
+                paper = paper_of(text, *match.span(), outer)
+                yield from ((module, paper, label) for label in expanded(match[1]))
+
+
+def test_every_number_of_every_paper_has_one_row():
+    for paper, last in NUMBERS.items():
+        found = Counter(label for p, labels, *_ in rows() if p == paper for label in labels)
+        assert [label for label, times in found.items() if times > 1] == []
+        wanted = {f"({n})" for n in range(1, last + 1)}
+        assert wanted | set(OTHERS.get(paper, ())) <= set(found)
+        assert {label for label in found if label.startswith("(")} == wanted
+
+
+def test_rows_without_a_function_say_why():
+    for _, labels, says, function, test in rows():
+        assert says, labels
+        if names(function) and not function.startswith(UNTESTED):
+            assert names(test), f"{labels} has no test"
+        else:
+            assert function.startswith(UNTESTED), labels
+            assert test == "", labels
+
+
+def test_every_function_exists():
+    for _, labels, _, function, _ in rows():
+        for path in () if function.startswith(UNTESTED) else names(function):
+            assert path.startswith("feasid."), (labels, path)
+            assert resolved(path) != path, f"{labels}: {path} is a module"
+
+
+def test_every_test_exists():
+    for _, labels, _, _, test in rows():
+        for name in names(test):
+            file, function = name.split("::")
+            assert function in functions_in(file), (labels, name)
+
+
+def test_every_citation_is_in_a_table_and_in_a_module_that_its_row_names():
+    modules = {
+        (paper, label): {resolved(path) for path in names(function)}
+        for paper, labels, _, function, _ in rows()
+        if not function.startswith(UNTESTED)
+        for label in labels
+    }
+    wrong = [
+        f"{module} cites {paper} {label}"
+        for module, paper, label in citations()
+        if paper != "other" and module not in modules.get((paper, label), ())
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("text", "paper"),
+    [
+        ("eq. (7) of Sousa and Cortesao (2014)", "Sousa"),
+        ("after Atkeson; the guess of eq. (7) in the Valkyrie identification paper", "Valkyrie"),
+        ("Wensing, Kim and Slotine 2017, eq. (7)) or Sousa and Cortesao (2014)", "other"),
+        ("Wensing et al. (2024) eq. (7); Valkyrie", "Wensing"),
+        ("the matrix eq. (7)", None),
+    ],
+)
+def test_citations_are_read_as_they_are_meant(text, paper):
+    match = CITATION.search(text)
+    assert paper_of(text, *match.span(), []) == paper
+    assert expanded("(2)-(4), (7), Lemma 1") == ["(2)", "(3)", "(4)", "(7)", "Lemma 1"]
