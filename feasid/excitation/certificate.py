@@ -36,7 +36,7 @@ class Certificate:
     rank : int
         Effective rank of the motion's base regressor; the structural rank is their number.
     condition_number : float
-        Of the base regressor of the motion in SI units (eq. (64) of Sousa and Cortesao's W).
+        Of the base regressor of the motion in SI units, W in eq. (57) of Sousa and Cortesao (2014).
     log_det : float
         Of W'W / s, s samples.
     deviations : ndarray, shape (nb,)

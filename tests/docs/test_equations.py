@@ -164,7 +164,7 @@ def test_every_citation_is_in_a_table_and_in_a_module_that_its_row_names():
         for module, paper, label in citations()
         if paper != "other" and module not in modules.get((paper, label), ())
     ]
-    assert wrong == []
+    assert wrong == [], "the number is not the one meant, or its row should name the module, too"
 
 
 @pytest.mark.parametrize(
