@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from scipy.signal import butter, sosfiltfilt
+import pandas as pd
+from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.dynamics.contacts import Contact, contact_torques
-from feasid.dynamics.floating import imu_motion
+from feasid.logs.floating import Imu, Touch, floating_log
 from feasid.robot.inertia import to_mass_com_inertia
 
 STEP = 5e-4  # [s]
@@ -26,6 +26,7 @@ NOISE = {
     "accelerometer": 5e-2,  # [m/s^2]
     "orientation": 2e-3,  # [rad], slowly varying
     "force": 5e-2,  # [N]
+    "place": 1e-5,  # [m], a motion capture's
 }
 
 
@@ -95,6 +96,7 @@ def trot(robot, gait, seconds, seed):
     feet = [model.geom(leg).id for leg in FEET]
     count, settle = int(seconds / STEP), int(0.6 / STEP)
     log = {k: np.zeros((count, n)) for k, n in (("q", 12), ("tau", 12), ("gyro", 3), ("acc", 3))}
+    log["place"] = np.zeros((count, 3))
     log |= {"turn": np.zeros((count, 3, 3)), "force": np.zeros((count, 4, 3))}
     wrench = np.zeros(6)
     for k in range(-settle, count):
@@ -102,12 +104,13 @@ def trot(robot, gait, seconds, seed):
         data.qfrc_applied[6:] = torque
         turn = np.empty(9)
         mujoco.mju_quat2Mat(turn, data.qpos[3:7])
-        q, spin = data.qpos[7:].copy(), data.qvel[3:6].copy()
+        q, spin, place = (x.copy() for x in (data.qpos[7:], data.qvel[3:6], data.qpos[:3]))
         mujoco.mj_step(model, data)
         if k < 0:
             continue
         turn = turn.reshape(3, 3)
         log["q"][k], log["tau"][k], log["gyro"][k], log["turn"][k] = q, torque, spin, turn
+        log["place"][k] = place
         log["acc"][k] = turn.T @ (data.qacc[:3] - robot.gravity)
         for c in range(data.ncon):
             contact = data.contact[c]
@@ -130,41 +133,40 @@ def noisy(log, rng):
     wrong = np.zeros((len(w), 3, 3))
     wrong[:, 0, 1], wrong[:, 0, 2], wrong[:, 1, 2] = -w[:, 2], w[:, 1], -w[:, 0]
     out["turn"] = log["turn"] @ (np.eye(3) + wrong - np.swapaxes(wrong, 1, 2))
+    out["place"] = log["place"] + NOISE["place"] * rng.normal(size=log["place"].shape)
     out["force"] = log["force"] + NOISE["force"] * rng.normal(size=log["force"].shape)
     return out
 
 
-def equations(robot, log, every=10):
-    """q, dq, ddq and generalised forces in the base's axes, from the log alone."""
-    low = butter(4, CUTOFF * 2 * STEP, output="sos")
+def frame(robot, log):
+    """The log as a DataFrame with the columns of `feasid.logs.floating`."""
+    joints = robot.joints[1:]
+    columns = {"t": STEP * np.arange(len(log["q"]))}
+    columns |= {f"q_{j}": log["q"][:, k] for k, j in enumerate(joints)}
+    columns |= {f"tau_{j}": log["tau"][:, k] for k, j in enumerate(joints)}
+    for k, axis in enumerate("xyz"):
+        columns |= {f"gyro_{axis}": log["gyro"][:, k], f"acc_{axis}": log["acc"][:, k]}
+        columns[f"base_{axis}"] = log["place"][:, k]
+        columns |= {f"force_{leg}_{axis}": log["force"][:, f, k] for f, leg in enumerate(FEET)}
+    quaternions = Rotation.from_matrix(log["turn"]).as_quat()
+    columns |= {f"base_q{a}": quaternions[:, k] for k, a in enumerate("xyzw")}
+    return pd.DataFrame(columns)
 
-    def smooth(x):
-        return sosfiltfilt(low, x, axis=0)
 
-    in_base = np.einsum("nji,nfj->nfi", log["turn"], log["force"])
-    q, gyro, force = smooth(log["q"]), smooth(log["gyro"]), smooth(in_base)
-    dq, alpha = np.gradient(q, STEP, axis=0), np.gradient(gyro, STEP, axis=0)
-    ddq = np.gradient(dq, STEP, axis=0)
-    part = slice(int(0.2 / STEP), -int(0.2 / STEP), every)
-    motion = imu_motion(
-        robot,
-        (q[part], dq[part], ddq[part]),
-        gyro=gyro[part],
-        accelerometer=smooth(log["acc"])[part],
-        angular_acceleration=alpha[part],
-    )
-    touched = [
-        Contact(body, np.array(FOOT[leg]), force[part, k])
-        for k, (leg, body) in enumerate(FEET.items())
-    ]
-    applied = np.zeros((len(motion.q), robot.dof))
-    applied[:, 6:] = smooth(log["tau"])[part]
-    return motion, applied, contact_torques(robot, motion.q, touched)
+TOUCHED = {leg: Touch(body, FOOT[leg]) for leg, body in FEET.items()}
+
+
+def equations(robot, log, imu=True):
+    """What the log says: motion and forces."""
+    where = Imu(robot.bodies[0].name) if imu else None
+    df = frame(robot, log)
+    return floating_log(df, robot, imu=where, contacts=TOUCHED, cutoff=CUTOFF)
 
 
 def torque_error(robot, parameters, log):
     """Relative error of predicted joint torques on a log."""
-    motion, applied, pushed = equations(robot, log)
-    predicted = feasid.inverse_dynamics(robot, *motion, parameters=parameters) - pushed
-    off = predicted[:, 6:] - applied[:, 6:]
-    return float(np.linalg.norm(off) / np.linalg.norm(applied[:, 6:]))
+    said = equations(robot, log)
+    own = slice(6, None)
+    predicted = feasid.inverse_dynamics(robot, *said.motion, parameters=parameters) - said.forces
+    applied = said.forces - said.contacts
+    return float(np.linalg.norm(predicted[:, own]) / np.linalg.norm(applied[:, own]))

@@ -129,7 +129,7 @@ def floating_motion(
         speed, push = speed @ turn, push @ turn
     push = push.copy()
     push[:, 1] -= np.cross(speed[:, 0], speed[:, 1])
-    base = robot.bodies[_base(robot)]
+    base = robot.bodies[base_index(robot)]
     inner = base.rotation.T @ turn
     pose = _logarithm(inner, (place - base.position) @ base.rotation)
     own = np.linalg.inv(base.motion)
@@ -184,7 +184,7 @@ def imu_motion(
     alpha = _samples(angular_acceleration, (3,), "angular_acceleration", count) @ turn.T
     felt = _samples(accelerometer, (3,), "accelerometer", count) @ turn.T
     felt = felt - np.cross(alpha, lever) - np.cross(omega, np.cross(omega, lever))
-    home = robot.bodies[_base(robot)].rotation
+    home = robot.bodies[base_index(robot)].rotation
     none = np.zeros((count, 3))
     return floating_motion(
         robot,
@@ -203,10 +203,11 @@ def base_rows(robot: Robot) -> slice:
     InputError
         The robot's base is fixed.
     """
-    return robot.rows[_base(robot)]
+    return robot.rows[base_index(robot)]
 
 
-def _base(robot: Robot) -> int:
+def base_index(robot: Robot) -> int:
+    """Index of the body that floats; `InputError` if none does."""
     found = [i for i, b in enumerate(robot.bodies) if b.parent is None and b.dof == 6]
     if len(found) != 1:
         raise InputError(
@@ -236,7 +237,7 @@ def _samples(
 
 def _logarithm(rotation: Array, position: Array) -> Array:
     """Twists (samples, 6) whose exponentials these poses are, angle at most pi."""
-    turn = _rotation_vectors(rotation)
+    turn = rotation_vectors(rotation)
     angle = np.linalg.norm(turn, axis=1)
     safe = np.where(angle > SMALL, angle, 1.0)
     # inverse of the left Jacobian: 1 - S/2 + (1/angle^2 - cot(angle/2) / (2 angle)) S^2
@@ -248,7 +249,7 @@ def _logarithm(rotation: Array, position: Array) -> Array:
     return np.hstack([turn, shift])
 
 
-def _rotation_vectors(rotation: Array) -> Array:
+def rotation_vectors(rotation: Array) -> Array:
     """Axis times angle of rotations, by their quaternions (Shepperd's choice of the largest)."""
     r = rotation
     trace = np.einsum("nii->n", r)

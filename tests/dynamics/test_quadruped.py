@@ -27,8 +27,8 @@ def identified():
     robot, _ = loaded("solo12")
     factors = np.random.default_rng(0).uniform(*WRONG, len(robot.bodies))
     wrong = robot.with_values((robot.values.reshape(-1, 10) * factors[:, None]).ravel())
-    motion, applied, pushed = equations(robot, trot(robot, TRAINED, 6.0, 0))
-    reduced = Reduced.from_samples(wrong, *motion, applied + pushed)
+    said = equations(robot, trot(robot, TRAINED, 6.0, 0))
+    reduced = Reduced.from_samples(wrong, *said.motion, said.forces)
     return robot, wrong, feasid.fit(reduced, wrong, friction=())
 
 

@@ -1,0 +1,265 @@
+"""Logs of robots whose base floats: joints, an IMU or a pose, and what touches them.
+
+Columns: time ``t`` (or the index), ``run``; ``q_<joint>`` [rad] and ``tau_<joint>`` [N m] of every
+joint; of the base an IMU, ``gyro_x gyro_y gyro_z`` [rad/s] and ``acc_x acc_y acc_z`` [m/s^2], or
+its position ``base_x base_y base_z`` [m]; its orientation ``base_qx base_qy base_qz base_qw``, which
+an IMU needs only for forces in world axes; ``force_<contact>_x`` and so on [N] of every contact,
+which may differ from run to run: zeros where nothing touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.dynamics.contacts import Contact, contact_torques
+from feasid.dynamics.floating import (
+    Motion,
+    base_index,
+    floating_motion,
+    imu_motion,
+    rotation_matrices,
+    rotation_vectors,
+)
+from feasid.errors import InputError, LogError, did_you_mean
+from feasid.logs.clock import check_order, read_time, run_labels, split_at_gaps
+from feasid.logs.columns import numbers
+from feasid.logs.signals.filters import (
+    choose_cutoff,
+    first_difference,
+    low_pass,
+    second_difference,
+    settling,
+)
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+XYZ = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Where a logged force acts: on a body's point [m], and in whose axes it is logged."""
+
+    body: str
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    axes: Literal["world", "base"] = "world"
+
+
+@dataclass(frozen=True)
+class Imu:
+    """Where an IMU sits: a link of the base, its axes (3, 3) and place (3,) in the base's frame."""
+
+    link: str
+    rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
+    position: npt.ArrayLike = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingLog:
+    """A log as equations: ``Y(motion) delta = forces``.
+
+    Attributes
+    ----------
+    motion : Motion
+    forces : ndarray, shape (samples, dof)
+        Joint torques plus what contacts add; the base gets contacts only.
+    contacts : ndarray, shape (samples, dof)
+        The contacts' part.
+    cutoff : float
+        Of the low-pass on all signals [Hz].
+    """
+
+    motion: Motion
+    forces: Array
+    contacts: Array
+    cutoff: float
+
+
+def floating_log(
+    df: pd.DataFrame,
+    robot: Robot,
+    *,
+    imu: Imu | None = None,
+    contacts: Mapping[str, Touch] | None = None,
+    cutoff: float | None = None,
+    rate: float | None = None,
+) -> FloatingLog:
+    """Read the log of a floating robot.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Columns as in the module's docstring.
+    robot : Robot
+        With a floating base.
+    imu : Imu, optional
+        Where the IMU sits; without it the base's motion comes from its logged pose.
+    contacts : mapping of str to Touch, optional
+        Where each logged force acts.
+    cutoff : float, optional
+        Of the zero-phase low-pass on all signals [Hz]; default from the joints' spectrum.
+    rate : float, optional
+        Sampling rate without a time column [Hz].
+
+    Raises
+    ------
+    InputError
+        The robot is fixed; the IMU is on no link of its base; a contact on no body.
+    LogError
+        Names the column that is missing, not finite, or a force whose contact is not described.
+    """
+    base = base_index(robot)
+    contacts = dict(contacts or {})
+    _check(df, robot, base, imu, contacts)
+    columns = _columns(df, robot, imu, contacts)
+    t, _ = read_time(df, "t" if "t" in df else None, rate, None)
+    codes, labels = run_labels(df, "run" if "run" in df else None)
+    stretches = []
+    for code, label in enumerate(labels):
+        rows = np.flatnonzero(codes == code)
+        check_order(t[rows], rows, label)
+        stretches += split_at_gaps(t[rows], rows, label)[0]
+    longest = max(stretches, key=lambda s: len(s.rows))
+    frequency = cutoff or choose_cutoff(columns["q"][longest.rows], longest.rate).frequency
+    parts = []
+    for stretch in stretches:
+        if len(stretch.rows) > 3 * settling(frequency, stretch.rate):
+            part = {k: v[stretch.rows] for k, v in columns.items()}
+            parts.append(_equations(part, robot, base, imu, contacts, frequency, stretch.rate))
+    if not parts:
+        raise LogError(f"no run is longer than three periods of the cut-off, {frequency:.3g} Hz")
+    q, dq, ddq, forces, touched = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return FloatingLog(Motion(q, dq, ddq), forces, touched, frequency)
+
+
+def _equations(
+    part: Mapping[str, Array],
+    robot: Robot,
+    base: int,
+    imu: Imu | None,
+    contacts: Mapping[str, Touch],
+    cutoff: float,
+    rate: float,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """One stretch without gaps: q, dq, ddq, forces and the contacts' part, ends cut off."""
+
+    def smooth(x: Array) -> Array:
+        return low_pass(x, cutoff, rate)
+
+    q = smooth(part["q"])
+    joints = q, first_difference(q, rate), second_difference(q, rate)
+    home = robot.bodies[base].rotation
+    turn = part["turn"].reshape(-1, 3, 3) if "turn" in part else None
+    if imu is not None:
+        gyro = smooth(part["gyro"])
+        motion = imu_motion(
+            robot,
+            joints,
+            gyro=gyro,
+            accelerometer=smooth(part["acc"]),
+            angular_acceleration=first_difference(gyro, rate),
+            rotation=imu.rotation,
+            position=imu.position,
+        )
+        pose = np.broadcast_to(home, (len(q), 3, 3))
+    else:
+        pose = part["turn"].reshape(-1, 3, 3)
+        motion = _from_pose(robot, joints, part["place"], pose, smooth, rate)
+    touched = []
+    for name, touch in contacts.items():
+        force = part[f"force_{name}"]
+        if touch.axes == "world" and turn is not None:
+            force = np.einsum("nji,nj->ni", turn, force)
+        force = np.einsum("nij,nj->ni", pose, smooth(force))
+        touched.append(Contact(touch.body, touch.position, force))
+    pushed = contact_torques(robot, motion.q, touched)
+    forces = pushed.copy()
+    own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]])
+    forces[:, own] += smooth(part["tau"])
+    cut = slice(settling(cutoff, rate), -settling(cutoff, rate))
+    return motion.q[cut], motion.dq[cut], motion.ddq[cut], forces[cut], pushed[cut]
+
+
+def _from_pose(
+    robot: Robot,
+    joints: tuple[Array, Array, Array],
+    place: Array,
+    turn: Array,
+    smooth: Callable[[Array], Array],
+    rate: float,
+) -> Motion:
+    """The base's motion by differences of its pose: rotations between neighbours, then smooth."""
+    steps = rotation_vectors(np.swapaxes(turn[:-1], 1, 2) @ turn[1:]) * rate
+    between = np.concatenate([steps[:1], (steps[1:] + steps[:-1]) / 2, steps[-1:]])
+    omega, spot = smooth(between), smooth(place)
+    twist = np.hstack([omega, np.einsum("nji,nj->ni", turn, first_difference(spot, rate))])
+    push = np.einsum("nji,nj->ni", turn, second_difference(spot, rate))
+    return floating_motion(
+        robot,
+        joints,
+        rotation=turn,
+        position=spot,
+        twist=twist,
+        acceleration=np.hstack([first_difference(omega, rate), push]),
+    )
+
+
+def _check(
+    df: pd.DataFrame, robot: Robot, base: int, imu: Imu | None, contacts: Mapping[str, Touch]
+) -> None:
+    body = robot.bodies[base]
+    links = [body.name, *(m.name for m in body.members)]
+    if imu is not None and imu.link not in links:
+        raise InputError(
+            f"the IMU is on {imu.link!r}, which is no link of the base"
+            f"{did_you_mean(imu.link, links)}: {', '.join(links)}"
+        )
+    logged = {str(c)[6:-2] for c in df.columns if str(c).startswith("force_") and str(c)[-2] == "_"}
+    for name in sorted(logged - set(contacts)):
+        raise LogError(
+            f"the log has forces of a contact {name!r}, but not where it acts: "
+            f'contacts={{"{name}": Touch(body, position, axes)}}',
+            column=f"force_{name}_x",
+        )
+
+
+def _columns(
+    df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, Touch]
+) -> dict[str, Array]:
+    """The log's signals as arrays; orientation as matrices, flattened."""
+    joints = [b.joint for b in robot.bodies if b.dof == 1]
+    wanted = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
+    if imu is not None:
+        wanted |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
+    else:
+        wanted["place"] = [f"base_{a}" for a in XYZ]
+    wanted |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
+    out = {kind: _stacked(df, names) for kind, names in wanted.items()}
+    if imu is None or any(touch.axes == "world" for touch in contacts.values()):
+        quaternion = _stacked(df, [f"base_q{a}" for a in "xyzw"])
+        out["turn"] = rotation_matrices(quaternion).reshape(-1, 9)
+    return out
+
+
+def _stacked(df: pd.DataFrame, names: Sequence[str]) -> Array:
+    for name in names:
+        if name not in df:
+            raise LogError(
+                f"the log has no column {name!r}{did_you_mean(name, df.columns)}", column=name
+            )
+    values = np.stack([numbers(df, name) for name in names], axis=1)
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        row, k = (int(b) for b in bad[0])
+        raise LogError(
+            f"column {names[k]!r} is missing or not finite in row {row}", column=names[k], row=row
+        )
+    return values
