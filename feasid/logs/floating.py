@@ -1,10 +1,10 @@
 """Logs of robots whose base floats: joints, an IMU or a pose, and what touches them.
 
-Columns: time ``t`` (or the index), ``run``; ``q_<joint>`` [rad] and ``tau_<joint>`` [N m] of every
-joint; of the base an IMU, ``gyro_x gyro_y gyro_z`` [rad/s] and ``acc_x acc_y acc_z`` [m/s^2], or
-its position ``base_x base_y base_z`` [m]; its orientation ``base_qx base_qy base_qz base_qw``, which
-an IMU needs only for forces in world axes; ``force_<contact>_x`` and so on [N] of every contact,
-which may differ from run to run: zeros where nothing touches.
+Columns: time ``t`` (or the index), ``run``; ``q_<joint>`` [rad] and ``tau_<joint>`` [N m] of
+every joint; of the base an IMU, ``gyro_x gyro_y gyro_z`` [rad/s] and ``acc_x acc_y acc_z`` [m/s^2],
+or its position ``base_x base_y base_z`` [m]; its orientation ``base_qx base_qy base_qz base_qw``,
+needed beside an IMU only for forces in world axes; ``force_<contact>_x`` and so on [N] of every
+contact, which may differ from run to run: zeros where nothing touches.
 """
 
 from __future__ import annotations
