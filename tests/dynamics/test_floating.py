@@ -1,5 +1,7 @@
 """Floating bases against Pinocchio's free-flyer, and other ways to say the same motion."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from floating import SAMPLES, loaded, random_motion
@@ -176,3 +178,91 @@ def test_arrays_of_the_wrong_shape_are_named(name):
         floating_motion(robot, **said)
     with pytest.raises(InputError, match="axes are 'body' or 'world'"):
         floating_motion(robot, **random_motion(robot), axes="wrld")
+
+
+# -- what can be known in flight --------------------------------------------------------------
+
+NEGLIGIBLE = 1e-10  # singular values of a regressor with unit columns, relative; rounding is 1e-15
+
+
+def in_flight(robot, count=300):
+    """Random motions of a robot that nothing touches: the base's wrench is zero."""
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.normal(size=(3, count, robot.dof))
+    ddq[:, :6] = 0.0
+    missing = feasid.inverse_dynamics(robot, q, dq, ddq)[:, :6]
+    light, none = robot.with_gravity((0, 0, 0)), np.zeros_like(q)
+    mass = [
+        feasid.inverse_dynamics(light, q, none, none + np.eye(robot.dof)[k])[:, :6]
+        for k in range(6)
+    ]
+    ddq[:, :6] = -np.linalg.solve(np.stack(mass, axis=2), missing[:, :, None])[:, :, 0]
+    return q, dq, ddq
+
+
+def spectrum(y):
+    y = y.reshape(-1, y.shape[-1])
+    size = np.linalg.norm(y, axis=0)
+    _, s, vt = np.linalg.svd(y / np.where(size > 0, size, 1.0), full_matrices=False)
+    return int((s > NEGLIGIBLE * s[0]).sum()), vt[-1] / np.where(size > 0, size, 1.0)
+
+
+@pytest.mark.parametrize("name", ["solo12", "bolt", "ur5_robot"])
+def test_free_flight_leaves_the_scale_unless_torques_are_measured(name):
+    """That no wrench acts tells all ratios; torques of the joints tell the scale as well."""
+    robot, _ = loaded(name)
+    base = feasid.base_parameters(robot)
+    y = feasid.regressor(robot, *in_flight(robot)) @ base.Pb
+    beta = base.values(robot.values)
+    assert np.abs(y[:, :6] @ beta).max() < 1e-10
+    rank, hidden = spectrum(y[:, :6])
+    assert rank == base.size - 1
+    assert abs(hidden @ beta) > (1 - 1e-9) * np.linalg.norm(hidden) * np.linalg.norm(beta)
+    assert spectrum(y)[0] == base.size
+
+
+@pytest.mark.parametrize("name", ["solo12", "ur5_robot"])
+def test_momentum_tells_what_the_wrench_tells_without_gravity(name):
+    robot, _ = loaded(name)
+    light = robot.with_gravity((0, 0, 0))
+    q, dq = np.random.default_rng(1).normal(size=(2, 200, robot.dof))
+    momentum = feasid.regressor(light, q, np.zeros_like(q), dq)[:, :6]
+    wrench = feasid.base_parameters(light, measured="floating_base")
+    assert spectrum(momentum)[0] == wrench.size
+    left = momentum - momentum @ wrench.Pb @ wrench.K
+    np.testing.assert_allclose(left, 0, atol=1e-11 * np.abs(momentum).max())
+
+
+def test_the_wrench_on_the_base_tells_all_but_rotors():
+    """A rotor about its joint's axis adds n I to what the base feels, n^2 I to the joint."""
+    robot, _ = loaded("solo12")
+    wrench = feasid.base_parameters(robot, measured="floating_base")
+    assert wrench.gap(feasid.base_parameters(robot)).size == 0
+    bodies = [*robot.bodies]
+    for k in (1, 2, 3):
+        axis = bodies[k].rotation @ bodies[k].motion[:3, 0]
+        turn = Rotation.align_vectors([axis], [[0, 0, 1]])[0].as_matrix()
+        bodies[k] = replace(bodies[k], rotor=feasid.Rotor(9.0, turn, bodies[k].position))
+    geared = replace(robot, bodies=tuple(bodies))
+    alone = feasid.base_parameters(geared, measured="floating_base")
+    assert alone.gap(feasid.base_parameters(geared)).size > 0
+
+
+def test_a_fit_to_the_wrench_alone_finds_the_base_parameters():
+    """Equations of the joints left out: the six rows of the base tell beta, without rotors."""
+    robot, _ = loaded("solo12")
+    rng = np.random.default_rng(2)
+    motion = rng.normal(size=(3, 300, robot.dof))
+    tau = feasid.inverse_dynamics(robot, *motion)
+    factors = rng.uniform(0.6, 1.5, (len(robot.bodies), 1))
+    wrong = robot.with_values((robot.values.reshape(-1, 10) * factors).ravel())
+    reduced = feasid.Reduced.from_samples(wrong, *motion, tau)
+    own = base_rows(robot)
+    kept = [
+        t if own.start <= r < own.stop else np.zeros_like(t)
+        for r, t in enumerate(reduced.triangles)
+    ]
+    fit = feasid.fit(replace(reduced, triangles=tuple(kept)), wrong, friction=())
+    base = feasid.base_parameters(robot)
+    beta = base.values(robot.values)
+    np.testing.assert_allclose(base.values(fit.robot.values), beta, atol=1e-8 * np.abs(beta).max())
