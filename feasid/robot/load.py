@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.found import described, expanded, is_xacro
 from feasid.robot.mjcf.compiled import compile_mjcf, robot_from_mjmodel
 from feasid.robot.mjcf.effects import check_ignored
 from feasid.robot.mjcf.read import mjcf_of
 from feasid.robot.mjcf.tree import robot_from_mjcf
 from feasid.robot.parts import Source
+from feasid.robot.pinocchio import is_pinocchio, robot_from_pinocchio
 from feasid.robot.sidecar import with_sidecar
 from feasid.robot.urdf.read import urdf_of
 from feasid.robot.urdf.tree import robot_from_urdf
@@ -36,10 +38,12 @@ def load_robot(
 
     Parameters
     ----------
-    path : str, path, or mujoco.MjModel
+    path : str, path, pinocchio.Model, mujoco.MjSpec or mujoco.MjModel
         The file. Only this file and its sidecar are opened, and for MJCF what it includes from
         its own folder; never a mesh. A string that starts with ``<`` is the description itself,
-        as ROS passes it in ``robot_description``; a compiled MuJoCo model is taken as it is.
+        as ROS passes it in ``robot_description``; models of Pinocchio and MuJoCo are taken as
+        they are. A ``.xacro`` file is expanded when xacro is installed, and a bare name such as
+        ``panda_description`` is looked up in ``robot_descriptions`` when that is.
     floating : bool
         Let the root link of a URDF float; else it is fixed to the world. In MJCF a free joint
         says so.
@@ -83,10 +87,10 @@ def load_robot(
     >>> robot = load_robot("arm.urdf", lock={"gripper": 0.0})  # doctest: +SKIP
     """
     held, ignore = dict(lock or {}), check_ignored(ignore)
-    if hasattr(path, "body_inertia") and hasattr(path, "jnt_type"):
-        robot = robot_from_mjmodel(path, gravity, ignore=ignore)
+    robot = _from_memory(path, gravity, ignore)
+    if robot is not None:
         return robot.locked(held) if held else robot
-    text = _parsed(path, limits)
+    text = _parsed(described(path), limits)
     if text.root.tag == "mujoco":
         robot = _from_mjcf(text, floating, gravity, use_mujoco, limits, ignore)
     elif text.root.tag == "robot":
@@ -110,15 +114,30 @@ def load_robot(
     return robot.locked(held) if held else robot
 
 
+def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str]) -> Robot | None:
+    """The robot of a model that another program has read; None for anything else."""
+    if is_pinocchio(model):
+        return robot_from_pinocchio(model, gravity)
+    if hasattr(model, "worldbody") and hasattr(model, "to_xml"):  # mujoco.MjSpec
+        compiled = model.compile()
+        source = Source(f"<{model.modelname}>", "mjcf", model.to_xml().encode())
+        return robot_from_mjmodel(compiled, gravity, source, ignore)
+    if hasattr(model, "body_inertia") and hasattr(model, "jnt_type"):  # mujoco.MjModel
+        return robot_from_mjmodel(model, gravity, ignore=ignore)
+    return None
+
+
 def _parsed(path: Any, limits: ReadLimits) -> XmlText:
     """A file, or a description given as text."""
     if isinstance(path, str) and path.lstrip().startswith("<"):
         return parse_xml(path.strip().encode(), TEXT, limits)
     if not isinstance(path, str | os.PathLike):
         raise InputError(
-            f"a robot is read from a file name, a path, a description's text or a MuJoCo model, "
-            f"not from {type(path).__name__}"
+            f"a robot is read from a file name, a path, a description's text, a Pinocchio or a "
+            f"MuJoCo model, not from {type(path).__name__}"
         )
+    if is_xacro(path):
+        return expanded(path, limits)
     return parse_xml(read_bytes(path, limits), os.fspath(path), limits)
 
 

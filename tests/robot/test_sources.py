@@ -1,0 +1,124 @@
+"""Robots from what people have: models of other programs, xacro, names of known robots."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+from mjcf_files import TREE
+from robots import ARM, example_urdfs
+
+import feasid
+from feasid import inverse_dynamics, load_robot
+from feasid.errors import DescriptionError, InputError, MissingExtraError, UnsupportedJointError
+
+RTOL = 1e-10
+"""Two recursive Newton-Euler algorithms in double precision, relative to the largest torque."""
+
+
+def files():
+    names = ("panda.urdf", "ur5_robot.urdf", "z1.urdf", "solo12.urdf", "kinova.urdf")
+    return [p for p in example_urdfs() if p.name in names]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: p.stem)
+@pytest.mark.parametrize("floating", [False, True])
+def test_a_pinocchio_model_has_pinocchios_inverse_dynamics(path, floating):
+    pin = pytest.importorskip("pinocchio")
+    root = (pin.JointModelFreeFlyer(),) if floating else ()
+    model = pin.buildModelFromUrdf(str(path), *root)
+    model.armature = np.linspace(0.1, 0.2, model.nv) * ([0] * 6 + [1] * (model.nv - 6))
+    robot = load_robot(model)
+    data = model.createData()
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+        v, a = rng.normal(size=(2, model.nv))
+        theirs = pin.rnea(model, data, q, v, a)
+        ours_q, swap = np.zeros(robot.dof), np.arange(robot.dof)
+        for body, rows in zip(robot.bodies, robot.rows, strict=True):
+            joint = model.joints[model.getJointId(body.joint)]
+            part = q[joint.idx_q : joint.idx_q + joint.nq]
+            if body.dof == 6:
+                twist = pin.log6(pin.XYZQUATToSE3(part)).vector
+                ours_q[rows] = np.r_[twist[3:], twist[:3]]
+                swap[rows] = [3, 4, 5, 0, 1, 2]
+            else:
+                ours_q[rows] = part if joint.nq == 1 else np.arctan2(part[1], part[0])
+        bare = robot.without_joint_terms()
+        ours = inverse_dynamics(bare, ours_q, v[swap], a[swap])[0]
+        ours += np.where(np.arange(model.nv) < 6, 0, model.armature) * a if model.nv > 6 else 0
+        assert np.abs(ours - theirs[swap]).max() < RTOL * np.abs(theirs).max()
+
+
+def test_a_pinocchio_models_terms_are_drives(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    (tmp_path / "arm.urdf").write_text(ARM)
+    model = pin.buildModelFromUrdf(str(tmp_path / "arm.urdf"))
+    robot, own = load_robot(model), load_robot(tmp_path / "arm.urdf")
+    assert robot.joints == own.joints
+    (drive,) = robot.drives
+    assert dict(zip(drive.symbols, drive.values, strict=True)) == {"fv": 0.7, "fc": 0.2}
+    composite = pin.JointModelComposite()
+    composite.addJoint(pin.JointModelRX())
+    model.addJoint(0, composite, pin.SE3.Identity(), "odd")
+    with pytest.raises(UnsupportedJointError, match="'odd' is a JointModelComposite"):
+        load_robot(model)
+
+
+def test_an_mjspec_is_compiled_and_written_back(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    spec = mujoco.MjSpec.from_string(TREE)
+    robot = load_robot(spec)
+    assert robot.joints == load_robot(TREE).joints
+    np.testing.assert_allclose(
+        robot.values, load_robot(mujoco.MjModel.from_xml_string(TREE)).values, rtol=1e-12
+    )
+    if hasattr(spec, "modelname"):
+        assert robot.source.format == "mjcf"
+
+
+XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:property name="m" value="${2 * 0.75}"/><link name="base"/>
+<link name="a"><inertial><mass value="${m}"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+</robot>"""
+
+
+def test_xacro_is_expanded_where_it_is_installed(tmp_path):
+    pytest.importorskip("xacro")
+    path = tmp_path / "arm.urdf.xacro"
+    path.write_text(XACRO)
+    assert load_robot(path).values[9] == 1.5
+    path.write_text(XACRO.replace("2 * 0.75", "nonsense"))
+    with pytest.raises(DescriptionError, match="xacro refuses"):
+        load_robot(path)
+
+
+def test_without_xacro_the_command_that_installs_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    path = tmp_path / "arm.xacro"
+    path.write_text(XACRO)
+    with pytest.raises(MissingExtraError, match=r"feasid\[xacro\]"):
+        load_robot(path)
+
+
+def test_names_of_robot_descriptions_are_looked_up(tmp_path, monkeypatch):
+    package = tmp_path / "robot_descriptions"
+    package.mkdir()
+    (tmp_path / "arm.urdf").write_text(ARM)
+    (package / "__init__.py").write_text("")
+    (package / "arm_description.py").write_text(f"URDF_PATH = {str(tmp_path / 'arm.urdf')!r}")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [m for m in sys.modules if m.startswith("robot_descriptions")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert load_robot("arm_description").name == "arm"
+    with pytest.raises(InputError, match="did you mean 'arm_description'"):
+        load_robot("arm_descriptoin")
+    monkeypatch.setitem(sys.modules, "robot_descriptions", types.ModuleType("robot_descriptions"))
+
+
+def test_other_objects_are_named():
+    with pytest.raises(InputError, match="not from dict"):
+        feasid.load_robot({})
