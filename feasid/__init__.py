@@ -59,8 +59,10 @@ if TYPE_CHECKING:
     from feasid.notes import Note as Note
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
+    from feasid.robot.couplings import Coupling as Coupling
     from feasid.robot.description import Robot as Robot
     from feasid.robot.load import load_robot as load_robot
+    from feasid.robot.loops import Loop as Loop
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Rotor as Rotor
@@ -116,6 +118,8 @@ _HOME = {
     "rotation_matrices": "dynamics.floating",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
+    "Coupling": "robot.couplings",
+    "Loop": "robot.loops",
     "Robot": "robot.description",
     "Rotor": "robot.parts",
     "load_robot": "robot.load",

@@ -115,7 +115,8 @@ def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
 
 def _show(base: BaseParameters, arguments: argparse.Namespace) -> None:
     robot = base.robot
-    print(f"{robot.name}: {base.size} base parameters of {robot.size} standard parameters\n")
+    print(f"{robot.name}: {base.size} base parameters of {base.unknowns} standard parameters")
+    print(f"{robot.reduction}\n" if robot.reduction else "")
     indent = " " * (len(str(base.size)) + 6)
     for line in base.listing().splitlines():
         print(fill(line, WIDTH, subsequent_indent=indent, break_long_words=False))

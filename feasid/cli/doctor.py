@@ -35,7 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(f) for f in diagnosis], indent=1))
     else:
-        print(f"{' '.join(arguments.log)}\n{diagnosis!r}")
+        print(" ".join(arguments.log))
+        if robot.reduction:
+            print(f"{robot.name}: {robot.reduction}")
+        print(repr(diagnosis))
         if diagnosis.options:
             print(f"\nmended: {_command(arguments)} {as_words({**options, **diagnosis.options})}")
     return 0 if diagnosis.ok else 1

@@ -24,7 +24,7 @@ SPARE = 30
 REACH = 1.0
 """How far independent joints are taken [rad, or lengths of the robot], where no loop binds them."""
 
-NEAR_LOOP = (1.0, 0.3, 0.1)
+NEAR_LOOP = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 """The same in loops, which cannot be taken everywhere: less far when too few motions close."""
 
 TRIES = 3

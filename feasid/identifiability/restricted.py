@@ -17,6 +17,7 @@ from scipy import sparse
 
 from feasid.arrays import Array
 from feasid.identifiability.coefficients import Coefficients, Index
+from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import pivots_from_right
 from feasid.identifiability.moving import visible
 from feasid.robot.known import Unknowns
@@ -60,11 +61,7 @@ class Restricted(Coefficients):
         k = np.zeros((len(first.independent), len(self.units)))
         k[np.arange(len(k)), first.independent] = 1.0
         k[:, first.dependent] = first.scaled.toarray()
-        roots = self.unknowns.roots
-        scale = np.ones(len(k[0]))
-        free = self.unknowns.place >= 0
-        scale[free] = self.units[roots[self.unknowns.place[free]]] / self.units[free]
-        rows = self.unknowns.matrix(self._shown(k) * scale)
+        rows = self._shown(k) / self.units @ self.unknowns.T * self.units[self.unknowns.roots]
         if not self.echelon.run.robot.is_tree:
             return rows
         sizes = np.linalg.norm(rows, axis=1)
@@ -92,6 +89,12 @@ class Restricted(Coefficients):
         if rank in (0, len(s)):
             return vt, rank, float("inf")
         return vt, rank, float(s[rank - 1] / max(s[rank], FLOOR))
+
+    @cached_property
+    def check(self) -> SampleCheck:
+        """Of the open tree; the rank among the unknowns is decided here, or refused."""
+        self.independent  # noqa: B018  (raises where loops close too seldom)
+        return self.whole.check
 
     @property
     def gap(self) -> float:
@@ -152,11 +155,7 @@ class Restricted(Coefficients):
         ratio = self.units[self.independent][:, None] / self.units[self._bound]
         out[self.independent] = -self.scaled.toarray()[:, at] * ratio
         out[self._bound, np.arange(len(self._bound))] = 1.0
-        place = self.unknowns.place
-        free = place >= 0
-        roots = self.unknowns.roots[place[free]]
-        out[free] = self.unknowns.sign[free, None] * out[roots]
-        return sparse.csc_array(out)
+        return sparse.csc_array(self.unknowns.T @ out[self.unknowns.roots])
 
     @cached_property
     def descriptor(self) -> sparse.csr_array:

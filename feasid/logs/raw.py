@@ -21,6 +21,7 @@ from feasid.logs.columns import (
     rows_listed,
     unit_factor,
 )
+from feasid.logs.followers import check_followers
 from feasid.logs.motion import Rows, blocks
 from feasid.notes import Note
 from feasid.notes import notes as as_notes
@@ -94,6 +95,15 @@ def read_raw(
         for kind in WORDS
         if layout.columns[kind] is not None
     }
+    if not robot.is_tree:
+
+        def column(kind: str, joint: str) -> Array | None:
+            name = (columns or {}).get(f"{kind}_{joint}", f"{kind}_{joint}")
+            if name not in df.columns:
+                return None
+            return numbers(df, name, joint) * unit_factor(units, kind, joint)
+
+        notes += check_followers(robot, values, column)
     if transmission is not None:
         values = _joint_side(values, transmission, len(layout.coordinates))
         notes.append(

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Index = npt.NDArray[np.intp]
 
+CONDITIONED = (0.1, 0.03, 0.01, 1e-3, 1e-4)
+"""Share of the largest column that a passive coordinate's own must add: the first that goes."""
+
 STRIDE = 0.1
 """Longest step of an independent coordinate between two solutions [rad or m]."""
 
@@ -129,22 +132,29 @@ class Closure:
         names = self._names
         wanted = [names.index(joint) for joint in self.robot.active if joint in names]
         order = [*wanted, *(k for k in range(len(names)) if k not in wanted)]
-        rest = self._home.copy()
-        scale = np.linalg.norm(rest, 2)
-        taken: list[int] = []
-        for k in reversed(order):
-            column = rest[:, k]
-            size = float(np.linalg.norm(column))
-            if len(taken) < self.rank and size > 1e-4 * scale:
-                unit = column / size
-                rest = rest - np.outer(unit, unit @ rest)
-                taken.append(k)
-        if len(taken) < self.rank:
+        for share in CONDITIONED:
+            taken = self._taken(order[::-1], share)
+            if len(taken) == self.rank:
+                break
+        else:
             raise InputError(
                 f"the loops of robot {self.robot.name!r} are nearly singular at the configuration "
                 "in which they are assembled: give another one"
             )
         return np.sort(np.array(taken, dtype=np.intp))
+
+    def _taken(self, order: Sequence[int], share: float) -> list[int]:
+        """Columns of C A that add at least this share of its size to those before them."""
+        rest = self._home.copy()
+        least = share * np.linalg.norm(rest, axis=0).max()
+        taken: list[int] = []
+        for k in order:
+            size = float(np.linalg.norm(rest[:, k]))
+            if len(taken) < self.rank and size > least:
+                unit = rest[:, k] / size
+                rest = rest - np.outer(unit, unit @ rest)
+                taken.append(k)
+        return taken
 
     @property
     def _names(self) -> list[str]:
@@ -205,21 +215,18 @@ class Closure:
         home = np.linalg.lstsq(A, self.assembled - b, rcond=None)[0]
         start = home[self.active][:, None]
         matters = [k for k, i in enumerate(self.active) if A[moved][:, i].any()]
-        far = np.abs(s - start)[matters].max(initial=0.0)
-        steps = max(1, int(np.ceil(far / STRIDE)))
+        strides = np.ceil(np.abs(s - start)[matters].max(axis=0, initial=0.0) / STRIDE)
+        strides = np.maximum(strides, 1.0)  # per sample: its way depends on no other's
         z = np.repeat(home[:, None], s.shape[1], axis=1)
-        alive = np.arange(s.shape[1])
-        for k in range(1, steps + 1):
-            part = z[:, alive]
-            part[self.active] = start + (k / steps) * (s - start)[:, alive]
+        alive = np.ones(s.shape[1], dtype=bool)
+        for k in range(1, int(strides.max(initial=0.0)) + 1):
+            moving = alive & (strides >= k)
+            part = z[:, moving]
+            part[self.active] = start + (k / strides * (s - start))[:, moving]
             part, closed = self._newton(part)
-            z[:, alive] = part
-            alive = alive[closed]
-            if not alive.size:
-                break
-        done = np.zeros(s.shape[1], dtype=bool)
-        done[alive] = True
-        return np.asarray(A @ z + b[:, None]), done
+            z[:, moving] = part
+            alive[moving] = closed
+        return np.asarray(A @ z + b[:, None]), alive
 
     def _newton(self, z: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Close the loops by the passive coordinates; which samples did."""

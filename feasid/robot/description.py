@@ -370,7 +370,8 @@ class Robot(Structure):
         terms = sorted({s for d in self.drives for s in d.symbols}, key=DRIVE_SYMBOLS.index)
         return (
             f"<Robot {self.name!r}: {len(self.bodies)} bodies, {self.dof} dof, {self.size} "
-            f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}>"
+            f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}"
+            f"{'; ' + self.reduction if self.reduction else ''}>"
         )
 
 

@@ -1,13 +1,14 @@
 """Parameters that are no unknowns: zero, known, or the same as others up to sign.
 
-All three are equations ``delta[j] = value`` or ``delta[i] = sign delta[j]``, and together they say
-``delta = E z + fixed`` with unknowns z, one for each parameter that is left.
+All three are linear equations in the parameters, and together they say ``delta = T z + fixed``
+with unknowns z, one for each parameter that is left; solved in exact arithmetic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +16,14 @@ import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.errors import InputError, did_you_mean
+from feasid.exact.numbers import decimal
 from feasid.robot.description import Robot
 from feasid.robot.inertia import SYMBOLS
 
 Index = npt.NDArray[np.intp]
+
+Row = dict[int, Fraction]
+"""Coefficients by parameter."""
 
 Known: TypeAlias = "Mapping[Any, npt.ArrayLike]"
 """Ten parameters by body, NaN where one is not known; one parameter by "body.symbol"."""
@@ -33,12 +38,17 @@ MIRRORED = {
 
 @dataclass(frozen=True, eq=False)
 class Equality:
-    """A known parameter, ``delta[j] = value``, or a pair, ``delta[i] = sign delta[j]``."""
+    """``coefficients . delta[columns] = value``: known, tied or summed parameters."""
 
     name: str
     columns: tuple[int, ...]
+    coefficients: tuple[float, ...]
     value: float = 0.0
-    sign: float = 1.0
+
+    @property
+    def pairs(self) -> list[tuple[int, Fraction]]:
+        """Columns with their coefficients, exactly."""
+        return [(j, decimal(c)) for j, c in zip(self.columns, self.coefficients, strict=True)]
 
 
 def equalities(
@@ -66,7 +76,7 @@ def equalities(
         Names the body or parameter that does not exist, or the number that is not finite.
     """
     out = [
-        Equality(f"known {name}.{SYMBOLS[k]}", (int(j),), float(value))
+        Equality(f"known {name}.{SYMBOLS[k]}", (int(j),), (1.0,), float(value))
         for name, ten in ten_by_body(robot, known).items()
         for k, (j, value) in enumerate(
             zip(robot.inertial_columns[body_index(robot, name)], ten, strict=True)
@@ -82,7 +92,7 @@ def equalities(
         of_a, of_b = (robot.inertial_columns[body_index(robot, name)] for name in (a, b))
         for i, j, sign in zip(of_a, of_b, signs, strict=True):
             label = f"{a} and {b} {how}, {robot.parameter_names[i][1]}"
-            out.append(Equality(label, (int(i), int(j)), 0.0, float(sign)))
+            out.append(Equality(label, (int(i), int(j)), (1.0, -float(sign))))
     return tuple(out)
 
 
@@ -147,20 +157,50 @@ def parameter_index(robot: Robot, key: Any) -> int:
     return labels.index(label)
 
 
+def eliminated(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row, Fraction]]:
+    """Gauss-Jordan: the last parameter of each equation in terms of those never eliminated."""
+    solved: dict[int, tuple[Row, Fraction]] = {}
+    for name, coefficients, right in equations:
+        row: Row = {}
+        value = right
+        for j, c in coefficients.items():
+            known, constant = solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+            value -= c * constant
+            for i, factor in known.items():
+                row[i] = row.get(i, Fraction(0)) + c * factor
+        row = {j: c for j, c in row.items() if c}
+        if not row:
+            if value:
+                raise InputError(
+                    f"{name} contradicts what else is said to be known or equal", tie=name
+                )
+            continue
+        pivot = max(row)
+        lead = row.pop(pivot)
+        new = {j: -c / lead for j, c in row.items()}, value / lead
+        for j, (other, constant) in solved.items():
+            if pivot in other:
+                factor = other.pop(pivot)
+                for i, c in new[0].items():
+                    other[i] = other.get(i, Fraction(0)) + factor * c
+                solved[j] = {i: c for i, c in other.items() if c}, constant + factor * new[1]
+        solved[pivot] = new
+    return solved
+
+
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """``delta[j] = sign[j] z[place[j]] + fixed[j]``, with place -1 for known parameters.
+    """``delta = T z + fixed``.
 
     Attributes
     ----------
-    place : ndarray of int, shape (n,)
-    sign, fixed : ndarray, shape (n,)
+    T : ndarray, shape (n, len(roots))
+    fixed : ndarray, shape (n,)
     roots : ndarray of int
         The parameter that each entry of z stands for.
     """
 
-    place: Index
-    sign: Array
+    T: Array
     fixed: Array
     roots: Index
 
@@ -173,58 +213,17 @@ class Unknowns:
         InputError
             When the equations contradict each other.
         """
-        root, sign = list(range(n)), [1.0] * n
-        known: dict[int, float] = {}
+        return cls.of(n, eliminated([(e.name, dict(e.pairs), decimal(e.value)) for e in given]))
 
-        def find(j: int) -> tuple[int, float]:
-            factor = 1.0
-            while root[j] != j:
-                factor *= sign[j]
-                j = root[j]
-            return j, factor
-
-        for tie in given:
-            (first, s), *rest = [find(int(j)) for j in tie.columns]
-            if not rest:
-                value = s * tie.value
-                if known.setdefault(first, value) != value:
-                    raise _contradiction(tie.name)
-                continue
-            ((second, t),) = rest
-            relation = s * t * tie.sign
-            if first == second:
-                if relation < 0 and known.setdefault(first, 0.0) != 0.0:
-                    raise _contradiction(tie.name)
-                continue
-            root[first], sign[first] = second, relation
-            if first in known and known.setdefault(second, relation * known[first]) != (
-                relation * known[first]
-            ):
-                raise _contradiction(tie.name)
-        found = [find(j) for j in range(n)]
-        roots = [j for j in range(n) if root[j] == j and j not in known]
-        order = {j: k for k, j in enumerate(roots)}
-        return cls(
-            np.array([order.get(r, -1) for r, _ in found], dtype=np.intp),
-            np.array([s for _, s in found]),
-            np.array([s * known.get(r, 0.0) for r, s in found]),
-            np.array(roots, dtype=np.intp),
-        )
-
-    def expanded(self, z: Array) -> Array:
-        """All parameters, shape (n,)."""
-        free = self.place >= 0
-        out = self.fixed.copy()
-        out[free] += self.sign[free] * z[self.place[free]]
-        return out
-
-    def matrix(self, rows: Array) -> Array:
-        """Coefficients in z of ``rows @ delta``, shape (rows, len(roots))."""
-        out = np.zeros((len(rows), len(self.roots)))
-        free = self.place >= 0
-        np.add.at(out.T, self.place[free], (rows * self.sign)[:, free].T)
-        return out
-
-
-def _contradiction(name: str) -> InputError:
-    return InputError(f"{name} contradicts what else is said to be known or equal", tie=name)
+    @classmethod
+    def of(cls, n: int, solved: Mapping[int, tuple[Row, Fraction]]) -> Unknowns:
+        """The unknowns beside those that are solved for."""
+        roots = np.array([j for j in range(n) if j not in solved], dtype=np.intp)
+        T, fixed = np.zeros((n, len(roots))), np.zeros(n)
+        T[roots, np.arange(len(roots))] = 1.0
+        place = {int(j): k for k, j in enumerate(roots)}
+        for j, (row, value) in solved.items():
+            fixed[j] = float(value)
+            for root, coefficient in row.items():
+                T[j, place[root]] = float(coefficient)
+        return cls(T, fixed, roots)

@@ -104,6 +104,21 @@ class Structure:
         ]
         return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
 
+    @property
+    def reduction(self) -> str:
+        """What is less than it looks: coupled joints, loops, virtual links; empty for none."""
+        parts = []
+        if not self.is_tree:
+            parts.append(f"{len(self.bodies)} joints, {self.dof} independent")
+        if self.closure is not None:
+            count, rank = self.closure.conditions.count, self.closure.rank
+            spare = f", {count - rank} of them redundant" if rank < count else ""
+            parts.append(f"{len(self.loops)} closed loops with {count} conditions{spare}")
+        virtual = sum(body.massless for body in self.bodies)
+        if virtual:
+            parts.append(f"{virtual} virtual links without parameters")
+        return "; ".join(parts)
+
     def joint_index(self, joint: str) -> int:
         """Index of the body on this joint; `InputError` with the closest name otherwise."""
         try:

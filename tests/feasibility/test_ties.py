@@ -6,10 +6,10 @@ from feasibility_problems import base_of, random_parameters, random_robot, stack
 
 import feasid
 from feasid.errors import InputError
-from feasid.feasibility.constraints.affine import MIRRORED
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia
+from feasid.robot.known import MIRRORED
 
 ROBOT = random_robot(np.random.default_rng(0), 4, drives=True)
 BASE = base_of(ROBOT)

@@ -128,11 +128,11 @@ def test_tied_parameters_count_once():
     unknowns = Unknowns.after(30, equalities(robot, mirrored=[("2", "3", "y")]))
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, 200, 3))
-    y = unknowns.matrix(feasid.regressor(robot, q, dq, ddq).reshape(-1, 30))
+    y = feasid.regressor(robot, q, dq, ddq).reshape(-1, 30) @ unknowns.T
     assert base.unknowns == 20
     assert base.size == np.linalg.matrix_rank(y, tol=1e-9)
     z = rng.normal(size=20)
-    k = unknowns.matrix(base.K)
+    k = base.K @ unknowns.T
     leads = [unknowns.roots.tolist().index(j) for j in base.independent]
     assert y[:, leads] @ (k @ z) == pytest.approx(y @ z, abs=1e-9)
 
@@ -203,3 +203,18 @@ def test_a_fit_puts_no_mass_on_virtual_links(tmp_path):
     fit.to_mjcf(tmp_path / "fitted.xml")
     again = mujoco.MjModel.from_xml_path(str(tmp_path / "fitted.xml"))
     assert again.body_mass[1] == pytest.approx(fit.bodies.loc["b", "mass"], rel=1e-6)
+
+
+def test_a_known_mass_is_kept_by_the_fit(tmp_path):
+    import pandas as pd
+
+    path = write(tmp_path, model(f"<inertial {FULL}/>", joint=THREE))
+    robot = load_robot(path)
+    t, q, dq, ddq, tau, noise = simulated(path)
+    columns = {"t": t}
+    for k, joint in enumerate(robot.joints):
+        columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k], f"ddq_{joint}": ddq[:, k]}
+        columns[f"tau_{joint}"] = tau[:, k] + noise[:, k]
+    fit = feasid.fit(pd.DataFrame(columns), robot, friction=(), known={"b.m": 1.5})
+    assert fit.bodies.loc["b", "mass"] == 1.5
+    assert fit.certificate.verify()

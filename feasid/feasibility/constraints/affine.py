@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.errors import InputError
-from feasid.exact.numbers import decimal
 from feasid.robot import inertia
 
 CONSISTENCY = ("full", "semi")
@@ -87,29 +85,6 @@ class Linear:
     constant: float = 0.0
     opposite: int = 0
     role: str = "asked"
-
-
-@dataclass(frozen=True, eq=False)
-class Equality:
-    """``coefficients . delta[columns] = value``: known, tied or summed parameters."""
-
-    name: str
-    columns: tuple[int, ...]
-    coefficients: tuple[float, ...]
-    value: float = 0.0
-
-    @property
-    def pairs(self) -> list[tuple[int, Fraction]]:
-        """Columns with their coefficients, exactly."""
-        return [(j, decimal(c)) for j, c in zip(self.columns, self.coefficients, strict=True)]
-
-
-MIRRORED = {
-    "x": np.array([1, -1, -1, 1, 1, 1, -1, 1, 1, 1.0]),
-    "y": np.array([1, -1, 1, 1, -1, 1, 1, -1, 1, 1.0]),
-    "z": np.array([1, 1, -1, 1, -1, 1, 1, 1, -1, 1.0]),
-}
-"""Signs of the ten parameters under reflection in the plane through the origin with this normal."""
 
 
 def inertia_block(

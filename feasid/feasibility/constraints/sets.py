@@ -17,9 +17,9 @@ from feasid.errors import InputError, did_you_mean
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints import affine as constraints
 from feasid.feasibility.constraints import shapes
-from feasid.feasibility.constraints.affine import CONSISTENCY, MIRRORED, Block, Equality, Linear
+from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear
 from feasid.robot.description import Robot
-from feasid.robot.known import Known, ten_by_body
+from feasid.robot.known import Equality, Known, equalities
 
 SIGNED = ("Ia", "fv", "fc", "fs", "fl")
 """Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
@@ -285,7 +285,7 @@ def feasible_set(
     if total_mass is not None:
         limits = total_mass if isinstance(total_mass, tuple) else (None, total_mass)
         sums["total mass"] = (list(bodies), *limits)
-    ties = _equalities(robot, ten_by_body(robot, known), equal, mirrored)
+    ties = equalities(robot, known, equal, mirrored)
     for label, (names, lower, upper) in [*sums.items(), *(mass_sums or {}).items()]:
         columns_of, ones = masses(names), np.ones(len(names))
         if lower is not None and lower == upper and np.isfinite(lower):
@@ -311,36 +311,6 @@ def feasible_set(
         index = [_parameter_index(robot, key) for key in coefficients]
         rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
     return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
-
-
-def _equalities(
-    robot: Robot,
-    known: Mapping[str, npt.ArrayLike],
-    equal: Sequence[tuple[str, str]],
-    mirrored: Sequence[tuple[str, str, str]],
-) -> tuple[Equality, ...]:
-    names = tuple(b.name for b in robot.bodies)
-    columns = robot.inertial_columns
-    out = []
-    for name, given in known.items():
-        values = np.asarray(given, dtype=np.float64)
-        if values.shape != (10,) or np.isinf(values).any():
-            raise InputError(f"known parameters of {name!r} must be ten numbers: {values.tolist()}")
-        for j, value in zip(columns[_body_index(names, name)], values, strict=True):
-            if not np.isnan(value):
-                label = f"known {name}.{robot.parameter_names[j][1]}"
-                out.append(Equality(label, (int(j),), (1.0,), float(value)))
-    pairs = [(a, b, np.ones(10), "equal") for a, b in equal]
-    for a, b, axis in mirrored:
-        if axis not in MIRRORED:
-            raise InputError(f"mirrored bodies need an axis of x, y, z, not {axis!r}")
-        pairs.append((a, b, MIRRORED[axis], f"mirrored in {axis}"))
-    for a, b, signs, how in pairs:
-        of_a, of_b = columns[_body_index(names, a)], columns[_body_index(names, b)]
-        for i, j, sign in zip(of_a, of_b, signs, strict=True):
-            label = f"{a} and {b} {how}, {robot.parameter_names[i][1]}"
-            out.append(Equality(label, (int(i), int(j)), (1.0, -float(sign))))
-    return tuple(out)
 
 
 def _signs(robot: Robot) -> list[Linear]:

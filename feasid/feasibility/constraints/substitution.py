@@ -20,8 +20,7 @@ from feasid.errors import InputError
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
-
-Row = dict[int, Fraction]
+from feasid.robot.known import Row, Unknowns, eliminated
 
 DIGITS = 15
 """Significant digits of a decimal that every double distinguishes: sums of decimals of so many
@@ -70,15 +69,9 @@ class Substitution:
             (f"given {'.'.join(feasible.names[j])}", {j: Fraction(1)}, decimal(value))
             for j, value in (given or {}).items()
         ]
-        solved = _eliminated(equations)
-        roots = np.array([j for j in range(feasible.size) if j not in solved], dtype=np.intp)
-        T, fixed = np.zeros((feasible.size, len(roots))), np.zeros(feasible.size)
-        T[roots, np.arange(len(roots))] = 1.0
-        place = {int(j): k for k, j in enumerate(roots)}
-        for j, (row, value) in solved.items():
-            fixed[j] = float(value)
-            for root, coefficient in row.items():
-                T[j, place[root]] = float(coefficient)
+        solved = eliminated(equations)
+        left = Unknowns.of(feasible.size, solved)
+        T, fixed, roots = left.T, left.fixed, left.roots
         blocks = [_block(b, T, fixed) for b in feasible.blocks]
         rows = [_linear(c, T, fixed) for c in feasible.linear]
         inside = replace(
@@ -123,37 +116,6 @@ def described(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
         blocks=tuple(b for b in feasible.blocks if mask[b.columns].all()),
         linear=tuple(replace(c, opposite=0) for c in feasible.linear if mask[c.columns].all()),
     )
-
-
-def _eliminated(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row, Fraction]]:
-    """Gauss-Jordan: the last parameter of each equation in terms of those never eliminated."""
-    solved: dict[int, tuple[Row, Fraction]] = {}
-    for name, coefficients, right in equations:
-        row: Row = {}
-        value = right
-        for j, c in coefficients.items():
-            known, constant = solved.get(j, ({j: Fraction(1)}, Fraction(0)))
-            value -= c * constant
-            for i, factor in known.items():
-                row[i] = row.get(i, Fraction(0)) + c * factor
-        row = {j: c for j, c in row.items() if c}
-        if not row:
-            if value:
-                raise InputError(
-                    f"{name} contradicts what else is said to be known or equal", tie=name
-                )
-            continue
-        pivot = max(row)
-        lead = row.pop(pivot)
-        new = {j: -c / lead for j, c in row.items()}, value / lead
-        for j, (other, constant) in solved.items():
-            if pivot in other:
-                factor = other.pop(pivot)
-                for i, c in new[0].items():
-                    other[i] = other.get(i, Fraction(0)) + factor * c
-                solved[j] = {i: c for i, c in other.items() if c}, constant + factor * new[1]
-        solved[pivot] = new
-    return solved
 
 
 def _block(block: Block, T: Array, fixed: Array) -> Block:

@@ -27,7 +27,6 @@ from feasid.exact.elimination import Equation, Unknown, solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Row
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.candidates import Candidate
 from feasid.feasibility.proof.faces import Face, kinetic_energy
@@ -41,6 +40,7 @@ from feasid.feasibility.proof.rationals import (
     projected,
     rounded,
 )
+from feasid.robot.known import Row
 
 ENERGY_SHARES = (1e-2, 1e-5)
 """Shares of kinetic energy to try, as a fraction of what the proof can afford."""

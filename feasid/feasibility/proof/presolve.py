@@ -21,10 +21,11 @@ from feasid.exact.elimination import solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
-from feasid.feasibility.constraints.substitution import Row, Substitution
+from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.directions import short_direction
 from feasid.feasibility.proof.question import Exact, Question
+from feasid.robot.known import Row
 
 ROUNDING = 1e-9
 """Relative difference that rounding of K may leave between equations that say the same."""

@@ -20,10 +20,11 @@ from feasid.arrays import Array
 from feasid.exact.numbers import decimal, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Row, Substitution
+from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import lengths
 from feasid.feasibility.proof.claim import Certificate, mark
 from feasid.robot.description import Robot
+from feasid.robot.known import Row
 
 Exact = list[list[Fraction]]
 

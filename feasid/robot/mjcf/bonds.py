@@ -5,7 +5,7 @@ MuJoCo keeps them by soft forces; here they hold exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -143,15 +143,3 @@ def _points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Array, Ar
     if second is None and first is not None:
         second = turn2.T @ (at1 + turn1 @ first - at2)
     return np.asarray(first), np.asarray(second)
-
-
-def loops_note(robot: Robot) -> Iterable[str]:
-    """How many conditions the loops are, and how many of them are independent."""
-    closure = robot.closure
-    if closure is not None:
-        count, rank = closure.conditions.count, closure.rank
-        more = f", of which {count - rank} say nothing new" if rank < count else ""
-        yield (
-            f"{len(robot.loops)} closed loop(s): {count} conditions{more}; "
-            f"{robot.dof} independent coordinates: {', '.join(robot.coordinates)}"
-        )

@@ -13,7 +13,7 @@ from feasid.errors import InputError, missing_extra
 from feasid.robot import inertia
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import compose, lumped
-from feasid.robot.mjcf.bonds import Bond, Bonds, bound, loops_note
+from feasid.robot.mjcf.bonds import Bond, Bonds, bound
 from feasid.robot.mjcf.effects import check_ignored, refuse
 from feasid.robot.mjcf.inertia import NeedsCompilerError, body_parameters
 from feasid.robot.mjcf.model import Compiler, Mjcf
@@ -123,13 +123,9 @@ def robot_from_mjcf(
 def constrained(
     robot: Robot, bodies: Iterable[TreeBody], bonds: Sequence[Bond], motors: Sequence[str]
 ) -> Robot:
-    """The robot with a model's equality constraints, and a note of what they leave."""
+    """The robot with a model's equality constraints."""
     references = {j.name: j.reference for b in bodies for j in b.joints if j.type in ONE_DOF}
-    robot = bound(robot, Bonds(tuple(bonds), tuple(motors), references))
-    if robot.source is None:
-        return robot
-    notes = (*robot.source.notes, *loops_note(robot))
-    return replace(robot, source=replace(robot.source, notes=notes))
+    return bound(robot, Bonds(tuple(bonds), tuple(motors), references))
 
 
 def _scaled(values: list[Array | None], compiler: Compiler) -> list[Array | None]:
