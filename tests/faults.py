@@ -175,18 +175,23 @@ def inject(kind, df, name, rng):
     return out, {joint}
 
 
+WHOLE = " whole"
+
 RECORDED = ("kuka_lwr4", "unitree_z1", "kinova_gen3", "staubli_tx40", "simulated")
 
 
 @cache
 def recorded(name):
-    """A log without faults of its own, its robot, and the options with which it is read."""
+    """A log without faults of its own, its robot, and the options with which it is read.
+
+    The first run of several; all of them with `WHOLE` behind the name.
+    """
     if name in ("kuka_lwr4", "unitree_z1", "simulated"):
         df, options = clean(name)
     else:
-        df = datasets.load(name)
+        df = datasets.load(name.removesuffix(WHOLE))
         options = df.attrs["options"]
-        if "run" in df:
+        if "run" in df and not name.endswith(WHOLE):
             df = df[df.run == df.run.iloc[0]].drop(columns="run")
     return df, df.attrs["robot"], options
 

@@ -72,7 +72,7 @@ def _seen(ratio: float, vector: Array, expressions: tuple[str, ...]) -> Finding:
         "note",
         f"all {len(expressions)} base parameters are seen, the weakest direction "
         f"{1 / ratio:.2g} times less than the strongest: {_names(vector, expressions)}",
-        "a longer or richer motion would help" if weak else "",
+        "a longer or richer motion would help: feasid.excite(robot)" if weak else "",
     )
 
 
@@ -94,7 +94,7 @@ def _unseen(
         "note",
         f"{rank} of {len(expressions)} base parameters are seen; unseen combinations lean on "
         f"{worst or 'many parameters'}",
-        advice or "a richer motion",
+        f"{advice or 'a richer motion'}: feasid.excite(robot)",
         idle,
     )
 

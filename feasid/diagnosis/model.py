@@ -82,7 +82,7 @@ def _static(samples: Samples) -> Finding:
         "nothing moves: only gravity parameters can be identified"
         if posed
         else "nothing moves, and there is one pose only: no parameter can be identified",
-        "record a motion",
+        "record a motion: feasid.excite(robot)",
     )
 
 

@@ -27,6 +27,9 @@ CLIPPED = 4
 CLIPPED_SHARE = 0.003
 """Share of all samples on such plateaus that counts as saturation."""
 
+MOST_LEFT_OUT = 0.15
+"""Share of a log up to which leaving out clipped samples is advised: filters need stretches."""
+
 COARSE = 0.1
 """A resolution coarser than this share of the standard deviation is reported."""
 
@@ -202,16 +205,17 @@ def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where
     if count <= CLIPPED_SHARE * len(values):
         return []
     levels = sorted({round(float(values[a]), 6) for a, _ in spans})
-    return [
-        where.finding(
-            "saturated",
-            "warning",
-            f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
-            f"({count / len(values):.1%}): saturated or clipped",
-            f"exclude={_intervals(spans, where.t)}",
-            spans,
-        )
-    ]
+    few = count <= MOST_LEFT_OUT * len(values)
+    leave_out = f"exclude={_intervals(spans, where.t)}"
+    found = where.finding(
+        "saturated",
+        "warning",
+        f"stays at its extreme {', '.join(f'{v:g}' for v in levels)} in {count} samples "
+        f"({count / len(values):.1%}): saturated or clipped",
+        leave_out if few else "record a slower motion; too much would be left out by exclude=",
+        spans,
+    )
+    return [found if few else replace(found, options={})]
 
 
 def _said_spikes(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding]:
