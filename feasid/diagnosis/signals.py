@@ -28,7 +28,10 @@ CLIPPED_SHARE = 0.003
 """Share of all samples on such plateaus that counts as saturation."""
 
 MOST_LEFT_OUT = 0.15
-"""Share of a log up to which leaving out clipped samples is advised: filters need stretches."""
+"""Share of a log up to which leaving out clipped samples is advised."""
+
+AROUND = 0.2
+"""What a filter takes on either side of what is left out [s]: one period of 5 Hz."""
 
 COARSE = 0.1
 """A resolution coarser than this share of the standard deviation is reported."""
@@ -205,7 +208,7 @@ def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where
     if count <= CLIPPED_SHARE * len(values):
         return []
     levels = sorted({round(float(values[a]), 6) for a, _ in spans})
-    few = count <= MOST_LEFT_OUT * len(values)
+    few = _lost(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
     leave_out = f"exclude={_intervals(spans, where.t)}"
     found = where.finding(
         "saturated",
@@ -362,6 +365,16 @@ def degrees_finding(joint: str, column: str, why: str, confidence: float = 0.97)
 
 def _total(spans: Sequence[tuple[int, int]], t: Array) -> float:
     return float(sum(t[b] - t[a] for a, b in spans))
+
+
+def _lost(spans: Sequence[tuple[int, int]], t: Array) -> float:
+    """Time that is lost with these stretches and what the filter takes around them [s]."""
+    lost, reached = 0.0, -np.inf
+    for a, b in spans:
+        start, end = max(float(t[a]) - AROUND, reached), float(t[b]) + AROUND
+        lost += max(end - start, 0.0)
+        reached = max(reached, end)
+    return lost
 
 
 def _intervals(spans: Sequence[tuple[int, int]], t: Array, most: int = 3) -> str:
