@@ -97,17 +97,17 @@ def largest(problem: Problem, z: Array, t: Array) -> float:
 
 
 def touching(problem: Problem, z: Array) -> Array:
-    """The motion made as large as joint limits allow: it touches the tightest."""
-    t = np.arange(FINER * problem.samples) * problem.basis.period / (FINER * problem.samples)
-    matrices, still = problem.basis.matrices(t), problem.coordinates.centre
-    whole = matrices @ problem.coordinates.coefficients(z)
-    rest = matrices @ still
-    most = np.inf
-    for moved, base, (low, high) in zip(whole, rest, problem.bounds.linear, strict=True):
-        step = moved - base
-        for edge in (low, high):
+    """The motion of every joint made as large as its own limits allow: it touches the tightest."""
+    count = FINER * problem.samples
+    matrices = problem.basis.matrices(np.arange(count) * problem.basis.period / count)
+    still = matrices @ problem.coordinates.centre
+    moved = matrices @ problem.coordinates.coefficients(z) - still
+    most = np.full(still.shape[2], np.inf)
+    for step, base, limit in zip(moved, still, problem.bounds.linear, strict=True):
+        for edge in limit:
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = (edge - base) / step
-            ratio = ratio[np.isfinite(ratio) & (ratio > 0)]
-            most = min(most, float(ratio.min())) if ratio.size else most
-    return most * z
+            ratio = np.where(np.isfinite(ratio) & (ratio > 0), ratio, np.inf)
+            most = np.minimum(most, ratio.min(axis=0))
+    share = np.where(np.isfinite(most), most, 1.0)
+    return np.asarray((share[:, None] * z.reshape(problem.coordinates.shape)).ravel())

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -100,10 +101,11 @@ class Clock:
 
 @dataclass
 class Candidate:
-    """A motion and its value in the last stage it went through."""
+    """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there."""
 
     value: float
     z: Array
+    hessian: Array | None = None
 
 
 @dataclass
@@ -176,11 +178,12 @@ class Search:
         starts: list[Candidate] = []
         for _ in range(self.starts):
             first = not (self.pool or self.archive)
-            starts.append(self._descend(self.draw(self.rng), COARSE, keep=first))
+            start = Candidate(np.inf, self.draw(self.rng))
+            starts.append(self._descend(start, COARSE, keep=first))
             if not self.archive and self.clock.seconds > STARTING * self.clock.limit:
                 break
         starts.sort(key=lambda c: c.value)
-        refined = [self._descend(c.z, FINE, keep=not self.archive and k == 0)
+        refined = [self._descend(c, FINE, keep=not self.archive and k == 0)
                    for k, c in enumerate(starts[:POOL])]  # fmt: skip
         self.pool = []
         for candidate in refined:
@@ -189,9 +192,10 @@ class Search:
     def _kick(self) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
         favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
-        kicked = self._descend(self._kicked(favourite.z), MEDIUM)
+        start = Candidate(np.inf, self._kicked(favourite.z), favourite.hessian)
+        kicked = self._descend(start, MEDIUM)
         if kicked.value < self._value(self.pool[0].z, MEDIUM[-1]) + HOPELESS:
-            self._enter(self._descend(kicked.z, FINE))
+            self._enter(self._descend(kicked, FINE))
 
     def _enter(self, new: Candidate) -> None:
         """Keep the best few that differ."""
@@ -205,13 +209,12 @@ class Search:
 
     def _finish(self) -> None:
         """Bring the best inside its limits, on a finer grid and with sharper friction."""
-        start = next(iter(self.candidates()), None)
-        if start is None:
+        found = sorted([*self.pool, *self.archive], key=lambda c: c.value)
+        if not found:
             return
         self.problem = self.problem.sharper()
-        self.exploring, self.final = False, start
-        for stage in LAST:
-            self.final = self._descend(self.final, (stage,)).z
+        self.exploring, self.final = False, found[0].z
+        self.final = self._descend(found[0], LAST).z
 
     def _kicked(self, z: Array) -> Array:
         """One of several disturbances: of all joints, of one, or a new motion for one."""
@@ -234,9 +237,14 @@ class Search:
     def _value(self, z: Array, stage: Stage) -> float:
         return self.problem(z, self.family(stage.power), stage.barrier)[0]
 
-    def _descend(self, z: Array, stages: tuple[Stage, ...], *, keep: bool = False) -> Candidate:
-        """Through these stages; what `keep` and the last stages reach survives interruption."""
-        at = Candidate(np.inf, z)
+    def _descend(
+        self, start: Candidate, stages: tuple[Stage, ...], *, keep: bool = False
+    ) -> Candidate:
+        """Through these stages; what `keep` and the last stages reach survives interruption.
+
+        Stages differ little, so that each begins with the inverse Hessian of the one before.
+        """
+        at = start
         self.descents += 1
         share = 1 - RESERVE if self.exploring else 1.0
         for stage in stages:
@@ -255,13 +263,21 @@ class Search:
                 elif keep:
                     self.pool = [Candidate(np.inf, x)]
 
+            options: Any = {
+                "maxiter": stage.iterations,
+                "gtol": 1e-6,
+                "hess_inv0": _definite(at.hessian),
+            }
             done = minimize(
-                evaluate,
-                at.z,
-                jac=True,
-                method="BFGS",
-                callback=remember,
-                options={"maxiter": stage.iterations, "gtol": 1e-6},
+                evaluate, at.z, jac=True, method="BFGS", callback=remember, options=options
             )
-            at = Candidate(float(done.fun), np.asarray(done.x))
+            at = Candidate(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
         return at
+
+
+def _definite(hessian: Array | None) -> Array | None:
+    """A matrix that BFGS may begin with: symmetric and positive definite, else None."""
+    if hessian is None or not np.isfinite(hessian).all():
+        return None
+    even = 0.5 * (hessian + hessian.T)
+    return even if np.linalg.eigvalsh(even)[0] > 0 else None

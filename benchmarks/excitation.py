@@ -1,0 +1,213 @@
+"""What designed motions are worth, beside the published and random ones.
+
+    python benchmarks/excitation.py wam [--seeds 3] [--rounds 90]
+    python benchmarks/excitation.py arms [--rounds 20]
+    python benchmarks/excitation.py loop [--seeds 10] [--rounds 3]
+    python benchmarks/excitation.py log [--objective prediction]
+
+``wam``: the seven-joint arm of Sousa and Cortesao (2014), a period of 20 s, with the ranges of
+their Table 5 motion as limits, against that motion. ``arms``: Panda and UR5 against the best of a
+thousand random motions that touch their limits. ``loop``: executed in MuJoCo by a PD controller,
+logged with noise and friction, fitted, judged by the noise-free torque on a motion nobody logged.
+``log``: ten seconds added to the packaged log of a Z1. Needs the extra "test"; seconds are
+processor time of one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import feasid
+from feasid.datasets import wam
+from feasid.excitation.design import basis_of, problem_of, setting_of
+from feasid.excitation.keeping import largest, touching
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+KINDS = ("position", "velocity", "acceleration", "jerk", "torque")
+DRAWS = 1000
+COARSE = 50
+
+
+def information(motion, columns=None) -> tuple[float, float]:
+    """Condition number of W and log det W'W / s of a robot and its (q, dq, ddq)."""
+    robot, (q, dq, ddq) = motion
+    columns = feasid.base_parameters(robot).independent if columns is None else columns
+    w = feasid.regressor(robot, q, dq, ddq, columns=columns)
+    s, w = len(w), w.reshape(-1, len(columns))
+    return float(np.linalg.cond(w)), float(np.linalg.slogdet(w.T @ w / s)[1])
+
+
+def published() -> tuple[feasid.Robot, dict, tuple]:
+    """The arm, its limits, and one period of the Table 5 motion."""
+    robot = wam.robot()
+    _, *motion = wam.motion()
+    period = tuple(x[:20_000] for x in motion)
+    limits = {kind: (x.min(axis=0), x.max(axis=0)) for kind, x in zip(KINDS, period, strict=False)}
+    return robot, limits, period
+
+
+def overstepped(motion, limits) -> float:
+    """Largest excess over any limit, as a share of its range, at a hundred thousand times."""
+    t = np.linspace(0, motion.period, 100_000)
+    worst = -np.inf
+    for values, (low, high) in zip(motion.at(t), limits.values(), strict=True):
+        excess = np.maximum(values - high, low - values) / (np.asarray(high) - low)
+        worst = max(worst, float(excess.max()))
+    return worst
+
+
+def run_wam(arguments: argparse.Namespace) -> None:
+    """The published arm."""
+    robot, limits, period = published()
+    condition, det = information((robot, period))
+    print(f"published motion: condition number {condition:.1f}, log det {det:+.1f}")
+    wanted = {
+        "condition": ("condition", 5),
+        "logdet": ("logdet", 5),
+        "both": ({"condition": 1.0, "logdet": 1.0}, 5),
+        "condition, 10 harmonics": ("condition", 10),
+    }
+    for name, (objective, harmonics) in wanted.items():
+        if arguments.only and arguments.only != name:
+            continue
+        for seed in range(arguments.seeds):
+            begun = time.process_time()
+            motion = feasid.excite(
+                robot, 20.0, harmonics=harmonics, objective=objective, seed=seed,
+                rounds=arguments.rounds, time_limit=3600.0, **limits,
+            )  # fmt: skip
+            took = time.process_time() - begun
+            print(
+                f"{name}, seed {seed}: condition number {motion.condition_number:.2f}, log det "
+                f"{motion.certificate.log_det:+.1f}, largest excess "
+                f"{overstepped(motion, limits):.1e}, {took:.0f} s",
+                flush=True,
+            )
+
+
+def design_problem(robot, duration, limits, space):
+    """The problem that `feasid.excite` solves, for random motions."""
+    none = {"workspace": None, "floor": None, "capsules": None, "collision": True,
+            "clearance": 0.01, "ignore": ()}  # fmt: skip
+    setting = setting_of(robot, None, None, {**dict.fromkeys(KINDS), **limits}, none | space, 0)
+    basis = basis_of("fourier", duration, 5, 0.0)
+    known = np.zeros((0, setting.base.size))
+    return problem_of(setting, basis, 5, False, np.ones(robot.dof), known, None, 100.0)
+
+
+def random_feasible(problem, rng):
+    """A random motion, every joint as large as its limits allow, then inside all others."""
+    t = np.arange(COARSE) * problem.basis.period / COARSE
+    joints, unknowns = problem.coordinates.shape
+    while True:
+        z = touching(problem, rng.standard_normal(joints * unknowns))
+        share = largest(problem, z, t)
+        if share:
+            return problem.coordinates.coefficients(share * z)
+
+
+def run_arms(arguments: argparse.Namespace) -> None:
+    """Panda and UR5."""
+    import arms
+
+    for robot, space in ((arms.panda(), {}), (arms.ur5(), {"capsules": arms.ur5_capsules()})):
+        begun = time.process_time()
+        problem = design_problem(robot, 10.0, arms.limits(robot), space)
+        rng = np.random.default_rng(0)
+        t = np.arange(0, 10, 0.05)
+        best = -np.inf
+        for _ in range(DRAWS):
+            motion = problem.basis.matrices(t)[:3] @ random_feasible(problem, rng)
+            model = problem.chain.robot, tuple(motion)
+            best = max(best, information(model, problem.chain.columns)[1])
+        between = time.process_time()
+        motion = feasid.excite(
+            robot, 10.0, rounds=arguments.rounds, time_limit=3600.0, **arms.limits(robot), **space
+        )
+        print(
+            f"{robot.name}: log det {motion.certificate.log_det:+.1f}, best of {DRAWS} random "
+            f"{best:+.1f}, limits kept {motion.certificate.kept}; {between - begun:.0f} s and "
+            f"{time.process_time() - between:.0f} s",
+            flush=True,
+        )
+
+
+def run_log(arguments: argparse.Namespace) -> None:
+    """The packaged Z1 log and ten seconds more."""
+    frame = feasid.datasets.load("unitree_z1")
+    robot = frame.attrs["robot"]
+    log = feasid.reduce(frame, robot)
+    r = log.triangle()[0] * np.sqrt(log.samples / log.rows)
+    before = np.sqrt(np.diag(np.linalg.inv(r.T @ r)))
+    begun = time.process_time()
+    motion = feasid.excite(
+        robot, 10.0, given=log, objective=arguments.objective, rounds=arguments.rounds,
+        time_limit=3600.0, acceleration=15.0, rate=len(frame) / float(np.ptp(frame["t"])),
+    )  # fmt: skip
+    after = motion.certificate.deviations
+    k = int(np.argmax(before))
+    print(
+        f"Z1: worst deviation {before.max():.4g} ({motion.certificate.expressions[k]}), with ten "
+        f"seconds more {after.max():.4g}: {before.max() / after.max():.1f} times less; "
+        f"median {np.median(before / after):.1f} times; {time.process_time() - begun:.0f} s"
+    )
+
+
+def run_loop(arguments: argparse.Namespace) -> None:
+    """Design, execute, log, fit, predict."""
+    from simulated import Conditions, fourier, hidden, record
+
+    conditions = Conditions(seconds=20.0)
+    ratios = []
+    for seed in range(arguments.seeds):
+        truth = hidden(arguments.arm, seed, Conditions(seconds=2.0))
+        robot, rng = truth.robot, np.random.default_rng([seed, 99])
+        fresh = fourier(robot, rng, 20.0, 2.5)
+        limits = {"velocity": 1.5, "acceleration": 8.0, "position": (-2.5, 2.5)}
+        lows = [max(-2.5, b.limits.lower or -2.5) for b in robot.bodies]
+        highs = [min(2.5, b.limits.upper or 2.5) for b in robot.bodies]
+        limits["position"] = (np.array(lows) + 0.05, np.array(highs) - 0.05)
+        problem = design_problem(robot, 10.0, limits, {"collision": False})
+        t = np.arange(20_000) / 1000.0
+        random = problem.basis.matrices(t)[:3] @ random_feasible(problem, rng)
+        designed = feasid.excite(
+            robot, 10.0, collision=False, drive_inertia=True, objective=arguments.objective,
+            rounds=arguments.rounds, time_limit=3600.0, seed=seed, **limits,
+        ).at(t)  # fmt: skip
+        errors = []
+        for way in (designed, tuple(random)):
+            log = record(truth.model, truth.terms, truth.delta, way, rng, conditions)
+            fit = feasid.fit(log, robot.with_joint_terms(drive_inertia=True), diagnose=False)
+            torque = feasid.inverse_dynamics(truth.terms, *fresh, parameters=truth.delta)
+            predicted = feasid.inverse_dynamics(fit.robot, *fresh)
+            errors.append(float(np.sqrt(np.mean((predicted - torque) ** 2))))
+        ratios.append(errors[0] / errors[1])
+        print(
+            f"{arguments.arm}, seed {seed}: torque error {errors[0]:.4f} after the design, "
+            f"{errors[1]:.4f} after a random motion: {ratios[-1]:.2f}",
+            flush=True,
+        )
+    better = sum(r < 1 for r in ratios)
+    print(f"median ratio {np.median(ratios):.2f}, better in {better} of {len(ratios)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["wam", "arms", "loop", "log"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--only", help="one of the WAM's objectives")
+    parser.add_argument("--arm", default="ur5")
+    parser.add_argument("--objective", default="logdet")
+    arguments = parser.parse_args()
+    {"wam": run_wam, "arms": run_arms, "loop": run_loop, "log": run_log}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()
