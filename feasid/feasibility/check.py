@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.program.reference import reference
@@ -21,6 +20,8 @@ from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.question import Question
 from feasid.feasibility.verdict import Verdict
 from feasid.identifiability.base import base_parameters
+from feasid.options.complete import completed, documented, part
+from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.robot.description import Robot
 from feasid.robot.load import load_robot
 
@@ -28,15 +29,14 @@ LARGEST = 1e50
 """No parameter is beyond this: products of a few still fit doubles."""
 
 
+@documented(CheckOptions)
 def check(
     subject: Any,
     base: Any = None,
     *,
-    consistency: str | None = None,
     feasible: FeasibleSet | None = None,
-    margin: float = 0.0,
     solvers: Sequence[Any] | None = None,
-    **bounds: Any,
+    **options: Unpack[CheckOptions],
 ) -> Verdict:
     """Decide whether parameters can exist, and prove the answer.
 
@@ -48,17 +48,12 @@ def check(
         of `base`: BPFT, eq. (51) of Sousa and Cortesao (2014).
     base : BaseParameters, Robot or path, optional
         What the entries of an array mean.
-    consistency : {"full", "semi"}
-        Default "full", or as the fit was asked for.
     feasible : FeasibleSet, optional
-        Instead of `consistency` and `bounds`.
-    margin : float
-        Absolute margin in SI numbers on every constraint, the paper's epsilon.
+        Instead of consistency and bounds.
     solvers : sequence of (solver, form, backend), optional
         The ladder of attempts where a solver is needed.
-    **bounds
-        Further constraints, as in `feasid.feasibility.constraints.sets.feasible_set`; a fit must
-        keep those that it was fitted with, too.
+    **options
+        A fit must keep the bounds that it was fitted with, too.
 
     Returns
     -------
@@ -78,8 +73,9 @@ def check(
     >>> feasid.check(feasid.Robot((body,)), consistency="semi").feasible
     True
     """
-    if not np.isfinite(margin) or margin < 0:
-        raise InputError(f"margin must be a non-negative number, not {margin}")
+    chosen = completed(CheckOptions, options, "check")
+    consistency, margin = chosen["consistency"], chosen["margin"]
+    bounds = part(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
         allowed = _refined(subject.feasible, subject.robot, consistency, feasible, bounds)
@@ -110,10 +106,6 @@ def allowed_set(
     InputError
         Names an unknown option, and options that `feasible` would make void.
     """
-    known = [n for n in inspect.signature(feasible_set).parameters if n not in ("robot",)]
-    for name in bounds:
-        if name not in known:
-            raise InputError(f"there is no option {name!r}{did_you_mean(name, known)}", option=name)
     if feasible is None:
         return feasible_set(robot, consistency or "full", **bounds)
     if bounds or consistency not in (None, feasible.consistency):

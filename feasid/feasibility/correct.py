@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
 from feasid.certificate import exact
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -25,11 +25,11 @@ from feasid.feasibility.program.reference import Reference, generic_body, refere
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.optimum import optimality
 from feasid.feasibility.proof.question import Question
+from feasid.options.complete import completed, documented, part
+from feasid.options.tables import BoundOptions, CorrectOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.load import load_robot
-
-METRICS = ("euclidean", "weighted", "entropic")
 
 SMALLEST_SIZE = 1e-3
 """Size of a body, as a fraction of its unit of length, below which its own inertia says nothing."""
@@ -111,18 +111,14 @@ class Correction:
         return f"<pre>{escape(repr(self))}</pre>"
 
 
+@documented(CorrectOptions)
 def correct(
     subject: Any,
     base: Any = None,
     *,
-    metric: str = "euclidean",
-    weight: npt.ArrayLike | None = None,
-    around: npt.ArrayLike | None = None,
-    consistency: str | None = None,
     feasible: FeasibleSet | None = None,
-    margin: float | None = None,
     solvers: Sequence[Any] | None = None,
-    **bounds: Any,
+    **options: Unpack[CorrectOptions],
 ) -> Correction:
     """Find the feasible parameters closest to given ones; ``optimality`` proves how close any are.
 
@@ -132,40 +128,26 @@ def correct(
         A robot, of which only bodies that break something change; or base parameters of `base`:
         BPFC, eq. (52)-(56) of Sousa and Cortesao (2014).
     base : BaseParameters, Robot or path, optional
-    metric : {"euclidean", "weighted", "entropic"}
-        "euclidean": the paper's distance of the vectors, in SI numbers. "weighted": of ``weight @
-        vector``; with the triangular factor of a regressor as weight, of the torques. "entropic":
-        the second-order form of the entropic divergence (log-det Bregman, Lee, Wensing and Park
-        2020) around a model: a distance of mass distributions, which does not depend on units or
-        frames.
-    around : array_like, shape (n,), optional
-        That model, strictly feasible; by default the description's own inertials where they are
-        usable, else generic bodies.
-    weight : array_like, shape (rows, nb) or (rows, n)
-    consistency : {"full", "semi"}
     feasible : FeasibleSet, optional
-        Instead of `consistency` and `bounds`.
-    margin : float, optional
-        Absolute margin in SI numbers on every constraint, the paper's epsilon; by default
-        `feasid.feasibility.program.scaled.MARGIN` in units of each body's mass and length.
+        Instead of consistency and bounds.
     solvers : sequence of (solver, form, backend), optional
-    **bounds
-        Further constraints, as in `feasid.feasibility.constraints.sets.feasible_set`.
+    **options
+        The metric "euclidean" is the paper's distance of the vectors, in SI numbers; "weighted"
+        that of ``weight @ vector``, with the triangle of a regressor as weight of the torques;
+        "entropic" the second-order form of the entropic divergence (log-det Bregman, Lee, Wensing
+        and Park 2020) around a model: a distance of mass distributions, which does not depend on
+        units or frames.
 
     Raises
     ------
     InputError, SolverError
     """
-    if metric not in METRICS:
-        raise InputError(
-            f"metric {metric!r} is not one of {METRICS}{did_you_mean(metric, METRICS)}"
-        )
-    if (weight is None) == (metric == "weighted"):
-        raise InputError('weight= belongs to metric="weighted", and that needs it')
-    if around is not None and metric != "entropic":
-        raise InputError('around= belongs to metric="entropic"')
-    if margin is not None and not (np.isfinite(margin) and margin >= 0):
-        raise InputError(f"margin must be a non-negative number, not {margin}")
+    chosen = completed(CorrectOptions, options, "correct")
+    metric, weight, around = (chosen[k] for k in ("metric", "weight", "around"))
+    if metric == "weighted" and weight is None:
+        raise InputError('metric="weighted" needs weight=, a matrix')
+    consistency, margin = chosen["consistency"], chosen["margin"]
+    bounds = part(BoundOptions, options)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
@@ -228,9 +210,9 @@ def _corrected_robot(
         rows = np.eye(robot.size) if weight is None else _weight(weight, robot.size)
     delta = given.copy()
     attempts: tuple[Attempt, ...] = ()
-    for part in _apart(described(feasible, known | free), free, rows):
-        found = _freed(robot, feasible, part, rows, scale, aim, margin, solvers)
-        delta[part] = found.delta[part]
+    for group in _apart(described(feasible, known | free), free, rows):
+        found = _freed(robot, feasible, group, rows, scale, aim, margin, solvers)
+        delta[group] = found.delta[group]
         attempts += found.attempts
     names = [n for n, f in zip(feasible.names, free, strict=True) if f]
     return Correction(

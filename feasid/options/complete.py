@@ -45,7 +45,7 @@ def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str,
     values = {name: table[name].checked(name, value) for name, value in given.items()}
     for name, value in values.items():
         needs = table[name].needs
-        if needs is None or value is None or value == table[name].default:
+        if needs is None or value is None or _same(value, table[name].default):
             continue
         other, those = needs
         has = values.get(other, table[other].default)
@@ -57,6 +57,11 @@ def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str,
                 option=name,
             )
     return values
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is the default; an array never is."""
+    return type(value) is type(default) and bool(value == default)
 
 
 def completed(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
@@ -89,12 +94,20 @@ def documented(options: type) -> Callable[[Function], Function]:
         ]
         function.__signature__ = own.replace(parameters=[*fixed, *more])  # type: ignore[attr-defined]
         lines = [line for name, option in table.items() for line in _entry(name, option)]
-        head, mark, rest = (inspect.getdoc(function) or "").partition("**options\n")
+        head, mark, rest = _around_keywords(inspect.getdoc(function) or "")
         rest = "\n".join(_without_body(rest.split("\n")))
         function.__doc__ = head + "\n".join(lines) + "\n" + rest if mark else function.__doc__
         return function
 
     return decorate
+
+
+def _around_keywords(text: str) -> tuple[str, str, str]:
+    """A docstring before and behind its line ``**options``, whatever it calls them."""
+    for mark in ("**options\n", "**bounds\n"):
+        if mark in text:
+            return text.partition(mark)
+    return text, "", ""
 
 
 def _entry(name: str, option: Option) -> list[str]:

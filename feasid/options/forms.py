@@ -136,4 +136,5 @@ KNOWN = Form(
     "ten numbers, NaN where one is not known, or numbers by symbol",
     _is_known,
 )
+ROW = Form("a sequence of numbers", is_row)
 GUESS = Form("'cad' or an array of all standard parameters", lambda v: _is_name(v) or is_row(v))

@@ -11,9 +11,18 @@ import feasid
 from feasid.cli import main
 from feasid.cli.options import spelled
 from feasid.errors import FeasidError, InputError
+from feasid.feasibility.check import check as check_parameters
 from feasid.options.complete import checked, completed, table_of
 from feasid.options.option import Option
-from feasid.options.tables import BoundOptions, FitOptions, LogOptions, ReduceOptions, SetOptions
+from feasid.options.tables import (
+    BoundOptions,
+    CheckOptions,
+    CorrectOptions,
+    FitOptions,
+    LogOptions,
+    ReduceOptions,
+    SetOptions,
+)
 
 FIT = table_of(FitOptions)
 
@@ -68,13 +77,7 @@ def good(name, robot):
     return words
 
 
-TIED = ("known", "equal", "mirrored")  # tied bodies fail at the default slack
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.xfail) if n in TIED else n for n in FIT],
-)
+@pytest.mark.parametrize("name", FIT)
 def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
     folder, robot, log = arm
     if not FIT[name].example:
@@ -158,11 +161,27 @@ def test_misspelt_options_name_the_nearest(arm, function, options):
             function(log, robot, **{f"{name}x": 1})
 
 
+@pytest.mark.parametrize(
+    ("function", "options"), [(feasid.check, CheckOptions), (feasid.correct, CorrectOptions)]
+)
+def test_questions_without_a_log_refuse_what_they_do_not_know(arm, function, options):
+    _, robot, _ = arm
+    for name, option in table_of(options).items():
+        with pytest.raises(InputError, match=f"did you mean '{name}'"):
+            function(robot, **{f"{name}x": 1})
+        if option.kind != "value":
+            with pytest.raises(InputError, match=name):
+                function(robot, **{name: object()})
+
+
 def test_signatures_and_docstrings_come_from_the_table():
     for function, options in (
         (feasid.fit, FitOptions),
         (feasid.reduce, ReduceOptions),
         (feasid.diagnose, LogOptions),
+        (feasid.correct, CorrectOptions),
+        (feasid.feasible_set, BoundOptions),
+        (check_parameters, CheckOptions),
     ):
         parameters = inspect.signature(function).parameters
         for name, option in table_of(options).items():
@@ -171,7 +190,7 @@ def test_signatures_and_docstrings_come_from_the_table():
 
 
 def test_defaults_are_in_range_and_examples_are_good():
-    for options in (FitOptions, ReduceOptions, SetOptions, BoundOptions, LogOptions):
+    for options in (FitOptions, ReduceOptions, SetOptions, CheckOptions, CorrectOptions):
         for name, option in table_of(options).items():
             option.checked(name, option.default)
             assert option.doc

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,11 @@ from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints import affine as constraints
 from feasid.feasibility.constraints import shapes
 from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear
+from feasid.options.complete import completed, documented
+from feasid.options.forms import is_number, plain
+from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
-from feasid.robot.known import Equality, Known, equalities
+from feasid.robot.known import Equality, equalities
 
 SIGNED = ("Ia", "fv", "fc", "fs", "fl")
 """Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
@@ -204,23 +207,9 @@ def _broken(matrix: list[list[Fraction]], strict: bool) -> bool:
     return outcome == "indefinite" or (strict and outcome == "singular")
 
 
+@documented(BoundOptions)
 def feasible_set(
-    robot: Robot,
-    consistency: str = "full",
-    *,
-    mass: Mapping[str, tuple[float | None, float | None]] | None = None,
-    total_mass: float | tuple[float | None, float | None] | None = None,
-    mass_sums: Mapping[str, tuple[Sequence[str], float | None, float | None]] | None = None,
-    com_box: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
-    com_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
-    com_cylinder: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike, float]] | None = None,
-    com_hull: Mapping[str, npt.ArrayLike] | None = None,
-    inertia_ellipsoid: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
-    linear: Mapping[str, tuple[Mapping[tuple[str, str], float], float | None, float | None]]
-    | None = None,
-    known: Known | None = None,
-    equal: Sequence[tuple[str, str]] = (),
-    mirrored: Sequence[tuple[str, str, str]] = (),
+    robot: Robot, consistency: str = "full", **bounds: Unpack[BoundOptions]
 ) -> FeasibleSet:
     """Everything that a robot's standard parameters must satisfy to exist.
 
@@ -231,29 +220,8 @@ def feasible_set(
         "full": each body's pseudo-inertia is positive definite, the inertia of some positive
         mass distribution. "semi": the weaker 6x6 condition of Sousa and Cortesao (2014)
         eq. (17), which lets impossible inertias such as diag(1, 1, 5) pass.
-    mass : mapping of body to (lower, upper), optional
-        [kg]; None for no bound, eq. (25).
-    total_mass : float or (lower, upper), optional
-        Of all moving bodies [kg]; a number is an upper bound, two equal ones are the total.
-    mass_sums : mapping of name to (bodies, lower, upper), optional
-        Bounds on sums of masses [kg].
-    com_box : mapping of body to (lower corner, upper corner), optional
-        Centre of mass in a box in the body's frame [m], eq. (26).
-    com_ellipsoid, inertia_ellipsoid : mapping of body to (centre, semi-axes), optional
-        Centre of mass, or all of the mass, in an ellipsoid in the body's frame [m]; semi-axes as
-        three lengths or as the columns of a matrix.
-    com_cylinder : mapping of body to (start, end, radius), optional
-        Centre of mass in a cylinder between two points of the body's frame [m].
-    com_hull : mapping of body to points (k, 3), optional
-        Centre of mass in the convex hull of points of the body's frame [m].
-    linear : mapping of name to (coefficients, lower, upper), optional
-        Any linear inequality; coefficients by (body, symbol).
-    known : mapping, optional
-        Ten parameters by body, NaN where one is not known; single ones by ``"body.symbol"``.
-    equal : sequence of (body, body), optional
-        Bodies with the same parameters, each in its own frame.
-    mirrored : sequence of (body, body, axis), optional
-        Bodies that are mirror images in the plane with normal "x", "y" or "z" of their frames.
+    **bounds
+        See `feasid.options.tables.BoundOptions`.
 
     Returns
     -------
@@ -268,6 +236,7 @@ def feasible_set(
     if consistency not in CONSISTENCY:
         hint = did_you_mean(str(consistency), CONSISTENCY)
         raise InputError(f"consistency {consistency!r} is not one of {CONSISTENCY}{hint}")
+    asked = completed(BoundOptions, bounds, "feasible_set")
     bodies = tuple(b.name for b in robot.bodies)
     columns = robot.inertial_columns
     blocks = [
@@ -281,33 +250,34 @@ def feasible_set(
     def masses(names: Iterable[str]) -> list[int]:
         return [int(columns[_body_index(bodies, name), 9]) for name in names]
 
-    sums = {f"mass of {name}": ([name], *limits) for name, limits in (mass or {}).items()}
-    if total_mass is not None:
-        limits = total_mass if isinstance(total_mass, tuple) else (None, total_mass)
+    sums = {f"mass of {name}": ([name], *limits) for name, limits in (asked["mass"] or {}).items()}
+    total = asked["total_mass"]
+    if total is not None:
+        limits = (None, total) if is_number(total) else plain(total)
         sums["total mass"] = (list(bodies), *limits)
-    ties = equalities(robot, known, equal, mirrored)
-    for label, (names, lower, upper) in [*sums.items(), *(mass_sums or {}).items()]:
+    ties = equalities(robot, asked["known"], asked["equal"], asked["mirrored"])
+    for label, (names, lower, upper) in [*sums.items(), *(asked["mass_sums"] or {}).items()]:
         columns_of, ones = masses(names), np.ones(len(names))
         if lower is not None and lower == upper and np.isfinite(lower):
             ties += (Equality(label, tuple(columns_of), tuple(ones), float(lower)),)
         else:
             rows += constraints.bounds(label, columns_of, ones, lower, upper)
-    for name, (corner, opposite) in (com_box or {}).items():
+    for name, (corner, opposite) in (asked["com_box"] or {}).items():
         rows += constraints.com_box(name, columns[_body_index(bodies, name)], corner, opposite)
-    for name, (middle, axes) in (com_ellipsoid or {}).items():
+    for name, (middle, axes) in (asked["com_ellipsoid"] or {}).items():
         i = _body_index(bodies, name)
         blocks.append(shapes.com_ellipsoid(name, i, columns[i], middle, axes))
-    for name, (start, end, radius) in (com_cylinder or {}).items():
+    for name, (start, end, radius) in (asked["com_cylinder"] or {}).items():
         i = _body_index(bodies, name)
         block, ends = shapes.com_cylinder(name, i, columns[i], start, end, radius)
         blocks.append(block)
         rows += ends
-    for name, points in (com_hull or {}).items():
+    for name, points in (asked["com_hull"] or {}).items():
         rows += shapes.com_hull(name, columns[_body_index(bodies, name)], points)
-    for name, (middle, axes) in (inertia_ellipsoid or {}).items():
+    for name, (middle, axes) in (asked["inertia_ellipsoid"] or {}).items():
         i = _body_index(bodies, name)
         rows.append(shapes.inertia_ellipsoid(name, columns[i], middle, axes))
-    for label, (coefficients, lower, upper) in (linear or {}).items():
+    for label, (coefficients, lower, upper) in (asked["linear"] or {}).items():
         index = [_parameter_index(robot, key) for key in coefficients]
         rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
     return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
