@@ -50,9 +50,11 @@ def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str,
         other, those = needs
         has = values.get(other, table[other].default)
         if has not in those:
+            shown = f"{name}={value!r}"
+            shown = shown if len(shown) <= 60 else name
             wanted = " or ".join(f"{other}={v!r}" for v in those)
             raise InputError(
-                f"{name}={value!r} has no effect without {wanted} (here {other} is {has!r}): "
+                f"{shown} has no effect without {wanted} (here {other} is {has!r}): "
                 f"give that too, or leave {name} out",
                 option=name,
             )
