@@ -73,12 +73,41 @@ def test_equal_tables_in_other_dress(tmp_path, text):
     pd.testing.assert_frame_equal(read_log(write(tmp_path, text)), want, check_like=False)
 
 
-def test_decimal_commas_when_told(tmp_path):
+def test_decimal_commas(tmp_path):
     text = GOOD.replace(",", ";").replace(".", ",")
     path = write(tmp_path, text)
     assert read_log(path, decimal=",")["q_1"].tolist() == [0.1, 0.25, 0.3]
+    found = read_log(path)
+    assert found["q_1"].tolist() == [0.1, 0.25, 0.3]
+    assert any("decimal commas" in note for note in found.attrs["notes"])
     with pytest.raises(LogError, match=r"decimal=','"):
-        read_log(path)
+        read_log(path, decimal=".")
+    mixed = write(tmp_path, text.replace("0,25", "0.25"), "mixed.csv")
+    with pytest.raises(LogError, match="no number"):
+        read_log(mixed)
+
+
+def test_an_index_that_pandas_wrote_needs_no_name(tmp_path):
+    want = read_log(write(tmp_path, GOOD))
+    path = tmp_path / "indexed.csv"
+    want.to_csv(path)
+    found = read_log(path)
+    assert found.columns[0] == "index"
+    assert found["index"].tolist() == list(range(len(want)))
+    pd.testing.assert_frame_equal(found.drop(columns="index"), want, check_like=False)
+    assert any("has no name" in note for note in found.attrs["notes"])
+
+
+@pytest.mark.parametrize("suffix", [" [deg]", "(deg)", "_deg", "[deg]"])
+def test_units_in_column_names(tmp_path, suffix):
+    want = read_log(write(tmp_path, GOOD))
+    path = write(tmp_path, GOOD.replace("q_1", f"q_1{suffix}", 1), "units.csv")
+    found = read_log(path)
+    assert list(found.columns) == list(want.columns)
+    np.testing.assert_allclose(found["q_1"], np.deg2rad(want["q_1"]), rtol=1e-15)
+    assert any("'q_1' converted from deg" in note for note in found.attrs["notes"])
+    other = read_log(write(tmp_path, GOOD.replace("q_1", "q_1 [volt]", 1), "volt.csv"))
+    assert "q_1 [volt]" in other
 
 
 def test_utf16_and_gzip(tmp_path):

@@ -26,6 +26,9 @@ LONGEST_LINE = 1_000_000
 
 MOST_COLUMNS = 100_000
 
+INDEX = "index"
+"""Name of a first column that has none, as pandas writes its index."""
+
 
 @dataclass(frozen=True)
 class Scan:
@@ -98,6 +101,9 @@ def scan(
     if trailing:
         found = found[:-1]
         notes.append("the header ends with a delimiter: the empty last column is dropped")
+    if names is None and len(found) > 1 and not found[0] and INDEX not in found:
+        found = (INDEX, *found[1:])
+        notes.append(f"column 1 has no name and is taken for an index, {INDEX!r}")
     _check_names(found, path, header.line)
     end = _count_fields(
         data[: lines.end],
@@ -110,6 +116,12 @@ def scan(
         notes,
     )
     return Scan(found, units, header.delimiter, lines.at, end, lines.line, trailing, tuple(notes))
+
+
+def has_decimal_commas(data: bytes, found: Scan) -> bool:
+    """Whether the data rows have commas and no point, where a comma does not part columns."""
+    rows = data[found.start : found.end]
+    return found.delimiter != "," and b"," in rows and b"." not in rows
 
 
 @dataclass(frozen=True)

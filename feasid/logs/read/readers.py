@@ -10,6 +10,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from feasid.errors import (
 )
 from feasid.logs.columns import UNITS
 from feasid.logs.read.bags import read_bag
-from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, scan
+from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, has_decimal_commas, scan
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.npz import MOST_EXPANSION, read_npz
 
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
 MOST_BYTES = 2**30
 """Bytes that a file may have when read, unless `max_bytes` says otherwise."""
 
+NAMED_UNIT = re.compile(r"(.*\S)\s*(?:[\[(]([^\])]+)[\])]|_(deg))")
+"""A column name with its unit."""
+
 
 def read_log(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     names: Sequence[str] | None = None,
     allow_truncated: bool = False,
     max_bytes: int = MOST_BYTES,
@@ -219,16 +223,18 @@ def read_csv(
     path: str,
     *,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     names: Sequence[str] | None = None,
     allow_truncated: bool = False,
 ) -> pd.DataFrame:
     """Read scanned CSV text; see `read_log` for what is refused."""
     import pandas as pd
 
-    if decimal not in (".", ","):
+    if decimal not in (".", ",", None):
         raise InputError(f"decimal must be '.' or ',', not {decimal!r}")
-    found = scan(data, path, delimiter, decimal, names, allow_truncated)
+    found = scan(data, path, delimiter, decimal or ".", names, allow_truncated)
+    commas = decimal is None and has_decimal_commas(data, found)
+    decimal = "," if commas else decimal or "."
     columns = [*found.names, *([""] if found.trailing else [])]
     try:
         with warnings.catch_warnings():
@@ -256,8 +262,12 @@ def read_csv(
     for name in df.columns:
         _check_cells(df[name], found, path)
     notes = list(found.notes)
+    if commas:
+        notes.append("its numbers are read with decimal commas: there is no point among them")
     if found.units is not None:
         notes += _to_si(df, found.units)
+    df, units = _without_units(df)
+    notes += _to_si(df, units)
     df.attrs["notes"] = tuple(notes)
     return df
 
@@ -290,6 +300,19 @@ def _check_cells(cells: pd.Series[Any], found: Scan, path: str) -> None:
         column=cells.name,
         text=text,
     )
+
+
+def _without_units(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Columns such as ``q_1 [deg]``, ``q_1 (deg)`` and ``q_1_deg`` by their names; their units."""
+    known = {u for table in UNITS.values() for u in table}
+    names, units = [], []
+    for name in map(str, df.columns):
+        match = NAMED_UNIT.fullmatch(name)
+        plain, unit = (match[1], match[2] or match[3]) if match else (name, "")
+        taken = unit not in known or plain in df.columns or plain in names
+        names.append(name if taken else plain)
+        units.append("" if taken else unit)
+    return df.set_axis(names, axis="columns"), units
 
 
 def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
