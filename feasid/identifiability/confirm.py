@@ -24,7 +24,8 @@ HIDDEN = 1e-11
 """Torques of hidden changes relative to the terms they are made of: rounding leaves 1e-13."""
 
 SHOWN = 1e-13
-"""Smallest singular value of what shows, relative to the largest: rounding is at 1e-15."""
+"""Smallest singular value of what shows, relative to the largest or to the largest term that makes
+it up: rounding is at 1e-15."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def confirmed(
         if block.independent.size:
             left = rows[:, block.independent]
             s = np.linalg.svd(left, compute_uv=False) if len(rows) >= left.shape[1] else [1.0, 0.0]
-            ratio = float(s[-1] / s[0]) if s[0] else 0.0
+            reference = max(float(s[0]), float(size.max(initial=0.0)))
+            ratio = float(s[-1]) / reference if reference else 0.0
             if ratio >= SHOWN:
                 if ratio < weakest:
                     weakest, where = ratio, i

@@ -264,7 +264,8 @@ class Step:
 
     def _counts(self, key: int) -> bool:
         """Whether the torque of this joint, or the one of the seed's joint, is measured."""
-        return self.measured or (key >= 0 and key in (self.run.measured or ()))
+        theirs = key >= 0 and key in (self.run.measured or ())
+        return self.measured or (theirs and not self.held)
 
     def _special_rows(self, seeds: dict[int, Seed]) -> tuple[Array, Array, Array]:
         """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""

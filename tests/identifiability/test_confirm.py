@@ -162,6 +162,10 @@ def test_count_with_held_joints_is_exact():
     assert sum(compare_held(seed) for seed in range(60)) >= 45
 
 
+def test_a_held_joint_beside_a_shared_drive_shows_nothing_of_its_own():
+    assert compare_held(1972)
+
+
 @pytest.mark.slow
 def test_two_thousand_mechanisms_with_held_joints():
     assert sum(compare_held(seed) for seed in range(1000, 3000)) >= 1600
