@@ -388,6 +388,7 @@ def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
         for number in (drive.transition, drive.rest):
             if number:
                 digest.update(repr(number).encode())
+    digest.update("".join(robot.ties).encode())
     if robot.load_model is not None:
         digest.update(np.ascontiguousarray(robot.load_model + 0.0).tobytes())
     digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())

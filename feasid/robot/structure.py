@@ -105,6 +105,25 @@ class Structure:
         return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
 
     @property
+    def ties(self) -> list[str]:
+        """Couplings and loops as text with every digit: what decides how joints move together."""
+        out = [
+            f"{c.joint} {sorted(c.factors.items())!r} {float(c.offset)!r}" for c in self.couplings
+        ]
+        for loop in self.loops:
+            poses = (
+                loop.first_position,
+                loop.first_rotation,
+                loop.second_position,
+                loop.second_rotation,
+            )
+            numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]
+            out.append(f"{loop.kind} {loop.first} {loop.second} {numbers!r}")
+        if self.closure is not None:
+            out.append(f"{self.coordinates!r} {self.closure.assembled.round(6).tolist()!r}")
+        return out
+
+    @property
     def reduction(self) -> str:
         """What is less than it looks: coupled joints, loops, virtual links; empty for none."""
         parts = []

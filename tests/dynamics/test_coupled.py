@@ -156,3 +156,21 @@ def test_reductions_are_of_the_independent_coordinates():
     beta = np.linalg.solve(r, rho)
     np.testing.assert_allclose(beta, base.values(delta), rtol=1e-6, atol=1e-8)
     assert residual < 1e-8 * np.linalg.norm(rho)
+
+
+def test_reductions_of_other_couplings_do_not_add():
+    from feasid.errors import InputError as Refused
+    from feasid.reduction.triangle import Reduced
+
+    robot = differential()
+    other = feasid.Robot(
+        robot.bodies,
+        robot.gravity,
+        drives=robot.drives,
+        couplings=(Coupling("b2", {"b0": 0.6, "b1": -0.5}), *robot.couplings[1:]),
+    )
+    rng = np.random.default_rng(2)
+    signals = rng.standard_normal((4, 100, 3))
+    one, two = (Reduced.from_samples(r, *signals) for r in (robot, other))
+    with pytest.raises(Refused, match="different robots"):
+        one + two

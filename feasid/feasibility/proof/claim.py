@@ -112,6 +112,8 @@ def mark(robot: Robot) -> str:
             for d in robot.drives
         ],
     }
+    if not robot.is_tree:
+        told["ties"] = robot.ties
     return "sha256 " + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
