@@ -9,10 +9,13 @@ import pytest
 import feasid
 from feasid.cli import main
 from feasid.cli.fit import EXIT_USELESS
-from feasid.identification.quality import HeldOut, judged
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.identifiability.base import base_parameters
+from feasid.identification.noise import estimate
+from feasid.identification.quality import HeldOut, judged, quality
+from feasid.logs.frame import prepare
 from feasid.notes import Note
-
-CUTOFF = 8.0
+from feasid.reduction.equations import EquationReducer
 
 
 def verdict(model, least_squares, description, doubts=()):
@@ -96,3 +99,28 @@ def test_garbage_is_told_without_a_diagnosis(kind):
     _, robot, options = faults.recorded("unitree_z1")
     log = faults.changed("unitree_z1", *GARBAGE[kind])
     assert feasid.fit(log, robot, diagnose=False, **options).quality.level == "useless"
+
+
+def by_stretches(change):
+    """The Z1's log with its torques changed, its equations kept by stretches, and their verdict."""
+    _, robot, options = faults.recorded("unitree_z1")
+    base = base_parameters(robot)
+    log = faults.changed("unitree_z1", ["tau"], change)
+    motion = prepare(log, robot, filtering="equations", **options)
+    reducer = EquationReducer(robot, [int(c) for c in base.independent], motion.cutoff)
+    for run in motion.runs:
+        reducer.add(run)
+    reduced = reducer.result()
+    noise, beta = estimate(reduced)
+    return quality(reduced, base, feasible_set(robot), beta, noise), reduced.residuals(beta)
+
+
+def test_stretches_are_predicted_from_the_others():
+    found, fitted = by_stretches(lambda x: x)
+    assert found.errors.unseen
+    assert found.level == "good"
+    # What was fitted to a stretch errs less on it than what was fitted to the others.
+    assert (found.errors.least_squares > fitted / np.sqrt(found.errors.power)).all()
+    noise, _ = by_stretches(GARBAGE["random torques"][1])
+    assert noise.level == "useless"
+    assert noise.errors.least_squares.min() > 1.0
