@@ -8,7 +8,8 @@ SHORT_DIGITS, SHORT_ERROR = 10, 1e-13
 """A computed coefficient so near to a decimal of so many digits stands for it: 0.045 squared is
 0.002025, so that what cancels on paper cancels."""
 
-PLAIN_DENOMINATOR = 999
+PLAIN_NUMERATOR, PLAIN_DENOMINATOR = 10**5, 999
+"""Of simple fractions: larger ones are near to any number."""
 
 
 def decimal(number: float) -> Fraction:
@@ -20,10 +21,9 @@ def plain(number: float) -> Fraction:
     """A computed coefficient as the short decimal or simple fraction that it stands for."""
     if not number:
         return Fraction(0)
-    for short in (
-        Fraction(float(number)).limit_denominator(PLAIN_DENOMINATOR),
-        Fraction(f"{number:.{SHORT_DIGITS}g}"),
-    ):
+    simple = Fraction(float(number)).limit_denominator(PLAIN_DENOMINATOR)
+    simple_ones = [simple] if abs(simple.numerator) < PLAIN_NUMERATOR else []
+    for short in (*simple_ones, Fraction(f"{number:.{SHORT_DIGITS}g}")):
         if abs(float(short) - number) <= SHORT_ERROR * abs(number):
             return short
     return decimal(number)

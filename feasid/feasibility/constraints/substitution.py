@@ -87,14 +87,19 @@ class Substitution:
 
     def expanded(self, z: Array) -> Array:
         """All parameters, shape (n,), in which the equalities hold exactly as decimals."""
+        z = np.array(z, dtype=np.float64)
+        sums = {
+            j: (row, value)
+            for j, (row, value) in self.solved.items()
+            if row and (value or [abs(c) for c in row.values()] != [1])
+        }
+        for row, value in sums.values():
+            members = np.searchsorted(self.roots, [*row])
+            size = max(abs(float(value)), float(np.abs(z[members]).max()), 1e-300)
+            z[members] = np.round(z[members], DIGITS - 1 - int(np.ceil(np.log10(size))))
         out = np.asarray(self.T @ z + self.fixed)
-        for j, (row, value) in self.solved.items():
-            if len(row) > 1:
-                members = [*row]
-                size = max(abs(float(value)), float(np.abs(out[members]).max()), 1e-300)
-                places = DIGITS - 1 - int(np.ceil(np.log10(size)))
-                out[members] = np.round(out[members], places)
-                out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
+        for j, (row, value) in sums.items():
+            out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
         return out
 
     def required(self) -> Substitution:

@@ -72,6 +72,7 @@ def decide(
     scale: Units,
     aim: Array,
     solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+    again: bool = False,
 ) -> Outcome:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
@@ -83,6 +84,8 @@ def decide(
     aim : ndarray, shape (n,)
         Dependent parameters are counted from here.
     solvers : sequence of (solver, form, backend), optional
+    again : bool
+        Equations that others say, too, have been left out already.
     """
     problem = Presolved.of(question)
     refuted = problem.refuted()
@@ -90,9 +93,9 @@ def decide(
         return Outcome(refuted, _worst(question, scale, problem.known), None)
     if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
         return Outcome(None, np.nan, None)
-    if problem.dropped:
-        outcome = decide(question.without(problem.dropped), scale, aim, solvers)
-        return replace(outcome, dropped=problem.dropped)
+    if problem.dropped and not again:
+        rest = question.without(problem.dropped)
+        return replace(decide(rest, scale, aim, solvers, again=True), dropped=problem.dropped)
     for delta in (aim, np.zeros(len(aim))):
         found = _at(problem, scale, delta)
         if found is not None:
