@@ -1,5 +1,7 @@
 """Is this model possible? Judge every link of URDF and MJCF files in exact arithmetic.
 
+With --beta and --robot: can these base parameters exist, and what proves it?
+
 Exit status: 0 every link can exist, 1 some cannot, 2 a file cannot be read, 3 undecided.
 """
 
@@ -13,6 +15,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from feasid.cli import beta
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import show
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
@@ -25,7 +28,7 @@ EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="URDF or MJCF, also as *.urdf")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="URDF or MJCF, also as *.urdf")
     parser.add_argument(
         "--format",
         choices=("text", "json", "sarif", "github"),
@@ -46,10 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="judge moving bodies instead of links: links that move as one count together",
     )
     parser.add_argument("--strict", action="store_true", help="count bodies without mass or volume")
+    beta.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
+    if arguments.beta is not None:
+        return _judge_beta(arguments)
+    if not arguments.files:
+        raise InputError("name a FILE, or --beta and --robot")
+    if arguments.certificate or arguments.robot:
+        raise InputError("--robot and --certificate belong to --beta")
     if arguments.bodies:
         return _judge_bodies(arguments)
     results: list[tuple[str, Report | FeasidError]] = []
@@ -63,6 +73,20 @@ def run(arguments: argparse.Namespace) -> int:
     )
     statuses = {_status(result, arguments) for _, result in results}
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
+
+
+def _judge_beta(arguments: argparse.Namespace) -> int:
+    """Base parameters instead of files."""
+    if arguments.files:
+        raise InputError(f"--beta is asked of --robot, not of {arguments.files[0]}")
+    from feasid.feasibility.check import check
+
+    values, base = beta.given(arguments)
+    verdict = check(values, base, consistency=arguments.consistency)
+    print(verdict.explain())
+    beta.save(verdict.certificate, arguments.certificate)
+    statuses = {True: FEASIBLE, False: INFEASIBLE, None: INCONCLUSIVE}
+    return EXIT[statuses[verdict.feasible]]
 
 
 def expand(patterns: Iterable[str]) -> list[str]:

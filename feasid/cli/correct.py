@@ -1,5 +1,7 @@
 """The closest model that can exist: the file's own text, with only impossible numbers changed.
 
+With --beta and --robot the closest base parameters that can exist, written as CSV.
+
 Exit status: 0 written, 2 error. The written file is verified in exact arithmetic.
 """
 
@@ -11,7 +13,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.files import check_writable
+from feasid.cli import beta
+from feasid.errors import InputError
+from feasid.files import check_writable, write_aside
 from feasid.inspection.judge import principal_moments
 from feasid.inspection.nearest import MARGIN, METRICS
 from feasid.inspection.repair import Change, Repair, repair
@@ -21,7 +25,7 @@ from feasid.robot import inertia
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("file", metavar="FILE", help="URDF or MJCF")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="URDF or MJCF")
     parser.add_argument("--out", required=True, metavar="FIXED", help="file to write")
     parser.add_argument(
         "--metric",
@@ -40,11 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FIXED if it exists")
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    beta.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Correct a file; returns the exit status."""
     check_writable(arguments.out, overwrite=arguments.overwrite)
+    if arguments.beta is not None:
+        return _correct_beta(arguments)
+    if arguments.file is None:
+        raise InputError("name a FILE, or --beta and --robot")
     done = repair(
         arguments.file,
         arguments.out,
@@ -59,6 +68,24 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(out, indent=2))
     else:
         print("\n".join(_lines(done, arguments.out)))
+    return 0
+
+
+def _correct_beta(arguments: argparse.Namespace) -> int:
+    """Base parameters instead of a file."""
+    if arguments.file is not None:
+        raise InputError(f"--beta is asked of --robot, not of {arguments.file}")
+    import pandas as pd
+
+    from feasid.feasibility.correct import correct
+
+    values, base = beta.given(arguments)
+    done = correct(values, base, consistency=arguments.consistency)
+    index = pd.Index(base.expressions, name="base parameter")
+    table = pd.DataFrame({"given": values, beta.VALUE: done.beta}, index=index)
+    write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
+    print(f"{arguments.out}: {done.distance:.6g} from what was given, by the euclidean distance")
+    beta.save(done.optimality, arguments.certificate, arguments.overwrite)
     return 0
 
 

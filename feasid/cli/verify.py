@@ -1,20 +1,88 @@
 """Check certificate files in exact rational arithmetic, without any solver.
 
-Exit status: 0 every certificate holds, 1 one does not, 2 a file cannot be read.
+With --robot also whether a certificate is about that robot, and with --beta about these base
+parameters. Exit status: 0 every certificate holds, 1 one does not, 2 a file cannot be read.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+
+import numpy as np
 
 from feasid import certificate
+from feasid.arrays import Array
+from feasid.cli import beta
+from feasid.feasibility.proof.claim import Certificate, mark
+from feasid.identifiability.base import base_parameters
+from feasid.robot.description import Robot
+
+SAME = 1e-9
+"""Relative difference of K and values that rounding explains."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="certificate, JSON")
+    parser.add_argument("--robot", metavar="FILE", help="compare with this robot, URDF or MJCF")
+    parser.add_argument("--beta", metavar="CSV", help="compare with these base parameters")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
-    return certificate.main(arguments.files)
+    status = certificate.main(arguments.files)
+    if status or not (arguments.robot or arguments.beta):
+        return status
+    for path in arguments.files:
+        for holds, line in compared(Certificate.load(path), arguments.robot, arguments.beta):
+            print(f"  {'' if holds else 'NOT '}{line}")
+            status = max(status, int(not holds))
+    return status
+
+
+def compared(
+    proof: Certificate, robot_path: str | None, beta_path: str | None
+) -> Iterator[tuple[bool, str]]:
+    """Whether a certificate is about a robot and its base parameters, line by line."""
+    data = proof.data
+    if robot_path is not None:
+        names = [tuple(name) for name in data["parameters"]]
+        robots = [r for r in beta.variants(robot_path) if [*r.parameter_names] == names]
+        same = [r for r in robots if mark(r) == data["robot"]["digest"]]
+        yield (
+            bool(same),
+            f"of {robot_path}: its geometry, gravity and joint terms, to the last digit",
+        )
+        for robot in robots[:1]:
+            yield from _matrix(robot, data["matrix"])
+    if beta_path is not None:
+        values = beta.read(beta_path)
+        shown = np.array([float(certificate.exact(v)) for v in data.get("values", [])])
+        if len(shown) != len(values):
+            yield False, f"for the {len(values)} values of {beta_path}: it speaks of {len(shown)}"
+            return
+        error = _difference(shown, values)
+        yield error <= SAME, f"for the values of {beta_path}: relative difference {error:.1e}"
+
+
+def _matrix(robot: Robot, rows: list[list[list[object]]]) -> Iterator[tuple[bool, str]]:
+    """Whether the rows are those of K, or give single parameters."""
+    K = np.zeros((len(rows), robot.size))
+    for line, row in zip(K, rows, strict=True):
+        for j, value in row:
+            line[int(str(j))] = float(certificate.exact(value))
+    if (np.count_nonzero(K, axis=1) == 1).all() and (K[K != 0] == 1).all():
+        yield True, f"given are {len(rows)} single parameters of the {robot.size}"
+        return
+    computed = np.asarray(base_parameters(robot).K)
+    if len(computed) != len(K):
+        yield False, f"its {len(K)} equations are the {len(computed)} of the base parameters"
+        return
+    error = _difference(K, computed)
+    yield error <= SAME, f"its matrix is K, computed in double precision: differs by {error:.1e}"
+
+
+def _difference(a: Array, b: Array) -> float:
+    size = float(np.abs(b).max(initial=0.0)) or 1.0
+    return float(np.abs(a - b).max(initial=0.0)) / size

@@ -221,7 +221,9 @@ class Question:
 
     def limit(self, heaviest: int) -> dict[str, str]:
         """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
-        reach = 10.0 ** np.ceil(np.log10(ROOM * float(lengths(self.robot).max())))
+        reach = ROOM * float(lengths(self.robot).max())
+        tens = 10.0 ** np.floor(np.log10(reach))
+        reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
         return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
 
     def _checked(self, claim: str, **proof: Any) -> Certificate | None:

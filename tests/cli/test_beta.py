@@ -1,0 +1,87 @@
+"""Base parameters at the prompt: judged, corrected, certified, and certificates compared."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters
+from robots import ARM
+from second_checker import holds
+
+import feasid
+from feasid.cli import main
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """A robot's file, base parameters that can exist, and some that cannot."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    (tmp_path / "longer.urdf").write_text(ARM.replace('xyz="0 0 0.3"', 'xyz="0 0 0.31"'))
+    robot = feasid.load_robot("arm.urdf").with_joint_terms()
+    base = feasid.base_parameters(robot)
+    beta = base.K @ arm_parameters(robot)
+    pd.DataFrame({"base parameter": base.expressions, "value": beta}).to_csv(
+        "good.csv", index=False
+    )
+    bad = beta - 5.0 * (np.arange(len(beta)) == len(beta) - 2)
+    pd.DataFrame({"value": bad}).to_csv("bad.csv", index=False)
+    return tmp_path
+
+
+def test_base_parameters_are_judged_and_their_proofs_written(given, capsys):
+    assert (
+        main(["check", "--beta", "good.csv", "--robot", "arm.urdf", "--certificate", "g.json"]) == 0
+    )
+    assert (
+        main(["check", "--beta", "bad.csv", "--robot", "arm.urdf", "--certificate", "b.json"]) == 1
+    )
+    out = capsys.readouterr().out
+    assert "feasible under full" in out
+    assert "what clashes: fc of" in out
+    for name in ("g.json", "b.json"):
+        assert holds(json.loads((given / name).read_text()))
+        assert main(["verify", name]) == 0
+
+
+def test_certificates_are_bound_to_robot_and_question(given, capsys):
+    main(["check", "--beta", "good.csv", "--robot", "arm.urdf", "--certificate", "g.json"])
+    assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "good.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "of arm.urdf: its geometry" in out
+    assert "its matrix is K" in out
+    assert "relative difference 0.0" in out
+    assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "bad.csv"]) == 1
+    assert "NOT for the values of bad.csv" in capsys.readouterr().out
+    if (given / "longer.urdf").read_text() != ARM:
+        assert main(["verify", "g.json", "--robot", "longer.urdf"]) == 1
+        assert "NOT of longer.urdf" in capsys.readouterr().out
+
+
+def test_base_parameters_are_corrected(given, capsys):
+    order = ["correct", "--beta", "bad.csv", "--robot", "arm.urdf", "--out", "new.csv"]
+    assert main([*order, "--certificate", "c.json"]) == 0
+    assert main(["check", "--beta", "new.csv", "--robot", "arm.urdf"]) == 0
+    assert holds(json.loads((given / "c.json").read_text()))
+    assert main(["verify", "c.json", "--robot", "arm.urdf"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (["check", "--beta", "good.csv"], "--beta needs --robot"),
+        (["check"], "name a FILE"),
+        (["check", "arm.urdf", "--beta", "good.csv", "--robot", "arm.urdf"], "not of arm.urdf"),
+        (["check", "arm.urdf", "--certificate", "x.json"], "belong to --beta"),
+        (["check", "--beta", "nan.csv", "--robot", "arm.urdf"], "row 3 is no number"),
+        (["check", "--beta", "few.csv", "--robot", "arm.urdf"], "but there are 1 values"),
+        (["check", "--beta", "none.csv", "--robot", "arm.urdf"], "cannot be read"),
+        (["correct", "--out", "x.urdf"], "name a FILE"),
+    ],
+)
+def test_wrong_orders_are_named(given, capsys, order, message):
+    (given / "nan.csv").write_text("value\n1\nx\n")
+    (given / "few.csv").write_text("value\n1\n")
+    assert main(order) == 2
+    assert message in capsys.readouterr().err
