@@ -73,6 +73,21 @@ def schur(
     return float(size * np.sqrt(max(u.value[0, 0], 0.0)))
 
 
+def plain(
+    base: feasid.BaseParameters, R: np.ndarray, rho: np.ndarray, limits: FeasibleSet
+) -> float:
+    """The residual by a plain CVXPY program of the same cone: no units, no check, no proof."""
+    size = np.linalg.norm(rho)
+    delta = cp.Variable(limits.size)
+    rules = []
+    for block in limits.blocks:
+        entries = block.basis.reshape(len(block.columns), -1).T @ delta[block.columns]
+        rules.append(cp.reshape(entries, (block.size, block.size), order="C") >> 1e-6 * np.eye(4))
+    cost = cp.norm(rho / size - (R @ base.K / size) @ delta)
+    cp.Problem(cp.Minimize(cost), rules).solve(solver=cp.CLARABEL)
+    return float(size * cost.value)
+
+
 def timed(work: Callable[[], object], repeats: int) -> tuple[float, float, object]:
     """Shortest wall and processor time of several runs, and the last result."""
     wall, processor, result = [], [], None
@@ -89,7 +104,8 @@ def main() -> None:
     parser.add_argument("--schur-up-to", type=int, default=20, help="bodies; 30 takes minutes")
     largest = parser.parse_args().schur_up_to
     print(
-        "bodies  parameters  first [s]  ours [s]  cpu [s]  goal [s]  Schur [s]  factor  residuals"
+        "bodies  parameters  first [s]  ours [s]  cpu [s]  goal [s]  plain [s]  with proof  gap"
+        "      Schur [s]  factor  residuals"
     )
     for count in BODIES:
         base, R, rho = problem(count)
@@ -103,6 +119,11 @@ def main() -> None:
         residual = float(np.sqrt(fit.objective))
         line = f"{count:6}  {limits.size:10}  {first:9.3f}  {wall:8.3f}  {processor:7.3f}"
         line += f"  {GOALS[count]:8.2f}"
+        peer, _, _ = timed(
+            lambda R=R, rho=rho, base=base, limits=limits: plain(base, R, rho, limits), 1
+        )
+        proved, _, gap = timed(lambda ours=ours: ours().gap, 1)
+        line += f"  {peer:9.3f}  {proved:10.3f}  {gap:7.1e}"
         if count <= largest:
             began = time.perf_counter()
             value = schur(base, R, rho, limits)
