@@ -63,3 +63,11 @@ class Base:
 def base_of(robot):
     base = base_parameters(robot)
     return Base(robot, base.K, base.independent)
+
+
+def energy(rng, robot, base):
+    """Coefficients y of a kinetic energy y.beta, from random positions and velocities."""
+    still = robot.with_gravity((0.0, 0.0, 0.0))
+    q, rate = rng.uniform(-np.pi, np.pi, size=(2, 1, robot.dof))
+    columns = [int(c) for c in base.independent]
+    return 0.5 * (rate[0] @ regressor(still, q, 0 * q, rate, columns=columns)[0])

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from feasibility_problems import base_of, random_parameters, random_robot
+from feasibility_problems import base_of, energy, random_parameters, random_robot
 
 import feasid
 from feasid.feasibility.program import solve
@@ -23,14 +23,6 @@ KINDS = ("feasible", "infeasible", "flat", "just infeasible", "hardly feasible")
 
 def ladder(name):
     return [s for s in solve.default_solvers() if s[0] == name]
-
-
-def energy(rng, robot, base):
-    """Coefficients y of a kinetic energy y.beta, from random positions and velocities."""
-    still = robot.with_gravity((0.0, 0.0, 0.0))
-    q, rate = rng.uniform(-np.pi, np.pi, size=(2, 1, robot.dof))
-    columns = [int(c) for c in base.independent]
-    return 0.5 * (rate[0] @ feasid.regressor(still, q, 0 * q, rate, columns=columns)[0])
 
 
 def problem(seed, most_bodies):

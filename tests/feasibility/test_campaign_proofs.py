@@ -9,9 +9,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from feasibility_problems import random_parameters, random_robot
+from feasibility_problems import energy, random_parameters, random_robot
 from second_checker import holds
-from test_campaign_feasibility import energy
 
 import feasid
 from feasid import Body, Robot
