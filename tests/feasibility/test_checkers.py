@@ -164,6 +164,16 @@ def test_forgeries_are_refused(certificates, forgery):
         assert not accepted(signed(data) if data else data), (forgery, name)
 
 
+def test_a_key_that_stands_twice_is_refused(certificates, tmp_path, capsys):
+    text = json.dumps(certificates["feasible"])
+    path = tmp_path / "twice.json"
+    path.write_text(text[:-1] + ', "claim": "feasible"}')
+    assert certificate.main([str(path)]) == 1
+    assert "a key stands twice" in capsys.readouterr().out
+    path.write_text(text)
+    assert certificate.main([str(path)]) == 0
+
+
 def test_full_is_not_semi(certificates):
     data = copy.deepcopy(certificates["infeasible"])
     data["consistency"] = "semi"

@@ -32,7 +32,7 @@ from feasid.feasibility.proof.faces import Face, kinetic_energy
 from feasid.feasibility.proof.question import Exact, Question, adjoint, cost
 from feasid.feasibility.proof.rationals import corrected, lifted, rounded
 
-ENERGY = (0.0, 1e-12, 1e-10, 1e-9, 1e-8, 3e-8, 1e-7, 3e-7, 1e-6, 3e-6, 1e-5, 1e-4)
+ENERGY = (0.0, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
 """Shares of kinetic energy to add, of the largest multiplier: the best bound is taken."""
 
 NEGLIGIBLE = 1e-9
@@ -43,6 +43,9 @@ LIMIT = 10**8
 
 DIGITS = 15
 """Decimal digits of a bound."""
+
+STEPS, CLOSE = 200, 1e-13
+"""Alternating projections on what cancels and on what is positive, and when they are close."""
 
 UNSEEN = 1e-12
 """Singular value, relative to the largest, below which data say nothing about a direction."""
@@ -164,10 +167,13 @@ class _Bounds:
         """The certificate with the highest bound."""
         question = self.question
         zeros = [Fraction(0)] * len(self.rho), [Fraction(0)] * len(self.K)
-        exact = [self._exact(mixed) for mixed in self._mixtures(dual)]
-        found: list[_Found] = [(Fraction(0), zeros[0], {}, zeros[1])]
-        found += [item for item in exact if item is not None]
-        floor, weights, Z, y = max(found, key=lambda item: item[0])
+        best: _Found = (Fraction(0), zeros[0], {}, zeros[1])
+        for mixed in self._mixtures(dual):
+            found = self._exact(mixed)
+            if found is not None and found[0] <= best[0]:
+                break  # more energy than is needed
+            best = found or best
+        floor, weights, Z, y = best
         rows = [[[int(i), text(decimal(row[i]))] for i in np.flatnonzero(row)] for row in self.R]
         data = {"rows": rows, "target": [text(decimal(x)) for x in self.rho], "rest": "0"}
         _, remains = question.tied(question.left(y, Z))
@@ -283,8 +289,16 @@ class _Bounds:
         rows = self._rows
         point[0] = point[0] + np.linalg.lstsq(rows.T, pull - rows.T @ point[0], rcond=UNSEEN)[0]
         E, moved = np.hstack(columns), np.concatenate(point)
+        inverse = np.linalg.pinv(E, rcond=UNSEEN)
+        parts = [faces.get(k) or Face.whole(unit_of) for k, unit_of in enumerate(self._units)]
+        for _ in range(STEPS):
+            moved = moved - inverse @ (E @ moved)
+            inside_cone = _clipped(moved, len(dual.w), parts)
+            if np.abs(inside_cone - moved).max() <= CLOSE * np.abs(moved).max():
+                break
+            moved = inside_cone
         for _ in range(2):  # the second step removes the rounding of the first
-            moved = moved - np.linalg.lstsq(E, E @ moved, rcond=UNSEEN)[0]
+            moved = moved - inverse @ (E @ moved)
         at = len(dual.w)
         blocks = []
         for k, unit_of in enumerate(self._units):
@@ -340,6 +354,20 @@ class _Bounds:
         if least <= 0 or not square:
             return None
         return _rounded_down(least * least / square), weights, Z, y
+
+
+def _clipped(moved: Array, at: int, faces: list[Face]) -> Array:
+    """Multipliers without their negative eigenvalues, prices without their negative ones."""
+    out = moved.copy()
+    for face in faces:
+        rank = len(face.lead)
+        rows, columns = np.triu_indices(rank)
+        W = np.zeros((rank, rank))
+        W[rows, columns] = W[columns, rows] = moved[at : at + len(rows)]
+        out[at : at + len(rows)] = _projected(W)[rows, columns]
+        at += len(rows)
+    out[at:] = np.maximum(out[at:], 0.0)
+    return out
 
 
 def count_whole(question: Question) -> int:
