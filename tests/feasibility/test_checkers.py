@@ -184,6 +184,14 @@ def test_full_is_not_semi(certificates):
     assert not accepted(signed(data))
 
 
+def test_each_claim_says_what_it_proves(certificates):
+    said = {name: certificate.verify(data).splitlines()[0] for name, data in certificates.items()}
+    assert said["feasible"].endswith("a point satisfies every constraint")
+    assert said["infeasible"].endswith("no parameters satisfy the constraints")
+    assert said["boundary"].endswith("but only with singular matrices")
+    assert "no parameters fit better than" in said["bound"]
+
+
 def test_what_is_asked_beyond_is_printed_with_the_limit(certificates):
     said = certificate.verify(certificates["infeasible, bounds"])
     assert "asked: mass of a lower: 1 a.m + -5 >= 0" in said
@@ -249,7 +257,7 @@ def mutated(data, others, rng):
             place = place[key]
         how = rng.random()
         if how < 0.3:
-            place[last] = rng.choice(JUNK)
+            place[last] = copy.deepcopy(rng.choice(JUNK))
         elif how < 0.55 and isinstance(place[last], str):
             place[last] = (
                 str(rng.choice([-1, 2, 0, 1])) if rng.random() < 0.5 else "-" + place[last]
