@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from feasid.logs.read.readers import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.notes import Note as Note
+    from feasid.options.presets import SOUSA_2014 as SOUSA_2014
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
     from feasid.robot.couplings import Coupling as Coupling
@@ -116,6 +117,7 @@ _HOME = {
     "floating_motion": "dynamics.floating",
     "imu_motion": "dynamics.floating",
     "rotation_matrices": "dynamics.floating",
+    "SOUSA_2014": "options.presets",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
     "Coupling": "robot.couplings",

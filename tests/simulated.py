@@ -240,7 +240,7 @@ def record(model, terms, delta, way, rng, conditions):
     return pd.DataFrame({"t": t, **columns})[keep].reset_index(drop=True)
 
 
-def tracking_error(hidden, robot, seed=0, seconds=8.0):
+def tracking_error(hidden, robot, seed=0, seconds=6.0):
     """RMS joint error [rad] under computed torque with this model on a motion at 2.5 rad/s."""
     rng = np.random.default_rng([seed, 7])
     way = fourier(hidden.robot, rng, seconds, TEST_SPEED)

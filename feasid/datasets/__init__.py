@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,8 +40,6 @@ class Recorded:
         File within the folder.
     lock : dict
         Joints that were not logged, held at this position.
-    drive_inertia : bool
-        Whether the robot's motors matter enough to have inertia of their own.
     origin, licence : str
     couplings : tuple of Drive
         Motors that move several joints.
@@ -55,7 +53,6 @@ class Recorded:
     origin: str
     licence: str
     lock: dict[str, float] = field(default_factory=dict)
-    drive_inertia: bool = False
     couplings: tuple[Drive, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -71,9 +68,7 @@ class Recorded:
         paths = [self.folder / log for log in self.logs]
         df = read_log(paths[0] if len(paths) == 1 else paths)
         robot = load_robot(self.folder / self.robot, lock=self.lock)
-        df.attrs["robot"] = robot.with_joint_terms(
-            drive_inertia=self.drive_inertia, couplings=self.couplings
-        )
+        df.attrs["robot"] = replace(robot, drives=(*robot.drives, *self.couplings))
         df.attrs["options"] = dict(self.options)
         df.attrs["origin"] = self.origin
         df.attrs["licence"] = self.licence
@@ -106,7 +101,6 @@ DATASETS: dict[str, Callable[[], Any]] = {
         "pendulum.urdf",
         origin="github.com/dfki-ric-underactuated-lab/double_pendulum, commit 1e8544e",
         licence="BSD-3-Clause",
-        drive_inertia=True,
     ),
     "kinova_gen3": Recorded(
         CHECKOUT / "kinova_gen3",
@@ -114,7 +108,6 @@ DATASETS: dict[str, Callable[[], Any]] = {
         "gen3.urdf",
         origin="github.com/wissem01chiha/dynamic-identification",
         licence="CC0-1.0",
-        drive_inertia=True,
     ),
     "kuka_lwr4": Recorded(
         CHECKOUT / "kuka_lwr4",
@@ -129,7 +122,6 @@ DATASETS: dict[str, Callable[[], Any]] = {
         "tx40.urdf",
         origin="github.com/thanhndv212/figaroh-examples, commit c0b5c7f0",
         licence="Apache-2.0",
-        drive_inertia=True,
         couplings=(Drive("wrist_motor", {"joint_5": 1.0, "joint_6": 1.0}, ("Ia", "fv", "fc")),),
         options={
             "transmission": _TX40_TRANSMISSION,
@@ -143,7 +135,6 @@ DATASETS: dict[str, Callable[[], Any]] = {
         origin="github.com/iit-DLSLab/simple-robot-identification-isaaclab, commit 5b3aa99",
         licence="BSD-3-Clause",
         lock={"jointGripper": -0.44},
-        drive_inertia=True,
     ),
     "wam7": _module("wam"),
 }

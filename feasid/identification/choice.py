@@ -19,6 +19,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Task
 from feasid.identification.noise import Noise, squares
 from feasid.identification.priors import WEIGHT
+from feasid.notes import Note
 from feasid.reduction.narrow import narrowed
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
@@ -55,6 +56,16 @@ class Choice:
     sets: tuple[tuple[str, ...], ...]
     errors: Array
     chosen: tuple[int, ...]
+
+    @property
+    def note(self) -> Note:
+        """Which drives got which terms."""
+        got: dict[int, list[str]] = {}
+        for drive, k in zip(self.robot.drives, self.chosen, strict=True):
+            got.setdefault(k, []).append(drive.name)
+        said = [f"{' + '.join(self.sets[k]) or 'none'}: {', '.join(v)}" for k, v in got.items()]
+        text = "friction beyond viscous, Coulomb and offset, by held-out stretches"
+        return Note(f"{text}: {'; '.join(said)}", "friction-chosen")
 
     @property
     def table(self) -> pd.DataFrame:

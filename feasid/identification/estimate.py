@@ -24,10 +24,13 @@ from feasid.feasibility.constraints.affine import bounds
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, described, units
+from feasid.feasibility.least_squares import FeasibleFit
+from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import Noise, estimate
 from feasid.identification.priors import WEIGHT, Entropic
+from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
 MASS_RATIO = 3.0
@@ -36,6 +39,15 @@ MASS_RATIO = 3.0
 INSISTENCE = 0.999
 """Probability, by a chi-square law, from which the log insists: had the bounds been true, it would
 ask to leave them this strongly once in a thousand times."""
+
+TRACE = 1e-6
+"""Weight of the divergence beside a quadratic prior."""
+
+NOTHING = 1e-6
+"""Joint terms below this share of their unit are zeros that the barrier held off."""
+
+HELD_OUT = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Weights that are compared on held-out stretches."""
 
 NEAR = 1e-3
 """A mass this close to its bound, as a share of it, is at it."""
@@ -83,6 +95,10 @@ class Task:
     sizes : ndarray, shape (n,)
         Standard deviation of each joint term's own prior; infinite for inertial parameters.
     scale : Units
+    kind : {"entropic", "euclidean", "scaled"}
+        What draws bodies to the reference: the divergence, or half the square of
+        ``(delta - reference) / unit``
+        with units of SI or of each body.
     """
 
     base: BaseParameters
@@ -90,6 +106,7 @@ class Task:
     reference: Array
     sizes: Array
     scale: Units
+    kind: str = "entropic"
 
     @classmethod
     def of(
@@ -98,6 +115,7 @@ class Task:
         base: BaseParameters,
         feasible: FeasibleSet,
         towards: Array | None = None,
+        kind: str = "entropic",
     ) -> Task:
         """The task of a log; `towards` (n,) is a reference other than the description."""
         r, rho, _ = reduced.triangle()
@@ -114,28 +132,39 @@ class Task:
                 "correct it first (feasid.correct), or take another reference",
                 broken=tuple(broken),
             )
-        return cls(base, feasible, aim, term_sizes(reduced, base), scale)
+        return cls(base, feasible, aim, term_sizes(reduced, base), scale, kind)
 
     @cached_property
     def door(self) -> Substitution:
         """Known and tied parameters, out of the problem and back into the answer."""
         return Substitution.of(self.feasible).required()
 
-    def entropic(self, r: Array, rho: Array) -> Entropic:
-        """The problem for these whitened equations, ties substituted."""
+    def problem(self, r: Array, rho: Array, weight: float) -> tuple[Entropic, float]:
+        """The problem for these whitened equations, ties substituted, and the divergence's weight.
+
+        Quadratic priors are rows of the equations; a trace of the divergence keeps the minimiser
+        strictly feasible.
+        """
         terms = np.flatnonzero(np.isfinite(self.sizes))
         pull = np.zeros((len(terms), self.feasible.size))
         pull[np.arange(len(terms)), terms] = 1.0 / self.sizes[terms]
-        A = np.vstack([r @ self.base.K, pull])
-        b = np.concatenate([rho, np.zeros(len(terms))])
+        A, b = [r @ self.base.K, pull], [rho, np.zeros(len(terms))]
+        if self.kind != "entropic":
+            inertial = self.base.robot.inertial_columns.ravel()
+            unit = np.ones(self.feasible.size)
+            unit = self.scale.parameters if self.kind == "scaled" else unit
+            rows = np.sqrt(weight) * np.diag(1.0 / unit)[inertial]
+            A, b = [*A, rows], [*b, rows @ self.reference]
+            weight = TRACE
+        whole, right = np.vstack(A), np.concatenate(b)
         door = self.door
         return Entropic(
-            A @ door.T,
-            b - A @ door.fixed,
+            whole @ door.T,
+            right - whole @ door.fixed,
             door.inside,
             self.reference[door.roots],
             self.scale.parameters[door.roots],
-        )
+        ), weight
 
     def free(self, delta: Array) -> Array:
         """The entries that ties leave free."""
@@ -157,7 +186,7 @@ class Task:
 
     def solve(self, r: Array, rho: Array, weight: float, start: Array) -> Array:
         """The minimiser's standard parameters."""
-        problem = self.entropic(r, rho)
+        problem, weight = self.problem(r, rho, weight)
         return self.whole(problem.minimise(self.free(start), weight))
 
     def noise(
@@ -167,9 +196,9 @@ class Task:
         K = self.base.K
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
-            problem = self.entropic(r, rho)
-            free = problem.minimise(self.free(start), weight)
-            followed = self.spread(problem.followed(free, weight))
+            problem, divergence = self.problem(r, rho, weight)
+            free = problem.minimise(self.free(start), divergence)
+            followed = self.spread(problem.followed(free, divergence))
             return K @ self.whole(free), K @ followed @ K.T
 
         return estimate(reduced, solver, folds)[0]
@@ -198,7 +227,7 @@ def infer(
     task: Task,
     start: Array,
     *,
-    weight: float | None = None,
+    weight: float | str | None = None,
     plausible: bool = True,
     noise: Noise | None = None,
 ) -> Estimate:
@@ -210,33 +239,77 @@ def infer(
     task : Task
     start : ndarray, shape (n,)
         Any strictly feasible model.
-    weight : float, optional
-        Of the prior; None takes the one that the log's evidence asks for, but at most `WEIGHT`: a
+    weight : float, "evidence", "held-out" or None
+        Of the prior. None takes the one that the log's evidence asks for, but at most `WEIGHT`: a
         description that contradicts the log is believed less.
     plausible : bool
         Whether masses are held within `MASS_RATIO` of the description's, unless the log insists.
     noise : Noise, optional
         When it is known already.
     """
-    known = WEIGHT if weight is None else weight
+    known = float(weight) if isinstance(weight, int | float) else WEIGHT
     start = task.start(start)
     noise = task.noise(reduced, known, start) if noise is None else noise
     r, rho, _ = noise.whitened(reduced)
-    problem = task.entropic(r, rho)
-    free = problem.minimise(task.free(start), known)
-    evident, curve = problem.most_evident(free)
-    chosen = min(evident, WEIGHT) if weight is None else weight
-    if chosen != known:
-        free = problem.minimise(free, chosen)
-    delta = task.whole(free)
+    chosen, evident, curve = _weighed(reduced, task, noise, weight, start)
+    problem, divergence = task.problem(r, rho, chosen)
+    delta = task.whole(problem.minimise(task.free(start), divergence))
     bounded: tuple[str, ...] = ()
     released: tuple[str, ...] = ()
     if plausible:
         delta, bounded, released = _within_masses(task, problem, delta, chosen, (r, rho))
-    covariance = problem.covariance(task.free(delta), chosen, min(chosen, evident))
+    believed = min(divergence, evident) if task.kind == "entropic" else divergence
+    covariance = problem.covariance(task.free(delta), divergence, believed)
     return Estimate(
         delta, noise, chosen, evident, curve, task.spread(covariance), bounded, released
     )
+
+
+def _weighed(
+    reduced: Reduced, task: Task, noise: Noise, weight: float | str | None, start: Array
+) -> tuple[float, float, tuple[tuple[float, float], ...]]:
+    """The prior's weight, the one of the largest evidence, and the curve it was read from."""
+    if weight == "held-out":
+        curve = held_out(reduced, task, noise, start)
+        best = min(curve, key=lambda point: point[1])[0]
+        return best, best, curve
+    if task.kind != "entropic":
+        if not isinstance(weight, int | float):
+            raise InputError(
+                f"prior={task.kind!r} needs prior_weight: a number or 'held-out' (the evidence "
+                "of this prior is not known)"
+            )
+        return float(weight), float(weight), ()
+    problem, _ = task.problem(*noise.whitened(reduced)[:2], WEIGHT)
+    evident, curve = problem.most_evident(problem.minimise(task.free(start), WEIGHT))
+    if weight == "evidence":
+        return evident, evident, curve
+    return min(evident, WEIGHT) if weight is None else float(weight), evident, curve
+
+
+def held_out(
+    reduced: Reduced, task: Task, noise: Noise, start: Array
+) -> tuple[tuple[float, float], ...]:
+    """Whitened squared error on stretches that were held out, per weight of `HELD_OUT`.
+
+    Raises
+    ------
+    InputError
+        When the reduced data have no stretches of time.
+    """
+    if not reduced.strata:
+        raise InputError("prior_weight='held-out' needs filtering='equations'")
+    curve = []
+    for weight in HELD_OUT:
+        missed = 0.0
+        for fold in range(FOLDS):
+            others = [f for f in range(FOLDS) if f != fold]
+            r, rho, _ = noise.whitened(reduced, others)
+            beta = task.base.K @ task.solve(r, rho, weight, start)
+            R, right, residual = noise.whitened(reduced, [fold])
+            missed += residual**2 + float(np.sum((R @ beta - right) ** 2))
+        curve.append((weight, missed))
+    return tuple(curve)
 
 
 def _within_masses(
@@ -254,13 +327,31 @@ def _within_masses(
     if not held.feasible.strictly_inside(task.reference):
         return delta, (), ()
     inside = held.solve(*equations, weight, task.reference)
-    price = 2.0 * (problem.cost(inside, weight) - problem.cost(delta, weight))
+    own = weight if task.kind == "entropic" else TRACE
+    price = 2.0 * (problem.cost(inside, own) - problem.cost(delta, own))
     names = np.array([b.name for b in robot.bodies])
     if price > chi2.ppf(INSISTENCE, int(outside.sum())):
         return delta, (), tuple(names[outside].tolist())
     ratio = inside[robot.inertial_columns[:, 9]] / mass
     near = (ratio > MASS_RATIO * (1 - NEAR)) | (ratio < (1 + NEAR) / MASS_RATIO)
     return inside, tuple(names[usual & near].tolist()), ()
+
+
+def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:
+    """Another model of the same equations in place of their optimum, verified exactly.
+
+    Raises
+    ------
+    SolverError
+        When it breaks a constraint.
+    """
+    small = np.abs(delta) < NOTHING * task.scale.parameters
+    free = task.free(np.where(np.isfinite(task.sizes) & small, 0.0, delta))
+    delta = task.whole(free)
+    broken = task.feasible.violations(delta)
+    if broken:
+        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+    return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
 
 
 def _bounded(task: Task, usual: Mask) -> Task:

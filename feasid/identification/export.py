@@ -107,7 +107,7 @@ def export(
 
 def in_terms_of(fit: Fitted, kind: str) -> tuple[Robot, str]:
     """The best model in a format's terms, and in words how it came about."""
-    R, rho, residual = fit.equations.triangle(fit.weights)
+    R, rho, residual = fit.triangle
     A = R @ fit.base.K
     lost = unheld_columns(fit.robot, kind)
 

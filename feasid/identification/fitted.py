@@ -15,10 +15,12 @@ from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters
+from feasid.identification.estimate import Estimate
 from feasid.identification.noise import estimate as noise_of
+from feasid.identification.noise import least_squares
 from feasid.identification.predictor import Predictor
 from feasid.identification.quality import Quality, quality
-from feasid.identification.statistics import condition_number, standard_deviations
+from feasid.identification.statistics import condition_number
 from feasid.logs.recording import Recording
 from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
@@ -53,6 +55,13 @@ class Fitted(Predictor):
     equations : Reduced
         What was fitted: `reduced`, with robust weights when these were asked for.
     weights : ndarray, shape (dof,)
+        Factors on the joints' equations; those of rows that are not slow where the noise decides.
+    triangle : (R, rho, residual)
+        The weighted equations that were solved.
+    covariance : ndarray, shape (nb, nb)
+        Of the base parameters as they are printed.
+    estimate : Estimate or None
+        Noise, prior and bounds; None without a prior.
     notes : tuple of Note
         What was assumed, derived, filtered and left out.
     log_options : mapping
@@ -70,6 +79,9 @@ class Fitted(Predictor):
     reduced: Reduced
     equations: Reduced
     weights: Array
+    triangle: tuple[Array, Array, float]
+    covariance: Array
+    estimate: Estimate | None = None
     notes: tuple[Note, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
     recordings: tuple[Recording, ...] = field(default=(), repr=False)
@@ -90,16 +102,15 @@ class Fitted(Predictor):
     def base_table(self) -> pd.DataFrame:
         """Base parameters: value, standard deviation and relative deviation [%].
 
-        Deviations by eq. (81)-(83) of Sousa and Cortesao (2014) for the weighted equations; see
-        `feasid.identification.statistics` for what they leave out. ``ols`` is the estimate that
-        feasibility did not constrain.
+        The deviation is that of the printed value: with a prior `Entropic.covariance`, which counts
+        effective rows and what the prior holds; without one eq. (81)-(83) of Sousa and Cortesao
+        (2014) for the weighted equations, a lower bound where rows are not independent. ``ols`` is
+        weighted least squares, which neither feasibility nor a prior constrains.
         """
         import pandas as pd
 
-        r, rho, residual = self.equations.triangle(self.weights)
-        total = float(np.hypot(residual, np.linalg.norm(r @ self.beta - rho)))
-        rows = self.reduced.samples * len(self.weights)
-        deviation = standard_deviations(r, total, rows)
+        r, rho, _ = self.triangle
+        deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = 100 * deviation / np.abs(self.beta)
         return pd.DataFrame(
@@ -107,7 +118,7 @@ class Fitted(Predictor):
                 "value": self.beta,
                 "std": deviation,
                 "relative_std_percent": relative,
-                "ols": np.linalg.lstsq(r, rho, rcond=1e-12)[0],
+                "ols": least_squares(r, rho)[0],
             },
             index=pd.Index(self.base.expressions, name="base parameter"),
         )
@@ -148,14 +159,14 @@ class Fitted(Predictor):
     @cached_property
     def price(self) -> float:
         """Relative increase of the residual over the smallest that is possible feasibly."""
-        residual = self.equations.triangle(self.weights)[2]
+        residual = self.triangle[2]
         best = np.hypot(np.sqrt(self.optimum.objective), residual)
         return float(np.hypot(np.sqrt(self.solution.objective), residual) / best - 1)
 
     @cached_property
     def quality(self) -> Quality:
         """How good the fit is on stretches that it did not see, and why."""
-        noise, _ = noise_of(self.reduced)
+        noise = noise_of(self.reduced)[0] if self.estimate is None else self.estimate.noise
         return quality(self.reduced, self.base, self.feasible, self.beta, noise, doubts=self.notes)
 
     @cached_property

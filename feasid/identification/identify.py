@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
-from feasid.arrays import Array
 from feasid.diagnosis.diagnose import diagnose
-from feasid.errors import InputError, NotEnoughDataError, did_you_mean
+from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.feasibility.settle import settle
-from feasid.identifiability.base import BaseParameters
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.choice import choose_terms
 from feasid.identification.result import Fit
+from feasid.identification.weighing import Weighing
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -24,19 +20,24 @@ from feasid.notes import notes as as_notes
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FitOptions, LogOptions, SetOptions
 from feasid.reduction import momentum, robust
-from feasid.reduction.reduce import Log, Work, alike, base_of, columns_of, opened, reduce_tasks
+from feasid.reduction.narrow import narrowed
+from feasid.reduction.reduce import (
+    Log,
+    Work,
+    alike,
+    base_of,
+    columns_of,
+    filtered,
+    opened,
+    reduce_tasks,
+)
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of
-from feasid.robot.description import Robot
+from feasid.robot.added_terms import GEARED, robot_of, with_terms
+from feasid.robot.description import FRICTION, Robot
 from feasid.threads import one_thread
 
 MOST_DIAGNOSED = 10**6
 """Rows of a log beyond which it is not diagnosed on the way."""
-
-WEIGHT_FLOOR = 1e-3
-"""Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
-
-Solve = Callable[[Reduced, Array], FeasibleFit]
 
 
 @documented(FitOptions)
@@ -69,49 +70,51 @@ def fit(
     SolverError
         When no answer passed verification; nothing unverified is returned.
     """
-    chosen = completed(FitOptions, options, "fit")
+    chosen = filtered(completed(FitOptions, options, "fit"), "fit")
     sources = opened(data)
     wanted = robot_of(data, robot)
-    base, said = base_of(wanted, sources, chosen["friction"], chosen["drive_inertia"])
-    model = base.robot
-    tasks = alike(sources, model, part(LogOptions, chosen))
+    terms = chosen["friction"], chosen["drive_inertia"]
+    base, said = base_of(wanted, sources, *terms, chosen["filtering"] == "equations")
+    tasks = alike(sources, base.robot, part(LogOptions, chosen))
     reduced = reduce_tasks(tasks, base)
     _check_amount(reduced, base)
-    doubts = _doubts(tasks, model) if chosen["diagnose"] else []
-    feasible = feasible_set(model, **part(SetOptions, chosen))
-    guess = _prior(chosen["prior"], model)
-
-    def solve(equations: Reduced, factors: Array) -> FeasibleFit:
-        r, rho, _ = equations.triangle(factors)
-        return feasible_least_squares(
-            r, rho, base, feasible, prior=guess, prior_weight=chosen["prior_weight"]
-        )
-
-    scale = _first_weights(chosen["weights"], model)
-    equations, how = _equations(tasks, base, reduced, chosen, lambda e: solve(e, scale).beta)
-    optimum = solve(equations, scale)
-    if isinstance(chosen["weights"], str):
-        scale = _inverse_residuals(equations, optimum.beta)
-        optimum = solve(equations, scale)
-        how.append(Note("joints are weighted by the inverse of their residuals (WLS)", "wls"))
-    solution = optimum
-    if not chosen["prior_weight"]:
-        triangle = equations.triangle(scale)
-        solution = settle(*triangle, base, feasible, optimum, chosen["slack"])
+    doubts = _doubts(tasks, with_terms(wanted, *terms)[0]) if chosen["diagnose"] else []
+    base, reduced, picked = _supported(base, reduced, chosen)
+    feasible = feasible_set(base.robot, **part(SetOptions, chosen))
+    weighing = Weighing.of(chosen, base, feasible, reduced)
+    equations, how = _equations(tasks, base, reduced, chosen, weighing)
+    found = weighing.solved(equations)
     return Fit(
-        robot=model.with_values(solution.delta),
-        description=model,
+        robot=base.robot.with_values(found.solution.delta),
+        description=base.robot,
         base=base,
         feasible=feasible,
-        solution=solution,
-        optimum=optimum,
+        solution=found.solution,
+        optimum=found.optimum,
         reduced=reduced,
         equations=equations,
-        weights=scale,
-        notes=as_notes([*said, *doubts, *how, *reduced.notes]),
-        log_options=part(LogOptions, options),
+        weights=found.weights,
+        triangle=found.triangle,
+        covariance=found.covariance,
+        estimate=found.estimate,
+        notes=as_notes([*found.notes, *said, *doubts, *picked, *how, *reduced.notes]),
+        log_options={**part(LogOptions, options), "filtering": chosen["filtering"]},
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
     )
+
+
+def _supported(
+    base: BaseParameters, reduced: Reduced, chosen: Mapping[str, Any]
+) -> tuple[BaseParameters, Reduced, list[Note]]:
+    """Without the candidates among the friction terms that the log does not support."""
+    there = [t for t in GEARED if any(FRICTION[t] in d.symbols for d in base.robot.drives)]
+    if chosen["friction"] is not None or not there or not reduced.strata:
+        return base, reduced, []
+    sets: list[tuple[str, ...]] = [(), *((t,) for t in there)]
+    sets += [tuple(there)] if len(there) > 1 else []
+    choice = choose_terms(reduced, base.robot, sets)
+    narrow = base_parameters(choice.robot)
+    return narrow, narrowed(reduced, base.robot, narrow), [choice.note]
 
 
 def _equations(
@@ -119,7 +122,7 @@ def _equations(
     base: BaseParameters,
     reduced: Reduced,
     chosen: Mapping[str, Any],
-    solve: Callable[[Reduced], Array],
+    weighing: Weighing,
 ) -> tuple[Reduced, list[Note]]:
     """What is fitted: the reduced log, its momentum, or its blocks with robust weights."""
     robot, columns = base.robot, columns_of(base)
@@ -138,7 +141,7 @@ def _equations(
         for block in robust.reduce_blocks(motions, robot, columns, chosen["block"])
     ]
     kind = chosen["robust"]
-    equations, shares = robust.reweight(blocks, kind, solve)
+    equations, shares = robust.reweight(blocks, kind, weighing.beta)
     return equations, robust.notes(blocks, shares, robot.coordinates, kind)
 
 
@@ -162,22 +165,17 @@ def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:
             out.append(Note(f"{log.name or 'the log'}: {text}", "undiagnosed"))
             continue
         name = f"{log.name}: " if len(tasks) > 1 and log.name else ""
-        warned = [f for f in diagnose(log, robot, **task.options) if f.level != "note"]
+        warned = [f for f in diagnose(log, robot, **_signals(task.options)) if f.level != "note"]
         out += [Note(f"{name}{f}", f.code, level=f.level) for f in warned]
     return out
 
 
-def _prior(prior: str | npt.ArrayLike | None, robot: Robot) -> Array | None:
-    if prior is None:
-        return None
-    if isinstance(prior, str):
-        if prior != "cad":
-            raise InputError(f"prior {prior!r} is not 'cad' or an array of {robot.size} parameters")
-        inertial = robot.values[robot.inertial_columns.ravel()]
-        if np.isnan(inertial).any():
-            raise InputError(f"the description of robot {robot.name!r} lacks inertials: no prior")
-        return np.nan_to_num(robot.values, nan=0.0)
-    return robot.check_parameters(prior)
+def _signals(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under which the diagnosis sees the signals themselves filtered."""
+    if options.get("filtering") != "equations":
+        return dict(options)
+    other = ("filtering", "cutoff", "derivative_cutoff")
+    return {name: value for name, value in options.items() if name not in other}
 
 
 def _check_amount(reduced: Reduced, base: BaseParameters) -> None:
@@ -187,36 +185,3 @@ def _check_amount(reduced: Reduced, base: BaseParameters) -> None:
             f"{reduced.samples} usable samples of {len(reduced.triangles)} joints are fewer "
             f"equations than the {unknowns} base parameters"
         )
-
-
-def _first_weights(
-    weights: str | Mapping[str, float] | npt.ArrayLike | None, robot: Robot
-) -> Array:
-    if weights is None:
-        return np.ones(robot.dof)
-    if isinstance(weights, str):
-        if weights != "wls":
-            raise InputError(f"weights {weights!r} is not 'wls', a mapping or an array")
-        return np.ones(robot.dof)
-    if isinstance(weights, Mapping):
-        out = np.ones(robot.dof)
-        rows = {body.joint: own for body, own in robot.moving}
-        for joint, factor in weights.items():
-            if joint not in rows:
-                hint = did_you_mean(str(joint), rows)
-                raise InputError(
-                    f"weights: there is no joint {joint!r} that moves by itself{hint}", joint=joint
-                )
-            out[rows[joint]] = factor
-    else:
-        out = np.asarray(weights, dtype=np.float64)
-    if out.shape != (robot.dof,) or not (np.isfinite(out).all() and (out > 0).all()):
-        raise InputError(f"weights must be {robot.dof} positive numbers, got {out.tolist()}")
-    return out
-
-
-def _inverse_residuals(reduced: Reduced, beta: Array) -> Array:
-    """1 / standard deviation of each joint's residual, scaled to leave the largest torque alone."""
-    deviation = reduced.residuals(beta) / np.sqrt(reduced.samples)
-    floor = WEIGHT_FLOOR * reduced.torque_norms / np.sqrt(reduced.samples)
-    return np.asarray(1.0 / np.maximum(np.maximum(deviation, floor), 1e-300))

@@ -40,7 +40,9 @@ class Predictor:
     @cached_property
     def relative_error(self) -> pd.Series[float]:
         """Relative torque error on the fitted log, per joint and "all"; see `errors`."""
-        return self.errors_of(self.reduced)
+        errors = self.errors_of(self.reduced)
+        errors.attrs["raw"] = self.raw_error(self.reduced)
+        return errors
 
     def errors(self, other: Any, **options: Unpack[LogOptions]) -> pd.Series[float]:
         """Relative torque errors on another log, which the fit has not seen.
@@ -56,11 +58,14 @@ class Predictor:
         -------
         Series
             ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
+            Torques and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints
+            before any low-pass, None where the log's signals were filtered.
             ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
             motion.
         """
         reduced = reduce(other, base=self.base, **self.test_options(options))
         errors = self.errors_of(reduced)
+        errors.attrs["raw"] = self.raw_error(reduced)
         same = reduced.fingerprint == self.reduced.fingerprint
         errors.attrs["leakage"] = leakage(self.reduced, reduced) if same else None
         return errors
@@ -77,6 +82,17 @@ class Predictor:
         values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
         index = pd.Index([*joints, "all"], name="joint")
         return pd.Series(values, index=index, name="relative torque error")
+
+    def raw_error(self, reduced: Reduced) -> float | None:
+        """Relative error of all joints at the kept rows, unfiltered; None without strata."""
+        if not reduced.strata:
+            return None
+        missed = torque = 0.0
+        for strata, support in zip(reduced.strata, reduced.supports, strict=True):
+            v = np.append(self.beta[list(support)], -1.0)
+            missed += float(np.sum((strata.raw @ v) ** 2))
+            torque += float(np.sum(strata.raw[:, -1] ** 2))
+        return float(np.sqrt(missed / torque)) if torque > 0 else None
 
     def predict(self, log: Any, **options: Unpack[LogOptions]) -> pd.DataFrame:
         """Torques that the identified model predicts for the motion of a log.

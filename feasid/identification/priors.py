@@ -136,7 +136,7 @@ class Entropic:
 
     def _sandwich(self, H: Array, middle: Array) -> Array:
         """``H^-1 middle H^-1`` in SI units."""
-        H = H + UNSEEN * np.diag(np.diag(H))
+        H = _regular(H)
         left = np.linalg.solve(H, middle)
         inside = np.linalg.solve(H, left.T)
         return np.asarray(0.5 * (inside + inside.T) * np.outer(self.unit, self.unit))
@@ -173,3 +173,9 @@ class Entropic:
             curve.append((weight, self.evidence(delta, weight)))
         best = max(curve, key=lambda point: point[1])
         return best[0], tuple(reversed(curve))
+
+
+def _regular(H: Array) -> Array:
+    """H with a trace of its diagonal more, and ones for parameters that nothing sees."""
+    diagonal = np.diag(H)
+    return np.asarray(H + np.diag(np.where(diagonal > 0, UNSEEN * diagonal, 1.0)))

@@ -31,7 +31,6 @@ from feasid.files import write_aside
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.fitted import Fitted
 from feasid.identification.predictor import Predictor
-from feasid.identification.statistics import covariance
 from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -59,7 +58,7 @@ class SavedFit(Predictor):
         With the identified parameters as its own; `feasid.write` writes it as URDF or MJCF.
     base : BaseParameters
     covariance : ndarray, shape (nb, nb)
-        Of the base parameters; see `feasid.identification.statistics.covariance`.
+        Of the base parameters; see `feasid.identification.fitted.Fitted.base_table`.
     reduced : Reduced
         The fitted log.
     certificate : Certificate or None
@@ -130,11 +129,8 @@ def save(fit: Fitted, path: str | Path, text: str, *, overwrite: bool = False) -
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
         "summary": text,
     }
-    r, rho, residual = fit.equations.triangle(fit.weights)
-    total = float(np.hypot(residual, np.linalg.norm(r @ fit.beta - rho)))
-    rows = fit.reduced.samples * len(fit.weights)
     arrays = io.BytesIO()
-    np.savez_compressed(arrays, covariance=covariance(r, total, rows), beta=fit.beta)
+    np.savez_compressed(arrays, covariance=fit.covariance, beta=fit.beta)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.json", json.dumps(model, indent=1, default=str))

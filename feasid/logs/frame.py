@@ -10,6 +10,7 @@ in `Motion.notes`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -91,6 +92,7 @@ def motion_of(df: pd.DataFrame, raw: Raw, robot: Robot, chosen: Mapping[str, Any
     if chosen["nan"] == "error" and bad.any():
         refuse_holes(df, raw)
     excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
+    chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     whole = chosen["filtering"] == "equations"
     bridge = BRIDGED / (chosen["cutoff"] or EQUATIONS) if whole else 0.0
     stretches, repeated = _stretches(df, raw, ~bad, chosen["sort"], said, bridge)
@@ -102,7 +104,7 @@ def motion_of(df: pd.DataFrame, raw: Raw, robot: Robot, chosen: Mapping[str, Any
         frequency = equation_cutoff(stretches, chosen["cutoff"])
     else:
         frequency, choice = find_cutoff(values, stretches, chosen["cutoff"])
-    how = _process(frequency, chosen)
+    how = replace(_process(frequency, chosen), complete={"dq", "ddq"} <= values.keys())
     mask = _exclusion_mask(df, t, chosen["exclude"])
     runs: list[Run] = []
     for stretch in stretches:
@@ -194,9 +196,8 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 def _derivation_notes(raw: Raw, how: Process) -> list[Note]:
     notes = []
     if how.filtering == "equations":
-        text = (
-            f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz; "
-            f"{FILTERS[how.smoothing]} before derivatives only"
+        text = f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz" + (
+            "" if how.complete else f"; {FILTERS[how.smoothing]} before derivatives only"
         )
         notes.append(Note(text, "filter", cutoff=how.cutoff))
     elif how.cutoff is None:

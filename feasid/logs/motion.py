@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,11 @@ class Run:
         Time from the log's first row [s].
     q, dq, ddq, tau : ndarray, shape (N, dof)
         Joint position, velocity, acceleration and torque, SI; `tau` is NaN when the log has none.
+    anchor : int
+        Place of the first sample in the log, counted in samples.
+    own : (int, int) or None
+        Samples that are the run's own; the others surround them and belong to another piece of
+        the log. None when all are.
     """
 
     label: str
@@ -40,9 +45,19 @@ class Run:
     dq: Array
     ddq: Array
     tau: Array
+    anchor: int = 0
+    own: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def kept(self) -> Run:
+        """The run without its surroundings."""
+        if self.own is None:
+            return self
+        part = slice(*self.own)
+        signals = {k: getattr(self, k)[part] for k in ("rows", "t", "q", "dq", "ddq", "tau")}
+        return replace(self, **signals, anchor=self.anchor + self.own[0], own=None)
 
 
 @dataclass(frozen=True)

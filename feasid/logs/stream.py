@@ -78,7 +78,7 @@ def stream_parquet(
         options["cutoff"] = False if cutoff is None else cutoff
         if cutoff is not None:
             rate = max(run.rate for run in motion.runs)
-            around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))
+            around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))  # derivatives' filter is wider
     for piece in _pieces(_batches(path, rows), around):
         yield _own_motion(piece, robot, options)
 
@@ -94,7 +94,8 @@ def _own_motion(piece: Piece, robot: Robot, options: Mapping[str, Any]) -> Motio
     except FeasidError as error:
         where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""
         raise type(error)(f"{error}{where}", **error.data) from error
-    runs = tuple(own for own in (_own(run, piece) for run in motion.runs) if len(own))
+    mine = [_own(run, piece) for run in motion.runs]
+    runs = tuple(r if motion.filtering == "equations" else r.kept() for r in mine if _length(r))
     excluded = tuple(e for e in (_own_block(e, piece) for e in motion.excluded) if e.count > 0)
     return replace(motion, runs=runs, excluded=excluded, rows=rows)
 
@@ -105,11 +106,14 @@ def _own_block(block: Excluded, piece: Piece) -> Excluded:
 
 
 def _own(run: Run, piece: Piece) -> Run:
-    """The part of a run that belongs to the piece itself."""
-    a, b = np.searchsorted(run.rows, [piece.first, piece.last])
-    part = slice(int(a), int(b))
-    signals = {name: getattr(run, name)[part] for name in ("rows", "t", "q", "dq", "ddq", "tau")}
-    return replace(run, **signals)
+    """A run that knows which part belongs to the piece itself, counted from the log's start."""
+    a, b = (int(x) for x in np.searchsorted(run.rows, [piece.first, piece.last]))
+    before = piece.offset / run.rate if np.isfinite(run.rate) else 0.0
+    return replace(run, own=(a, b), anchor=run.anchor + piece.offset, t=run.t + before)
+
+
+def _length(run: Run) -> int:
+    return 0 if run.own is None else run.own[1] - run.own[0]
 
 
 def _pieces(batches: Iterator[pd.DataFrame], around: int) -> Iterator[Piece]:

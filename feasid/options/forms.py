@@ -129,7 +129,7 @@ ROWS = Form(
     lambda v: _is_name(v) or _are_intervals(v),
 )
 WEIGHTS = Form(
-    "'wls', a number per joint by name, or an array",
+    "'noise', 'wls', a number per joint by name, or an array",
     lambda v: _is_name(v) or is_row(v) or (isinstance(v, Mapping) and _is_combination(v)),
 )
 KNOWN = Form(
@@ -137,4 +137,4 @@ KNOWN = Form(
     _is_known,
 )
 ROW = Form("a sequence of numbers", is_row)
-GUESS = Form("'cad' or an array of all standard parameters", lambda v: _is_name(v) or is_row(v))
+GUESS = Form("an array of ten numbers per body", is_row)

@@ -60,7 +60,8 @@ class Option:
 
     def checked(self, name: str, value: Any) -> Any:
         """The value, or `InputError` saying what was expected."""
-        if any(value is s for s in (*self.special, self.default)):
+        special = (*self.special, self.default)
+        if any(value is s for s in special) or (isinstance(value, str) and value in special):
             return value
         return CHECKS[self.kind](self, name, value)
 
@@ -71,6 +72,8 @@ class Option:
             return None
         if self.kind != "flag" and word in FALSE[:3] and any(s is False for s in self.special):
             return False
+        if word in [s for s in self.special if isinstance(s, str)]:
+            return word
         return self.checked(name, PARSERS[self.kind](self, name, text))
 
     def expected(self) -> str:

@@ -19,7 +19,7 @@ else:
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 
-FRICTION = ("viscous", "coulomb", "offset")
+FRICTION = ("viscous", "coulomb", "offset", "sqrt", "load")
 SMOOTHERS = ("butterworth", "savitzky-golay", "spline")
 
 
@@ -66,8 +66,8 @@ class SignalOptions(TypedDict, total=False):
 
     cutoff: Annotated[
         float | bool | None,
-        Option("number", "zero-phase low-pass; None from the spectrum, False filters nothing", None,
-               "Hz", 0.0, open=True, special=(False,), example="20"),
+        Option("number", "low-pass; None 8 Hz for equations, from the spectrum for signals; False "
+               "filters nothing", None, "Hz", 0.0, open=True, special=(False,), example="20"),
     ]  # fmt: skip
     filter_torque: Annotated[
         bool,
@@ -75,7 +75,7 @@ class SignalOptions(TypedDict, total=False):
             "flag",
             "the same low-pass on the torques",
             True,
-            needs=("filtering", ("signals",)),
+            needs=("filtering", ("signals", None)),
             example="no",
         ),
     ]
@@ -92,7 +92,7 @@ class SignalOptions(TypedDict, total=False):
             None,
             "",
             1,
-            needs=("filtering", ("signals",)),
+            needs=("filtering", ("signals", None)),
             example="2",
         ),
     ]
@@ -125,9 +125,9 @@ class SignalOptions(TypedDict, total=False):
     ]  # fmt: skip
 
     filtering: Annotated[
-        Literal["equations", "signals"],
-        Option("choice", "what goes through the low-pass at the cut-off: signals before the "
-               "regressor is formed, or both sides of the equations after it", "signals",
+        Literal["equations", "signals"] | None,
+        Option("choice", "what goes through the low-pass: signals before the regressor is formed, "
+               "or both sides of the equations after it; None equations for fits, else signals",
                choices=("equations", "signals"), example="equations"),
     ]  # fmt: skip
     derivative_cutoff: Annotated[
@@ -147,11 +147,12 @@ class TermOptions(TypedDict, total=False):
     friction: Annotated[
         Sequence[str] | None,
         Option("words", "friction terms of every joint; none for rigid bodies; None as declared, "
-               "else all three", choices=FRICTION, example="viscous,coulomb"),
+               "else viscous, coulomb and offset, and of the others what a fit's log supports",
+               choices=FRICTION, example="viscous,coulomb"),
     ]  # fmt: skip
     drive_inertia: Annotated[
         bool | None,
-        Option("flag", "a drive inertia per joint; None as declared", special=(None,),
+        Option("flag", "a drive inertia per joint; None as declared, else yes", special=(None,),
                example="yes"),
     ]  # fmt: skip
 
@@ -245,8 +246,9 @@ class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
 
     weights: Annotated[
         str | Mapping[str, float] | ArrayLike | None,
-        Option("value", "factors on the joints' equations; wls: the inverse of their residuals",
-               example="wls", form=forms.WEIGHTS),
+        Option("value", "of the equations: noise, by what the log shows, slow rows less; wls, by "
+               "joint; factors per joint; None all alike", "noise", example="wls",
+               special=(None,), form=forms.WEIGHTS),
     ]  # fmt: skip
     method: Annotated[
         Literal["torque", "momentum"],
@@ -269,18 +271,34 @@ class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
                needs=("robust", ("huber", "tukey")), example="0.25"),
     ]  # fmt: skip
     prior: Annotated[
-        str | ArrayLike | None,
-        Option("value", "initial guess of the standard parameters; cad: the description's own",
-               example="cad", form=forms.GUESS),
+        Literal["entropic", "euclidean", "scaled"] | None,
+        Option("choice", "what draws bodies to the reference: the entropic divergence, or squared "
+               "differences in SI or in units of each body", "entropic",
+               choices=("entropic", "euclidean", "scaled"), special=(None,), example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[
-        float,
-        Option("number", "w of the pull w |delta - prior|^2", 0.0, low=0.0, example="0.1"),
-    ]
+        float | Literal["evidence", "held-out"] | None,
+        Option("number", "in units of the whitened residual; evidence, held-out; None the "
+               "evidence's, but at most 3", None, "", 1e-6, 1e6,
+               special=("evidence", "held-out"),
+               needs=("prior", ("entropic", "euclidean", "scaled")), example="1"),
+    ]  # fmt: skip
+    reference: Annotated[
+        ArrayLike | None,
+        Option("value", "ten parameters per body that bodies are drawn to; None the description's",
+               needs=("prior", ("entropic", "euclidean", "scaled")), form=forms.GUESS,
+               example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
+    ]  # fmt: skip
+    plausible: Annotated[
+        bool,
+        Option("flag", "masses within a third and three times the reference's unless the log "
+               "insists", True, example="no"),
+    ]  # fmt: skip
     slack: Annotated[
         float,
-        Option("number", "share of the residual given up for a model closer to the description",
-               0.005, low=0.0, high=100.0, example="0.01"),
+        Option("number", "without a prior, share of the residual given up for a model closer to "
+               "the description", 0.0, low=0.0, high=100.0, needs=("prior", (None,)),
+               example="0.01"),
     ]  # fmt: skip
     diagnose: Annotated[
         bool, Option("flag", "look for what is wrong with the log, and note it", True, example="no")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.arrays import Array, Mask
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
@@ -19,9 +19,37 @@ from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
+EDGE = 1e-6
+"""Times this close below the start of a fold, as a share of its length, belong to it."""
 
-class EquationReducer:
-    """Accumulates runs; torques and regressor go through `Window` at the kept rows.
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Consecutive equations, one entry per generalised coordinate.
+
+    Attributes
+    ----------
+    filtered, raw : list of ndarray, shapes (k, M)
+        [w | tau] behind the low-pass, and without it.
+    slowness : list of ndarray, shape (M,)
+    t : ndarray, shape (M,)
+        [s]
+    """
+
+    filtered: list[Array]
+    raw: list[Array]
+    slowness: list[Array]
+    t: Array
+
+    def part(self, chosen: Mask) -> Rows:
+        """Some of them."""
+        filtered = [x[:, chosen] for x in self.filtered]
+        raw = [x[:, chosen] for x in self.raw]
+        return Rows(filtered, raw, [x[chosen] for x in self.slowness], self.t[chosen])
+
+
+class Equations:
+    """Forms the equations of runs at the rows that are kept.
 
     Parameters
     ----------
@@ -35,55 +63,63 @@ class EquationReducer:
     def __init__(self, robot: Robot, columns: Sequence[int], cutoff: float) -> None:
         self.plan = RegressorPlan.of(robot, columns)
         self.cutoff = cutoff
-        self._strata = [StrataBuilder(len(s) + 1) for s in self.plan.support]
-        self._slow = _friction_speeds(robot)
-        self._samples = self._rows = 0
+        self._slow = friction_speeds(robot)
 
-    @property
-    def rows(self) -> int:
-        """Equations per joint so far."""
-        return self._rows
-
-    @one_thread()
-    def add(self, run: Run, origin: float = 0.0) -> None:
-        """Add one run of unfiltered torques; a run shorter than the window adds nothing.
-
-        Parameters
-        ----------
-        run : Run
-        origin : float
-            Time [s] that is added to the run's before it is shared among folds.
-        """
+    def of(self, run: Run) -> Iterator[Rows]:
+        """The equations of one run of unfiltered torques; none when the window is longer."""
         window = Window(self.cutoff, run.rate)
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
-        for strata in self._strata:
-            strata.restart()
-        for centres in window.groups(len(run), CHUNK):
+        for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
             part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
-            time = np.asarray(run.t[centres]) + origin
-            self._group(window, len(centres), [x[:, part] for x in signals], time)
-        self._samples += len(run)
+            motion = [x[:, part] for x in signals]
+            yield self._group(window, len(centres), motion, np.asarray(run.t[centres]))
 
-    def _group(self, window: Window, count: int, signals: list[Array], t: Array) -> None:
+    def _group(self, window: Window, count: int, signals: list[Array], t: Array) -> Rows:
         q, dq, ddq, tau = signals
-        length = q.shape[1]
-        blocks = [np.empty((len(s) + 2, length)) for s in self.plan.support]
+        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.support]
         self.plan.fill(q, dq, ddq, blocks)
-        fold = (np.floor(t / FOLD_SECONDS).astype(np.int64) % FOLDS).astype(np.intp)
         own = window.half + window.spacing * np.arange(count)
+        rows = Rows([], [], [], t)
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
-            block[-1] = self._slowness(j, dq)
-            filtered = window.rows(block, count)
-            self._strata[j].add(filtered[:-1], block[:-1, own], filtered[-1], fold)
-        self._rows += count
+            block[-1] = slowness(self._slow, j, dq)
+            through = window.rows(block, count)
+            rows.filtered.append(through[:-1])
+            rows.raw.append(block[:-1, own])
+            rows.slowness.append(through[-1])
+        return rows
 
-    def _slowness(self, row: int, dq: Array) -> Array | float:
-        """exp(-(v / SLOW)^2) of the slowest drive that moves this coordinate."""
-        speeds = [np.abs(c @ dq) for c in self._slow if c[row]]
-        if not speeds:
-            return 0.0
-        return np.asarray(np.exp(-((np.min(speeds, axis=0) / SLOW) ** 2)))
+
+class EquationReducer:
+    """Accumulates equations; parameters as those of `Equations`."""
+
+    def __init__(self, robot: Robot, columns: Sequence[int], cutoff: float) -> None:
+        self.equations = Equations(robot, columns, cutoff)
+        self._strata = [StrataBuilder(len(s) + 1) for s in self.equations.plan.support]
+        self._samples = self._rows = 0
+
+    @one_thread()
+    def add(self, run: Run) -> None:
+        """Add one run of unfiltered torques; a run shorter than the window adds nothing."""
+        self.restart()
+        for rows in self.equations.of(run):
+            self.add_rows(rows)
+        self._samples += len(run) if run.own is None else run.own[1] - run.own[0]
+
+    def restart(self) -> None:
+        """What comes next does not follow on what came last."""
+        for strata in self._strata:
+            strata.restart()
+
+    def add_rows(self, rows: Rows, samples: int = 0) -> None:
+        """Add equations that somebody else formed of so many samples."""
+        # Times on the edge between two folds carry rounding, which differs from piece to piece.
+        fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
+        parts = zip(self._strata, rows.filtered, rows.raw, rows.slowness, strict=True)
+        for strata, through, raw, slow in parts:
+            strata.add(through, raw, slow, fold)
+        self._rows += len(rows.t)
+        self._samples += samples
 
     def result(self, notes: Sequence[str] = ()) -> Reduced:
         """The reduction of everything added so far.
@@ -93,28 +129,37 @@ class EquationReducer:
         NotEnoughDataError
             When no run was as long as the window.
         """
+        cutoff, plan = self.equations.cutoff, self.equations.plan
         if not self._rows:
             raise NotEnoughDataError(
-                f"no stretch of the log is as long as the equations' filter at {self.cutoff:g} Hz "
-                f"({1.6 / self.cutoff:.2g} s): record longer, or raise the cut-off",
-                cutoff=self.cutoff,
+                f"no stretch of the log is as long as the equations' filter at {cutoff:g} Hz "
+                f"({1.6 / cutoff:.2g} s): record longer, or raise the cut-off",
+                cutoff=cutoff,
             )
-        place = {c: k for k, c in enumerate(self.plan.columns)}
+        place = {c: k for k, c in enumerate(plan.columns)}
         strata = tuple(s.result() for s in self._strata)
         return Reduced(
-            fingerprint(self.plan.robot, self.plan.columns),
-            self.plan.columns,
-            tuple(tuple(place[c] for c in s) for s in self.plan.support),
+            fingerprint(plan.robot, plan.columns),
+            plan.columns,
+            tuple(tuple(place[c] for c in s) for s in plan.support),
             tuple(s.total for s in strata),
             self._samples,
             as_notes(notes),
-            self.cutoff,
-            self.plan.robot,
+            cutoff,
+            plan.robot,
             rows=self._rows,
             strata=strata,
         )
 
 
-def _friction_speeds(robot: Robot) -> list[npt.NDArray[np.float64]]:
+def slowness(drives: Sequence[Array], row: int, dq: Array) -> Array:
+    """exp(-(v / SLOW)^2) of the slowest drive that moves this coordinate, shape (N,)."""
+    speeds = [np.abs(c @ dq) for c in drives if c[row]]
+    if not speeds:
+        return np.zeros(dq.shape[1])
+    return np.asarray(np.exp(-((np.min(speeds, axis=0) / SLOW) ** 2)))
+
+
+def friction_speeds(robot: Robot) -> list[Array]:
     """Combinations of joint velocities whose Coulomb friction is fitted."""
     return [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]

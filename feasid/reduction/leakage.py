@@ -13,6 +13,9 @@ SAME_ROWS = 1e-9
 SAME_MOTION = 0.1
 """Relative difference of the regressors' second moments that two runs of one motion leave."""
 
+ROUNDING = 1e-20
+"""Second moment below which, beside the largest, a column is rounding."""
+
 
 def leakage(fitted: Reduced, test: Reduced) -> str | None:
     """Say so when a test log holds the fitted rows or repeats the fitted motion.
@@ -48,7 +51,8 @@ def leakage(fitted: Reduced, test: Reduced) -> str | None:
 def _distance(a: Array, b: Array) -> float:
     """Relative difference of mean second moments a'a / n and b'b / n."""
     left, right = a.T @ a, b.T @ b
-    scale = np.sqrt(np.outer(np.diag(left), np.diag(left)))
-    scale[scale == 0] = 1.0
+    power = np.diag(left)
+    power = np.where(power > ROUNDING * power.max(), power, np.inf)  # columns that are nothing
+    scale = np.sqrt(np.outer(power, power))
     ratio = np.trace(left / scale) / max(float(np.trace(right / scale)), 1e-300)
     return float(np.abs((left - ratio * right) / scale).max())

@@ -13,6 +13,7 @@ and ``C = Y(q, dq, 0) - dY_p/dq dq``, the last term by a central difference alon
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,8 @@ from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.logs.motion import Motion, Run, Tally
 from feasid.notes import Note
-from feasid.reduction.triangle import Reduced, Reducer
+from feasid.reduction.equations import EquationReducer, Rows, friction_speeds, slowness
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
 WINDOW = 0.1
@@ -63,25 +65,35 @@ def reduce_momentum(
         raise InputError(f"momentum needs joints of one degree of freedom; {several[0]!r} has more")
     plan = RegressorPlan.of(robot, columns)
     free = RegressorPlan.of(robot.with_gravity((0.0, 0.0, 0.0)), columns)
-    reducer, tally = Reducer(robot, columns), Tally()
+    reducer, tally = EquationReducer(robot, columns, 1.0 / window), Tally()
+    slow = friction_speeds(robot)
+    samples = 0
     for motion in motions:
         tally.add(motion)
-        for run in motion.runs:
+        for run in (r.kept() for r in motion.runs):
+            reducer.restart()
             half = max(1, round(0.5 * window * run.rate))
             edges = np.arange(0, len(run), half)
             for first in range(0, len(edges) - 2, CHUNK_WINDOWS):
                 chosen = edges[first : first + CHUNK_WINDOWS + 2]
-                reducer.add_rows(*_windows(plan, free, run, chosen, half))
-    if not reducer.samples:
+                reducer.add_rows(_windows(plan, free, slow, run, chosen, half))
+            samples += len(run) if len(edges) > 2 else 0
+    if not samples:
         raise NotEnoughDataError(f"no run is as long as a window of {window:g} s")
     text = f"accelerations are not used: change of momentum over windows of {window:g} s"
-    return reducer.result((*tally.notes, Note(text, "momentum", window=window)), tally.cutoff)
+    found = reducer.result((*tally.notes, Note(text, "momentum", window=window)))
+    return replace(found, cutoff=tally.cutoff, samples=samples)
 
 
 def _windows(
-    plan: RegressorPlan, free: RegressorPlan, run: Run, edges: npt.NDArray[np.intp], half: int
-) -> tuple[list[Array], Array]:
-    """Blocks (columns, windows) per row, and integrated torques (dof, windows)."""
+    plan: RegressorPlan,
+    free: RegressorPlan,
+    slow: Sequence[Array],
+    run: Run,
+    edges: npt.NDArray[np.intp],
+    half: int,
+) -> Rows:
+    """The windows' equations; without a low-pass of another kind they are their own raw ones."""
     part = slice(int(edges[0]), int(edges[-1]) + 1)
     q, dq, tau = (as_samples_last(x[part]) for x in (run.q, run.dq, run.tau))
     at = edges - edges[0]
@@ -95,7 +107,13 @@ def _windows(
         total = p + swept
         blocks.append((total[:, 2:] - total[:, :-2]) / length)
     pushed = _integral(tau, run.rate)[:, at]
-    return blocks, (pushed[:, 2:] - pushed[:, :-2]) / length
+    right = (pushed[:, 2:] - pushed[:, :-2]) / length
+    rows = [np.vstack([block, tau_j]) for block, tau_j in zip(blocks, right, strict=True)]
+    still = []
+    for j in range(len(rows)):
+        swept = _integral(slowness(slow, j, dq)[None], run.rate)[0, at]
+        still.append((swept[2:] - swept[:-2]) / length)
+    return Rows(rows, rows, still, np.asarray(run.t[edges[1:-1]]))
 
 
 def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:

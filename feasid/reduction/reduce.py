@@ -15,7 +15,8 @@ from feasid.logs.read.kinds import kind_of
 from feasid.logs.recording import Recording
 from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
-from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
+from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, TermOptions
+from feasid.reduction.equations import EquationReducer
 from feasid.reduction.fleet import Progress, reduce_all
 from feasid.reduction.triangle import Reduced, Reducer, fingerprint
 from feasid.robot.added_terms import robot_of, with_terms
@@ -78,7 +79,7 @@ def reduce(
     **options
         An automatic cut-off is chosen from the first log.
     """
-    chosen = checked(ReduceOptions, options, "reduce")
+    chosen = filtered(checked(ReduceOptions, options, "reduce"), "reduce")
     terms = part(TermOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
@@ -87,7 +88,8 @@ def reduce(
     sources = opened(data)
     if base is None:
         wanted = robot_of(data, robot)
-        base, notes = base_of(wanted, sources, terms.get("friction"), terms.get("drive_inertia"))
+        asked = terms.get("friction"), terms.get("drive_inertia")
+        base, notes = base_of(wanted, sources, *asked, chosen["filtering"] == "equations")
     else:
         notes = []
     tasks = alike(sources, base.robot, part(LogOptions, chosen))
@@ -123,18 +125,27 @@ def _open(item: Any) -> Source:
     return Recording.of(item)
 
 
+def filtered(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """Options of a fit with what is filtered said: the equations, unless nothing shall be."""
+    if chosen.get("filtering") is not None:
+        return dict(chosen)
+    said = "signals" if chosen.get("cutoff") is False else "equations"
+    return checked(FitOptions, {**chosen, "filtering": said}, function)
+
+
 def base_of(
     robot: Robot,
     sources: Sequence[Source],
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
+    candidates: bool = False,
 ) -> tuple[BaseParameters, list[Note]]:
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
 
     Data that are reduced already decided which terms there are: when nothing was asked for, a
     robot that fits them as it stands is taken so.
     """
-    model, notes = with_terms(robot, friction, drive_inertia)
+    model, notes = with_terms(robot, friction, drive_inertia, candidates)
     base = base_parameters(model)
     done = [s for s in sources if isinstance(s, Reduced)]
     if done and friction is None and not _belong(done[0], base):
@@ -215,11 +226,19 @@ def reduce_task(task: Work, robot: Robot, columns: Sequence[int]) -> Reduced:
 
 def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
     """Reduce prepared runs, a whole log or piece after piece."""
-    reducer, tally = Reducer(robot, columns), Tally()
+    reducer: Reducer | EquationReducer = Reducer(robot, columns)
+    tally = Tally()
     for motion in motions:
+        if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
+            reducer = EquationReducer(robot, columns, motion.cutoff)
         for run in motion.runs:
-            reducer.add(run.q, run.dq, run.ddq, run.tau)
+            if isinstance(reducer, EquationReducer):
+                reducer.add(run)
+            else:
+                reducer.add(run.q, run.dq, run.ddq, run.tau)
         tally.add(motion)
+    if isinstance(reducer, EquationReducer):
+        return reducer.result(tally.notes)
     if not reducer.samples:
         raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
     return reducer.result(tally.notes, tally.cutoff)

@@ -15,7 +15,10 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.logs.motion import Motion
+from feasid.logs.signals.derive import EQUATIONS
 from feasid.notes import Note
+from feasid.reduction.equations import EquationReducer, Equations
+from feasid.reduction.strata import sum_of
 from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.description import Robot
 
@@ -65,6 +68,9 @@ def reduce_blocks(
     motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
 ) -> list[Span]:
     """Cut prepared runs into blocks of time and reduce each by itself."""
+    motions = list(motions)
+    if motions and motions[0].filtering == "equations":
+        return _equation_blocks(motions, robot, columns, seconds)
     blocks = []
     for source, run in ((motion, run) for motion in motions for run in motion.runs):
         size = max(1, round(seconds * run.rate)) if np.isfinite(run.rate) else len(run)
@@ -75,6 +81,29 @@ def reduce_blocks(
             first, last = float(run.t[part][0]), float(run.t[part][-1])
             reduced = reducer.result(source.notes, source.cutoff)
             blocks.append(Span(run.label, first, last, reduced))
+    return blocks
+
+
+def _equation_blocks(
+    motions: Sequence[Motion], robot: Robot, columns: Sequence[int], seconds: float
+) -> list[Span]:
+    """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
+    blocks = []
+    for motion in motions:
+        equations = Equations(robot, columns, motion.cutoff or EQUATIONS)
+        for run in motion.runs:
+            parts: dict[int, EquationReducer] = {}
+            seconds = max(seconds, 1.0 / run.rate)
+            for rows in equations.of(run):
+                number = np.floor(rows.t / seconds).astype(np.int64)
+                for k in dict.fromkeys(number.tolist()):
+                    reducer = parts.setdefault(k, EquationReducer(robot, columns, equations.cutoff))
+                    own = rows.part(number == k)
+                    reducer.add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
+            blocks += [
+                Span(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
+                for k, part in parts.items()
+            ]
     return blocks
 
 
@@ -99,7 +128,7 @@ def reweight(
     """
     if len(blocks) < FEWEST:
         raise InputError(f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}")
-    samples = np.array([block.reduced.samples for block in blocks])[:, None]
+    samples = np.array([block.reduced.rows for block in blocks])[:, None]
     weights = np.ones((len(blocks), len(blocks[0].reduced.triangles)))
     total = weighted_sum(blocks, weights)
     for _ in range(STEPS):
@@ -128,7 +157,13 @@ def weighted_sum(blocks: Sequence[Span], weights: Array) -> Reduced:
         triangle[: full.shape[0]] = full
         triangles.append(triangle)
     samples = sum(block.reduced.samples for block in blocks)
-    return replace(first, triangles=tuple(triangles), samples=samples)
+    rows = sum(block.reduced.rows for block in blocks)
+    strata = tuple(
+        sum_of([b.reduced.strata[r].scaled(w[r]) for b, w in zip(blocks, weights, strict=True)])
+        for r in range(len(first.strata))
+    )
+    head = replace(first, triangles=tuple(triangles), samples=samples)
+    return replace(head, rows=rows, strata=strata)
 
 
 def notes(blocks: Sequence[Span], weights: Array, joints: Sequence[str], kind: str) -> list[Note]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.reduction.householder import absorb, stack
+from feasid.reduction.householder import absorb
 
 SLOW = 0.05
 """Speed [rad/s or m/s] at which friction's law is in doubt: slowness is exp(-(v / SLOW)^2)."""
@@ -73,19 +73,18 @@ class Strata:
         )
 
     def __add__(self, other: Strata) -> Strata:
-        triangles = np.stack(
-            [
-                [stack(a, b) for a, b in zip(mine, theirs, strict=True)]
-                for mine, theirs in zip(self.triangles, other.triangles, strict=True)
-            ]
-        )
+        return sum_of([self, other])
+
+    def scaled(self, weight: float) -> Strata:
+        """The same rows with this weight on their squares; they count as so many."""
+        root = np.sqrt(weight)
         return Strata(
-            triangles,
-            self.counts + other.counts,
-            self.slowness + other.slowness,
-            self.products + other.products,
-            self.pairs + other.pairs,
-            stack(self.raw, other.raw),
+            root * self.triangles,
+            weight * self.counts,
+            weight * self.slowness,
+            weight * self.products,
+            weight * self.pairs,
+            root * self.raw,
         )
 
     @cached_property
@@ -131,6 +130,25 @@ class Strata:
             return 1.0
         # The trapezoid rule counts lag 0 by half, as the symmetric sum does.
         return float(max(1.0, 2.0 * np.trapezoid(rho[:end], LAGS[:end])))
+
+
+def sum_of(parts: Sequence[Strata]) -> Strata:
+    """All of them together; triangles are stacked once."""
+    k = parts[0].raw.shape[0]
+    triangles = np.zeros((CLASSES, FOLDS, k, k))
+    for c in range(CLASSES):
+        for f in range(FOLDS):
+            found = [p.triangles[c, f] for p in parts if p.counts[c, f]]
+            if found:
+                triangles[c, f] = triangular(np.vstack(found))
+    return Strata(
+        triangles,
+        np.sum([p.counts for p in parts], axis=0),
+        np.sum([p.slowness for p in parts], axis=0),
+        np.sum([p.products for p in parts], axis=0),
+        np.sum([p.pairs for p in parts], axis=0),
+        triangular(np.vstack([p.raw for p in parts])),
+    )
 
 
 def triangular(rows: Array) -> Array:

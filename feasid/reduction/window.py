@@ -80,14 +80,34 @@ class Window:
             band[k * self.spacing : k * self.spacing + len(self.taps), k] = self.taps
         return band
 
-    def centres(self, samples: int) -> npt.NDArray[np.intp]:
-        """Rows that are kept of a run of so many samples; the windows lie inside it."""
-        return np.arange(self.half, samples - self.half, self.spacing)
+    def centres(
+        self, samples: int, anchor: int = 0, own: tuple[int, int] | None = None
+    ) -> npt.NDArray[np.intp]:
+        """Rows that are kept of a run of so many samples; the windows lie inside it.
 
-    def groups(self, samples: int, chunk: int) -> Iterator[npt.NDArray[np.intp]]:
+        Parameters
+        ----------
+        samples : int
+        anchor : int
+            Place of the run's first sample in its log: kept rows are multiples of `spacing`
+            there, so that a log read in pieces keeps the rows of one read whole.
+        own : (int, int), optional
+            Only rows in this range; the others are surroundings.
+        """
+        first, last = (0, samples) if own is None else own
+        low, high = max(self.half, first), min(samples - self.half, last)
+        if low >= high:
+            return np.zeros(0, dtype=np.intp)
+        start = low + (-(anchor + low)) % self.spacing
+        return np.arange(start, high, self.spacing)
+
+    def groups(
+        self, samples: int, chunk: int, anchor: int = 0, own: tuple[int, int] | None = None
+    ) -> Iterator[npt.NDArray[np.intp]]:
         """The kept rows in groups of whole tiles, each within about `chunk` samples."""
-        centres = self.centres(samples)
-        room = max(chunk, 6 * len(self.taps)) - len(self.taps)
+        centres = self.centres(samples, anchor, own)
+        width = 2 * self.half + 1
+        room = max(chunk, 6 * width) - width
         size = TILE * max(1, room // (TILE * self.spacing))
         for start in range(0, len(centres), size):
             yield centres[start : start + size]

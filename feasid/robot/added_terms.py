@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from feasid.errors import InputError
 from feasid.notes import Note
@@ -14,14 +17,21 @@ from feasid.robot.load import load_robot
 
 FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo"}
 
+GEARED = ("sqrt", "load")
+"""Friction of gears, of which a fit keeps what the log supports joint by joint."""
+
+TRANSITION = 0.005
+"""Speed [rad/s or m/s] over which fitted Coulomb friction changes its sign: slower than any joint
+moves on purpose, faster than encoders resolve."""
+
 ADDED = (
-    "the robot declares no joint terms: viscous, Coulomb and offset friction are added to every "
-    "joint (friction=() fits rigid bodies only)"
+    "the robot declares no joint terms: drive inertia, viscous, Coulomb and offset friction are "
+    "added to every joint (friction=(), drive_inertia=False fits rigid bodies only)"
 )
 
 EVERYWHERE = (
-    "viscous, Coulomb and offset friction are fitted at every joint, not only where the "
-    "description gives a value (friction=() fits rigid bodies only)"
+    "drive inertia, viscous, Coulomb and offset friction are fitted at every joint, not only where "
+    "the description gives a value (friction=(), drive_inertia=False fits rigid bodies only)"
 )
 
 
@@ -49,29 +59,44 @@ def robot_of(data: Any, robot: Robot | str | Path | None) -> Robot:
 
 
 def with_terms(
-    robot: Robot, friction: Sequence[str] | None, drive_inertia: bool | None
+    robot: Robot,
+    friction: Sequence[str] | None,
+    drive_inertia: bool | None,
+    candidates: bool = False,
 ) -> tuple[Robot, list[Note]]:
     """The robot with the joint terms that a fit uses, and what was assumed.
 
     Parameters
     ----------
     robot : Robot
-    friction : sequence of {"viscous", "coulomb", "offset"}, optional
-        Default those that the robot declares, all three when it declares none.
+    friction : sequence of {"viscous", "coulomb", "offset", "sqrt", "load"}, optional
+        Default those that the robot declares, the first three when it declares none.
     drive_inertia : bool, optional
-        Default as the robot declares, else no.
+        Default as the robot declares; when it declares nothing, with any friction.
+    candidates : bool
+        Whether the friction of gears is added for a choice, where nothing was declared, and
+        Coulomb friction changes its sign over `TRANSITION`.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
-    declared = [d for d in robot.drives if not d.from_file]
-    if friction is None and drive_inertia is None and declared:
-        return robot, notes
-    if friction is None and declared:
-        have = {s for d in declared for s in d.symbols}
+    own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
+    shared = [d for d in robot.drives if len(d.coupling) > 1]
+    if friction is None and drive_inertia is None and own:
+        return _smooth(robot) if candidates else robot, notes
+    have = {s for d in own for s in d.symbols}
+    if drive_inertia is None:
+        drive_inertia = "Ia" in have if own else friction is None or len(friction) > 0
+    if friction is None and own:
         friction = [word for word, symbol in FRICTION.items() if symbol in have]
     elif friction is None:
-        friction = [*FRICTION]
+        described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
+        more = GEARED if described else GEARED[:1]
+        friction = [*FRICTION, *(more if candidates else ())]
         notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
-    if drive_inertia is None:
-        drive_inertia = any("Ia" in d.symbols for d in robot.drives)
-    shared = [d for d in robot.drives if len(d.coupling) > 1]
-    return robot.with_joint_terms(friction, drive_inertia, couplings=shared), notes
+    model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
+    return _smooth(model) if candidates else model, notes
+
+
+def _smooth(robot: Robot) -> Robot:
+    """Drives that change sign at once do so over `TRANSITION`."""
+    drives = [d if d.transition else replace(d, transition=TRANSITION) for d in robot.drives]
+    return replace(robot, drives=tuple(drives))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from feasid.arrays import Array
 from feasid.errors import DescriptionError
 from feasid.robot.description import Robot
 from feasid.robot.parts import Body, Drive, Rotor
@@ -118,8 +119,15 @@ def _completed(robot: Robot, data: dict[str, Any]) -> Robot:
         robot,
         bodies=tuple(completed(b) for b in robot.bodies),
         drives=drives,
-        load_model=None if load is None else np.array([load[b.name] for b in robot.bodies]),
+        load_model=None if load is None else _loads(robot, load),
     )
+
+
+def _loads(robot: Robot, load: dict[str, Any]) -> Array:
+    """The load model, shape (n_bodies, 10); a body that was held is part of its parent's."""
+    if not set(load) <= {b.name for b in robot.bodies}:
+        raise ValueError(f"it has no bodies {sorted(set(load) - {b.name for b in robot.bodies})}")
+    return np.array([load.get(b.name, [0.0] * 10) for b in robot.bodies], dtype=np.float64)
 
 
 def _drive(drive: Drive) -> dict[str, Any]:

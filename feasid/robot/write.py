@@ -20,6 +20,10 @@ from feasid.robot.urdf import write as urdf
 FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
 """Format by the path's suffix."""
 
+DRY = 0.01
+"""Transition [rad/s or m/s] up to which friction is dry to a file's readers: their own stiction
+changes its sign over as much."""
+
 HELD = {"urdf": tuple(urdf.HELD), "mjcf": tuple(mjcf.HELD)}
 """Drive symbols that a format can hold, on drives of one joint."""
 
@@ -130,7 +134,7 @@ def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
         out[robot.rotor_columns(i)] = True
     for k, drive in enumerate(robot.drives):
         for symbol, column in robot.drive_columns(k).items():
-            smooth = symbol == "fc" and drive.transition > 0
+            smooth = symbol == "fc" and drive.transition > DRY
             out[column] = symbol not in HELD[kind] or len(drive.coupling) > 1 or smooth
     return out
 

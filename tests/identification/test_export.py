@@ -24,6 +24,10 @@ TRACKING = 0.01
 """Relative difference of tracking errors with the fit and with its file."""
 
 
+SHARP = {"filtering": "signals"}
+"""Fits whose Coulomb friction changes its sign at once, as it does for the clients."""
+
+
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
     """A URDF arm whose joints also have offsets, with two logs."""
@@ -38,12 +42,12 @@ def arm(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(arm):
-    return feasid.fit(arm[1], arm[0])
+    return feasid.fit(arm[1], arm[0], drive_inertia=False, **SHARP)
 
 
 def test_a_file_that_holds_every_term_predicts_like_the_fit(arm, tmp_path):
     robot, log, test = arm
-    fit = feasid.fit(log, robot, friction=("viscous", "coulomb"))
+    fit = feasid.fit(log, robot, friction=("viscous", "coulomb"), drive_inertia=False, **SHARP)
     path = tmp_path / "out.urdf"
     export = fit.write(path, test=test)
     assert export.written.lost == ()
@@ -68,7 +72,8 @@ def test_what_a_format_cannot_hold_is_in_the_sidecar(arm, fitted, tmp_path, name
     whole = load_robot(path)
     assert whole.drives[0].symbols == ("fv", "fc", "fo")
     np.testing.assert_array_equal(whole.values, fitted.robot.values)
-    restricted = feasid.fit(log, robot, friction=("viscous", "coulomb"))
+    terms = {"friction": ("viscous", "coulomb"), "drive_inertia": False}
+    restricted = feasid.fit(log, robot, **terms, **SHARP)
     best = restricted.errors(test)["all"]
     assert export.errors["file on the test"]["all"] <= MOST_LOST * best
     client = "pinocchio" if name.endswith("urdf") else "mujoco"
@@ -178,7 +183,7 @@ def mujoco_fit(tmp_path_factory):
         return log
 
     log, test = measured(1), measured(2)
-    return path, robot, feasid.fit(log, robot, friction=("viscous", "coulomb")), test
+    return path, robot, feasid.fit(log, robot, friction=("viscous", "coulomb"), **SHARP), test
 
 
 def test_a_mujoco_arm_goes_round(mujoco_fit, tmp_path):
@@ -259,7 +264,7 @@ def test_real_arms_are_what_clients_read(name, suffix, tmp_path):
     )
     log, test = (pd.DataFrame(part) for part in (first, second))
     log.attrs, test.attrs = {}, {}
-    fit = feasid.fit(log, robot, diagnose=False, **options)
+    fit = feasid.fit(log, robot, diagnose=False, **SHARP, **options)
     path = tmp_path / f"out{suffix}"
     export = fit.write(path, test=test)
     for client in ("pinocchio", "mujoco") if suffix == ".xml" else ("pinocchio",):
@@ -272,6 +277,7 @@ def test_real_arms_are_what_clients_read(name, suffix, tmp_path):
         log,
         robot.with_joint_terms(("viscous", "coulomb"), suffix == ".xml" and has_inertia(robot)),
         diagnose=False,
+        **SHARP,
         **options,
     )
     allowed = MOST_LOST * restricted.errors(test)["all"]

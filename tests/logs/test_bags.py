@@ -68,6 +68,7 @@ def test_shuffled_joints_fit_like_the_csv(case, tmp_path, plugin):
     from_bag = feasid.fit(path, robot, cutoff=8.0)
     from_csv = feasid.fit(tmp_path / "log.csv", robot, cutoff=8.0)
     scale = np.abs(from_csv.base.K) @ np.abs(from_csv.delta)
+    scale[scale == 0] = 1.0  # friction that is not there
     # Nanosecond stamps round the time of each sample; nothing else differs.
     np.testing.assert_allclose(from_bag.beta / scale, from_csv.beta / scale, atol=1e-6)
     frame = read_bag(path)

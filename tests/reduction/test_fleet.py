@@ -53,16 +53,22 @@ def streamed(path, robot, rows, **options):
 
 
 @pytest.mark.parametrize("rows", [700, 1999, 6000, 10**6])
+@pytest.mark.parametrize("filtering", ["signals", "equations"])
 @pytest.mark.parametrize(("derived", "tolerance"), [(False, EXACT), (True, FILTERED)])
-def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance):
+def test_streamed_parquet_is_one_piece(case, rows, derived, tolerance, filtering):
     folder, robot, log = case
     log = bare(log) if derived else log
-    path = folder / f"log_{derived}_{rows}.parquet"
+    path = folder / f"log_{derived}_{rows}_{filtering}.parquet"
     log.to_parquet(path, row_group_size=500)
-    whole = feasid.reduce(log, robot, cutoff=6.0 if derived else None)
-    piecewise = streamed(path, robot, rows, cutoff=6.0 if derived else None)
+    base = feasid.base_parameters(robot)
+    options = {"cutoff": 6.0 if derived else None, "filtering": filtering}
+    whole = feasid.reduce(log, base=base, **options)
+    piecewise = streamed(path, robot, rows, **options)
     assert piecewise.samples == whole.samples
+    assert piecewise.rows == whole.rows
     assert distance(piecewise, whole) < tolerance
+    for a, b in zip(piecewise.strata, whole.strata, strict=True):
+        np.testing.assert_allclose(a.counts.sum(axis=0), b.counts.sum(axis=0))
 
 
 def test_stream_keeps_runs_and_gaps_apart(case):
@@ -71,8 +77,8 @@ def test_stream_keeps_runs_and_gaps_apart(case):
     log["run"] = np.where(np.arange(len(log)) < 4000, "a", "b")
     path = folder / "gaps.parquet"
     log.to_parquet(path)
-    piecewise = streamed(path, robot, 900, cutoff=6.0)
-    whole = feasid.reduce(log, robot, cutoff=6.0)
+    piecewise = streamed(path, robot, 900, cutoff=6.0, filtering="signals")
+    whole = feasid.reduce(log, robot, cutoff=6.0, filtering="signals")
     assert piecewise.samples == whole.samples
     assert distance(piecewise, whole) < FILTERED
     assert any("rows are not used" in n for n in piecewise.notes)
@@ -195,8 +201,11 @@ def test_dask_cluster_gives_what_one_process_gives_even_when_a_worker_dies(case,
 def test_fit_takes_a_dask_frame(case):
     dask_frame = pytest.importorskip("dask.dataframe")
     _, robot, log = case
-    fit = feasid.fit(dask_frame.from_pandas(log, npartitions=3, sort=False), robot)
-    whole = feasid.fit(log, robot)
+    # Each partition is prepared by itself, and equations' windows end where it ends.
+    fit = feasid.fit(
+        dask_frame.from_pandas(log, npartitions=3, sort=False), robot, filtering="signals"
+    )
+    whole = feasid.fit(log, robot, filtering="signals")
     np.testing.assert_allclose(fit.beta, whole.beta, rtol=1e-5, atol=1e-8)
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 WORST_SHOWN = 5
 """Base parameters listed as least certain."""
 
+FIRST = ("mass-bound", "mass-released")
+"""Codes of notes that the summary says first: the model is not what the description suggests."""
+
 SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
 
@@ -23,7 +26,9 @@ def summary(fit: Fitted, test: Any = None) -> str:
     errors = {"fitted": fit.relative_error}
     if test is not None:
         errors["test"] = test_errors(fit, test)
+    first = [note for note in fit.notes if note.code in FIRST]
     sections = [
+        *first,
         _headline(fit),
         repr(fit.quality),
         _verdict(fit),

@@ -110,6 +110,7 @@ class Process:
     smoothing: str = "butterworth"
     filtering: str = "signals"
     derivatives: float | None = None
+    complete: bool = False
 
     def low_pass(self, rate: float) -> float | None:
         """Cut-off [Hz] of the filter before signals are differentiated."""
@@ -117,6 +118,8 @@ class Process:
             return self.cutoff
         if self.derivatives is not None:
             return self.derivatives
+        if self.complete:  # velocities and accelerations are in the log: nothing is derived
+            return None
         return min(DERIVATIVES, DERIVATIVE_SHARE * rate)
 
 
@@ -220,14 +223,8 @@ def _cut(
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         take = slice(int(a), int(b), decimate)
         rows = stretch.rows[take]
-        signal = {k: np.ascontiguousarray(x[take]) for k, x in part.items()}
-        runs.append(
-            Run(
-                stretch.label,
-                stretch.rate / decimate,
-                rows,
-                np.ascontiguousarray(t[take]),
-                **signal,
-            )
-        )
+        q, dq, ddq, tau = (np.ascontiguousarray(part[k][take]) for k in ("q", "dq", "ddq", "tau"))
+        times = np.ascontiguousarray(t[take])
+        rate, anchor = stretch.rate / decimate, int(rows[0]) // int(decimate)
+        runs.append(Run(stretch.label, rate, rows, times, q, dq, ddq, tau, anchor))
     return runs

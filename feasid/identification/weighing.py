@@ -1,0 +1,233 @@
+"""How equations are weighted, and what is solved with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
+from feasid.feasibility.settle import settle
+from feasid.identifiability.base import BaseParameters
+from feasid.identification.estimate import MASS_RATIO, Estimate, Task, infer, verified
+from feasid.identification.noise import Noise, estimate
+from feasid.identification.priors import WEIGHT
+from feasid.identification.statistics import standard_deviations
+from feasid.notes import Note
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+
+WEIGHT_FLOOR = 1e-3
+"""Smallest residual that weights a joint, as a share of its torque: noise-free logs stay finite."""
+
+Triangle = tuple[Array, Array, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What came out, and of which equations.
+
+    ``triangle`` is what was solved, ``weights`` (dof,) the factors on fast rows; ``covariance``
+    (nb, nb) belongs to the printed base parameters.
+    """
+
+    solution: FeasibleFit
+    optimum: FeasibleFit
+    triangle: Triangle
+    weights: Array
+    covariance: Array
+    estimate: Estimate | None = None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """The choices of a fit, ready for any equations of its robot.
+
+    Attributes
+    ----------
+    base : BaseParameters
+    feasible : FeasibleSet
+    reduced : Reduced
+        The log, by which joint terms know their size.
+    chosen : mapping
+        `feasid.options.tables.FitOptions`, completed.
+    factors : ndarray, shape (dof,), or None
+        On the joints' equations; None when the log's own noise weights them.
+    """
+
+    base: BaseParameters
+    feasible: FeasibleSet
+    reduced: Reduced
+    chosen: Mapping[str, Any]
+    factors: Array | None
+
+    @classmethod
+    def of(
+        cls,
+        chosen: Mapping[str, Any],
+        base: BaseParameters,
+        feasible: FeasibleSet,
+        reduced: Reduced,
+    ) -> Weighing:
+        """Check the weights."""
+        return cls(base, feasible, reduced, chosen, _factors(chosen["weights"], base.robot))
+
+    def beta(self, equations: Reduced) -> Array:
+        """A quick estimate, for weights that depend on residuals."""
+        if self.factors is None:
+            return estimate(equations, correlated=False)[1]
+        return self._plain(equations, self.factors)[0].beta
+
+    def solved(self, equations: Reduced) -> Solved:
+        """The answer."""
+        if self.chosen["prior"] is None:
+            return self._without_prior(equations)
+        task = Task.of(
+            self.reduced, self.base, self.feasible, self._reference(), self.chosen["prior"]
+        )
+        noise = self._noise(equations, task)
+        triangle = noise.whitened(equations)
+        optimum = feasible_least_squares(*triangle[:2], self.base, self.feasible)
+        found = infer(
+            equations,
+            task,
+            optimum.delta,
+            weight=self.chosen["prior_weight"],
+            plausible=self.chosen["plausible"] and not self.chosen["mass"],
+            noise=noise,
+        )
+        solution = verified(optimum, found.delta, task)
+        K = self.base.K
+        said = (*_mass_notes(found), _prior_note(found, self.chosen["prior"]))
+        weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
+        covariance = K @ found.covariance @ K.T
+        return Solved(solution, optimum, triangle, weights, covariance, found, said)
+
+    def _reference(self) -> Array | None:
+        given, robot = self.chosen["reference"], self.base.robot
+        if given is None:
+            return None
+        ten = np.asarray(given, dtype=np.float64)
+        if ten.size != robot.inertial_columns.size or not np.isfinite(ten).all():
+            raise InputError(
+                f"reference must be ten finite numbers for each of {len(robot.bodies)} bodies, in "
+                f"the order of robot.names; got {ten.size}"
+            )
+        out = np.zeros(robot.size)
+        out[robot.inertial_columns.ravel()] = ten.ravel()
+        return out
+
+    def _noise(self, equations: Reduced, task: Task) -> Noise:
+        """The log's own, or one that weighs as the caller wants."""
+        entropic = replace(task, kind="entropic")
+        noise = entropic.noise(equations, WEIGHT, self._start(entropic, equations))
+        if self.factors is None and self.chosen["weights"] == "noise":
+            return noise
+        factors = self.factors
+        beta = estimate(equations, correlated=False)[1]
+        rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
+        if factors is None:
+            return Noise(_above(rms, equations) ** 2, 0 * rms, noise.correlation)
+        common = float(np.mean((factors * _above(rms, equations)) ** 2))
+        return Noise(common / factors**2, 0 * rms, noise.correlation)
+
+    def _start(self, task: Task, equations: Reduced) -> Array:
+        """A strictly feasible model."""
+        if not self.feasible.equalities and self.feasible.strictly_inside(task.reference):
+            return task.reference
+        return self._plain(equations, np.ones(len(equations.triangles)))[0].delta
+
+    def _plain(self, equations: Reduced, factors: Array) -> tuple[FeasibleFit, Triangle]:
+        triangle = equations.triangle(factors)
+        return feasible_least_squares(*triangle[:2], self.base, self.feasible), triangle
+
+    def _without_prior(self, equations: Reduced) -> Solved:
+        """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
+        said = []
+        if self.factors is None and self.chosen["weights"] == "noise":
+            noise, _ = estimate(equations)
+            triangle = noise.whitened(equations)
+            weights = 1.0 / np.sqrt(noise.quick)
+            optimum = feasible_least_squares(*triangle[:2], self.base, self.feasible)
+        else:
+            weights = np.ones(len(equations.triangles)) if self.factors is None else self.factors
+            optimum, triangle = self._plain(equations, weights)
+            if self.factors is None:
+                weights = 1.0 / _above(
+                    equations.residuals(optimum.beta) / np.sqrt(equations.rows), equations
+                )
+                optimum, triangle = self._plain(equations, weights)
+                text = "joints are weighted by the inverse of their residuals (WLS)"
+                said.append(Note(text, "wls"))
+        solution = settle(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
+        r, rho, residual = triangle
+        rows = equations.rows * len(weights)
+        total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
+        if self.factors is None and self.chosen["weights"] == "noise":
+            total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
+        deviation = standard_deviations(r, total, rows)
+        return Solved(
+            solution, optimum, triangle, weights, np.diag(deviation**2), notes=tuple(said)
+        )
+
+
+def _factors(weights: Any, robot: Robot) -> Array | None:
+    """Factors per joint that the caller gives; None when residuals decide."""
+    if isinstance(weights, str):
+        if weights not in ("noise", "wls"):
+            raise InputError(f"weights {weights!r} is not 'noise', 'wls', a mapping or an array")
+        return None
+    if weights is None:
+        return np.ones(robot.dof)
+    if isinstance(weights, Mapping):
+        out = np.ones(robot.dof)
+        rows = {body.joint: own for body, own in robot.moving}
+        for joint, factor in weights.items():
+            if joint not in rows:
+                hint = did_you_mean(str(joint), rows)
+                raise InputError(
+                    f"weights: there is no joint {joint!r} that moves by itself{hint}", joint=joint
+                )
+            out[rows[joint]] = factor
+    else:
+        out = np.asarray(weights, dtype=np.float64)
+    if out.shape != (robot.dof,) or not (np.isfinite(out).all() and (out > 0).all()):
+        raise InputError(f"weights must be {robot.dof} positive numbers, got {out.tolist()}")
+    return out
+
+
+def _above(deviation: Array, equations: Reduced) -> Array:
+    """Deviations of the joints' residuals, not below `WEIGHT_FLOOR` of their torques."""
+    floor = WEIGHT_FLOOR * equations.torque_norms / np.sqrt(max(equations.rows, 1))
+    return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-300))
+
+
+def _mass_notes(found: Estimate) -> list[Note]:
+    """Masses that are at the edge of belief, or beyond."""
+    out = []
+    if found.bounded:
+        text = (
+            f"mass of {', '.join(found.bounded)}: at {MASS_RATIO:g} times the description's or a "
+            f"third of it, where plausible=True ends; the log says little against it"
+        )
+        out.append(Note(text, "mass-bound", bodies=found.bounded))
+    if found.released:
+        text = (
+            f"mass of {', '.join(found.released)}: more than {MASS_RATIO:g} times the "
+            "description's or less than a third, because the log insists; check the description"
+        )
+        out.append(Note(text, "mass-released", bodies=found.released))
+    return out
+
+
+def _prior_note(found: Estimate, kind: str) -> Note:
+    text = f"{kind} prior of weight {found.weight:.3g} in units of the whitened residual"
+    if found.curve and found.evident != found.weight:
+        text += f" (the log's evidence asks for {found.evident:.3g})"
+    return Note(text, "prior", weight=found.weight, evident=found.evident)
