@@ -12,6 +12,7 @@ from feasid.robot.mjcf.pose import MjcfPose
 from feasid.robot.mjcf.read import mjcf_of
 from feasid.robot.mjcf.shapes import solid_primitive
 from feasid.robot.primitives import Shape
+from feasid.robot.terms import negative_notes
 from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText
 
 WORLD = "world"
@@ -38,9 +39,16 @@ def place_of(pose: MjcfPose) -> Place:
 
 
 def _notes(mjcf: Mjcf) -> tuple[str, ...]:
+    joints = (
+        (f"{mjcf.files.text(j.element).path}:{j.element.line}", j.name, j.terms)
+        for body in mjcf.bodies
+        for j in body.joints
+    )
+    negative = tuple(negative_notes(joints))
     if not mjcf.compiler.balances:
-        return ()
+        return negative
     return (
+        *negative,
         'compiler balanceinertia="true" replaces impossible inertias by the mean of their '
         "principal moments when the file is compiled",
     )

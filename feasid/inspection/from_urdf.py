@@ -10,6 +10,7 @@ import numpy as np
 from feasid.exact.poses import PrecisePose, from_rpy, to_decimal
 from feasid.inspection.model import Link, Model, Place, grouped
 from feasid.robot.primitives import Shape
+from feasid.robot.terms import negative_notes
 from feasid.robot.urdf.read import Origin, Urdf, UrdfLink, depth_first, urdf_of
 from feasid.robot.urdf.shapes import collisions
 from feasid.robot.xml.text import Element, XmlText
@@ -29,9 +30,9 @@ def model_of_urdf(text: XmlText) -> Model:
             moves = None if joint.type == "fixed" else joint.name
             rows.append((links[name], joint.parent, place_of(joint.origin), moves))
     base, *bodies = grouped(rows)
-    return Model(
-        text.path, "urdf", urdf.name, tuple(links.values()), base, tuple(bodies), urdf.notes
-    )
+    joints = ((f"{text.path}:{j.element.line}", j.name, j.terms) for j in urdf.joints.values())
+    notes = (*urdf.notes, *negative_notes(joints))
+    return Model(text.path, "urdf", urdf.name, tuple(links.values()), base, tuple(bodies), notes)
 
 
 def _link(urdf: Urdf, link: UrdfLink) -> Link:

@@ -90,6 +90,17 @@ def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
         yield f"joint terms in the file, taken as initial values: {', '.join(found)}"
 
 
+def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[str]:
+    """One line per (place, joint, terms) with friction or drive inertia that drives the joint."""
+    for place, joint, terms in joints:
+        bad = [f"{WORDS[s]} {v:g}" for s, v in terms.values.items() if v < 0 and s != "k"]
+        if bad:
+            yield (
+                f"{place}: joint {joint!r} has negative {' and '.join(bad)}, which no passive "
+                f"joint has; verdicts speak of rigid bodies only"
+            )
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """Something in a file that the robot does not have: what it is, and its name."""

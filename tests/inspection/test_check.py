@@ -572,3 +572,23 @@ def test_library_and_prompt_say_the_same(path, capsys):
     except FeasidError:
         said = "error"
     assert status == {"feasible": 0, "infeasible": 1, "error": 2, "inconclusive": 3}[said]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.urdf", ARM.replace('damping="0.7"', 'damping="-0.7"')),
+        (
+            "a.xml",
+            '<mujoco><worldbody><body name="b"><joint name="shoulder" damping="-0.7"/>'
+            '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></worldbody></mujoco>',
+        ),
+    ],
+)
+def test_joint_terms_that_no_passive_joint_has_are_noted(tmp_path, capsys, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    assert main(["check", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "joint 'shoulder' has negative viscous friction -0.7" in out
+    assert "rigid bodies only" in out
