@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.arrays import Array, Mask
+from feasid.diagnosis.direction import decided
 from feasid.diagnosis.excitation import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
 from feasid.diagnosis.model import check_model
@@ -71,8 +72,10 @@ def diagnose(
         if len(df) >= FEWEST:
             findings += check_signals(raw, robot, runs)
             findings += check_velocities(raw, runs, findings)
-        mend = merged([chosen, mend, *(f.options for f in findings)])
-        findings += _prepared(recording, robot, mend, findings, raw)
+        mended = merged([chosen, mend, *(f.options for f in findings)])
+        findings = decided(findings, recording, robot, mended)
+        mended = merged([chosen, mend, *(f.options for f in findings)])
+        findings += _prepared(recording, robot, mended, findings, raw)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")

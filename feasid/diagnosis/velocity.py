@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from feasid.arrays import Array, Mask
+from feasid.diagnosis.direction import OPPOSITE
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.signals import DEGREE, degrees_finding
 from feasid.logs.clock import GAP
@@ -129,6 +130,7 @@ def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
     likeness = float(derived @ logged) / max(np.sqrt(power) * float(np.linalg.norm(logged)), 1e-300)
     factor = float(derived @ logged) / max(power, 1e-300)
     options: dict[str, Any] = {}
+    values: dict[str, Any] = {"factor": factor}
     if abs(likeness) < ALIKE:
         found = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
@@ -142,6 +144,7 @@ def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
             "has the opposite sign of the position's derivative",
             "check both directions",
         )
+        values[OPPOSITE] = True
     elif abs(factor - 1) > FACTOR:
         found = f"is {factor:.3g} times the position's derivative"
         remedy = f"units={{'dq_{name}': {1 / factor:.3g}}} or check the time stamps"
@@ -156,5 +159,6 @@ def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
             (name,),
             columns,
             options=options,
+            values=values,
         )
     ]

@@ -243,3 +243,14 @@ def test_a_remedy_adds_to_what_was_given():
     assert found.options["offsets"]["2"] == pytest.approx(-np.pi / 2, abs=0.01)
     mended = {k: {**v, **found.options.get(k, {})} for k, v in options.items()}
     assert serious(odd, robot, mended) == []
+
+
+@pytest.mark.parametrize("kind", ["q", "dq"])
+@pytest.mark.parametrize("name", ["kuka_lwr4", "simulated"])
+def test_torques_tell_whether_position_or_velocity_is_reversed(kind, name):
+    _, robot, options = recorded(name)
+    joint = robot.joints[1]
+    log = changed(name, [kind], np.negative, [1])
+    found = feasid.diagnose(log, robot, **options)
+    assert found.options == {"units": {f"{kind}_{joint}": -1.0}}
+    assert serious(log, robot, {**options, **found.options}) == []
