@@ -30,7 +30,7 @@ class DescriptionError(InputError):
 
 
 class UnsupportedJointError(DescriptionError):
-    """A joint of a kind that is not handled (mimic, closed loops); names the joint."""
+    """A joint of a kind that is not handled; names the joint."""
 
 
 class LogError(InputError):

@@ -308,7 +308,15 @@ class Robot(Structure):
             parts = hold(*parts, name, position)
             couplings = without_joint(couplings, name, float(position[0]))
         bodies, drives, fixed = parts
-        return replace(self, bodies=bodies, drives=drives, fixed=fixed, couplings=couplings)
+        return replace(
+            self,
+            bodies=bodies,
+            drives=drives,
+            fixed=fixed,
+            couplings=couplings,
+            active=tuple(joint for joint in self.active if joint not in positions),
+            configuration={j: q for j, q in self.configuration.items() if j not in positions},
+        )
 
     def with_joint_terms(
         self,

@@ -204,3 +204,15 @@ def test_inactive_equalities_count_for_nothing():
     assert feasid.load_robot(text).is_tree
     off = FIVE_BAR.replace("<option ", "<option><flag equality='disable'/></option><option ")
     assert feasid.load_robot(off).is_tree
+
+
+def test_a_held_joint_leaves_its_loop():
+    robot = feasid.load_robot(FIVE_BAR)
+    home = robot.closure.assembled[robot.independent]
+    held = robot.locked({"m2": home[1]})
+    assert held.coordinates == ("m1",)
+    q = np.array([[home[0] + 0.1]])
+    whole = np.array([[home[0] + 0.1, home[1]]])
+    one = feasid.inverse_dynamics(held, q, 0 * q, 0 * q)
+    both = feasid.inverse_dynamics(robot, whole, 0 * whole, 0 * whole)
+    np.testing.assert_allclose(one[0, 0], both[0, 0], rtol=1e-9)
