@@ -56,6 +56,10 @@ def shelf(tmp_path_factory):
         log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv(
             folder / name, index=False
         )
+    base = feasid.base_parameters(robot)
+    beta = base.values(arm_parameters(robot))
+    pd.DataFrame({"value": beta}).to_csv(folder / "b.csv", index=False)
+    feasid.check(beta, base).certificate.save(folder / "cert.json")
     return folder
 
 
