@@ -20,7 +20,7 @@ from feasid.errors import LogError
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
-from feasid.logs.raw import Raw, unwrap
+from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
 from feasid.logs.signals.derive import FEWEST
 from feasid.options.complete import checked, documented, part
@@ -82,7 +82,7 @@ def diagnose(
     return Diagnosis(ordered(findings), len(df), span, rate, raw.notes)
 
 
-def _with_holes(raw: Raw) -> Raw:
+def _with_holes(raw: Signals) -> Signals:
     """A copy in which every cell that is no number is NaN."""
     values = {kind: np.where(np.isfinite(x), x, np.nan) for kind, x in raw.values.items()}
     return replace(raw, values=values)
@@ -97,7 +97,7 @@ def _from_error(code: str, error: LogError) -> Finding:
     return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
 
 
-def _order(df: pd.DataFrame, raw: Raw) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
+def _order(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
     """Row numbers of every run in order of time, and what is wrong with the order."""
     findings: list[Finding] = []
     mend: dict[str, Any] = {}
@@ -142,7 +142,7 @@ SAID = ("ticks", "numbered", "extra")
 """Codes of the reader's notes that are worth a finding."""
 
 
-def _said(raw: Raw, unwrapped: Sequence[str]) -> list[Finding]:
+def _said(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
     """What the reader did on its own."""
     found = [
         Finding(note.code, "warning" if note.code == "ticks" else "note", note)
@@ -157,7 +157,7 @@ def _prepared(
     robot: Robot,
     options: Mapping[str, Any],
     findings: Sequence[Finding],
-    raw: Raw,
+    raw: Signals,
 ) -> list[Finding]:
     """Tests on the prepared log, with what was found so far put right."""
     if any(f.code == "dead" and f.level == "error" for f in findings):
@@ -171,7 +171,7 @@ def _prepared(
     return found + check_excitation(motion, robot)
 
 
-def _in_log(finding: Finding, raw: Raw, options: Mapping[str, Any]) -> Finding:
+def _in_log(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Finding:
     """A finding about the prepared log in terms of the log's own columns and given options."""
     mend = dict(finding.options)
     if "units" in mend:

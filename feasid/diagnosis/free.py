@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.diagnosis.screen import Samples
+from feasid.diagnosis.screen import ScreenSamples
 from feasid.dynamics.regressor import regressor
 from feasid.identifiability.base import base_parameters
 from feasid.robot.description import Robot
@@ -34,10 +34,10 @@ class Free:
     ----------
     robot : Robot
         With the joint terms that torques are explained by.
-    samples : Samples
+    samples : ScreenSamples
     """
 
-    def __init__(self, robot: Robot, samples: Samples) -> None:
+    def __init__(self, robot: Robot, samples: ScreenSamples) -> None:
         self.robot, self.samples = robot, samples
         columns = [int(c) for c in base_parameters(robot).independent]
         rows = regressor(robot, samples.q, samples.dq, samples.ddq, columns=columns)

@@ -18,7 +18,7 @@ from feasid.diagnosis.load import load
 from feasid.diagnosis.outliers import outliers
 from feasid.diagnosis.positions import positions
 from feasid.diagnosis.scale import common_factor, gears, rescaled
-from feasid.diagnosis.screen import Samples, Screen, thin
+from feasid.diagnosis.screen import Screen, ScreenSamples, thin
 from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
 
@@ -73,7 +73,7 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
     return findings + outliers(motion, robot)
 
 
-def _static(samples: Samples) -> Finding:
+def _static(samples: ScreenSamples) -> Finding:
     """Nothing moves; in one pose nothing can be identified at all."""
     posed = bool(np.ptp(samples.q, axis=0).max() > STILL)
     return Finding(

@@ -8,7 +8,7 @@ import numpy as np
 
 from feasid.arrays import Array, Mask
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.screen import Samples, thin
+from feasid.diagnosis.screen import ScreenSamples, thin
 from feasid.dynamics.regressor import regressor
 from feasid.logs.motion import Motion, Rows, blocks
 from feasid.robot.description import Robot
@@ -28,7 +28,7 @@ NEGLIGIBLE = 1e-9
 
 def outliers(motion: Motion, robot: Robot) -> list[Finding]:
     """Stretches in which a joint's torque is far from what its motion explains elsewhere."""
-    samples: Samples | None = thin(motion, 0)
+    samples: ScreenSamples | None = thin(motion, 0)
     if samples is None:
         return []
     findings = []

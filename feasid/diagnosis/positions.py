@@ -18,7 +18,7 @@ from feasid.arrays import Array
 from feasid.diagnosis.exchange import exchange_finding
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, clear, contradicted, sureness
-from feasid.diagnosis.screen import Samples, Screen
+from feasid.diagnosis.screen import Screen, ScreenSamples
 from feasid.diagnosis.signals import DEGREE, degrees_finding
 from feasid.dynamics.regressor import inverse_dynamics
 
@@ -59,7 +59,7 @@ class Guess:
 
     kind: str
     joints: tuple[int, ...]
-    change: Callable[[Samples], Samples]
+    change: Callable[[ScreenSamples], ScreenSamples]
     with_torque: bool = False
     zero: float = 0.0
 
@@ -91,7 +91,7 @@ def _exchanges(screen: Screen) -> Iterator[Guess]:
         yield Guess("exchange", (i, j), partial(_exchanged, i=i, j=j))
 
 
-def _exchanged(s: Samples, i: int, j: int) -> Samples:
+def _exchanged(s: ScreenSamples, i: int, j: int) -> ScreenSamples:
     order = np.arange(s.q.shape[1])
     order[[i, j]] = order[[j, i]]
     return replace(s, q=s.q[:, order], dq=s.dq[:, order], ddq=s.ddq[:, order])
@@ -118,8 +118,8 @@ def _degrees(screen: Screen) -> Iterator[Guess]:
 
 
 def _moved(
-    s: Samples, j: int, factor: float = 1.0, zero: float = 0.0, torque: float = 1.0
-) -> Samples:
+    s: ScreenSamples, j: int, factor: float = 1.0, zero: float = 0.0, torque: float = 1.0
+) -> ScreenSamples:
     q, dq, ddq, tau = s.q.copy(), s.dq.copy(), s.ddq.copy(), s.tau
     for x in (q, dq, ddq):
         x[:, j] *= factor

@@ -44,7 +44,7 @@ SMOOTH = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class ScreenSamples:
     """Every `step`-th sample of all runs, with the torques around it.
 
     ``tau`` has shape (2 reach + 1, N, dof): the torques `lag` samples later are
@@ -66,7 +66,7 @@ class Samples:
         """Torques at the samples themselves, shape (N, dof)."""
         return np.asarray(self.tau[self.reach])
 
-    def thinned(self, step: int) -> Samples:
+    def thinned(self, step: int) -> ScreenSamples:
         """Every so-manieth of these samples, without the torques around them."""
         rows = slice(None, None, step)
         parts = {k: getattr(self, k)[rows] for k in ("q", "dq", "ddq", "rows", "t")}
@@ -74,7 +74,7 @@ class Samples:
         return replace(self, **parts, tau=tau, reach=0, step=self.step * step)
 
 
-def thin(motion: Motion, reach: int) -> Samples | None:
+def thin(motion: Motion, reach: int) -> ScreenSamples | None:
     """At most MOST_SAMPLES samples of the runs that are long enough, or None."""
     runs = [r for r in motion.runs if len(r) > 2 * reach + 10]
     if not runs:
@@ -96,7 +96,7 @@ def thin(motion: Motion, reach: int) -> Samples | None:
     joined = {kind: np.concatenate(values) for kind, values in parts.items()}
     tau = np.concatenate(torques, axis=1)
     where = np.concatenate(rows), np.concatenate(times)
-    return Samples(
+    return ScreenSamples(
         **joined, tau=tau, rows=where[0], t=where[1], reach=reach, rate=runs[0].rate, step=step
     )
 
@@ -117,12 +117,12 @@ class Screen:
     Parameters
     ----------
     robot : Robot
-    samples : Samples
+    samples : ScreenSamples
     cad : ndarray, shape (N, dof), optional
         The description's torques, when they are known already.
     """
 
-    def __init__(self, robot: Robot, samples: Samples, cad: Array | None = None) -> None:
+    def __init__(self, robot: Robot, samples: ScreenSamples, cad: Array | None = None) -> None:
         self.robot, self.samples = robot, samples
         self.described = rigid(robot)
         if cad is None and self.described is not None:

@@ -12,7 +12,7 @@ from feasid.diagnosis.findings import Finding
 from feasid.logs.clock import GAP, JITTER
 from feasid.logs.columns import WORDS
 from feasid.logs.motion import Rows, blocks
-from feasid.logs.raw import Raw
+from feasid.logs.raw import Signals
 from feasid.robot.description import Robot
 
 STUCK = 0.5
@@ -45,12 +45,12 @@ OUTSIDE = 0.02
 DEGREE = np.pi / 180
 
 
-def check_signals(raw: Raw, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
+def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
     """Everything that can be told from one column at a time.
 
     Parameters
     ----------
-    raw : Raw
+    raw : Signals
     robot : Robot
     runs : sequence of int arrays
         Row numbers of each run, in order of time.
@@ -88,7 +88,7 @@ class _Where:
         )
 
 
-def _check_time(raw: Raw, runs: Sequence[Rows]) -> list[Finding]:
+def _check_time(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
     findings = []
     for rows in runs:
         if len(rows) < 3:
@@ -125,7 +125,7 @@ def _check_time(raw: Raw, runs: Sequence[Rows]) -> list[Finding]:
     return findings
 
 
-def _check_holes(raw: Raw) -> list[Finding]:
+def _check_holes(raw: Signals) -> list[Finding]:
     findings = []
     for kind, values in raw.values.items():
         for k, joint in enumerate(raw.layout.coordinates):
@@ -299,7 +299,7 @@ def _check_coarse(x: Array, where: _Where) -> list[Finding]:
     return []
 
 
-def check_range(raw: Raw, robot: Robot) -> list[Finding]:
+def check_range(raw: Signals, robot: Robot) -> list[Finding]:
     """Positions outside the description's limits, and degrees by their range."""
     findings = []
     for body, rows in robot.moving:

@@ -13,7 +13,7 @@ from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.signals import DEGREE, degrees_finding
 from feasid.logs.clock import GAP
 from feasid.logs.motion import Rows
-from feasid.logs.raw import Raw
+from feasid.logs.raw import Signals
 
 AGREES = 0.3
 """Relative difference of logged and derived velocity that noise may leave."""
@@ -28,12 +28,12 @@ SMOOTHING = 21
 """Samples over which both velocities are averaged before they are compared."""
 
 
-def check_velocities(raw: Raw, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
+def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding]) -> list[Finding]:
     """Scale, sign and order of the velocities in the log.
 
     Parameters
     ----------
-    raw : Raw
+    raw : Signals
     runs : sequence of int arrays
     known : sequence of Finding
         What is known already: positions in degrees, stretches that are stuck or missing.
@@ -68,7 +68,7 @@ def check_velocities(raw: Raw, runs: Sequence[Rows], known: Sequence[Finding]) -
     return findings
 
 
-def _set_aside(raw: Raw, known: Sequence[Finding]) -> Mask:
+def _set_aside(raw: Signals, known: Sequence[Finding]) -> Mask:
     """Rows of which another finding says that they are wrong."""
     out = np.zeros(len(raw.t), dtype=bool)
     for finding in known:
@@ -78,7 +78,7 @@ def _set_aside(raw: Raw, known: Sequence[Finding]) -> Mask:
     return out
 
 
-def _both(raw: Raw, runs: Sequence[Rows], aside: Mask) -> tuple[Array | None, Array | None]:
+def _both(raw: Signals, runs: Sequence[Rows], aside: Mask) -> tuple[Array | None, Array | None]:
     """Derived and logged velocities, both smoothed alike, per stretch without a gap."""
     window = np.ones(SMOOTHING) / SMOOTHING
     derived: list[Array] = []
@@ -110,7 +110,7 @@ def _parts(t: Array, rows: Rows) -> list[Rows]:
     return np.split(rows, np.flatnonzero((steps > GAP * np.median(steps)) | (steps <= 0)) + 1)
 
 
-def _swap(raw: Raw, a: str, b: str) -> Finding:
+def _swap(raw: Signals, a: str, b: str) -> Finding:
     return Finding(
         "swap",
         "error",
@@ -122,7 +122,7 @@ def _swap(raw: Raw, a: str, b: str) -> Finding:
     )
 
 
-def _scale(raw: Raw, k: int, logged: Array, derived: Array) -> list[Finding]:
+def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]:
     """A velocity that is a multiple of the derivative, or no relative of it."""
     name = raw.layout.coordinates[k]
     columns = tuple(str((raw.layout.columns[kind] or ())[k]) for kind in ("q", "dq"))

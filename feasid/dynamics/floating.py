@@ -34,7 +34,7 @@ AXES = ("body", "world")
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class FloatingMotion:
     """Generalised positions, velocities and accelerations, each of shape (samples, dof)."""
 
     q: Array
@@ -87,7 +87,7 @@ def floating_motion(
     acceleration: npt.ArrayLike,
     position: npt.ArrayLike | None = None,
     axes: str = "body",
-) -> Motion:
+) -> FloatingMotion:
     """Motion of a floating robot from its base's pose, twist and acceleration.
 
     Parameters
@@ -142,7 +142,7 @@ def floating_motion(
             others, (robot.dof - 6,), f"the joints' {name}", count
         )
         out.append(full)
-    return Motion(*out)
+    return FloatingMotion(*out)
 
 
 def imu_motion(
@@ -154,7 +154,7 @@ def imu_motion(
     angular_acceleration: npt.ArrayLike,
     rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1)),
     position: npt.ArrayLike = (0.0, 0.0, 0.0),
-) -> Motion:
+) -> FloatingMotion:
     """Motion of a floating robot from an IMU on its base; neither pose nor velocity is needed.
 
     An accelerometer shows ordinary acceleration minus gravity, and that is all that torques

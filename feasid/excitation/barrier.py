@@ -14,7 +14,7 @@ from feasid.arrays import Array
 
 
 @dataclass(frozen=True)
-class Barrier:
+class LimitBarrier:
     """``weight`` times the mean of -log(margin), quadratic where a margin is below `reach`."""
 
     weight: float

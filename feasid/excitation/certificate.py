@@ -26,7 +26,7 @@ ACTIVE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class ExcitationCertificate:
     """What a design promises, computed from the finished motion alone.
 
     Attributes
@@ -132,7 +132,7 @@ def certify(
     rate: float,
     known: Array,
     margins: Sequence[Margin],
-) -> Certificate:
+) -> ExcitationCertificate:
     """Certificate of a motion (q, dq, ddq), each (samples, dof), sampled at `rate`.
 
     ``known`` (m, nb) are rows of equations with unit noise that there are already.
@@ -150,7 +150,7 @@ def certify(
         torque = np.where((np.abs(task[..., unseen]) > 0).any(axis=(0, 2)), np.inf, 0.0)
     else:
         torque = np.sqrt(((task @ root) ** 2).sum(axis=2).mean(axis=0))
-    return Certificate(
+    return ExcitationCertificate(
         expressions,
         _rank(plain),
         condition,

@@ -20,7 +20,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError, UnsupportedJointError
-from feasid.excitation.links import Gradient, Link, Pairs, Places
+from feasid.excitation.links import CapsuleLink, Gradient, Pairs, Places
 from feasid.robot.description import Robot
 
 TINY = 1e-150
@@ -110,13 +110,13 @@ class Chain:
     def forward(self, q: Array, dq: Array, ddq: Array, *, torque: bool = False) -> Sweep:
         """Regressor and, if wanted, the description's torques of a motion, (dof, N) arrays."""
         count = q.shape[1]
-        links: list[Link] = []
+        links: list[CapsuleLink] = []
         ground = np.zeros((6, 2, count))
         ground[3:, 1] = -self.robot.gravity[:, None]
         for node in self.tree:
             base = links[node.parent].vectors if node.parent >= 0 else ground
             row = node.rows[-1]
-            links.append(Link.of(node, base, q[row], dq[row], ddq[row]))
+            links.append(CapsuleLink.of(node, base, q[row], dq[row], ddq[row]))
         block = self.pairs.block(links)
         regressor = np.zeros((len(self.columns), self.robot.dof, count))
         inner, outer = self.places
@@ -151,7 +151,7 @@ class Sweep:
     """
 
     chain: Chain
-    links: tuple[Link, ...]
+    links: tuple[CapsuleLink, ...]
     regressor: Array
     torques: Array
     q: Array

@@ -42,7 +42,7 @@ TASKS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class DesignSetting:
     """The robot, its base parameters and what its motions have to keep."""
 
     robot: Robot
@@ -73,7 +73,7 @@ def setting_of(
     limits: Mapping[str, Any],
     space: Mapping[str, Any],
     seed: int,
-) -> Setting:
+) -> DesignSetting:
     """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
     model, assumed = with_terms(robot, friction, drive_inertia)
     notes: list[str] = [*assumed]
@@ -83,7 +83,7 @@ def setting_of(
     base = base_parameters(model)
     keeping = keepings(plain, bounds, notes=notes, **space)
     posture = standstill(plain, bounds, keeping, np.random.default_rng(seed))
-    return Setting(model, base, bounds, keeping, posture, tuple(notes))
+    return DesignSetting(model, base, bounds, keeping, posture, tuple(notes))
 
 
 def basis_of(family: str, duration: float, harmonics: int, slow: float) -> Basis:
@@ -98,7 +98,7 @@ def basis_of(family: str, duration: float, harmonics: int, slow: float) -> Basis
 
 
 def problem_of(
-    setting: Setting,
+    setting: DesignSetting,
     basis: Basis,
     harmonics: int,
     rest: bool,
@@ -145,7 +145,7 @@ def wants_task(objective: str | Mapping[str, float], task: Any) -> bool:
 
 
 def task_rows(
-    task: Any, problem: Problem, setting: Setting, rate: float, rng: np.random.Generator
+    task: Any, problem: Problem, setting: DesignSetting, rate: float, rng: np.random.Generator
 ) -> Array:
     """Mean of Y'Y over the task's samples, in the problem's units."""
     if task is None:

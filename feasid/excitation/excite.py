@@ -12,7 +12,7 @@ from feasid.arrays import Array
 from feasid.errors import ExcitationError, InputError
 from feasid.excitation.certificate import certify, spread
 from feasid.excitation.design import (
-    Setting,
+    DesignSetting,
     basis_of,
     family_of,
     problem_of,
@@ -227,7 +227,7 @@ def _best(search: Search, problem: Problem) -> tuple[Array, list[str]]:
 
 
 def _finished(
-    setting: Setting,
+    setting: DesignSetting,
     problem: Problem,
     z: Array,
     rate: float,

@@ -58,19 +58,19 @@ class Pairs:
         sizes = [len(node.rows) for node in tree]
         return cls(owner, row, np.cumsum([0, *sizes[:-1]]).astype(np.intp))
 
-    def gathered(self, links: Sequence[Link]) -> tuple[Array, Array, Array]:
+    def gathered(self, links: Sequence[CapsuleLink]) -> tuple[Array, Array, Array]:
         """V and A per node (6, nodes, N) and the axes per pair (6, pairs, N)."""
         both = np.stack([link.vectors[:, :2] for link in links], axis=1)
         axes = np.concatenate([link.axes for link in links], axis=1)
         return both[:, :, 0], both[:, :, 1], axes
 
-    def block(self, links: Sequence[Link]) -> Array:
+    def block(self, links: Sequence[CapsuleLink]) -> Array:
         """Regressor entries of the ten parameters of every pair, shape (10, pairs, N)."""
         velocity, acceleration, axes = self.gathered(links)
         own = velocity[:, self.owner]
         return pair(axes, acceleration[:, self.owner]) - pair(motion_cross(own, axes), own)
 
-    def pull(self, links: Sequence[Link], weights: Array) -> list[Array]:
+    def pull(self, links: Sequence[CapsuleLink], weights: Array) -> list[Array]:
         """What derivatives by `block` mean for every link's vectors."""
         velocity, acceleration, axes = self.gathered(links)
         own = velocity[:, self.owner]
@@ -90,7 +90,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class CapsuleLink:
     """One node's motion: ``vectors`` (6, 2 + k, N) are V, A and the k carrying rows' axes."""
 
     node: Node
@@ -103,7 +103,7 @@ class Link:
     """dq of its joint, shape (N,)."""
 
     @classmethod
-    def of(cls, node: Node, base: Array, q: Array, dq: Array, ddq: Array) -> Link:
+    def of(cls, node: Node, base: Array, q: Array, dq: Array, ddq: Array) -> CapsuleLink:
         """From the parent's vectors; V = X V_p + Phi dq, A = X A_p + Phi ddq + V x Phi dq."""
         turn, place = _pose(node, q)
         carried, count = base.shape[1], base.shape[2]

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.excitation.barrier import Barrier
+from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.basis import Basis, resting, standing
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.chain import Chain, Sweep
@@ -141,7 +141,7 @@ class Problem:
         return q, dq, ddq
 
     def __call__(
-        self, z: Array, objective: Objective | None, barrier: Barrier
+        self, z: Array, objective: Objective | None, barrier: LimitBarrier
     ) -> tuple[float, Array]:
         """Objective (None: only what must be kept) plus barrier, and the gradient by z."""
         value, slope = self._joint_limits(z, barrier)
@@ -168,7 +168,7 @@ class Problem:
         bars = np.stack([out.q, out.dq, out.ddq])[:, :, None]
         return value, slope + (bars @ self._coarse[0]).sum(axis=0).ravel()
 
-    def _joint_limits(self, z: Array, barrier: Barrier) -> tuple[float, Array]:
+    def _joint_limits(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:
         value, slope = 0.0, np.zeros(z.size)
         column = z.reshape(*self.coordinates.shape, 1)
         for matrix, still, limit in zip(*self._fine, self.bounds.linear, strict=True):
@@ -208,7 +208,7 @@ def room(values: Array, limit: Array) -> tuple[Array, Places, Array]:
     return (values[rows] - edges[:, None]) * slopes[:, None], rows, slopes
 
 
-def _within(values: Array, limit: Array, barrier: Barrier) -> tuple[float, Array]:
+def _within(values: Array, limit: Array, barrier: LimitBarrier) -> tuple[float, Array]:
     """Barrier of ``low <= values <= high``, and its derivative by the values (dof, N)."""
     margins, rows, slopes = room(values, limit)
     total, slope = barrier(margins)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from feasid.arrays import Array
-from feasid.excitation.barrier import Barrier
+from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.objectives import Objective
 from feasid.excitation.problem import Problem
 
@@ -33,21 +33,21 @@ class Stage:
     """One descent: exponent of the objective, the barrier, and at most so many iterations."""
 
     power: float
-    barrier: Barrier
+    barrier: LimitBarrier
     iterations: int
 
 
 COARSE = (
-    Stage(2, Barrier(1e-1, 5e-2), 40),
-    Stage(4, Barrier(3e-2, 3e-2), 40),
-    Stage(16, Barrier(1e-2, 1e-2), 60),
+    Stage(2, LimitBarrier(1e-1, 5e-2), 40),
+    Stage(4, LimitBarrier(3e-2, 3e-2), 40),
+    Stage(16, LimitBarrier(1e-2, 1e-2), 60),
 )
-MEDIUM = (Stage(16, Barrier(1e-2, 1e-2), 60),)
-FINE = (Stage(64, Barrier(1e-2, 2e-3), 80), Stage(256, Barrier(1e-2, 1e-3), 100))
+MEDIUM = (Stage(16, LimitBarrier(1e-2, 1e-2), 60),)
+FINE = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
 LAST = (
-    Stage(256, Barrier(1e-2, 1e-4), 100),
-    Stage(256, Barrier(3e-3, 3e-5), 200),
-    Stage(1024, Barrier(1e-3, 1e-5), 200),
+    Stage(256, LimitBarrier(1e-2, 1e-4), 100),
+    Stage(256, LimitBarrier(3e-3, 3e-5), 200),
+    Stage(1024, LimitBarrier(1e-3, 1e-5), 200),
 )
 """Barriers this steep keep limits to a part in ten thousand."""
 
@@ -100,7 +100,7 @@ class Clock:
 
 
 @dataclass
-class Candidate:
+class Found:
     """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there."""
 
     value: float
@@ -135,8 +135,8 @@ class Search:
     rounds: int | None
     starts: int
     progress: Progress
-    pool: list[Candidate] = field(default_factory=list)
-    archive: list[Candidate] = field(default_factory=list)
+    pool: list[Found] = field(default_factory=list)
+    archive: list[Found] = field(default_factory=list)
     final: Array | None = None
     exploring: bool = True
     interrupted: bool = False
@@ -175,10 +175,10 @@ class Search:
 
     def _settle(self) -> None:
         """Random starts, the best of them refined."""
-        starts: list[Candidate] = []
+        starts: list[Found] = []
         for _ in range(self.starts):
             first = not (self.pool or self.archive)
-            start = Candidate(np.inf, self.draw(self.rng))
+            start = Found(np.inf, self.draw(self.rng))
             starts.append(self._descend(start, COARSE, keep=first))
             if not self.archive and self.clock.seconds > STARTING * self.clock.limit:
                 break
@@ -192,12 +192,12 @@ class Search:
     def _kick(self) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
         favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
-        start = Candidate(np.inf, self._kicked(favourite.z), favourite.hessian)
+        start = Found(np.inf, self._kicked(favourite.z), favourite.hessian)
         kicked = self._descend(start, MEDIUM)
         if kicked.value < self._value(self.pool[0].z, MEDIUM[-1]) + HOPELESS:
             self._enter(self._descend(kicked, FINE))
 
-    def _enter(self, new: Candidate) -> None:
+    def _enter(self, new: Found) -> None:
         """Keep the best few that differ."""
         ahead = min((c.value for c in (*self.pool, *self.archive)), default=np.inf)
         others = [c for c in self.pool if abs(c.value - new.value) > ALIKE]
@@ -237,9 +237,7 @@ class Search:
     def _value(self, z: Array, stage: Stage) -> float:
         return self.problem(z, self.family(stage.power), stage.barrier)[0]
 
-    def _descend(
-        self, start: Candidate, stages: tuple[Stage, ...], *, keep: bool = False
-    ) -> Candidate:
+    def _descend(self, start: Found, stages: tuple[Stage, ...], *, keep: bool = False) -> Found:
         """Through these stages; what `keep` and the last stages reach survives interruption.
 
         Stages differ little, so that each begins with the inverse Hessian of the one before.
@@ -261,7 +259,7 @@ class Search:
                 if not self.exploring:
                     self.final = x
                 elif keep:
-                    self.pool = [Candidate(np.inf, x)]
+                    self.pool = [Found(np.inf, x)]
 
             options: Any = {
                 "maxiter": stage.iterations,
@@ -271,7 +269,7 @@ class Search:
             done = minimize(
                 evaluate, at.z, jac=True, method="BFGS", callback=remember, options=options
             )
-            at = Candidate(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
+            at = Found(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
         return at
 
 

@@ -15,7 +15,7 @@ from feasid.errors import InputError
 from feasid.excitation import export
 from feasid.excitation.basis import Basis
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.certificate import Certificate
+from feasid.excitation.certificate import ExcitationCertificate
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Trajectory:
         Samples per second of `t`, `q`, `dq` and `ddq` [Hz].
     bounds : Bounds
         The limits it keeps.
-    certificate : Certificate
+    certificate : ExcitationCertificate
     notes : tuple of str
         What was assumed, and how the search ended.
     """
@@ -48,7 +48,7 @@ class Trajectory:
     coefficients: Array
     rate: float
     bounds: Bounds
-    certificate: Certificate
+    certificate: ExcitationCertificate
     notes: tuple[str, ...] = ()
 
     @property

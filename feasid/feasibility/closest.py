@@ -16,7 +16,7 @@ from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.bound import lower_bound
 from feasid.feasibility.program.interior import Anchor, NoInteriorError
-from feasid.feasibility.program.program import Attempt, Program, Raw
+from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
 from feasid.feasibility.program.reference import Reference
 from feasid.feasibility.program.scaled import margins, normalised, shrunk
 from feasid.feasibility.proof.conflict import minimal_conflict
@@ -72,7 +72,7 @@ class _Problem:
     def cost(self, delta: Array) -> float:
         return float(np.linalg.norm(self.rows @ delta - self.target))
 
-    def value(self, raw: Raw) -> float:
+    def value(self, raw: SolverAnswer) -> float:
         """Cost of the solver's point in the scaled program, with the pull of faint directions."""
         return float(np.linalg.norm(self.program.A @ raw.x - self.program.b))
 
@@ -205,7 +205,7 @@ def _closest(
 
 
 def _repaired(
-    problem: _Problem, raw: Raw, anchor: Anchor, aim: Array, margin: float | None
+    problem: _Problem, raw: SolverAnswer, anchor: Anchor, aim: Array, margin: float | None
 ) -> Array:
     """The strictly feasible model for a solver's point."""
     return _chosen(problem, anchor.repair(raw.x * problem.scale.parameters), aim, margin)
@@ -216,11 +216,11 @@ def _solved(
     anchor: Anchor,
     solvers: Sequence[tuple[str, str, solve.Backend]] | None,
     good: float = GOOD_GAP,
-) -> tuple[Raw | None, list[Attempt]]:
+) -> tuple[SolverAnswer | None, list[Attempt]]:
     """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""
     feasible, scale = problem.feasible, problem.scale
 
-    def judge(raw: Raw) -> solve.Judgement:
+    def judge(raw: SolverAnswer) -> solve.Judgement:
         delta = raw.x * scale.parameters
         inside = feasible.strictly_inside(delta)
         worst = min(

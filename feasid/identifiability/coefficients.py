@@ -27,7 +27,7 @@ from feasid.identifiability.frames import (
 from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.rational import NotRational
 from feasid.identifiability.relations import NOISE, Relations
-from feasid.identifiability.samples import SEED, Samples
+from feasid.identifiability.samples import SEED, RandomMotions
 
 Index = npt.NDArray[np.intp]
 
@@ -81,9 +81,9 @@ class Coefficients:
         return near_degeneracies(self.echelon, self.blocks)
 
     @cached_property
-    def samples(self) -> Samples:
+    def samples(self) -> RandomMotions:
         """Random motions on which results are tried."""
-        return Samples(self.echelon.run)
+        return RandomMotions(self.echelon.run)
 
     @cached_property
     def check(self) -> SampleCheck:

@@ -17,7 +17,7 @@ from feasid.arrays import Array
 from feasid.errors import RankError
 from feasid.identifiability.echelon import Nullblock
 from feasid.identifiability.frames import SYMMETRIC
-from feasid.identifiability.samples import NEAREST, SEED, Samples
+from feasid.identifiability.samples import NEAREST, SEED, RandomMotions
 from feasid.identifiability.setting import Setting
 
 HIDDEN = 1e-11
@@ -64,7 +64,7 @@ class SampleCheck:
 
 def confirmed(
     run: Setting,
-    samples: Samples,
+    samples: RandomMotions,
     blocks: Sequence[Nullblock],
     transfers: Sequence[Array],
     doubted: Sequence[int],
@@ -74,7 +74,7 @@ def confirmed(
     Parameters
     ----------
     run : Setting
-    samples : Samples
+    samples : RandomMotions
     blocks : sequence of Nullblock
         One per joint, scaled.
     transfers : sequence of ndarray
@@ -129,7 +129,7 @@ def confirmed(
 
 
 def _along_chains(
-    samples: Samples, blocks: Sequence[Nullblock], transfers: Sequence[Array]
+    samples: RandomMotions, blocks: Sequence[Nullblock], transfers: Sequence[Array]
 ) -> float:
     """Largest torque of a random hidden change of all bodies, relative to its terms."""
     run, bodies = samples.run, samples.run.robot.bodies

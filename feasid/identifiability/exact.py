@@ -20,7 +20,7 @@ from feasid.identifiability.frames import SYMMETRIC
 from feasid.identifiability.rational import (
     Matrix,
     NotRational,
-    Span,
+    Subspace,
     Vector,
     apply,
     beside,
@@ -104,7 +104,7 @@ def _block(echelon: Echelon, i: int, rows: Matrix) -> Nullblock:
     """Null vectors of exact rows, the leading parameters first in the order of preference."""
     columns, units, _, inertial = echelon.layout(i)
     order = echelon.order(i, len(columns)).tolist()
-    span = Span([[row[k] for k in order] for row in rows])
+    span = Subspace([[row[k] for k in order] for row in rows])
     leading = sorted(order[k] for k in span.rows)
     bound = [k for k in range(len(columns)) if k not in leading]
     vectors = np.zeros((len(columns), len(bound)))
@@ -174,11 +174,11 @@ def _exact_step(
         maps = [beside(maps[0], transposed(parameter_rate(spin)))]
         stacked[0] += spin
         width = 20
-    carried = Span(apply(lift, parent.motion)).close(turns).basis
+    carried = Subspace(apply(lift, parent.motion)).close(turns).basis
     point = apply(lift, [parent.point])[0]
     moved = [image for t in turns for image in apply(t, [point])]
-    differences = Span([*apply(lift, parent.differences), *moved]).close(turns).basis
-    kept = Span(apply(lower, parent.firm)).close(maps).basis
+    differences = Subspace([*apply(lift, parent.differences), *moved]).close(turns).basis
+    kept = Subspace(apply(lower, parent.firm)).close(maps).basis
     rows = [[*r, zero, zero] for m in maps for r in apply(m, kept)]
     rows += [[*_felt(v, s, width), zero, zero] for s in stacked for v in [*carried, *differences]]
     # a screw is divided by its size, so a drive's terms are divided by it too
@@ -187,10 +187,10 @@ def _exact_step(
         rows.append([*_felt(point, s, width), zero, unit])
         if not run.static:
             rows += [[*_felt(v, s, width), unit * unit, zero] for v in stacked]
-    firm = Span([*(k[:10] for k in kept), *(r[:10] for r in rows)]).basis
+    firm = Subspace([*(k[:10] for k in kept), *(r[:10] for r in rows)]).basis
     own = [] if run.static else [s[:6] for s in stacked]
-    motion = Span([*(v[:6] for v in carried), *own]).basis
-    differences = Span([d[:6] for d in differences]).basis
+    motion = Subspace([*(v[:6] for v in carried), *own]).basis
+    differences = Subspace([d[:6] for d in differences]).basis
     state = ExactState(motion, point[:6], differences, firm)
     return state, _own_columns(echelon, i, rows, width)
 

@@ -231,7 +231,7 @@ def to_float(value: Number) -> float:
     return float(Fraction(int(value.p), int(value.q)))
 
 
-class Span:
+class Subspace:
     """A subspace by a reduced basis, grown vector by vector."""
 
     def __init__(self, vectors: Iterable[Vector] = ()) -> None:
@@ -260,7 +260,7 @@ class Span:
         self.rows[pivot] = rest
         return True
 
-    def close(self, generators: Sequence[Matrix]) -> Span:
+    def close(self, generators: Sequence[Matrix]) -> Subspace:
         """Grow until every generator maps the subspace into itself."""
         waiting = list(self.rows.values())
         while waiting:

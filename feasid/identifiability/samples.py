@@ -48,7 +48,7 @@ class Moving:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class RandomMotions:
     """Random motions of a robot that a setting allows.
 
     Parameters

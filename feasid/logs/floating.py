@@ -19,7 +19,7 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.dynamics.contacts import Contact, contact_torques
 from feasid.dynamics.floating import (
-    Motion,
+    FloatingMotion,
     base_index,
     floating_motion,
     imu_motion,
@@ -68,7 +68,7 @@ class FloatingLog:
 
     Attributes
     ----------
-    motion : Motion
+    motion : FloatingMotion
     forces : ndarray, shape (samples, dof)
         Joint torques plus what contacts add; the base gets contacts only.
     contacts : ndarray, shape (samples, dof)
@@ -77,7 +77,7 @@ class FloatingLog:
         Of the low-pass on all signals [Hz].
     """
 
-    motion: Motion
+    motion: FloatingMotion
     forces: Array
     contacts: Array
     cutoff: float
@@ -137,7 +137,7 @@ def floating_log(
     if not parts:
         raise LogError(f"no run is longer than three periods of the cut-off, {frequency:.3g} Hz")
     q, dq, ddq, forces, touched = (np.concatenate(x) for x in zip(*parts, strict=True))
-    return FloatingLog(Motion(q, dq, ddq), forces, touched, frequency)
+    return FloatingLog(FloatingMotion(q, dq, ddq), forces, touched, frequency)
 
 
 def _equations(
@@ -195,7 +195,7 @@ def _from_pose(
     turn: Array,
     smooth: Callable[[Array], Array],
     rate: float,
-) -> Motion:
+) -> FloatingMotion:
     """The base's motion by differences of its pose: rotations between neighbours, then smooth."""
     steps = rotation_vectors(np.swapaxes(turn[:-1], 1, 2) @ turn[1:]) * rate
     between = np.concatenate([steps[:1], (steps[1:] + steps[:-1]) / 2, steps[-1:]])

@@ -19,7 +19,7 @@ from feasid.arrays import Array, Mask
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
-from feasid.logs.raw import Raw, holes, read_raw, refuse_holes, unwrap
+from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
 from feasid.logs.signals.derive import (
     BRIDGED,
     EQUATIONS,
@@ -85,7 +85,7 @@ def prepare(
     return motion_of(df, raw, robot, chosen)
 
 
-def motion_of(df: pd.DataFrame, raw: Raw, robot: Robot, chosen: Mapping[str, Any]) -> Motion:
+def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]) -> Motion:
     """The same from numbers that were read already; `chosen` are all options, checked."""
     t, values, said = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
     bad = holes(raw)
@@ -131,7 +131,7 @@ def _process(frequency: float | None, chosen: Mapping[str, Any]) -> Process:
 
 
 def _stretches(
-    df: pd.DataFrame, raw: Raw, usable: Mask, sort: bool, notes: list[Note], bridge: float
+    df: pd.DataFrame, raw: Signals, usable: Mask, sort: bool, notes: list[Note], bridge: float
 ) -> tuple[list[Stretch], list[Excluded]]:
     """Rows without gaps, and rows that only repeat the one before."""
     codes, labels = run_labels(df, raw.layout.run)
@@ -157,7 +157,7 @@ def _stretches(
     return stretches, excluded
 
 
-def _repeats(raw: Raw, rows: Rows) -> Mask:
+def _repeats(raw: Signals, rows: Rows) -> Mask:
     """Rows with the time and all the values of the row before."""
     out = np.zeros(len(rows), dtype=bool)
     same = np.flatnonzero(np.diff(raw.t[rows]) == 0) + 1
@@ -193,7 +193,7 @@ def _exclusion_mask(df: pd.DataFrame, t: Array, exclude: Any) -> Mask:
 # -- reporting ------------------------------------------------------------------------------------
 
 
-def _derivation_notes(raw: Raw, how: Process) -> list[Note]:
+def _derivation_notes(raw: Signals, how: Process) -> list[Note]:
     notes = []
     if how.filtering == "equations":
         text = f"both sides of the equations through one Gaussian low-pass at {how.cutoff:g} Hz" + (

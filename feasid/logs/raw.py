@@ -39,7 +39,7 @@ TURN_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Raw:
+class Signals:
     """A log as arrays.
 
     Attributes
@@ -69,7 +69,7 @@ def read_raw(
     torque: bool = True,
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
-) -> Raw:
+) -> Signals:
     """Find the columns, convert units, and bring motor-side signals to the joints.
 
     Parameters are those of `feasid.logs.frame.prepare`.
@@ -119,7 +119,7 @@ def read_raw(
     if layout.numbered:
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(Note(f"columns are matched by number: {order}", "numbered"))
-    return Raw(layout, t, values, as_notes(notes))
+    return Signals(layout, t, values, as_notes(notes))
 
 
 def _read_kind(
@@ -194,7 +194,7 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     return notes
 
 
-def holes(raw: Raw) -> Mask:
+def holes(raw: Signals) -> Mask:
     """Rows with a cell that is not finite."""
     bad = np.zeros(len(raw.t), dtype=bool)
     for cells in raw.values.values():
@@ -202,7 +202,7 @@ def holes(raw: Raw) -> Mask:
     return bad
 
 
-def refuse_holes(df: pd.DataFrame, raw: Raw) -> None:
+def refuse_holes(df: pd.DataFrame, raw: Signals) -> None:
     """Raise for the first column with a cell that is not a finite number."""
     for kind in raw.values:
         for column, joint in zip(

@@ -12,7 +12,7 @@ import numpy as np
 from feasid.errors import InputError
 from feasid.logs.frame import motion_of
 from feasid.logs.motion import Motion
-from feasid.logs.raw import Raw, read_raw
+from feasid.logs.raw import Signals, read_raw
 from feasid.logs.read.arrays import frame_of_arrays
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.readers import read_log
@@ -48,7 +48,7 @@ class Recording:
                     f"{type(source).__name__}"
                 )
         self.source = source
-        self._raws: dict[Hashable, tuple[Robot, Raw]] = {}
+        self._raws: dict[Hashable, tuple[Robot, Signals]] = {}
         self._motions: dict[Hashable, tuple[Robot, Motion]] = {}
 
     @classmethod
@@ -73,7 +73,7 @@ class Recording:
         frame: pd.DataFrame = self.source
         return frame
 
-    def raw(self, robot: Robot, *, torque: bool = True, **options: Unpack[ReadOptions]) -> Raw:
+    def raw(self, robot: Robot, *, torque: bool = True, **options: Unpack[ReadOptions]) -> Signals:
         """Its numbers in SI on the joints' side."""
         chosen = completed(ReadOptions, options, "a log")
         key = (id(robot), torque, key_of(chosen))

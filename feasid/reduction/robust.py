@@ -42,7 +42,7 @@ SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
+class TimeSpan:
     """One stretch of a log: its run, its time [s] and its reduced data."""
 
     label: str
@@ -66,7 +66,7 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {"huber": huber, "tukey": tukey}
 
 def reduce_blocks(
     motions: Iterable[Motion], robot: Robot, columns: Sequence[int], seconds: float = SECONDS
-) -> list[Span]:
+) -> list[TimeSpan]:
     """Cut prepared runs into blocks of time and reduce each by itself."""
     motions = list(motions)
     if motions and motions[0].filtering == "equations":
@@ -80,13 +80,13 @@ def reduce_blocks(
             reducer.add(run.q[part], run.dq[part], run.ddq[part], run.tau[part])
             first, last = float(run.t[part][0]), float(run.t[part][-1])
             reduced = reducer.result(source.notes, source.cutoff)
-            blocks.append(Span(run.label, first, last, reduced))
+            blocks.append(TimeSpan(run.label, first, last, reduced))
     return blocks
 
 
 def _equation_blocks(
     motions: Sequence[Motion], robot: Robot, columns: Sequence[int], seconds: float
-) -> list[Span]:
+) -> list[TimeSpan]:
     """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
     blocks = []
     for motion in motions:
@@ -101,20 +101,20 @@ def _equation_blocks(
                     own = rows.part(number == k)
                     reducer.add_rows(own, round(len(own.t) * len(run) / max(len(rows.t), 1)))
             blocks += [
-                Span(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
+                TimeSpan(run.label, k * seconds, (k + 1) * seconds, part.result(motion.notes))
                 for k, part in parts.items()
             ]
     return blocks
 
 
 def reweight(
-    blocks: Sequence[Span], kind: str, solve: Callable[[Reduced], Array]
+    blocks: Sequence[TimeSpan], kind: str, solve: Callable[[Reduced], Array]
 ) -> tuple[Reduced, Array]:
     """Iterate weights and estimates until they agree.
 
     Parameters
     ----------
-    blocks : sequence of Span
+    blocks : sequence of TimeSpan
     kind : {"huber", "tukey"}
     solve : callable
         From reduced data to base parameters beta.
@@ -144,7 +144,7 @@ def reweight(
     return total, weights
 
 
-def weighted_sum(blocks: Sequence[Span], weights: Array) -> Reduced:
+def weighted_sum(blocks: Sequence[TimeSpan], weights: Array) -> Reduced:
     """Sum of reduced data, each row's squared residuals times its block's weight."""
     first = blocks[0].reduced
     triangles = []
@@ -166,7 +166,9 @@ def weighted_sum(blocks: Sequence[Span], weights: Array) -> Reduced:
     return replace(head, rows=rows, strata=strata)
 
 
-def notes(blocks: Sequence[Span], weights: Array, joints: Sequence[str], kind: str) -> list[Note]:
+def notes(
+    blocks: Sequence[TimeSpan], weights: Array, joints: Sequence[str], kind: str
+) -> list[Note]:
     """What was weighted down, the worst blocks first."""
     low = np.argwhere(weights < 0.5)
     text = f"{kind} weights: {len(low)} of {weights.size} blocks and joints count less than half"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from feasid.excitation.barrier import Barrier
+from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.objectives import Condition, LogDet, Mixture, Prediction
 
 rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_values():
 
 
 def test_barrier_is_smooth_and_grows_outward():
-    barrier = Barrier(2.0, 0.1)
+    barrier = LimitBarrier(2.0, 0.1)
     margins = np.array([[-0.5, 0.0, 0.05, 0.1, 0.1 + 1e-9, 0.5, 1.0]])
     each = [barrier(m[None]) for m in margins.T]
     values, slopes = np.array([v for v, _ in each]), np.array([s[0] for _, s in each])

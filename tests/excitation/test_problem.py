@@ -5,14 +5,14 @@ import pytest
 from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
-from feasid.excitation.barrier import Barrier
+from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.chain import Chain
 from feasid.excitation.design import basis_of, problem_of, random_motion, setting_of
 from feasid.excitation.objectives import Condition, LogDet, Prediction
 from feasid.excitation.shapes import Capsule
 from feasid.excitation.space import Apart, closest
 
-BARRIER = Barrier(0.1, 0.02)
+BARRIER = LimitBarrier(0.1, 0.02)
 GRADIENT = 1e-6
 """Promised. Differences of the fourth order need small steps where two links' nearest points jump
 from one end to another, and large ones where eigenvalues of the information are rounded; a wrong

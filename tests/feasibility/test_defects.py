@@ -15,7 +15,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Raw
+from feasid.feasibility.program.program import SolverAnswer
 from feasid.feasibility.settle import settle
 from feasid.robot import inertia
 
@@ -219,11 +219,11 @@ def malformed(kind):
     def backend(program):
         right = np.zeros(program.c.size)
         answers = {
-            "short": Raw("Solved", right[:-1]),
-            "none": Raw("Solved", None),
-            "text": Raw("Solved", np.array(["a"] * program.c.size)),
-            "blocks": Raw("Solved", right, (np.zeros((2, 3)),) * len(program.sizes)),
-            "prices": Raw("Solved", right, (), np.zeros(1000)),
+            "short": SolverAnswer("Solved", right[:-1]),
+            "none": SolverAnswer("Solved", None),
+            "text": SolverAnswer("Solved", np.array(["a"] * program.c.size)),
+            "blocks": SolverAnswer("Solved", right, (np.zeros((2, 3)),) * len(program.sizes)),
+            "prices": SolverAnswer("Solved", right, (), np.zeros(1000)),
         }
         return answers.get(kind)
 

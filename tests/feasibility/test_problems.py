@@ -7,7 +7,7 @@ from feasibility_problems import base_of, random_parameters, random_robot, stack
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program.program import Raw
+from feasid.feasibility.program.program import SolverAnswer
 
 RTOL_TRUTH = 1e-5
 """Solver tolerance 1e-9 on the residual, times condition numbers up to about 1e4."""
@@ -152,11 +152,11 @@ def panics(program):
 
 
 def says_solved_but_lies(program):
-    return Raw("Solved", -np.ones(program.c.size))
+    return SolverAnswer("Solved", -np.ones(program.c.size))
 
 
 def says_nan(program):
-    return Raw("Solved", np.full(program.c.size, np.nan))
+    return SolverAnswer("Solved", np.full(program.c.size, np.nan))
 
 
 @pytest.mark.parametrize("solver", [panics, says_nan])

@@ -20,7 +20,7 @@ from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.bound import lower_bound
-from feasid.feasibility.program.program import Raw
+from feasid.feasibility.program.program import SolverAnswer
 from feasid.feasibility.program.reference import reference
 from feasid.feasibility.proof.directions import bad_direction, short_direction
 
@@ -107,7 +107,7 @@ def test_a_feasible_but_poor_answer_is_not_accepted_and_its_gap_is_told():
     poor = reference(base.robot, scale).delta / scale.parameters
 
     def lazy(program):
-        return Raw("Solved", poor, tuple(np.zeros((4, 4)) for _ in program.sizes))
+        return SolverAnswer("Solved", poor, tuple(np.zeros((4, 4)) for _ in program.sizes))
 
     with pytest.raises(SolverError, match="from the optimum") as caught:
         feasible_least_squares(R, rho, base, feasible, solvers=[("fake", "cone", lazy)])

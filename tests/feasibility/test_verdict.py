@@ -16,7 +16,7 @@ import feasid
 from feasid import certificate
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError, OutputError
-from feasid.feasibility.program.program import Raw
+from feasid.feasibility.program.program import SolverAnswer
 from feasid.feasibility.proof.claim import Certificate
 from feasid.robot import inertia
 
@@ -203,7 +203,7 @@ def lies(kind):
         if kind == "nan multipliers":
             matrices = [Z * np.nan for Z in matrices]
             x = -np.abs(x)
-        return Raw("Solved", x, tuple(matrices), prices)
+        return SolverAnswer("Solved", x, tuple(matrices), prices)
 
     return [("fake", kind, solver)]
 

@@ -17,7 +17,7 @@ from feasid.errors import InputError
 from feasid.identifiability import rational
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.exact import certify, exact_blocks
-from feasid.identifiability.rational import Span
+from feasid.identifiability.rational import Subspace
 from feasid.identifiability.snap import file_rounding
 
 # -- exact certification ---------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_both_arithmetics_certify(name, monkeypatch):
 
 def test_span_counts_and_closes():
     one = Fraction(1)
-    span = Span([[one, one, 0 * one], [2 * one, 2 * one, 0 * one]])
+    span = Subspace([[one, one, 0 * one], [2 * one, 2 * one, 0 * one]])
     assert len(span.basis) == 1
     assert not span.add([-one, -one, 0 * one])
     shift = [[0 * one, one, 0 * one], [0 * one, 0 * one, one], [0 * one] * 3]

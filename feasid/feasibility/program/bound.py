@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from feasid.arrays import Array
-from feasid.feasibility.program.program import Program, Raw
+from feasid.feasibility.program.program import Program, SolverAnswer
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Bound:
     w: Array
 
 
-def lower_bound(program: Program, raw: Raw) -> Bound:
+def lower_bound(program: Program, raw: SolverAnswer) -> Bound:
     """The best bound along the ray of the projected multipliers, for a program with c = 0.
 
     Z, z and w may be scaled together by any t >= 0 as long as ``|t w| <= 1``, and what is left of
@@ -54,7 +54,7 @@ def lower_bound(program: Program, raw: Raw) -> Bound:
     return Bound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
 
 
-def _pull(program: Program, raw: Raw) -> tuple[Array, float]:
+def _pull(program: Program, raw: SolverAnswer) -> tuple[Array, float]:
     """``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones."""
     if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
         return np.zeros(program.c.size), 0.0

@@ -10,7 +10,7 @@ from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Program, Raw
+from feasid.feasibility.program.program import Program, SolverAnswer
 from feasid.feasibility.program.reference import Reference
 from feasid.feasibility.program.scaled import normalised
 
@@ -80,7 +80,7 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
         h=np.r_[h, 1.0],
     )
 
-    def judge(raw: Raw) -> solve.Judgement:
+    def judge(raw: SolverAnswer) -> solve.Judgement:
         inside = feasible.strictly_inside(raw.x[:-1] * scale.parameters)
         return solve.Judgement(inside, inside, -raw.x[-1], f"common margin {raw.x[-1]:.2e}")
 

@@ -52,7 +52,7 @@ class Program:
 
 
 @dataclass(frozen=True, eq=False)
-class Raw:
+class SolverAnswer:
     """A solver's own words: nothing in it is to be believed before it is checked.
 
     ``multipliers`` are those of the matrices, (s_k, s_k) each, ``prices`` those of the linear

@@ -18,14 +18,14 @@ from scipy import sparse
 
 from feasid.arrays import Array
 from feasid.errors import SolverError
-from feasid.feasibility.program.program import Attempt, Program, Raw
+from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
 
 TOLERANCE = {"clarabel": 1e-9, "scs": 1e-8}
 ITERATIONS = {"clarabel": 200, "scs": 100_000}
 SECONDS = 60.0
 """Time limit of one attempt."""
 
-Backend = Callable[[Program], Raw]
+Backend = Callable[[Program], SolverAnswer]
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ def default_solvers() -> tuple[tuple[str, str, Backend], ...]:
 
 def run(
     program: Program,
-    judge: Callable[[Raw], Judgement],
+    judge: Callable[[SolverAnswer], Judgement],
     solvers: Sequence[tuple[str, str, Backend]] | None = None,
-) -> tuple[Raw | None, list[Attempt]]:
+) -> tuple[SolverAnswer | None, list[Attempt]]:
     """Try solvers in turn until `judge` accepts; else return the best usable point, or None.
 
     A solver that raises, or panics (Rust's panic arrives as a BaseException), is one more refused
     attempt; only KeyboardInterrupt, SystemExit and MemoryError pass through.
     """
-    best: tuple[float, Raw] | None = None
+    best: tuple[float, SolverAnswer] | None = None
     attempts: list[Attempt] = []
     for name, form, backend in default_solvers() if solvers is None else solvers:
         began = time.perf_counter()
@@ -99,7 +99,7 @@ def failed(what: str, attempts: Sequence[Attempt]) -> SolverError:
     return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
 
 
-def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel"]) -> Raw:
+def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel"]) -> SolverAnswer:
     """Solve with Clarabel, chordal decomposition off."""
     import clarabel as solver  # type: ignore[import-untyped]
     import cvxpy as cp
@@ -134,7 +134,7 @@ def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel
     )
 
 
-def scs(program: Program, form: str) -> Raw:
+def scs(program: Program, form: str) -> SolverAnswer:
     """Solve with SCS at 1e-8."""
     import cvxpy as cp
     import scs as solver  # type: ignore[import-untyped]
@@ -211,7 +211,7 @@ def _raw(
     upper: bool,
     iterations: int,
     seconds: float,
-) -> Raw:
+) -> SolverAnswer:
     """Put a solver's multipliers, stacked zero | linear | second order | matrices, in our terms.
 
     With the norm squared they belong to ``|A x - b|^2 / 2`` and are divided by ``|A x - b|``.
@@ -231,4 +231,4 @@ def _raw(
         matrix = np.zeros((size, size))
         matrix[rows, columns] = dual[a:b] * np.where(rows == columns, 1.0, np.sqrt(0.5))
         multipliers.append(scale * (matrix + matrix.T - np.diag(np.diagonal(matrix))))
-    return Raw(status, x, tuple(multipliers), np.asarray(prices), iterations, seconds)
+    return SolverAnswer(status, x, tuple(multipliers), np.asarray(prices), iterations, seconds)

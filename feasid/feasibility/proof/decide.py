@@ -22,7 +22,7 @@ from feasid.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, slimmed, visible
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Attempt, Program, Raw
+from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
 from feasid.feasibility.program.scaled import normalised
 from feasid.feasibility.proof.boundary import on_boundary
 from feasid.feasibility.proof.claim import Certificate
@@ -179,7 +179,7 @@ def _attempt(
     program = margin_program(feasible, scale, start, directions)
     proved: dict[int, Certificate] = {}
 
-    def judge(raw: Raw) -> solve.Judgement:
+    def judge(raw: SolverAnswer) -> solve.Judgement:
         s, z = float(raw.x[-1]), scale.parameters * (start + directions @ raw.x[:-1])
         certificate = _proof(problem, prover, raw, s, z)
         if certificate is None:
@@ -195,7 +195,9 @@ def _attempt(
     return Outcome(proved.get(id(raw)), float(raw.x[-1]), delta, tuple(attempts))
 
 
-def _proof(problem: Presolved, prover: Prover, raw: Raw, s: float, z: Array) -> Certificate | None:
+def _proof(
+    problem: Presolved, prover: Prover, raw: SolverAnswer, s: float, z: Array
+) -> Certificate | None:
     """Whatever a solver's answer proves."""
     question, flat = problem.question, problem.flat()
     if problem.feasible.strictly_inside(z) and not flat:

@@ -25,7 +25,7 @@ from feasid.exact.numbers import decimal, text
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Program, Raw
+from feasid.feasibility.program.program import Program, SolverAnswer
 from feasid.feasibility.program.scaled import normalised
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.faces import Face, kinetic_energy
@@ -126,7 +126,7 @@ def _solved(
         h=h,
     )
 
-    def judge(raw: Raw) -> solve.Judgement:
+    def judge(raw: SolverAnswer) -> solve.Judgement:
         enough = len(raw.multipliers) == len(feasible.blocks) and len(raw.prices) == len(h)
         error = float(np.linalg.norm(program.A @ raw.x - program.b))
         return solve.Judgement(enough, enough, error, "multipliers" if enough else "no multipliers")
