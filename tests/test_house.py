@@ -178,6 +178,16 @@ def test_no_private_names_of_a_library():
                 assert isinstance(base, ast.Name), ast.unparse(node)
 
 
+def test_no_two_classes_share_a_name():
+    names = [
+        node.name
+        for tree in modules().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
 def loaded_by(code):
     """Top-level modules in sys.modules after running `code` in a fresh interpreter."""
     program = f"{code}\nimport sys; print(' '.join({{m.split('.')[0] for m in sys.modules}}))"

@@ -46,6 +46,8 @@ def shelf(tmp_path_factory):
     """The files that pages speak of: a robot, its logs, other robots."""
     folder = tmp_path_factory.mktemp("pages")
     whole = ARM.replace('<link name="wheel"/>', WHEEL)
+    whole = whole.replace('<child link="wheel"/>', f'<child link="wheel"/>{LIMIT}')
+    whole = whole.replace('type="continuous"', 'type="revolute"')
     for name in ("arm.urdf", "other.urdf", "a.urdf", "b.urdf", "models/c.urdf"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(whole)
@@ -63,6 +65,7 @@ def shelf(tmp_path_factory):
     return folder
 
 
+LIMIT = '<limit lower="-3" upper="3" velocity="3" effort="5"/>'
 WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
 <inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.001"/></inertial></link>"""
 

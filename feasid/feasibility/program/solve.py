@@ -103,7 +103,6 @@ def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel
     """Solve with Clarabel, chordal decomposition off."""
     import clarabel as solver  # type: ignore[import-untyped]
     import cvxpy as cp
-    from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
 
     began = time.perf_counter()
     data, unknown, squared = _model(program, form, cp.CLARABEL)
@@ -119,7 +118,11 @@ def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel
     size = data["c"].size
     quadratic = data.get("P")
     P = sparse.csc_matrix((size, size)) if quadratic is None else sparse.triu(quadratic).tocsc()
-    cones = dims_to_solver_cones(data["dims"])  # type: ignore[no-untyped-call]
+    dims = data["dims"]
+    cones = [solver.ZeroConeT(dims.zero)] if dims.zero else []
+    cones += [solver.NonnegativeConeT(dims.nonneg)] if dims.nonneg else []
+    cones += [solver.SecondOrderConeT(size) for size in dims.soc]
+    cones += [solver.PSDTriangleConeT(size) for size in dims.psd]
     answer = solver.DefaultSolver(P, data["c"], data["A"], data["b"], cones, settings).solve()
     return _raw(
         program,
@@ -138,11 +141,11 @@ def scs(program: Program, form: str) -> SolverAnswer:
     """Solve with SCS at 1e-8."""
     import cvxpy as cp
     import scs as solver  # type: ignore[import-untyped]
-    from cvxpy.reductions.solvers.conic_solvers.scs_conif import dims_to_solver_dict
 
     began = time.perf_counter()
     data, unknown, squared = _model(program, form, cp.SCS)
-    cone = dims_to_solver_dict(data["dims"])  # type: ignore[no-untyped-call]
+    dims = data["dims"]
+    cone = {"z": dims.zero, "l": dims.nonneg, "q": [*dims.soc], "s": [*dims.psd]}
     matrices = {"A": sparse.csc_matrix(data["A"]), "b": data["b"], "c": data["c"]}
     if data.get("P") is not None:
         matrices["P"] = sparse.triu(data["P"]).tocsc()
