@@ -153,7 +153,7 @@ def excite(
         seed,
     )  # fmt: skip
     deviation = spread(noise, setting.robot, "noise")
-    known, believed = known_rows(given, prior, setting.robot, setting.columns, deviation)
+    known, believed = known_rows(given, prior, setting.base, deviation)
     basis = basis_of(family, duration, harmonics, slow)
     problem = problem_of(setting, basis, harmonics, rest, deviation, known, believed, rate)
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +13,8 @@ from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.certificate import rows
 from feasid.excitation.trajectory import Trajectory
+from feasid.identifiability.base import BaseParameters
+from feasid.reduction.narrow import narrowed
 from feasid.reduction.triangle import Reduced, fingerprint
 from feasid.robot.description import Robot
 
@@ -21,26 +24,23 @@ Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
 def known_rows(
     given: Given,
     prior: npt.ArrayLike | None,
-    robot: Robot,
-    columns: Sequence[int],
+    base: BaseParameters,
     noise: Array,
 ) -> tuple[Array, Array | None]:
     """Equations with unit noise that there are already (m, nb), and the prior's deviations.
 
     A log whose equations were filtered and thinned has less noise in each: by the root of rows over
-    samples, for white noise.
+    samples, for white noise. Joint terms that a log was reduced with and the motion is not designed
+    for are left out.
     """
+    robot, columns = base.robot, [int(c) for c in base.independent]
     size = len(columns)
     parts = [np.zeros((0, size))]
     for item in _listed(given):
         if isinstance(item, Reduced):
-            if item.fingerprint != fingerprint(robot, columns):
-                raise InputError(
-                    "given belongs to another robot: geometry, gravity or joint terms differ; pass "
-                    "the robot that the log was reduced with, with its joint terms"
-                )
-            r, _, _ = item.triangle(1 / noise)
-            parts.append(r * np.sqrt(item.samples / item.rows))
+            own = _of_base(item, base)
+            r, _, _ = own.triangle(1 / noise)
+            parts.append(r * np.sqrt(own.samples / own.rows))
         elif isinstance(item, Trajectory):
             if fingerprint(item.robot, columns) != fingerprint(robot, columns):
                 raise InputError("given holds a motion of another robot or other joint terms")
@@ -58,6 +58,24 @@ def known_rows(
             f"prior must be {size} positive standard deviations, one per base parameter"
         )
     return np.vstack([*parts, np.diag(1 / deviations)]), deviations
+
+
+def _of_base(item: Reduced, base: BaseParameters) -> Reduced:
+    """The log's equations in these base parameters."""
+    columns = [int(c) for c in base.independent]
+    if item.fingerprint == fingerprint(base.robot, columns):
+        return item
+    wide = item.robot
+    if wide is None or _geometry(wide) != _geometry(base.robot):
+        raise InputError(
+            "given belongs to another robot: geometry, gravity or joint terms differ; pass "
+            "the robot that the log was reduced with, with its joint terms"
+        )
+    return narrowed(item, wide, base)
+
+
+def _geometry(robot: Robot) -> str:
+    return fingerprint(replace(robot, drives=(), load_model=None), ())
 
 
 def _listed(given: Given) -> list[Reduced | Trajectory]:
