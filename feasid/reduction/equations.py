@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.arrays import Array, Mask
+from feasid.dynamics.coupled import Carried, carried
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
@@ -63,7 +64,8 @@ class Equations:
     def __init__(self, robot: Robot, columns: Sequence[int], cutoff: float) -> None:
         self.plan = RegressorPlan.of(robot, columns)
         self.cutoff = cutoff
-        self._slow = friction_speeds(robot)
+        self._carried = carried(robot) if robot.dof != robot.axes else None
+        self._slow = friction_speeds(robot, self._carried)
 
     def of(self, run: Run) -> Iterator[Rows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
@@ -79,10 +81,11 @@ class Equations:
         blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.support]
         self.plan.fill(q, dq, ddq, blocks)
         own = window.half + window.spacing * np.arange(count)
+        joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
         rows = Rows([], [], [], t)
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
-            block[-1] = slowness(self._slow, j, dq)
+            block[-1] = slowness(self._slow[j], joints)
             through = window.rows(block, count)
             rows.filtered.append(through[:-1])
             rows.raw.append(block[:-1, own])
@@ -152,14 +155,16 @@ class EquationReducer:
         )
 
 
-def slowness(drives: Sequence[Array], row: int, dq: Array) -> Array:
-    """exp(-(v / SLOW)^2) of the slowest drive that moves this coordinate, shape (N,)."""
-    speeds = [np.abs(c @ dq) for c in drives if c[row]]
+def slowness(drives: Sequence[Array], dq: Array) -> Array:
+    """exp(-(v / SLOW)^2) of the slowest of these drives, shape (N,)."""
+    speeds = [np.abs(c @ dq) for c in drives]
     if not speeds:
         return np.zeros(dq.shape[1])
     return np.asarray(np.exp(-((np.min(speeds, axis=0) / SLOW) ** 2)))
 
 
-def friction_speeds(robot: Robot) -> list[Array]:
-    """Combinations of joint velocities whose Coulomb friction is fitted."""
-    return [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]
+def friction_speeds(robot: Robot, whole: Carried | None = None) -> list[list[Array]]:
+    """Per coordinate, combinations of joint velocities with Coulomb friction that it moves."""
+    rubbing = [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]
+    moved = [(j,) for j in range(robot.dof)] if whole is None else whole.rows
+    return [[c for c in rubbing if c[list(joints)].any()] for joints in moved]

@@ -63,6 +63,11 @@ def reduce_momentum(
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several:
         raise InputError(f"momentum needs joints of one degree of freedom; {several[0]!r} has more")
+    if robot.dof != robot.axes:
+        raise InputError(
+            f"momentum is for robots whose joints move by themselves; joints of robot "
+            f"{robot.name!r} are coupled or in loops: method='torque'"
+        )
     plan = RegressorPlan.of(robot, columns)
     free = RegressorPlan.of(robot.with_gravity((0.0, 0.0, 0.0)), columns)
     reducer, tally = EquationReducer(robot, columns, 1.0 / window), Tally()
@@ -88,7 +93,7 @@ def reduce_momentum(
 def _windows(
     plan: RegressorPlan,
     free: RegressorPlan,
-    slow: Sequence[Array],
+    slow: Sequence[Sequence[Array]],
     run: Run,
     edges: npt.NDArray[np.intp],
     half: int,
@@ -111,7 +116,7 @@ def _windows(
     rows = [np.vstack([block, tau_j]) for block, tau_j in zip(blocks, right, strict=True)]
     still = []
     for j in range(len(rows)):
-        swept = _integral(slowness(slow, j, dq)[None], run.rate)[0, at]
+        swept = _integral(slowness(slow[j], dq)[None], run.rate)[0, at]
         still.append((swept[2:] - swept[:-2]) / length)
     return Rows(rows, rows, still, np.asarray(run.t[edges[1:-1]]))
 

@@ -89,7 +89,8 @@ def with_terms(
         friction = [word for word, symbol in FRICTION.items() if symbol in have]
     elif friction is None:
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
-        more = GEARED if described else GEARED[:1]
+        alone = not robot.couplings and not robot.loops
+        more = GEARED if described and alone else GEARED[:1]
         friction = [*FRICTION, *(more if candidates else ())]
         notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
