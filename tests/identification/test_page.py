@@ -8,6 +8,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.cli import main
 from feasid.errors import InputError, MissingExtraError, OutputError
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -61,3 +62,30 @@ def test_without_the_extra_the_command_is_named(case, monkeypatch, tmp_path):
     with pytest.raises(MissingExtraError, match=r'pip install "feasid\[report\]"'):
         fit.report(tmp_path / "report.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_every_log_that_has_samples_is_drawn(case, tmp_path):
+    fit, log, test = case
+    both = feasid.fit([log, test], fit.description, diagnose=False)
+    path = tmp_path / "both.html"
+    both.report(path, test=[log, test])
+    assert path.read_text().count("<svg") == 4
+    reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
+    reduced.report(tmp_path / "reduced.html")
+    assert "<svg" not in (tmp_path / "reduced.html").read_text()
+    with pytest.raises(InputError, match="a log is"):
+        fit.report(tmp_path / "wrong.html", log=3)
+    assert not (tmp_path / "wrong.html").exists()
+
+
+def test_two_tests_at_the_prompt_are_both_in_the_report(case, tmp_path, monkeypatch, capsys):
+    _, log, test = case
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    for name, frame in (("log", log), ("one", test), ("two", test)):
+        frame.to_csv(f"{name}.csv", index=False)
+    words = ["fit", "log.csv", "--robot", "arm.urdf", "--test", "one.csv", "--test", "two.csv"]
+    assert main([*words, "--report", "page.html", "--diagnose", "no", "--force"]) == 0
+    text = (tmp_path / "page.html").read_text()
+    assert "one.csv" in text
+    assert "two.csv" in text

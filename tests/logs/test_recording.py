@@ -1,0 +1,85 @@
+"""A log is one thing: opened once, prepared once per set of options, whatever it is."""
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import InputError
+from feasid.logs import recording as recordings
+from feasid.logs.recording import Recording, key_of
+
+SAME = 1e-9  # the same numbers on another way, where sums come in another order
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recording")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf")
+    true = robot.with_joint_terms()
+    log = simulate(true, arm_parameters(true), 3, samples=4000, noise=0.02)
+    log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
+    log.to_csv(folder / "log.csv", index=False)
+    log.to_parquet(folder / "log.parquet")
+    return folder, robot, log
+
+
+def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
+    folder, robot, _ = case
+    read, prepared = [], []
+    real_read, real_prepare = recordings.read_log, recordings.motion_of
+    monkeypatch.setattr(recordings, "read_log", lambda p: read.append(p) or real_read(p))
+
+    def count(*a):
+        prepared.append(a)
+        return real_prepare(*a)
+
+    monkeypatch.setattr(recordings, "motion_of", count)
+    fit = feasid.fit(str(folder / "log.csv"), robot)
+    fit.plot()
+    fit.summary()
+    assert len(read) == 1
+    options = [key_of(a[3]) for a in prepared]
+    assert len(options) == len(set(options))
+
+
+@pytest.mark.parametrize("options", [{"robust": "huber"}, {"method": "momentum", "window": 0.2}])
+def test_parquet_is_streamed_whatever_is_fitted(case, options, monkeypatch):
+    folder, robot, _ = case
+    whole = feasid.fit(str(folder / "log.csv"), robot, diagnose=False, **options)
+    monkeypatch.setattr(Recording, "frame", property(lambda self: pytest.fail("read whole")))
+    streamed = feasid.fit(str(folder / "log.parquet"), robot, diagnose=False, **options)
+    scale = np.abs(whole.beta).max()
+    np.testing.assert_allclose(streamed.beta, whole.beta, rtol=0, atol=SAME * scale)
+
+
+def test_arrays_are_a_log(case):
+    _, robot, log = case
+    signals = {k: log.filter(regex=f"^{k}_").to_numpy() for k in ("q", "dq", "tau")}
+    fit = feasid.fit({"t": log["t"].to_numpy(), **signals}, robot, diagnose=False)
+    same = feasid.fit(log, robot, diagnose=False)
+    np.testing.assert_allclose(fit.beta, same.beta, rtol=0, atol=SAME * np.abs(same.beta).max())
+
+
+def test_what_was_reduced_is_fitted(case):
+    _, robot, log = case
+    fit = feasid.fit(log, robot, diagnose=False)
+    again = feasid.fit(feasid.reduce(log, robot), diagnose=False)
+    np.testing.assert_allclose(again.beta, fit.beta, rtol=0, atol=SAME * np.abs(fit.beta).max())
+    rigid = feasid.fit(feasid.reduce(log, robot, friction=(), drive_inertia=False))
+    assert not rigid.robot.drives
+
+
+def test_what_is_no_log_is_said(case):
+    _, robot, _ = case
+    for wrong in (3, None, object()):
+        with pytest.raises(InputError, match="a log is a DataFrame"):
+            feasid.fit(wrong, robot)
+
+
+def test_keys_tell_options_apart():
+    assert key_of({"a": 1, "b": [1, 2]}) == key_of({"b": (1, 2), "a": 1})
+    assert key_of(1) != key_of(1.5) != key_of("1") != key_of(True)
+    assert key_of(np.arange(3)) != key_of(np.arange(3.0))
