@@ -214,3 +214,18 @@ def test_completed_adds_defaults_only():
     assert chosen.pop("slack") == 0.0
     assert chosen == {n: o.default for n, o in FIT.items() if n != "slack"}
     assert checked(FitOptions, {"slack": 0}, "fit") == {"slack": 0.0}
+
+
+@pytest.mark.slow  # half a minute of type checking
+def test_a_type_checker_knows_the_options(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    wrong = [
+        'feasid.fit("log.csv", slak=0.1)',
+        'feasid.fit("log.csv", slack="much")',
+        "feasid.fitt",
+    ]
+    right = ['feasid.fit("log.csv", slack=0.1)', 'feasid.reduce("log.csv", cutoff=False)']
+    (tmp_path / "use.py").write_text("\n".join(["import feasid", *right, *wrong]) + "\n")
+    said, _, _ = api.run([str(tmp_path / "use.py"), "--cache-dir", str(tmp_path)])
+    lines = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
+    assert lines == {4, 5, 6}
