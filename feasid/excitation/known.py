@@ -71,7 +71,13 @@ def _of_base(item: Reduced, base: BaseParameters) -> Reduced:
             "given belongs to another robot: geometry, gravity or joint terms differ; pass "
             "the robot that the log was reduced with, with its joint terms"
         )
-    return narrowed(item, wide, base)
+    try:
+        return narrowed(item, wide, base)
+    except InputError as error:
+        raise InputError(
+            f"given belongs to another robot or lacks joint terms of this one: {error}; reduce the "
+            "log with these terms, or design with the log's: friction=..., drive_inertia=..."
+        ) from None
 
 
 def _geometry(robot: Robot) -> str:
