@@ -18,6 +18,8 @@ ORDER = (
     "threads",
     "arrays",
     "notes",
+    "display",
+    "picture",
     "options",
     "certificate",
     "exact",

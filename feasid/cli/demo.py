@@ -6,10 +6,14 @@ The log is of a Unitree Z1 arm with six joints; the identified robot is written 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from feasid.cli.progress import step
+from feasid.cli.screen import show
 from feasid.files import check_writable
+
+MORE = "more: --verbose for tables and notes"
 
 BLOCKS = 10
 """The log is cut into this many stretches; every second one is fitted, the others test."""
@@ -17,8 +21,10 @@ BLOCKS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid demo``."""
-    parser.add_argument("--out", default="z1_identified.urdf", metavar="URDF")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    add = parser.add_argument
+    add("--out", default="z1_identified.urdf", metavar="URDF")
+    add("--overwrite", action="store_true", help="replace an existing file")
+    add("--verbose", action="store_true", help="print tables, doubts and notes too")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,10 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     robot = log.attrs["robot"]
     with step("diagnosing"):
         diagnosis = diagnose(train, robot)
-    print(f"feasid doctor says of the log:\n{diagnosis!r}\n")
+    print(f"feasid doctor says of the log:\n{diagnosis.explain()}\n")
     with step("fitting"):
         result = fit(train, robot, **diagnosis.options)
-    print(result.summary(test=test))
+    show(replace(result.display(test), more=MORE))
+    if arguments.verbose:
+        print(f"\n{result.summary(test=test)}")
+    print()
     result.to_urdf(arguments.out, overwrite=arguments.overwrite)
-    print(f"\nwrote {Path(arguments.out)}: read back and verified in exact arithmetic")
+    print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
     return 0

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(" ".join(arguments.log))
         if robot.reduction:
             print(f"{robot.name}: {robot.reduction}")
-        print(repr(diagnosis))
+        print(diagnosis.explain())
         if diagnosis.options:
             print(f"\nmended: {_command(arguments)} {as_words({**options, **diagnosis.options})}")
     return 0 if diagnosis.ok else 1

@@ -7,12 +7,14 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
 from feasid.cli.schema import described, relative
+from feasid.cli.screen import show
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.options.tables import FitOptions
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 OUTPUTS = ("out", "save", "report", "parameters", "certificate")
 
 EXIT_USELESS = 5
+
+MORE = "more: --verbose for tables and notes, --report FILE.html for plots, --save FILE.feasid"
 
 NOTHING_WRITTEN = (
     "feasid: nothing was written; mend the log (feasid doctor says how), or write it all the same "
@@ -45,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
     add("--json", action="store_true", help="print the fit as JSON")
+    add("--verbose", action="store_true", help="print tables, doubts and notes too")
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     add("--report", metavar="HTML", help="write a report page here")
     add("--parameters", metavar="CSV", help="write base parameters here")
@@ -77,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         told["errors"] |= {} if errors is None else {"test": relative(errors)}
         print(json.dumps(told, indent=1))
     else:
-        print(result.summary(test=errors))
+        show(replace(result.display(errors), more=MORE))
+        if arguments.verbose:
+            print(f"\n{result.summary(test=errors)}")
     if result.quality.level == "useless" and not arguments.force:
         reason = result.quality.reasons[0]
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)

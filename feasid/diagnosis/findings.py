@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from feasid.display import Display, Displayed, Measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +60,8 @@ class Finding:
         return f"{self.level:7} {self.code}{where}: {self.message}{sure}{remedy}"
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Displayed):
     """All findings about a log, the gravest first.
 
     Attributes
@@ -113,17 +114,40 @@ class Diagnosis:
             [[getattr(f, c) for c in columns] for f in self.findings], None, columns
         )
 
-    def __repr__(self) -> str:
+    def _head(self) -> str:
         head = f"{self.samples} samples"
         if self.duration == self.duration:
             head += f", {self.duration:.4g} s at {self.rate:.4g} Hz"
+        return head
+
+    def explain(self) -> str:
+        """All findings, each with its remedy."""
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
         said = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in count.items() if n)
-        lines = [f"{head}: {said or 'nothing found'}", *(str(f) for f in self.findings)]
-        return "\n".join(lines)
+        head = f"{self._head()}: {said or 'nothing found'}"
+        return "\n".join([head, *(str(f) for f in self.findings)])
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+    def display(self) -> Display:
+        """The diagnosis at a glance."""
+        count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
+        wrong, doubtful, _ = count.values()
+        return Display(
+            f"diagnosis of {self._head()}",
+            [
+                Measure("a fit would be wrong", _counted(wrong, "error"), "0", not wrong),
+                Measure("a fit would be worse", _counted(doubtful, "warning"), "0", not doubtful),
+            ],
+            [str(f) for f in self.findings if f.level != "note"],
+            [str(f).splitlines()[0] for f in self.findings if f.level == "note"],
+            "more: diagnosis.explain(), diagnosis.frame(); feasid.fit(log, robot, "
+            "**diagnosis.options)"
+            if self.options
+            else "more: diagnosis.explain(), diagnosis.frame()",
+        )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

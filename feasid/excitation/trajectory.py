@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
+from feasid.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.excitation import export
 from feasid.excitation.basis import Basis
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory(Displayed):
     """A periodic motion of a robot's joints.
 
     Attributes
@@ -135,10 +136,30 @@ class Trajectory:
         )
         return "\n".join([head, self.certificate.summary(), *(f"note: {n}" for n in self.notes)])
 
-    def __repr__(self) -> str:
-        return (
-            f"<Trajectory: {self.robot.dof} joints, period {self.period:g} s, condition number "
-            f"{self.condition_number:.1f}, log det {self.certificate.log_det:+.1f}>"
+    def display(self) -> Display:
+        """The motion at a glance."""
+        c = self.certificate
+        size = len(c.expressions)
+        used = {joint: kinds for joint, kinds in c.active.items() if kinds}
+        worst = np.argsort(-c.deviations)[:3]
+        broken = [f"{m.name} is broken by {-m.room:.2g}" for m in c.margins if m.room < 0]
+        unseen = [c.expressions[k] for k in np.flatnonzero(np.isinf(c.deviations))]
+        return Display(
+            f"motion of {self.robot.name!r}: {self.period:g} s, {self.robot.dof} joints",
+            [
+                Measure("parameters seen", f"{c.rank} of {size}", str(size), c.complete),
+                Measure("limits between samples", "kept" if c.kept else "broken", "kept", c.kept),
+                Measure("condition number", f"{c.condition_number:.1f}"),
+                Measure("log det", f"{c.log_det:+.1f}"),
+                Measure("joints at a limit", f"{len(used)} of {self.robot.dof}"),
+            ],
+            [*broken, *(f"not seen: {e}" for e in unseen)],
+            [
+                f"least certain for noise {c.noise.max():g}: "
+                f"{c.deviations[k]:.3g} {c.expressions[k]}"
+                for k in worst
+            ],
+            "more: motion.summary(), motion.plot(), motion.to_frame()",
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
 from feasid.certificate import exact
+from feasid.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
@@ -35,8 +35,8 @@ SMALLEST_SIZE = 1e-3
 """Size of a body, as a fraction of its unit of length, below which its own inertia says nothing."""
 
 
-@dataclass(frozen=True, eq=False)
-class Correction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Correction(Displayed):
     """The closest feasible parameters.
 
     Attributes
@@ -103,12 +103,17 @@ class Correction:
             [sum(float(c) * delta[j] for j, c in row.items()) for row in self.question.rows]
         )
 
-    def __repr__(self) -> str:
-        what = ", ".join(self.changed) or "nothing"
-        return f"<Correction: {self.metric} distance {self.distance:.6g}, changed {what}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+    def display(self) -> Display:
+        """The correction at a glance."""
+        changed = (
+            f"{len(self.changed)} bodies and drives" if self.changed else "nothing: it can exist"
+        )
+        return Display(
+            f"correction of {self.robot.name!r}: {self.metric} distance {self.distance:.6g}",
+            [Measure("can exist", "yes, verified", "exactly proved"), Measure("changed", changed)],
+            remarks=self.changed,
+            more="more: correction.optimality (how close any model is), correction.robot",
+        )
 
 
 @documented(CorrectOptions)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 
 import numpy as np
 
 from feasid.arrays import Array
 from feasid.certificate import exact
+from feasid.display import Display, Displayed, Measure
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.proof.claim import Certificate
@@ -26,8 +26,8 @@ SHARE = 1e-3
 """Constraints and parameters that weigh less than this in a proof are not named."""
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdict(Displayed):
     """The answer, and why: read off the question and the proof.
 
     Attributes
@@ -194,12 +194,28 @@ class Verdict:
                 )
         return "\n".join(lines)
 
-    def __repr__(self) -> str:
-        because = f": {', '.join(self.bodies)}" if self.bodies else ""
-        return f"<Verdict: {self.status} ({self.consistency}), margin {self.margin:.3g}{because}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.explain())}</pre>"
+    def display(self) -> Display:
+        """The verdict at a glance."""
+        yes = self.feasible is True
+        answer = {True: "yes", False: "no", None: "undecided"}[self.feasible]
+        measures = [
+            Measure("can exist", f"{answer}, smallest margin {self.margin:.3g}", ">= 0", yes),
+            Measure(
+                "proof",
+                "none" if self.certificate is None else f"{self.status}, exact arithmetic",
+                "exact",
+                self.certificate is not None,
+            ),
+        ]
+        said = self.explain().splitlines()[1:] if not yes else []
+        hidden = ("proved in exact", "neither answer")
+        wrong = [f"whose: {_listed(self.bodies, ', ')}"] if self.bodies else []
+        return Display(
+            f"verdict: {self.status} under {self.consistency} consistency",
+            measures,
+            [*wrong, *(line for line in said if not line.startswith(hidden))],
+            more="more: verdict.explain(), verdict.margins, verdict.certificate.verify()",
+        )
 
 
 def _listed(names: tuple[str, ...], between: str) -> str:

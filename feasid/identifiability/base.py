@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
+from feasid.display import Display, Displayed, Measure
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import Echelon
@@ -45,8 +46,8 @@ NOTES = 4
 Index = npt.NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
-class BaseParameters:
+@dataclass(frozen=True, eq=False, repr=False)
+class BaseParameters(Displayed):
     """The base parameters ``beta = K delta`` of a robot with n standard parameters delta.
 
     K = Pb' + Kd Pd' is the reduced row echelon form with the first independent columns from the
@@ -280,19 +281,35 @@ class BaseParameters:
         lines = [f"{k + 1:>{width}}  {text}" for k, text in enumerate(self.expressions)]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        """For notebooks: the expressions, one row each."""
-        from html import escape
-
-        rows = "".join(f"<tr><td>{k + 1}<td>{escape(e)}" for k, e in enumerate(self.expressions))
-        return f"<p>{escape(repr(self))}</p><table><tr><th><th>combination{rows}</table>"
-
-    def __repr__(self) -> str:
-        return (
-            f"<BaseParameters of {self.robot.name!r}: {self.size} of {self.unknowns} "
-            f"{'parameters' if self.unknowns == self.robot.size else 'unknown parameters'}"
-            f"{', snapped' if self.snapped else ''}"
-            f"{', nearly degenerate' if self.warnings else ''}>"
+    def display(self) -> Display:
+        """Count, check and the combinations themselves, as many as fit."""
+        count = {kind: self.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
+        given = (
+            f", {self.robot.size - self.unknowns} given" if self.unknowns < self.robot.size else ""
+        )
+        unsure = self.check.unconfirmed
+        measures = [
+            Measure(
+                "parameters",
+                f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
+                + (f", {given} given" if given else ""),
+            ),
+            Measure(
+                "random motions",
+                "confirm the count" if not unsure else f"leave {', '.join(unsure)} open",
+                "confirmed",
+                not unsure,
+            ),
+        ]
+        if self.snapped:
+            measures.append(Measure("rounded geometry", f"{len(self.snapped)} taken as exact"))
+        return Display(
+            f"base parameters of {self.robot.name!r}: {self.size} of {self.unknowns} "
+            f"{'parameters' if self.unknowns == self.robot.size else 'unknown parameters'}",
+            measures,
+            self.warnings,
+            self.listing().splitlines(),
+            "more: base.listing(), base.table(), base.explain('body.m'), base.K",
         )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fitted(Predictor):
     """The numbers of a fit.
 

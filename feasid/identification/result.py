@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid.display import Display, Displayed
 from feasid.errors import OutputError
 from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export
@@ -13,6 +13,7 @@ from feasid.identification.fitted import Fitted
 from feasid.identification.saved import save
 from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import torques
+from feasid.identification.views.screen import display
 from feasid.identification.views.text import summary
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Fit(Fitted):
+class Fit(Displayed, Fitted):
     """A dynamic model that can exist, identified from a log."""
 
     def write(self, path: str | Path, *, overwrite: bool = False, test: Any = None) -> Export:
@@ -107,7 +108,7 @@ class Fit(Fitted):
             )
 
     def summary(self, test: Any = None) -> str:
-        """The fit on one screen; `test` is a log that was not fitted, or its `errors`."""
+        """All there is to say in text; `test` is a log that was not fitted, or its `errors`."""
         return summary(self, test)
 
     def plot(self, log: Any = None) -> Figure:
@@ -130,8 +131,9 @@ class Fit(Fitted):
         """
         write_report(self, path, test=test, log=log, overwrite=overwrite)
 
-    def __repr__(self) -> str:
-        return self.summary()
+    def display(self, test: Any = None) -> Display:
+        """The fit at a glance: what a prompt, a notebook and ``feasid fit`` show.
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary())}</pre>{self.base_table.to_html()}"
+        `test` is a log that was not fitted, or its `errors`.
+        """
+        return display(self, test)

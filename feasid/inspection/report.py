@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from feasid.display import Display, Displayed, Measure
 from feasid.inspection import show
 from feasid.inspection.hints import Cause, causes
 from feasid.inspection.judge import (
@@ -53,8 +53,8 @@ class BodyReport:
     verdict: LinkVerdict
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(Displayed):
     """What was found in one file."""
 
     model: Model
@@ -79,11 +79,23 @@ class Report:
         """What was found, in sentences."""
         return "\n".join(show.lines(self, verbose=True))
 
-    def __repr__(self) -> str:
-        return f"<Report: {show.headline(self)}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.explain())}</pre>"
+    def display(self) -> Display:
+        """The report at a glance."""
+        wrong, weightless = len(self.infeasible), len(self.weightless)
+        suspect = sum(bool(r.causes) and r.verdict.possible is True for r in self.links)
+        named = [f"{r.link.name!r}: {show.complaint(r)}" for r in self.infeasible]
+        measures = [
+            Measure("links that cannot exist", f"{wrong} of {len(self.links)}", "0", not wrong),
+            Measure("moving bodies without volume", f"{weightless} of {len(self.bodies)}"),
+            Measure("links that look wrong", f"{suspect} of {len(self.links)}"),
+        ]
+        undecided = [f"undecided: {n} needs MuJoCo's compiler" for n in self.model.hidden]
+        return Display(
+            f"{self.model.path}: {self.status}",
+            measures,
+            [*named, *undecided],
+            more="more: report.explain(); the closest model that can exist: feasid.repair(path)",
+        )
 
     @property
     def infeasible(self) -> tuple[LinkReport, ...]:

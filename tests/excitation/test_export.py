@@ -72,7 +72,7 @@ def test_summary_shouts_only_when_something_is_wrong(motion):
     text = motion.summary()
     assert "limits kept" in text
     assert "UNSEEN" not in text
-    assert "Trajectory" in repr(motion)
+    assert "limits between samples  kept" in repr(motion)
     assert list(motion.certificate.table().index) == list(motion.certificate.expressions)
 
 

@@ -154,7 +154,7 @@ def test_both_counts_are_reported(tmp_path):
     assert base.deciding == base.snapped
     assert base.literal.snapped == ()
     assert base_parameters(base.robot, snap=None).size == base.literal.size
-    assert "snapped" in repr(base)
+    assert "rounded geometry" in repr(base)
 
 
 def test_exact_files_are_left_alone(tmp_path):

@@ -148,7 +148,7 @@ def test_summary_says_what_matters(arm):
         "prior of weight",
     ):
         assert word in text
-    assert repr(fit) == fit.summary()
+    assert repr(fit) == fit.display().text()
     assert "<table" in fit._repr_html_()
     assert {"Ia", "fv", "fc", "fo"} <= set(fit.joint_terms.columns)
 

@@ -1,0 +1,185 @@
+"""Displays: quiet when good, loud when not, 20 lines of 80 columns, harmless everywhere."""
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.diagnosis.findings import Diagnosis, Finding
+from feasid.display import HEIGHT, WIDTH, Display, Measure
+from feasid.identification.quality import HeldOut, judged
+from feasid.identification.views.screen import display
+from feasid.notes import Note
+
+HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
+
+GOOD = """\
+feasible fit of 'arm': 3 base of 4 parameters, 1 body, 200 samples
+   can exist     yes, margin 0.012, every body   (goal > 0, exactly proved)
+   predicts      good, 5 % off where not fitted  (goal <= 9 %)
+   fitted error  4 % (3 a to 5 b)
+   known         2 of 3 base parameters within 30 %
+   mass          2 kg
+   1 note on what was assumed, derived and left out: fit.notes
+   more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
+
+BAD = """\
+feasible fit of 'arm': 3 base of 4 parameters, 1 body, 200 samples
+   can exist     yes, margin 0.012, every body       (goal > 0, exactly proved)
+!! PREDICTS      useless, 99 % off where not fitted  (goal <= 9 %)  NOT MET
+   fitted error  4 % (3 a to 5 b)
+   known         2 of 3 base parameters within 30 %
+   mass          2 kg
+!! all joints together: predicted 99 % off, no better than no model at all:
+   leave it out of the equations or mend its torque (feasid.diagnose)
+!! a: predicted 99 % off, no better than no model at all: leave it out of the
+   equations or mend its torque (feasid.diagnose)
+!! b: predicted 99 % off, no better than no model at all: leave it out of the
+   equations or mend its torque (feasid.diagnose)
+!! warning lag: the torques are late
+   1 note on what was assumed, derived and left out: fit.notes
+   more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
+
+DIAGNOSIS = """\
+diagnosis of 100 samples, 1 s at 100 Hz
+!! A FIT WOULD BE WRONG  1 error     (goal 0)  NOT MET
+   a fit would be worse  0 warnings  (goal 0)
+!! error   sign [a]: torque has the wrong sign
+   -> sign={'a': -1}
+   note    quiet: it hardly moves
+   more: diagnosis.explain(), diagnosis.frame(); feasid.fit(log, robot,
+   **diagnosis.options)"""
+
+BASE = """\
+base parameters of 'robot': 6 of 20 parameters
+   parameters      2 known alone, 6 in sums, 12 never
+   random motions  confirm the count  (goal confirmed)
+   1  L1zz - m1 - m2
+   2  l1x + m1 + m2
+   3  l1y
+   4  L2zz - m2
+   5  l2x + m2
+   6  l2y
+   more: base.listing(), base.table(), base.explain('body.m'), base.K"""
+
+
+def fitted(error, notes=()):
+    """What a display asks of a fit, with numbers by hand."""
+    model, squares, told = np.full(2, error), np.full(2, 0.04), np.full(2, 0.9)
+    quality = judged(HeldOut(model, squares, told, np.ones(2), True), ("a", "b"))
+    return SimpleNamespace(
+        robot=SimpleNamespace(name="arm", bodies=(0,)),
+        beta=np.zeros(3),
+        base=SimpleNamespace(unknowns=4),
+        reduced=SimpleNamespace(samples=200),
+        solution=SimpleNamespace(margins={"a": 0.0123, "b": 0.5}, consistency="full"),
+        quality=quality,
+        relative_error=pd.Series({"a": 0.03, "b": 0.05, "all": 0.04}),
+        base_table=pd.DataFrame({"relative_std_percent": [1, 2, 50.0], "std": np.ones(3)}),
+        bodies=pd.DataFrame({"mass": [2.0]}, index=["a"]),
+        notes=notes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "note", "text"),
+    [
+        (0.05, Note("filtered"), GOOD),
+        (0.99, Note("warning lag: the torques are late", "lag", level="warning"), BAD),
+    ],
+)
+def test_a_fit_is_quiet_when_good_and_loud_when_not(error, note, text):
+    assert display(fitted(error, (note,))).text() == text
+
+
+def test_a_diagnosis():
+    sign = Finding("sign", "error", "torque has the wrong sign", "sign={'a': -1}", ("a",),
+                   options={"sign": {"a": -1}})  # fmt: skip
+    found = Diagnosis((sign, Finding("quiet", "note", "it hardly moves")), 100, 1.0, 100.0)
+    assert repr(found) == DIAGNOSIS
+
+
+def test_base_parameters():
+    robot = feasid.Robot.from_dh([(0, 1, 0, 0), (0, 1, 0, 0)], gravity=(0, -9.81, 0))
+    assert repr(feasid.base_parameters(robot)) == BASE
+
+
+def test_a_verdict_names_what_clashes():
+    body = feasid.Body("rod", None, inertial=-np.ones(10))
+    text = repr(feasid.check(feasid.Robot((body,))))
+    assert text.startswith("verdict: infeasible under full consistency\n!! CAN EXIST  no, ")
+    assert "!! whose: rod" in text
+    assert "NOT MET" in text
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """One result of every kind, of a robot whose names are as bad as names get."""
+    path = tmp_path_factory.mktemp("display") / "arm.urdf"
+    long = "a_link_with_a_name_that_alone_is_longer_than_any_display_would_like_it_to_be_at_all"
+    hostile = HOSTILE.replace("\x1b", "").replace("<", "&lt;")
+    path.write_text(ARM.replace('"upper"', f'"{hostile}"').replace('"rod"', f'"{long}"'))
+    robot = feasid.load_robot(path)
+    log = simulate(robot.with_joint_terms(), arm_parameters(robot.with_joint_terms()), 1, noise=3)
+    fit = feasid.fit(log, robot)
+    motion = feasid.excite(robot, 4.0, position=1.0, velocity=2.0, acceleration=5.0,
+                           starts=1, rounds=0)  # fmt: skip
+    return [
+        fit, fit.base, feasid.diagnose(log, robot), feasid.inspect(path),
+        feasid.correct(robot), feasid.check(robot), motion,
+    ]  # fmt: skip
+
+
+def test_every_display_fits_and_is_harmless(results):
+    for result in results:
+        text = repr(result)
+        lines = text.splitlines()
+        assert len(lines) <= HEIGHT
+        assert max(map(len, lines)) <= WIDTH
+        assert text.isprintable() or all(c == "\n" or c.isprintable() for c in text)
+        assert "more: " in text
+        html = result._repr_html_()
+        assert "<script" not in html
+        assert html.count("<table") == html.count("</table>") == 1
+
+
+def test_rich_prints_the_same_words_and_reads_no_markup(results):
+    console = pytest.importorskip("rich.console")
+    for result in results:
+        out = io.StringIO()
+        console.Console(file=out, width=WIDTH, color_system=None).print(result)
+        printed = [line.rstrip() for line in out.getvalue().splitlines()]
+        assert printed == [line.rstrip() for line in repr(result).splitlines()]
+
+
+def test_without_rich_text_is_printed(monkeypatch, capsys):
+    from feasid.cli.screen import show
+
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show(Display("quiet", [Measure("a", "1", "1")]))
+    assert capsys.readouterr().out == "quiet\n   a  1  (goal 1)\n"
+
+
+def test_what_has_no_room_is_counted():
+    shown = Display("much", troubles=[f"trouble {k}" for k in range(50)], more="more: there")
+    lines = shown.text().splitlines()
+    assert len(lines) == HEIGHT
+    assert lines[-2:] == ["   ... and 33 more", "   more: there"]
+    assert lines.count("   ... and 33 more") + sum("!! trouble" in x for x in lines) == 18
+    assert not shown.good
+    assert Display("fine", [Measure("a", "1", "1")]).good
+
+
+def test_pages_for_notebooks_escape_everything():
+    shown = Display(HOSTILE, [Measure(HOSTILE, HOSTILE, HOSTILE, False)], [HOSTILE], [HOSTILE])
+    html = shown.html()
+    assert "<script" not in html
+    assert "\x1b" not in html + shown.text()
+    assert "\u202e" not in html + shown.text()
+    assert html.count("&lt;script&gt;") == 6
