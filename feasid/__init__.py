@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
+    from feasid.codegen.c import write_c as write_c
+    from feasid.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.diagnosis.diagnose import diagnose as diagnose
     from feasid.diagnosis.findings import Diagnosis as Diagnosis
     from feasid.diagnosis.findings import Finding as Finding
@@ -111,6 +113,7 @@ _HOME = {
     "torque_constants": "identification.gains",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
+    "ComputedTorque": "control.computed_torque",
     "Contact": "dynamics.contacts",
     "contact_torques": "dynamics.contacts",
     "free_rows": "dynamics.contacts",
@@ -130,6 +133,7 @@ _HOME = {
     "floating_log": "logs.floating",
     "read_log": "logs.read.readers",
     "write": "robot.write",
+    "write_c": "codegen.c",
     "write_mjcf": "robot.write",
     "write_urdf": "robot.write",
 }

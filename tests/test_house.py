@@ -26,6 +26,8 @@ ORDER = (
     "robot",
     "dynamics",
     "identifiability",
+    "codegen",
+    "control",
     "logs",
     "reduction",
     "excitation",

@@ -24,6 +24,7 @@ COMMANDS = {
     "show": "what a saved fit says, and whether its proof holds",
     "errors": "torque errors of a saved fit on other logs",
     "predict": "torques of a saved fit for the motion of a log",
+    "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "correct": "the closest model that can exist, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",

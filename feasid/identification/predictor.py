@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.codegen.c import CCode, write_c
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.recording import Recording
@@ -123,6 +125,10 @@ class Predictor:
             for run in motion.runs
         ]
         return pd.concat(parts)
+
+    def to_c(self, path: str | Path, **options: Any) -> CCode:
+        """Write the model as C99; see `feasid.write_c` for the options."""
+        return write_c(self.robot, path, **options)
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
         """Options for another log: those of the fitted one, at the cut-off that it got."""

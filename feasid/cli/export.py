@@ -1,0 +1,54 @@
+"""The model as C99 code: inverse dynamics, gravity, friction, mass matrix, base regressor.
+
+The header goes beside the source. Functions are named after the file: arm.c has
+arm_inverse_dynamics(q, dq, ddq, tau); arm_self_test() runs all of them on vectors in the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from feasid.files import check_writable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid export``."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF"
+    )
+    parser.add_argument("--c", required=True, metavar="FILE.c", help="write the code here")
+    parser.add_argument("--float", action="store_true", help="single precision")
+    parser.add_argument(
+        "--argument",
+        action="store_true",
+        help="functions take the base parameters as an argument; default folded into the code",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write source and header; returns 0."""
+    target = Path(arguments.c)
+    check_writable(target, overwrite=arguments.overwrite)
+    from feasid.codegen.c import write_c
+    from feasid.identification.saved import load
+    from feasid.robot.load import load_robot
+
+    saved = Path(arguments.model).suffix == ".feasid"
+    robot = load(arguments.model).robot if saved else load_robot(arguments.model)
+    code = write_c(
+        robot,
+        target,
+        precision="float" if arguments.float else "double",
+        parameters="argument" if arguments.argument else "values",
+        overwrite=arguments.overwrite,
+    )
+    print(f"wrote {target} and {target.with_suffix('.h')}")
+    for routine in code.routines:
+        count = routine.operations
+        print(
+            f"  {code.name}_{routine.name:17} {count.multiplications:5} multiplications "
+            f"{count.additions:5} additions {count.functions:3} functions"
+        )
+    return 0

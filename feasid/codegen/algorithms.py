@@ -1,0 +1,293 @@
+"""Inverse dynamics, gravity, mass matrix and regressor of one robot as expressions.
+
+The recursive Newton-Euler algorithm and the composite rigid body algorithm (Featherstone 2008,
+sections 5.3 and 6.2) run on expressions instead of numbers. Parameters that depend on others are
+set to zero: base parameters as the values of the leading columns give the same torques, see
+`feasid.base_parameters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from feasid.codegen.expression import Expression, Graph
+from feasid.codegen.motion import NodeMotion, moving
+from feasid.codegen.steps import JointStep, combination, step_of, zeros
+from feasid.codegen.vectors import Symmetric, Vector, cross, dot, plus, vector
+from feasid.dynamics.kinematics import Node, nodes
+from feasid.errors import InputError
+from feasid.robot.description import Robot
+
+Body = tuple[Symmetric, Vector, Expression]
+"""Inertia, first moment and mass about an origin."""
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithms:
+    """One robot's dynamics on expressions of a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    robot : Robot
+        Joints of one degree of freedom, a tree or with joints that follow others.
+    delta : sequence of Expression
+        All standard parameters; zeros are skipped.
+    q, dq, ddq : sequence of Expression
+        Of the independent coordinates.
+
+    Raises
+    ------
+    InputError
+        Names the joint of several degrees of freedom, or says that there are loops.
+    """
+
+    graph: Graph
+    robot: Robot
+    delta: Sequence[Expression]
+    q: Sequence[Expression]
+    dq: Sequence[Expression]
+    ddq: Sequence[Expression]
+
+    def __post_init__(self) -> None:
+        wide = [b.joint for b in self.robot.bodies if b.dof != 1]
+        if wide:
+            raise InputError(
+                f"code is generated for joints of one degree of freedom, and joint {wide[0]!r} of "
+                f"robot {self.robot.name!r} has several",
+                joint=wide[0],
+            )
+        if self.robot.loops:
+            raise InputError(
+                f"code is generated for trees, and robot {self.robot.name!r} has closed loops"
+            )
+
+    @cached_property
+    def _tree(self) -> tuple[Node, ...]:
+        return nodes(self.robot)
+
+    def _joints(self, values: Sequence[Expression], offset: bool = False) -> list[Expression]:
+        """Joint coordinates from independent ones."""
+        coupled = self.robot.coupled
+        out = combination(coupled.A, values, self.graph)
+        return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
+
+    @cached_property
+    def _positions(self) -> list[Expression]:
+        return self._joints(self.q, offset=True)
+
+    @cached_property
+    def _steps(self) -> list[JointStep]:
+        return [step_of(self.graph, n, self._positions[n.own.start]) for n in self._tree]
+
+    def _ten(self, node: Node, delta: Sequence[Expression]) -> list[Expression]:
+        return combination(node.reduction, [delta[c] for c in node.columns], self.graph)
+
+    def _moving(self, rates: list[Expression], pushes: list[Expression]) -> list[NodeMotion]:
+        gravity = self.robot.gravity.tolist()
+        return moving(self.graph, self._tree, self._steps, gravity, rates, pushes)
+
+    @cached_property
+    def _motion(self) -> list[NodeMotion]:
+        return self._moving(self._joints(self.dq), self._joints(self.ddq))
+
+    def _independent(self, torques: Sequence[Expression]) -> list[Expression]:
+        """Torques of the independent coordinates from those of all joints."""
+        return combination(self.robot.coupled.A.T, torques, self.graph)
+
+    # -- torques -----------------------------------------------------------------------------
+
+    def inverse_dynamics(self) -> list[Expression]:
+        """Torques, friction included."""
+        rigid = self._newton_euler(self._motion, self.delta)
+        return self._independent([a + b for a, b in zip(rigid, self._drives(), strict=True)])
+
+    def gravity(self) -> list[Expression]:
+        """Torques that hold the bodies still, without friction and springs."""
+        still = [self.graph.of(0.0)] * self.robot.axes
+        return self._independent(self._newton_euler(self._moving(still, still), self.delta))
+
+    def friction(self) -> list[Expression]:
+        """Friction and springs; what no motion tells from weight counts with its leader."""
+        return self._independent(self._drives(without="Ia"))
+
+    def _newton_euler(
+        self, motion: Sequence[NodeMotion], delta: Sequence[Expression]
+    ) -> list[Expression]:
+        bodies = [self._ten(n, delta) for n in self._tree]
+        wrenches = [(m.moment(t), m.force(t)) for m, t in zip(motion, bodies, strict=True)]
+        out = [self.graph.of(0.0)] * self.robot.axes
+        for i in range(len(self._tree) - 1, -1, -1):
+            node, step, (moment, force) = self._tree[i], self._steps[i], wrenches[i]
+            out[node.own.start] = out[node.own.start] + step.along(moment, force)
+            if node.parent >= 0:
+                more = step.wrench_to_parent(moment, force)
+                base = wrenches[node.parent]
+                wrenches[node.parent] = plus(base[0], more[0]), plus(base[1], more[1])
+        return out
+
+    def _drives(self, without: str = "") -> list[Expression]:
+        out = [self.graph.of(0.0)] * self.robot.axes
+        for k in range(len(self.robot.drives)):
+            signals = self._signals(k)
+            torque = self.graph.total(
+                self.delta[column] * signals[symbol]
+                for symbol, column in self.robot.drive_columns(k).items()
+                if symbol != without
+            )
+            for r, factor in enumerate(self.robot.coupling(k).tolist()):
+                out[r] = out[r] + factor * torque
+        return out
+
+    def _signals(self, k: int) -> dict[str, Expression]:
+        """What multiplies a drive's parameters; see `feasid.dynamics.drives`."""
+        graph, drive = self.graph, self.robot.drives[k]
+        row = self.robot.coupling(k)[None, :]
+        position, rate, push = (
+            combination(row, values, graph)[0]
+            for values in (self._positions, self._joints(self.dq), self._joints(self.ddq))
+        )
+        sign = graph.apply("sign", rate)
+        if drive.transition:
+            sign = graph.apply("tanh", rate * (1.0 / drive.transition))
+        out = {"Ia": push, "fv": rate, "fc": sign, "fo": graph.of(1.0), "k": position - drive.rest}
+        if "fs" in drive.symbols:
+            out["fs"] = sign * graph.apply("sqrt", graph.apply("abs", rate))
+        if "fl" in drive.symbols:
+            load = self._load[int(np.flatnonzero(row[0])[0])]
+            out["fl"] = sign * graph.apply("abs", load)
+        return out
+
+    @cached_property
+    def _load(self) -> list[Expression]:
+        """Torques of the load model."""
+        model = np.zeros(self.robot.size)
+        if self.robot.load_model is not None:
+            model[self.robot.inertial_columns] = self.robot.load_model
+        return self._newton_euler(self._motion, [self.graph.of(float(v)) for v in model])
+
+    # -- mass matrix -------------------------------------------------------------------------
+
+    def mass_matrix(self) -> list[Expression]:
+        """Row by row, drive inertia included; shape (dof, dof)."""
+        size = self.robot.axes
+        entries = [[self.graph.of(0.0)] * size for _ in range(size)]
+        for i, composite in enumerate(self._composites()):
+            self._column(i, composite, entries)
+        for k in range(len(self.robot.drives)):
+            column = self.robot.drive_columns(k).get("Ia")
+            if column is not None:
+                c = self.robot.coupling(k).tolist()
+                for r, s in np.ndindex(size, size):
+                    entries[r][s] = entries[r][s] + (c[r] * c[s]) * self.delta[column]
+        half = [self._independent(row) for row in entries]
+        columns = [self._independent([row[k] for row in half]) for k in range(self.robot.dof)]
+        return [columns[c][r] for r in range(self.robot.dof) for c in range(self.robot.dof)]
+
+    def _composites(self) -> list[Body]:
+        """Each node with all that it carries, about its own origin."""
+        out: list[Body] = []
+        for node in self._tree:
+            ten = self._ten(node, self.delta)
+            out.append((Symmetric(*ten[:6]), (ten[6], ten[7], ten[8]), ten[9]))
+        for i in range(len(out) - 1, -1, -1):
+            p = self._tree[i].parent
+            if p >= 0:
+                L, first, mass = in_parent(self._steps[i], out[i])
+                out[p] = out[p][0].plus(L), plus(out[p][1], first), out[p][2] + mass
+        return out
+
+    def _column(self, i: int, body: Body, entries: list[list[Expression]]) -> None:
+        """Add the torques, at all joints that carry node i, of a unit push of its own."""
+        step = self._steps[i]
+        L, first, mass = body
+        spin = vector(self.graph, step.spin.tolist())
+        speed = plus(vector(self.graph, step.slide.tolist()), cross(spin, step.lever))
+        moment = plus(L.times(spin), cross(first, speed))
+        x, y, z = (mass * v - w for v, w in zip(speed, cross(first, spin), strict=True))
+        force = x, y, z
+        own, at = self._tree[i].own.start, i
+        while True:
+            row = self._tree[at].own.start
+            term = self._steps[at].along(moment, force)
+            entries[row][own] = entries[row][own] + term
+            if row != own:
+                entries[own][row] = entries[own][row] + term
+            if self._tree[at].parent < 0:
+                return
+            moment, force = self._steps[at].wrench_to_parent(moment, force)
+            at = self._tree[at].parent
+
+    # -- regressor ---------------------------------------------------------------------------
+
+    def regressor(self, columns: Sequence[int]) -> list[Expression]:
+        """Row by row, for these standard parameters; shape (dof, len(columns))."""
+        wanted = {c: k for k, c in enumerate(columns)}
+        zero = self.graph.of(0.0)
+        entries = [[zero] * len(columns) for _ in range(self.robot.axes)]
+        carried: list[dict[int, tuple[Vector, Vector]]] = []
+        for node, step, motion in zip(self._tree, self._steps, self._motion, strict=True):
+            axes = self._axes(node, step, carried[node.parent] if node.parent >= 0 else {})
+            carried.append(axes)
+            for k, column in enumerate(node.columns):
+                if column not in wanted:
+                    continue
+                used = [(motion.columns[i], float(f)) for i, f in enumerate(node.reduction[:, k])]
+                for row, (turn, shift) in axes.items():
+                    entries[row][wanted[column]] = self.graph.total(
+                        factor * (dot(turn, moment) + dot(shift, force))
+                        for (moment, force), factor in used
+                        if factor
+                    )
+        for k in range(len(self.robot.drives)):
+            signals = self._signals(k)
+            for symbol, column in self.robot.drive_columns(k).items():
+                if column in wanted:
+                    for r, factor in enumerate(self.robot.coupling(k).tolist()):
+                        entries[r][wanted[column]] = factor * signals[symbol]
+        by_column = [self._independent([row[k] for row in entries]) for k in range(len(columns))]
+        return [column[r] for r in range(self.robot.dof) for column in by_column]
+
+    def _axes(
+        self, node: Node, step: JointStep, above: dict[int, tuple[Vector, Vector]]
+    ) -> dict[int, tuple[Vector, Vector]]:
+        """Spatial axes of the rows that carry a node, at its origin and in its frame."""
+        out = {}
+        for row, (turn, shift) in above.items():
+            angular = step.to_node(turn)
+            linear = step.to_node(plus(shift, cross(turn, step.arm)))
+            out[row] = angular, plus(linear, cross(angular, step.lever))
+        spin = vector(self.graph, step.spin.tolist())
+        slide = vector(self.graph, step.slide.tolist())
+        own = spin, plus(slide, cross(spin, step.lever))
+        kept = out.get(node.own.start, (zeros(self.graph), zeros(self.graph)))
+        out[node.own.start] = plus(kept[0], own[0]), plus(kept[1], own[1])
+        return out
+
+
+def in_parent(step: JointStep, body: Body) -> Body:
+    """A rigid body about its parent's origin, in the parent's frame."""
+    L, first, mass = shifted(body, step.lever)
+    inertia = L.turned(step.after.T)
+    if step.turn is not None:
+        inertia = step.turn.congruence(inertia)
+    return shifted((inertia.turned(step.before.T), step.to_parent(first), mass), step.arm)
+
+
+def shifted(body: Body, arm: Vector) -> Body:
+    """The same body about an origin from which the old one is at `arm`."""
+    L, first, mass = body
+    moved = plus(first, (mass * arm[0], mass * arm[1], mass * arm[2]))
+    total = plus(first, moved)  # 2 l + m c
+    reach = dot(arm, total)
+    outer = [
+        arm[r] * first[c] + moved[r] * arm[c]
+        for r, c in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    ]
+    more = Symmetric(reach - outer[0], -outer[1], -outer[2], reach - outer[3], -outer[4],
+                     reach - outer[5])  # fmt: skip
+    return L.plus(more), moved, mass

@@ -1,0 +1,284 @@
+"""Routines as C99: a source and a header, no allocation, with names, units and a test vector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+import feasid
+from feasid.arrays import Array
+from feasid.codegen.python import python_function
+from feasid.codegen.routine import ROUTINES, CodedModel, Routine
+from feasid.codegen.writing import Language, statements
+from feasid.errors import InputError
+from feasid.files import check_writable, write_aside
+from feasid.identifiability.base import BaseParameters
+from feasid.robot.description import Robot
+
+C_FUNCTIONS = {"sin": "sin", "cos": "cos", "tanh": "tanh", "sqrt": "sqrt", "abs": "fabs"}
+
+MEANING = {
+    "inverse_dynamics": ("tau", "joint torques of a motion, friction included [N m or N]"),
+    "gravity": ("tau", "torques that hold the bodies still, without friction [N m or N]"),
+    "friction": ("tau", "torques of friction and springs [N m or N]"),
+    "mass_matrix": ("M", "mass matrix, row by row, drive inertia included"),
+    "regressor": ("Y", "base regressor, row by row: torques = Y * base parameters"),
+}
+
+TEST_SEED = 0
+
+PRECISIONS = {"double": 1e-12, "float": 1e-4}
+"""What the written test asks of the code, relative to the largest output: rounding of a few hundred
+operations, with room for compilers that fuse them."""
+
+
+@dataclass(frozen=True, eq=False)
+class CCode:
+    """The C code of a robot; see `write_c`."""
+
+    source: CodedModel
+    name: str
+    precision: str = "double"
+    kinds: tuple[str, ...] = ROUTINES
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision must be one of {[*PRECISIONS]}, not {self.precision!r}")
+
+    @cached_property
+    def routines(self) -> tuple[Routine, ...]:
+        """One per kind."""
+        return tuple(self.source.routine(kind) for kind in self.kinds)
+
+    @cached_property
+    def _language(self) -> Language:
+        single = self.precision == "float"
+
+        def number(value: float) -> str:
+            text = f"{value:.9g}" if single else repr(value)
+            text = text if any(c in text for c in ".e") else f"{text}.0"
+            return f"{text}f" if single else text
+
+        def function(name: str, x: str) -> str:
+            if name == "sign":
+                return f"{self.name}_sign({x})"
+            return f"{C_FUNCTIONS[name]}{'f' if single else ''}({x})"
+
+        return Language(number, function)
+
+    # -- source ------------------------------------------------------------------------------
+
+    @cached_property
+    def text(self) -> str:
+        """The source file."""
+        parts = [self._about, f'#include "{self.name}.h"\n#include <math.h>\n']
+        if any(n.kind == "sign" for r in self.routines for n in r.nodes):
+            t = self.precision
+            parts.append(
+                f"static {t} {self.name}_sign({t} x) {{ return ({t})((x > 0) - (x < 0)); }}\n"
+            )
+        parts += [self._function(r) for r in self.routines]
+        return "\n".join([*parts, self._test_source])
+
+    def _signature(self, routine: Routine) -> str:
+        t = self.precision
+        inputs = [f"const {t} {name}[{length}]" for name, length in routine.inputs]
+        out = f"{t} {MEANING[routine.name][0]}[{max(len(routine.outputs), 1)}]"
+        return f"void {self.name}_{routine.name}({', '.join([*inputs, out])})"
+
+    def _function(self, routine: Routine) -> str:
+        out = MEANING[routine.name][0]
+        lines = [f"{self._signature(routine)}\n{{"]
+        place = 0
+        for variable, text in statements(routine, self._language):
+            if variable:
+                lines.append(f"    const {self.precision} {variable} = {text};")
+            else:
+                lines.append(f"    {out}[{place}] = {text};")
+                place += 1
+        lines += [f"    (void){n};" for n, _ in routine.inputs if n not in routine.used]
+        return "\n".join([*lines, "}\n"])
+
+    # -- test vector -------------------------------------------------------------------------
+
+    @cached_property
+    def vector(self) -> dict[str, Array]:
+        """Inputs drawn with a fixed seed, and what each routine gives for them."""
+        rng = np.random.default_rng(TEST_SEED)
+        given = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in ("q", "dq", "ddq")}
+        if self.source.beta is None:
+            given["beta"] = rng.uniform(-1, 1, self.source.base.size)
+        out = dict(given)
+        for routine in self.routines:
+            arguments = [given[name].tolist() for name, _ in routine.inputs]
+            out[routine.name] = np.array(python_function(routine)(*arguments))
+        return out
+
+    @property
+    def _test_source(self) -> str:
+        number, t, name = self._language.number, self.precision, self.name
+        lines = []
+        for key, values in self.vector.items():
+            content = ", ".join(number(float(v)) for v in values)
+            lines.append(f"const {t} {name}_test_{key}[{len(values)}] = {{{content}}};")
+        lines.append(
+            f"\nstatic {t} {name}_worse({t} worst, const {t} *found, const {t} *expected, int n)\n"
+            "{\n    int k;\n"
+            f"    {t} largest = 1;\n"
+            f"    for (k = 0; k < n; k++) if ({self._abs}(expected[k]) > largest) "
+            f"largest = {self._abs}(expected[k]);\n"
+            "    for (k = 0; k < n; k++) {\n"
+            f"        const {t} off = {self._abs}(found[k] - expected[k]) / largest;\n"
+            "        if (!(off <= worst)) worst = off;\n"
+            "    }\n    return worst;\n}\n"
+        )
+        lines.append(f"{t} {name}_self_test(void)\n{{\n    {t} worst = 0;")
+        for routine in self.routines:
+            size = len(routine.outputs)
+            arguments = ", ".join(f"{name}_test_{n}" for n, _ in routine.inputs)
+            lines += [
+                f"    {{\n        {t} out[{size}];",
+                f"        {name}_{routine.name}({arguments}, out);",
+                f"        worst = {name}_worse(worst, out, {name}_test_{routine.name}, {size});",
+                "    }",
+            ]
+        return "\n".join([*lines, "    return worst;\n}\n"])
+
+    @property
+    def _abs(self) -> str:
+        return "fabsf" if self.precision == "float" else "fabs"
+
+    # -- header ------------------------------------------------------------------------------
+
+    @cached_property
+    def header(self) -> str:
+        """The header file."""
+        guard = f"{self.name.upper()}_H"
+        robot, base = self.source.robot, self.source.base
+        lines = [
+            self._about,
+            f"#ifndef {guard}\n#define {guard}\n",
+            '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+            f"#define {self.name.upper()}_DOF {robot.dof}",
+            f"#define {self.name.upper()}_BASE_PARAMETERS {base.size}\n",
+        ]
+        for routine in self.routines:
+            count = routine.operations
+            lines += [
+                f"/* {MEANING[routine.name][1]}:",
+                f"   {count.multiplications} multiplications, {count.additions} additions, "
+                f"{count.functions} functions */",
+                f"{self._signature(routine)};\n",
+            ]
+        limit = PRECISIONS[self.precision]
+        lines.append(
+            f"/* largest deviation from the vectors below; more than {limit:g} is wrong */"
+        )
+        lines.append(f"{self.precision} {self.name}_self_test(void);")
+        for key, values in self.vector.items():
+            lines.append(f"extern const {self.precision} {self.name}_test_{key}[{len(values)}];")
+        return "\n".join([*lines, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"])
+
+    @cached_property
+    def _about(self) -> str:
+        """Joints, units and base parameters, as a comment."""
+        robot, base = self.source.robot, self.source.base
+        turning = [bool(b.motion[:3].any()) for b in robot.bodies]
+        unit = ["rad, N m" if turns else "m, N" for turns in turning]
+        lines = [f"Dynamics of {robot.name}, generated by feasid {feasid.__version__}.", ""]
+        lines += [
+            "SI units; gravity in the base frame "
+            f"({', '.join(repr(float(g)) for g in robot.gravity)}) m/s^2.",
+            "q, dq, ddq: joint positions, velocities, accelerations, in this order:",
+        ]
+        owner = dict(zip(robot.joints, unit, strict=True))
+        for k, joint in enumerate(robot.coordinates):
+            lines.append(f"  [{k}] {joint}  {owner.get(joint, 'rad, N m')}")
+        values = self.source.beta
+        what = "argument beta of the functions" if values is None else "folded into the code"
+        lines += ["", f"Base parameters ({what}):"]
+        for k, expression in enumerate(base.expressions):
+            value = "" if values is None else f" = {float(values[k])!r}"
+            lines.append(f"  [{k}] {expression}{value}")
+        lines += [f"note: {s}" for s in map(str, base.snapped)]
+        body = "\n".join(f" * {safe(line)}".rstrip() for line in lines)
+        return f"/*\n{body}\n */"
+
+
+def safe(text: str) -> str:
+    """Text that cannot end a comment, or start another meaning in one."""
+    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\", "/")
+
+
+def write_c(
+    robot: Robot,
+    path: str | Path,
+    *,
+    precision: str = "double",
+    routines: Sequence[str] = ROUTINES,
+    parameters: str = "values",
+    base: BaseParameters | None = None,
+    overwrite: bool = False,
+) -> CCode:
+    """Write a robot's dynamics as C99, and a header beside it.
+
+    Functions are named after the file: ``arm.c`` has ``arm_inverse_dynamics(q, dq, ddq, tau)``,
+    ``arm_gravity(q, tau)``, ``arm_friction``, ``arm_mass_matrix(q, M)`` and
+    ``arm_regressor(q, dq, ddq, Y)``. They need nothing but ``math.h``, allocate nothing, and take
+    the same time for every input. ``arm_self_test()`` runs them on the vectors that the file holds.
+
+    Parameters
+    ----------
+    robot : Robot
+        A tree of joints of one degree of freedom, with values for all its parameters.
+    path : path
+        Ends in ``.c``; the header gets the same name with ``.h``.
+    precision : {"double", "float"}
+    routines : sequence of str
+        Which of inverse_dynamics, gravity, friction, mass_matrix, regressor.
+    parameters : {"values", "argument"}
+        Fold the robot's parameters into the code, or let each function take the base parameters
+        as its first argument ``beta``.
+    base : BaseParameters, optional
+        Of this robot. By default `feasid.base_parameters`, with rounded geometry (1.5708) taken
+        for exact and said so in the header; ``base_parameters(robot, snap=None)`` for literally.
+    overwrite : bool
+
+    Returns
+    -------
+    CCode
+        With ``text``, ``header`` and ``routines``, whose ``operations`` count.
+
+    Raises
+    ------
+    InputError
+        Names the joint, routine or missing parameter that stands in the way.
+    OutputError
+        A file exists and `overwrite` is False.
+    """
+    target = Path(path)
+    if target.suffix != ".c":
+        raise InputError(f"C code goes into a file whose name ends in .c, not {target.name!r}")
+    if parameters not in ("values", "argument"):
+        raise InputError(f"parameters must be 'values' or 'argument', not {parameters!r}")
+    header = target.with_suffix(".h")
+    for file in (target, header):
+        check_writable(file, overwrite=overwrite)
+    source = CodedModel.of(robot, base, argument=parameters == "argument")
+    code = CCode(source, identifier(target.stem), precision, tuple(routines))
+    text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
+    write_aside(target, text.encode(), overwrite=overwrite)
+    write_aside(header, code.header.encode(), overwrite=overwrite)
+    return code
+
+
+def identifier(text: str) -> str:
+    """A C identifier made of a name."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return plain if plain[:1].isalpha() else f"robot_{plain}"

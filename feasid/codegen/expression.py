@@ -1,0 +1,189 @@
+"""Expressions of numbers, inputs, sums, products and a few functions, each one stored once.
+
+Two expressions of the same graph that are built alike are the same object, numbers are folded, and
+signs are pulled out of products, so that ``-(a b)``, ``(-a) b`` and ``a (-b)`` share one product.
+Nothing is reordered that would change rounding by more than the order of a sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "sin": math.sin,
+    "cos": math.cos,
+    "tanh": math.tanh,
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "sign": lambda x: float((x > 0) - (x < 0)),
+}
+
+OPERATIONS = ("mul", "add", "sub", "neg")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expression:
+    """A node: ``kind`` is "number", "input", one of `OPERATIONS` or of `FUNCTIONS`."""
+
+    graph: Graph = field(repr=False)
+    index: int
+    kind: str
+    args: tuple[Expression, ...] = ()
+    value: float = 0.0
+    name: str = ""
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return self.graph.add(self, self.graph.of(other))
+
+    def __radd__(self, other: float) -> Expression:
+        return self.graph.add(self.graph.of(other), self)
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return self.graph.add(self, -self.graph.of(other))
+
+    def __rsub__(self, other: float) -> Expression:
+        return self.graph.add(self.graph.of(other), -self)
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return self.graph.mul(self, self.graph.of(other))
+
+    def __rmul__(self, other: float) -> Expression:
+        return self.graph.mul(self.graph.of(other), self)
+
+    def __neg__(self) -> Expression:
+        return self.graph.neg(self)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is the number zero."""
+        return self.kind == "number" and self.value == 0.0
+
+
+class Graph:
+    """Where expressions live: the same expression is made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Expression] = {}
+
+    def _node(
+        self, kind: str, args: tuple[Expression, ...] = (), value: float = 0.0, name: str = ""
+    ) -> Expression:
+        key = (kind, *(a.index for a in args), value, name)
+        found = self._known.get(key)
+        if found is None:
+            found = Expression(self, len(self._known), kind, args, value, name)
+            self._known[key] = found
+        return found
+
+    def of(self, value: Expression | float) -> Expression:
+        """A number as an expression; expressions pass."""
+        if isinstance(value, Expression):
+            return value
+        return self._node("number", value=float(value) + 0.0)
+
+    def input(self, name: str) -> Expression:
+        """An input, by the name that the code gives it."""
+        return self._node("input", name=name)
+
+    def inputs(self, name: str, count: int) -> list[Expression]:
+        """``name[0]``, ``name[1]``, ..."""
+        return [self.input(f"{name}[{k}]") for k in range(count)]
+
+    def neg(self, a: Expression) -> Expression:
+        """-a; differences turn round instead."""
+        if a.kind == "number":
+            return self.of(-a.value)
+        if a.kind == "neg":
+            return a.args[0]
+        if a.kind == "sub":
+            return self._node("sub", a.args[::-1])
+        return self._node("neg", (a,))
+
+    def add(self, a: Expression, b: Expression) -> Expression:
+        """A + b."""
+        if a.kind == "number" and b.kind == "number":
+            return self.of(a.value + b.value)
+        if a.is_zero or b.is_zero:
+            return b if a.is_zero else a
+        if a.kind == "neg" and b.kind == "neg":
+            return self.neg(self.add(a.args[0], b.args[0]))
+        if a.kind == "neg" or b.kind == "neg":
+            minuend, other = (b, a.args[0]) if a.kind == "neg" else (a, b.args[0])
+            return self.of(0.0) if minuend is other else self._node("sub", (minuend, other))
+        return self._node("add", (a, b) if a.index < b.index else (b, a))
+
+    def mul(self, a: Expression, b: Expression) -> Expression:
+        """A b, without its sign: that comes before the product."""
+        if b.kind == "number":
+            a, b = b, a
+        if a.kind == "number":
+            return self._scaled(a.value, b)
+        negative = (a.kind == "neg") != (b.kind == "neg")
+        a, b = (x.args[0] if x.kind == "neg" else x for x in (a, b))
+        product = self._node("mul", (a, b) if a.index < b.index else (b, a))
+        return self.neg(product) if negative else product
+
+    def _scaled(self, factor: float, a: Expression) -> Expression:
+        if factor == 0.0:
+            return self.of(0.0)
+        if a.kind == "number":
+            return self.of(factor * a.value)
+        if factor < 0.0:
+            return self.neg(self._scaled(-factor, a))
+        if a.kind == "neg":
+            return self.neg(self._scaled(factor, a.args[0]))
+        if factor == 1.0:
+            return a
+        if a.kind == "mul" and a.args[0].kind == "number":
+            return self._scaled(factor * a.args[0].value, a.args[1])
+        return self._node("mul", (self.of(factor), a))
+
+    def apply(self, function: str, a: Expression) -> Expression:
+        """sin, cos, tanh, sqrt, abs or sign of a; odd and even ones know signs."""
+        if a.kind == "number":
+            return self.of(FUNCTIONS[function](a.value))
+        if a.kind == "neg" and function in ("cos", "abs"):
+            return self.apply(function, a.args[0])
+        if a.kind == "neg" and function in ("sin", "tanh", "sign"):
+            return self.neg(self.apply(function, a.args[0]))
+        return self._node(function, (a,))
+
+    def total(self, terms: Iterable[Expression]) -> Expression:
+        """Their sum."""
+        out = self.of(0.0)
+        for term in terms:
+            out = self.add(out, term)
+        return out
+
+
+@dataclass(frozen=True)
+class Operations:
+    """How many operations code has."""
+
+    multiplications: int = 0
+    additions: int = 0
+    functions: int = 0
+
+
+def needed(outputs: Sequence[Expression]) -> list[Expression]:
+    """Everything that outputs depend on, arguments first."""
+    seen: dict[int, Expression] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node.index not in seen:
+            seen[node.index] = node
+            stack.extend(node.args)
+    return [seen[k] for k in sorted(seen)]
+
+
+def operations(outputs: Sequence[Expression]) -> Operations:
+    """Operations that outputs take; a change of sign counts as an addition."""
+    kinds = [node.kind for node in needed(outputs)]
+    return Operations(
+        kinds.count("mul"),
+        sum(kinds.count(k) for k in ("add", "sub", "neg")),
+        sum(kinds.count(k) for k in FUNCTIONS),
+    )

@@ -1,0 +1,1 @@
+"""Control with a dynamic model."""

@@ -1,0 +1,206 @@
+"""Computed torque: the torques that a model asks for a commanded acceleration.
+
+``tau = Y(q, dq, ddq) Theta``, eq. (37) of the Valkyrie identification paper, on code generated for
+the robot: see `feasid.codegen`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.codegen.compiled import compiled, compiler
+from feasid.codegen.python import python_function
+from feasid.codegen.routine import CodedModel
+from feasid.errors import InputError, did_you_mean
+from feasid.identifiability.base import BaseParameters
+from feasid.robot.description import Robot
+
+BACKENDS = ("auto", "c", "python")
+
+KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
+
+
+class ComputedTorque:
+    """A robot's model, ready to be evaluated in a control loop.
+
+    Parameters
+    ----------
+    robot : Robot
+        A tree of joints of one degree of freedom. Its values are the nominal model.
+    effort : array_like, shape (dof,), optional
+        Largest torque per joint [N m or N]; default the description's limits, where it has some.
+    base : BaseParameters, optional
+        Of this robot; default `feasid.base_parameters`.
+    backend : {"auto", "c", "python"}
+        Machine code through the system's C compiler, or a function of Python floats; "auto" takes
+        a compiler that is there. ``backend`` tells which it is.
+
+    Attributes
+    ----------
+    beta : ndarray, shape (nb,)
+        Base parameters in use.
+    refused : int
+        Calls whose numbers were not finite.
+
+    Raises
+    ------
+    InputError
+        Names what cannot be used.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        effort: npt.ArrayLike | None = None,
+        base: BaseParameters | None = None,
+        backend: str = "auto",
+    ) -> None:
+        if backend not in BACKENDS:
+            hint = did_you_mean(backend, BACKENDS)
+            raise InputError(f"no backend {backend!r}{hint}: choose of {[*BACKENDS]}")
+        nominal = CodedModel.of(robot, base)
+        source = CodedModel.of(robot, nominal.base, argument=True)
+        self.robot = robot
+        self.base = source.base
+        self.backend = backend if backend != "auto" else ("c" if compiler() else "python")
+        self.refused = 0
+        self._code = _functions(source, self.backend)
+        self._bound = _efforts(robot, effort)
+        self._still = np.zeros(robot.dof)
+        self._last: Array | None = None
+        assert nominal.beta is not None
+        self.beta = nominal.beta
+        self._beta: Any = None
+        self.use(nominal.beta)
+
+    def use(self, beta: npt.ArrayLike) -> None:
+        """Take other base parameters, shape (nb,), from now on.
+
+        Raises
+        ------
+        InputError
+            When there are not nb of them, or one is not finite.
+        """
+        values = np.array(beta, dtype=np.float64)
+        if values.shape != (self.base.size,) or not np.isfinite(values).all():
+            raise InputError(f"needed are {self.base.size} finite base parameters")
+        self.beta = values
+        self._beta = values if self.backend == "c" else values.tolist()
+
+    # -- torques -----------------------------------------------------------------------------
+
+    def torque(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """Joint torques for a commanded acceleration, shape (dof,), within the limits.
+
+        Parameters
+        ----------
+        q, dq : array_like, shape (dof,)
+            Measured positions and velocities.
+        ddq : array_like, shape (dof,)
+            Commanded accelerations.
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            Always finite. When an input is not, the torques that hold the arm still where it last
+            was, and `refused` counts.
+        """
+        out = np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
+        if not all(map(math.isfinite, out.tolist())):
+            return self._hold()
+        self._last = np.array(q, dtype=np.float64)
+        return self._limited(out)
+
+    def _hold(self) -> Array:
+        self.refused += 1
+        if self._last is None or not np.isfinite(self._last).all():
+            return np.zeros(self.robot.dof)
+        return self._limited(self.gravity(self._last))
+
+    def _limited(self, torque: Array) -> Array:
+        if self._bound is not None:
+            np.minimum(torque, self._bound, out=torque)
+            np.maximum(torque, -self._bound, out=torque)
+        return torque
+
+    def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+        """The same without limits and without a check."""
+        return np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
+
+    def gravity(self, q: npt.ArrayLike) -> Array:
+        """Torques that hold the bodies still, shape (dof,)."""
+        return np.array(self._code["gravity"](self._beta, q))
+
+    def friction(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Array:
+        """Torques of friction and springs, shape (dof,)."""
+        return np.array(self._code["friction"](self._beta, q, dq, self._still))
+
+    # -- dynamics ----------------------------------------------------------------------------
+
+    def mass_matrix(self, q: npt.ArrayLike) -> Array:
+        """Mass matrix M, drive inertia included; shape (dof, dof)."""
+        dof = self.robot.dof
+        return np.array(self._code["mass_matrix"](self._beta, q)).reshape(dof, dof)
+
+    def forward_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
+        """Accelerations that torques cause, ``M^-1 (tau - h)``; shape (dof,).
+
+        Raises
+        ------
+        InputError
+            Where the mass matrix is singular: then the model cannot exist.
+        """
+        bias = self.inverse_dynamics(q, dq, self._still)
+        try:
+            push = np.asarray(tau, dtype=np.float64) - bias
+            return np.asarray(np.linalg.solve(self.mass_matrix(q), push))
+        except np.linalg.LinAlgError as error:
+            raise InputError("the mass matrix is singular: this model cannot exist") from error
+
+    def __repr__(self) -> str:
+        return (
+            f"<ComputedTorque of {self.robot.name!r}: {self.base.size} parameters, {self.backend}>"
+        )
+
+
+def _functions(
+    source: CodedModel, backend: str
+) -> dict[str, Callable[..., Sequence[float] | Array]]:
+    if backend == "c":
+        return dict(compiled(source, KINDS))
+    return {kind: _listed(python_function(source.routine(kind))) for kind in KINDS}
+
+
+def _listed(function: Callable[..., list[float]]) -> Callable[..., list[float]]:
+    """The same for arrays: Python floats are several times faster than NumPy's."""
+
+    def call(beta: list[float], *arguments: npt.ArrayLike) -> list[float]:
+        rows = (np.asarray(x, dtype=np.float64).tolist() for x in arguments)
+        try:
+            return function(beta, *rows)
+        except (ValueError, OverflowError):
+            if all(np.isfinite(np.asarray(x, dtype=np.float64)).all() for x in arguments):
+                raise
+            return [math.nan]
+
+    return call
+
+
+def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
+    """Largest torques, infinite where none is known; None when none is known at all."""
+    if effort is not None:
+        bound = np.array(effort, dtype=np.float64)
+        if bound.shape != (robot.dof,) or not (bound > 0).all():
+            raise InputError(f"effort needs {robot.dof} positive numbers, got {effort!r}")
+        return bound
+    known = [body.limits.effort for body, _ in robot.moving]
+    if not any(known):
+        return None
+    return np.array([e if e else np.inf for e in known])

@@ -1,0 +1,260 @@
+"""Generated code computes what the library computes, in Python and in C, and counts its work."""
+
+import shutil
+import subprocess
+from functools import cache
+
+import numpy as np
+import pytest
+from arms import panda, ur5
+from robots import ARM, random_robot
+
+import feasid
+from feasid.codegen.c import safe
+from feasid.codegen.expression import Graph, operations
+from feasid.codegen.python import python_function
+from feasid.codegen.routine import ROUTINES, CodedModel
+from feasid.datasets import wam
+
+SAMPLES = 6
+ROUNDING = 1e-12
+"""Of the largest entry: a few hundred operations, and base parameters of mixed sizes."""
+
+
+@cache
+def arm(name):
+    """Robots with values for all parameters."""
+    if name == "wam":
+        robot = wam.robot()
+        return robot.with_values(np.random.default_rng(3).standard_normal(robot.size))
+    return {"panda": panda, "ur5": ur5}[name]()
+
+
+def motions(robot, seed=0):
+    return np.random.default_rng(seed).uniform(-2, 2, (3, SAMPLES, robot.dof))
+
+
+def outputs(model, kind, motion):
+    """A routine at every sample, and its parameters when they are an argument."""
+    routine = model.routine(kind)
+    function = python_function(routine)
+    rows = []
+    for k in range(motion.shape[1]):
+        given = dict(zip(("q", "dq", "ddq"), (x[k].tolist() for x in motion), strict=True))
+        given["beta"] = model.base.values(model.robot.values).tolist()
+        rows.append(function(*(given[name] for name, _ in routine.inputs)))
+    return np.array(rows)
+
+
+def expected(robot, base, kind, motion):
+    """The same by the library's batched functions."""
+    q, dq, ddq = motion
+    nothing, still = np.zeros_like(q), robot.with_gravity((0, 0, 0))
+    if kind == "inverse_dynamics":
+        return feasid.inverse_dynamics(robot, q, dq, ddq)
+    if kind == "gravity":
+        return feasid.inverse_dynamics(robot, q, nothing, nothing, parameters=rigid(robot))
+    if kind == "friction":
+        parameters = robot.values - rigid(robot)
+        parameters[[robot.drive_columns(k).get("Ia", 0) for k in range(len(robot.drives))]] = 0.0
+        return feasid.inverse_dynamics(robot, q, dq, ddq, parameters=parameters)
+    if kind == "regressor":
+        Y = feasid.regressor(robot, q, dq, ddq, columns=base.independent)
+        return Y.reshape(len(q), -1)
+    rest = feasid.inverse_dynamics(still, q, nothing, nothing)
+    columns = [
+        feasid.inverse_dynamics(still, q, nothing, nothing + unit) - rest
+        for unit in np.eye(robot.dof)
+    ]
+    return np.stack(columns, axis=-1).reshape(len(q), -1)
+
+
+def rigid(robot):
+    """Parameters without those of the joint terms."""
+    out = robot.values.copy()
+    for k in range(len(robot.drives)):
+        out[list(robot.drive_columns(k).values())] = 0.0
+    return out
+
+
+def close(found, wanted):
+    return np.abs(found - wanted).max() <= ROUNDING * max(1.0, np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("argument", [False, True])
+@pytest.mark.parametrize("kind", ROUTINES)
+@pytest.mark.parametrize("name", ["wam", "panda", "ur5"])
+def test_code_equals_the_library(name, kind, argument):
+    model = CodedModel.of(arm(name), argument=argument)
+    motion = motions(model.robot)
+    assert close(outputs(model, kind, motion), expected(model.robot, model.base, kind, motion))
+
+
+def test_geometry_taken_literally():
+    robot = ur5()
+    base = feasid.base_parameters(robot, snap=None)
+    motion = motions(robot)
+    found = outputs(CodedModel.of(robot, base), "inverse_dynamics", motion)
+    assert close(found, feasid.inverse_dynamics(robot, *motion))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", ["inverse_dynamics", "mass_matrix", "regressor", "gravity"])
+def test_random_trees(seed, kind):
+    """Slanted axes, prismatic and helical joints, rotors, branches."""
+    robot = one_freedom(seed)
+    model = CodedModel.of(robot)
+    motion = motions(robot, seed)
+    assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
+
+
+@pytest.mark.parametrize("kind", ROUTINES)
+def test_all_joint_terms(kind):
+    """Friction with the root of the speed, with the load, and with a smooth sign; springs."""
+    robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
+    rng = np.random.default_rng(1)
+    robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
+    terms = ("viscous", "coulomb", "offset", "sqrt", "load")
+    robot = robot.with_joint_terms(terms, drive_inertia=True).with_transition(0.3)
+    robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
+    model = CodedModel.of(robot)
+    motion = motions(robot)
+    found = outputs(model, kind, motion)
+    assert close(found, expected(robot, model.base, kind, motion))
+
+
+@pytest.mark.parametrize("kind", ROUTINES)
+def test_joints_that_follow_others(kind):
+    robot = feasid.Robot.from_dh([(0, 0.4, 0, 0), (0.5, 0.3, 0, 0), (0, 0.2, 0.1, 0)])
+    robot = robot.with_values(np.random.default_rng(2).uniform(0.5, 1.5, robot.size))
+    follower = feasid.Coupling(robot.joints[2], {robot.joints[1]: -0.5}, 0.2)
+    robot = feasid.Robot(robot.bodies, couplings=(follower,))
+    model = CodedModel.of(robot)
+    motion = motions(robot)
+    assert close(outputs(model, kind, motion), expected(robot, model.base, kind, motion))
+
+
+def one_freedom(seed):
+    """A random tree whose joints have one degree of freedom, with values."""
+    rng = np.random.default_rng(seed)
+    kinds = ("revolute", "prismatic", "helical")
+    robot = random_robot(rng, int(rng.integers(2, 6)), kinds, rotors=True)
+    return robot.with_values(rng.uniform(-1, 1, robot.size))
+
+
+# -- C ---------------------------------------------------------------------------------------
+
+MAIN = """#include "arm.h"
+#include <stdio.h>
+int main(void) { printf("%.17g\\n", (double)arm_self_test()); return 0; }
+"""
+CHECKS = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1",
+          "-fsanitize=address,undefined")  # fmt: skip
+
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+def deviation(folder):
+    """Compile strictly, run under sanitizers, return what the self-test says."""
+    (folder / "main.c").write_text(MAIN)
+    command = ["cc", *CHECKS, "arm.c", "main.c", "-o", "arm", "-lm"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(["./arm"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "precision", "parameters"),
+    [
+        ("ur5", "double", "values"),
+        ("ur5", "float", "argument"),
+        pytest.param("wam", "double", "argument", marks=pytest.mark.slow),
+        pytest.param("wam", "double", "values", marks=pytest.mark.slow),
+        pytest.param("panda", "double", "values", marks=pytest.mark.slow),
+        pytest.param("panda", "float", "values", marks=pytest.mark.slow),
+    ],
+)
+def test_c_is_clean_and_equal(tmp_path, name, precision, parameters):
+    feasid.write_c(arm(name), tmp_path / "arm.c", precision=precision, parameters=parameters)
+    limit = {"double": ROUNDING, "float": 1e-5}[precision]  # eps 6e-8, some hundred operations
+    assert deviation(tmp_path) <= limit
+
+
+@needs_compiler
+def test_the_self_test_can_fail(tmp_path):
+    code = feasid.write_c(arm("ur5"), tmp_path / "arm.c", routines=["gravity"])
+    value = repr(float(code.vector["gravity"][1]))
+    (tmp_path / "arm.c").write_text(code.text.replace(value, "12.5"))
+    assert deviation(tmp_path) > 0.1
+
+
+def test_no_name_escapes_a_comment(tmp_path):
+    text = ARM.replace('name="shoulder"', 'name="a*/ int x; /*\\"')
+    (tmp_path / "evil.urdf").write_text(text)
+    robot = feasid.load_robot(tmp_path / "evil.urdf", lock={})
+    robot = robot.with_values(np.nan_to_num(robot.values, nan=0.1))
+    code = feasid.write_c(robot, tmp_path / "arm.c")
+    for part in (code.text, code.header):
+        comments = part.split("*/")
+        assert "int x" in comments[0]
+    assert safe("*/ /* ??/ \\") == "* / / * ? ?/ /"
+
+
+def test_operations_of_the_wam():
+    """Parameters as arguments; counts of published generators are in docs/codegen.md."""
+    model = CodedModel.of(wam.robot().with_joint_terms(()), argument=True)
+    counts = {kind: operations(model.routine(kind).outputs) for kind in ROUTINES}
+    assert counts["inverse_dynamics"].multiplications <= 316
+    assert counts["gravity"].multiplications <= 64
+    assert counts["mass_matrix"].multiplications <= 188
+    assert counts["regressor"].multiplications <= 696
+
+
+# -- expressions -----------------------------------------------------------------------------
+
+
+def test_the_same_expression_is_made_once():
+    graph = Graph()
+    a, b = graph.inputs("x", 2)
+    assert a * b is b * a
+    assert (-a) * b is -(a * b)
+    assert a + b is b + a
+    assert a - a is graph.of(0.0)
+    assert -(a - b) is b - a
+    assert graph.apply("cos", -a) is graph.apply("cos", a)
+    assert 2.0 * (3.0 * a) is 6.0 * a
+    assert operations([a * b + a * b]).multiplications == 1
+
+
+# -- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "half"}, "precision must be one of"),
+        ({"parameters": "both"}, "'values' or 'argument'"),
+        ({"routines": ["gravitation"]}, "no routine 'gravitation'"),
+    ],
+)
+def test_options_are_checked(tmp_path, options, message):
+    with pytest.raises(feasid.FeasidError, match=message):
+        feasid.write_c(ur5(), tmp_path / "arm.c", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_has_no_code_is_refused(tmp_path):
+    with pytest.raises(feasid.FeasidError, match=r"ends in \.c"):
+        feasid.write_c(ur5(), tmp_path / "arm.cpp")
+    with pytest.raises(feasid.FeasidError, match="gives no value for"):
+        feasid.write_c(wam.robot(), tmp_path / "arm.c")
+    floating = feasid.Robot([feasid.Body("base", None, motion=np.eye(6), inertial=np.ones(10))])
+    with pytest.raises(feasid.FeasidError, match=r"joint 'base' .* has several"):
+        feasid.write_c(floating, tmp_path / "arm.c")
+    (tmp_path / "arm.h").write_text("mine")
+    with pytest.raises(feasid.FeasidError, match="exists"):
+        feasid.write_c(ur5(), tmp_path / "arm.c")
+    assert (tmp_path / "arm.h").read_text() == "mine"

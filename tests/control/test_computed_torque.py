@@ -1,0 +1,104 @@
+"""The controller's torques are the library's, finite and within limits whatever comes in."""
+
+import shutil
+
+import numpy as np
+import pytest
+from arms import panda, ur5
+
+import feasid
+
+BACKENDS = ["python", pytest.param("c", marks=pytest.mark.skipif(
+    shutil.which("cc") is None, reason="no C compiler"))]  # fmt: skip
+
+ROUNDING = 1e-11
+"""Relative: base parameters in place of standard ones, and a solve with a mass matrix."""
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def control(request):
+    return feasid.ComputedTorque(panda(), backend=request.param)
+
+
+def motion(seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, (3, 7))
+
+
+def test_torques_are_those_of_the_model(control):
+    q, dq, ddq = motion()
+    expected = feasid.inverse_dynamics(panda(), q, dq, ddq)[0]
+    np.testing.assert_allclose(control.torque(q, dq, ddq), expected, rtol=ROUNDING, atol=ROUNDING)
+    assert control.torque([*q], [*dq], [*ddq]).tolist() == control.torque(q, dq, ddq).tolist()
+
+
+def test_parts_add_up(control):
+    q, dq, ddq = motion(1)
+    whole = control.inverse_dynamics(q, dq, ddq)
+    bias = control.inverse_dynamics(q, dq, 0 * q)
+    M = control.mass_matrix(q)
+    np.testing.assert_allclose(M @ ddq + bias, whole, atol=ROUNDING * 100)
+    np.testing.assert_allclose(M, M.T, atol=ROUNDING)
+    assert np.linalg.eigvalsh(M)[0] > 0
+    np.testing.assert_allclose(control.forward_dynamics(q, dq, whole), ddq, atol=ROUNDING * 1e3)
+    np.testing.assert_allclose(control.gravity(q), control.inverse_dynamics(q, 0 * q, 0 * q))
+    damping = [panda().values[panda().drive_columns(k)["fv"]] for k in range(7)]
+    np.testing.assert_allclose(control.friction(q, dq), damping * dq, atol=ROUNDING)
+
+
+def test_torques_stay_within_the_limits_of_the_description(control):
+    q, dq, _ = motion(2)
+    wild = control.torque(q, dq, np.full(7, 1e9))
+    effort = [b.limits.effort for b in panda().bodies]
+    assert np.abs(wild).tolist() == effort
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("joint", range(7))
+def test_torques_are_always_finite_and_within_limits(control, bad, which, joint):
+    """Not finite: the arm is held where it last was; the first joint's own angle is never used."""
+    inputs = motion(3)
+    control.torque(*inputs)
+    refused = control.refused
+    inputs[which, joint] = bad
+    torque = control.torque(*inputs)
+    assert np.isfinite(torque).all()
+    assert (np.abs(torque) <= [b.limits.effort for b in panda().bodies]).all()
+    if which and not np.isfinite(bad):
+        assert control.refused == refused + 1
+        np.testing.assert_allclose(torque, control.gravity(motion(3)[0]))
+
+
+def test_nothing_known_yet_means_no_torque():
+    control = feasid.ComputedTorque(ur5(), backend="python")
+    assert control.torque([np.nan] * 6, [0] * 6, [0] * 6).tolist() == [0.0] * 6
+    assert control.refused == 1
+
+
+def test_other_parameters_can_be_used(control):
+    q, dq, ddq = motion(4)
+    before, beta = control.torque(q, dq, ddq), control.beta
+    control.use(2 * beta)
+    np.testing.assert_allclose(control.inverse_dynamics(q, dq, ddq), 2 * before)
+    control.use(beta)
+    assert control.torque(q, dq, ddq).tolist() == before.tolist()
+    for wrong in (beta[:-1], np.where(beta > 0, np.nan, beta)):
+        with pytest.raises(feasid.FeasidError, match="finite base parameters"):
+            control.use(wrong)
+
+
+def test_results_are_not_overwritten_by_the_next_call(control):
+    q, dq, ddq = motion(5)
+    first = control.torque(q, dq, ddq)
+    kept = first.copy()
+    control.torque(dq, q, ddq)
+    assert first.tolist() == kept.tolist()
+
+
+def test_options_are_checked():
+    with pytest.raises(feasid.FeasidError, match=r"no backend 'pyton'.*did you mean 'python'"):
+        feasid.ComputedTorque(ur5(), backend="pyton")
+    with pytest.raises(feasid.FeasidError, match="effort needs 6 positive numbers"):
+        feasid.ComputedTorque(ur5(), effort=[1, 2], backend="python")
+    own = feasid.ComputedTorque(ur5(), effort=[1.0] * 6, backend="python")
+    assert np.abs(own.torque([0.3] * 6, [0] * 6, [9.0] * 6)).max() == 1.0
