@@ -21,8 +21,8 @@ SAMPLE, CAMPAIGN = 300, 10_000
 UNDECIDED_INSIDE, UNDECIDED_BOUNDARY = 0.001, 0.02
 """Shares of problems that may stay without an answer, in the long campaign."""
 
-UNDECIDED_SAMPLE = 0.03
-"""The same for the short one, of both together: a handful."""
+UNDECIDED_SAMPLE = 0.005
+"""The same for the short one, of both together: one."""
 
 
 def planar(rng, bodies):

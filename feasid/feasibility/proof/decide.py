@@ -28,7 +28,7 @@ from feasid.feasibility.proof.boundary import on_boundary
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.farkas import Multipliers, Prover
 from feasid.feasibility.proof.presolve import Presolved
-from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.question import HEAVIEST, Question
 
 SLIMMER = (1e2, 1e4)
 """While nothing is proved, bodies are counted as this many times heavier and smaller: the same
@@ -76,6 +76,8 @@ def decide(
 ) -> Outcome:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
+    Where the rounding of K stands in the way of a proof, or limits it, K is taken to more digits.
+
     Parameters
     ----------
     question : Question
@@ -87,6 +89,26 @@ def decide(
     again : bool
         Equations that others say, too, have been left out already.
     """
+    outcome = _decided(question, scale, aim, solvers, again, first=True)
+    if outcome.certificate is not None and outcome.certificate.limit is None:
+        return outcome
+    finer = question.precise()
+    if finer is None and outcome.certificate is not None:
+        return outcome
+    better = _decided(finer or question, scale, aim, solvers, again, first=False)
+    chosen = outcome if better.certificate is None and outcome.certificate is not None else better
+    return replace(chosen, attempts=outcome.attempts + better.attempts)
+
+
+def _decided(
+    question: Question,
+    scale: Units,
+    aim: Array,
+    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    again: bool,
+    first: bool,
+) -> Outcome:
+    """`decide` for K as it stands; `first` for one solver and the given units only."""
     problem = Presolved.of(question)
     refuted = problem.refuted()
     if refuted is not None:
@@ -110,11 +132,13 @@ def decide(
     attempts: tuple[Attempt, ...] = ()
     best = Outcome(None, np.nan, None)
     for number, inner in enumerate(_units(problem, scale)):
-        outcome = _attempt(problem, inner, aim, ladder if number == 0 else ladder[:1])
+        outcome = _attempt(problem, inner, aim, ladder[:1] if first or number else ladder)
         attempts += outcome.attempts
         if outcome.feasible is not None:
             return replace(outcome, attempts=attempts)
         best = outcome if number == 0 else best
+        if first:
+            break
     return replace(best, attempts=attempts)
 
 
@@ -219,7 +243,7 @@ def _proof(
         certificate = certificate or question.infeasibility(found.y, found.Z)
         if certificate is None:
             continue
-        if certificate.limit is None:
+        if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:
             return certificate
         if best is None or certificate.limit["mass"] > (best.limit or {"mass": 0.0})["mass"]:
             best = certificate

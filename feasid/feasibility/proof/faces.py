@@ -197,7 +197,7 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
             out.append(_balanced(square, block))
         else:  # eq. (17) has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
-            out.append(twist.T @ twist)
+            out.append(_spread(twist.T @ twist))
     sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
     largest = max(sizes, default=0.0) or 1.0
     return [np.where(np.abs(E) < NOTHING * np.abs(E).max(), 0.0, E) / largest for E in out]
@@ -208,6 +208,30 @@ def _balanced(square: Array, block: Block) -> Array:
     xx, _, _, yy, _, zz, _, _, z, m = np.einsum("cij,ij->c", pseudo_inertia(np.eye(10)), square)
     out = np.array([[zz, 0, 0], [0, xx + yy, z / 2], [0, z / 2, m]])
     out[0, 0] -= block.basis[1, 1, 1] * out[1, 1]  # full: Lxx - Lzz / 2 stands there
+    return out
+
+
+def _spread(E: Array) -> Array:
+    """The multiplier of eq. (17) with the same energy and the largest span.
+
+    Of the lower right 3x3 matrix only the trace is felt, of the upper right X only X - X'.
+    """
+    values, vectors = np.linalg.eigh(E[:3, :3])
+    kept = values > REACHED * max(values[-1], np.trace(E[3:, 3:]) * REACHED)
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    # X = root G; the smallest G with this X - X' leaves the trace most room.
+    pairs = ((1, 2), (2, 0), (0, 1))
+    one = np.eye(3)
+    forms = np.array([np.outer(root[r], one[c]) - np.outer(root[c], one[r]) for r, c in pairs])
+    given = np.array([E[r, 3 + c] - E[c, 3 + r] for r, c in pairs])
+    G = (np.linalg.pinv(forms.reshape(3, -1), rcond=REACHED) @ given).reshape(-1, 3)
+    room = np.trace(E[3:, 3:]) - float(np.sum(G * G))
+    if room <= REACHED * np.trace(E[3:, 3:]):
+        return E
+    out = E.copy()
+    out[:3, 3:] = root @ G
+    out[3:, :3] = out[:3, 3:].T
+    out[3:, 3:] = G.T @ G + room / 3 * np.eye(3)
     return out
 
 

@@ -29,6 +29,7 @@ from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.candidates import Candidate
+from feasid.feasibility.proof.energies import precise
 from feasid.feasibility.proof.faces import Face, kinetic_energy
 from feasid.feasibility.proof.presolve import Presolved
 from feasid.feasibility.proof.question import Exact
@@ -40,9 +41,10 @@ from feasid.feasibility.proof.rationals import (
     projected,
     rounded,
 )
+from feasid.feasibility.proof.refined import Balance, reached
 from feasid.robot.known import Row
 
-ENERGY_SHARES = (1e-2, 1e-5)
+ENERGY_SHARES = (0.3, 1e-2, 1e-5)
 """Shares of kinetic energy to try, as a fraction of what the proof can afford."""
 
 NOTHING = 1e-13
@@ -84,7 +86,7 @@ class Prover:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Equations that remain, exactly, by place among what remains."""
+        """Balance that remain, exactly, by place among what remains."""
         place = {int(j): k for k, j in enumerate(self.problem.door.roots)}
         reduced = self.problem.reduced
         return [
@@ -204,6 +206,8 @@ class Prover:
 
     def _exact(self, candidate: Candidate) -> Multipliers | None:
         """Round what is free, then let every owner take exactly what is left in its columns."""
+        if candidate.limited and self.problem.question.energies is not None:
+            return self._refined(candidate)
         blocks, prices = candidate.blocks, candidate.prices
         faces = {} if candidate.limited else candidate.faces
         multipliers: dict[int, Exact] = {
@@ -235,6 +239,37 @@ class Prover:
             share = left[j] / decimal(self.feasible.linear[i].coefficients[0])
             shares[i] = max(share, Fraction(0)) if candidate.limited else share
         return self._assembled(y, multipliers, shares)
+
+    def _refined(self, candidate: Candidate) -> Multipliers:
+        """The same to sixty digits, where angles make K irrational."""
+        energies, feasible = self.problem.question.energies, self.feasible
+        assert energies is not None
+        constraints, spans = self.problem.question.feasible.constraints, []
+        for k, unit in enumerate(self.scale.blocks):
+            block = constraints[self.problem.places[k]]
+            assert isinstance(block, Block)
+            face = candidate.faces.get(k)
+            span = reached(energies, block, unit, len(face.lead)) if face else None
+            spans.append(precise(np.eye(len(unit))) if span is None else span)
+        bought, prices = self._bought(candidate.prices), candidate.prices
+        worth = prices * self.scale.linear
+        taken = {j for j, i in self._owners.items() if worth[i] > NEGLIGIBLE * worth.max()}
+        linear = [
+            dict(zip(c.columns.tolist(), map(decimal, c.coefficients), strict=True))
+            for c in (feasible.linear[i] for i in bought)
+        ]
+        columns = [j for j in range(feasible.size) if j not in taken]
+        system = Balance.of(
+            self.rows, feasible.blocks, spans, linear, columns, self.scale.parameters
+        )
+        y, Z, z = system.solved(system.start(candidate.y, candidate.blocks, prices[bought]))
+        shares = dict(zip(bought, z, strict=True))
+        left = self._left(y)
+        for j in taken:
+            i = self._owners[j]
+            share = left[j] / decimal(feasible.linear[i].coefficients[0])
+            shares[i] = max(share, Fraction(0))
+        return self._assembled(y, dict(enumerate(Z)), shares)
 
     def _assembled(
         self, y: list[Fraction], multipliers: dict[int, Exact], shares: Mapping[int, Fraction]

@@ -7,7 +7,7 @@ are what a user reads in a table or a file. `docs/certificates.md` says what a f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
@@ -23,6 +23,8 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import lengths
 from feasid.feasibility.proof.claim import Certificate, mark
+from feasid.feasibility.proof.energies import Energies
+from feasid.feasibility.proof.precise import precise_rows
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
 
@@ -50,6 +52,8 @@ class Question:
         beta; None where K only says what base parameters are.
     margin : float
         Absolute, in SI numbers, on every matrix and number.
+    energies : Energies, optional
+        To sixty digits, of a question whose K is precise.
     """
 
     robot: Robot
@@ -57,6 +61,7 @@ class Question:
     rows: tuple[Row, ...]
     values: tuple[Fraction, ...] | None
     margin: float = 0.0
+    energies: Energies | None = None
     door: Substitution = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +86,14 @@ class Question:
         kept = [i for i in range(len(self.rows)) if i not in set(dropped)]
         values = None if self.values is None else tuple(self.values[i] for i in kept)
         rows = tuple(self.rows[i] for i in kept)
-        return Question(self.robot, self.feasible, rows, values, self.margin)
+        return replace(self, rows=rows, values=values)
+
+    def precise(self) -> Question | None:
+        """With K to 45 digits; None where it is exact as it stands, or no base parameters' K."""
+        found = None if self.energies else precise_rows(self.robot, self.rows)
+        if found is None or found[1] == self.rows:
+            return None
+        return replace(self, energies=found[0], rows=found[1])
 
     @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:

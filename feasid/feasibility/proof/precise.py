@@ -1,0 +1,135 @@
+"""K to forty-five digits, where angles make it irrational.
+
+Base parameters are ``delta[lead] + sum_j x_j delta[j]``: column j of every motion's energy is the
+same combination of leading columns. From the coefficients in doubles, those of sixty digits follow
+by iterative refinement; that they hold on motions which were not used to find them is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.feasibility.proof.energies import Energies, Precise, in_context, largest, precise
+from feasid.robot.description import Robot
+from feasid.robot.known import Row
+
+DIGITS = 45
+"""Of coefficients, after the point."""
+
+AGREES = Decimal("1e-46")
+"""Largest error, relative to a column, of a relation that holds."""
+
+LARGEST = 200
+"""Parameters of a robot; with more the digits would take many seconds."""
+
+ROUNDING = Fraction(1, 10**8)
+"""Relative error that a coefficient in doubles may have."""
+
+SPARE = 8
+"""Motions beyond the coefficients of a relation, which only check it."""
+
+STEPS = 6
+"""Of refinement; each adds about twelve digits."""
+
+
+def precise_rows(robot: Robot, rows: Sequence[Row]) -> tuple[Energies, tuple[Row, ...]] | None:
+    """The energies of a robot, and the rows of K to `DIGITS` digits.
+
+    Parameters
+    ----------
+    robot : Robot
+    rows : sequence of mappings
+        K from doubles; every row must lead with a parameter that no other row has.
+
+    Returns
+    -------
+    (Energies, rows) or None
+        None when the rows are not those of this robot's base parameters, or it is no tree, or
+        larger than `LARGEST`.
+    """
+    counts: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        for j in row:
+            counts.setdefault(j, []).append(i)
+    leads = [max((j for j in row if len(counts[j]) == 1), default=-1) for row in rows]
+    leads = [
+        next((j for j in row if len(counts[j]) == 1 and row[j] == 1), lead)
+        for row, lead in zip(rows, leads, strict=True)
+    ]
+    if -1 in leads:
+        return None
+    most = max((len(c) for c in counts.values()), default=0)
+    if robot.size > LARGEST:
+        return None
+    energies = Energies.of(robot, most + SPARE)
+    if energies is None:
+        return None
+    found = _refined(energies, rows, leads, counts)
+    return None if found is None else (energies, found)
+
+
+@in_context
+def _refined(
+    energies: Energies,
+    rows: Sequence[Row],
+    leads: Sequence[int],
+    counts: Mapping[int, Sequence[int]],
+) -> tuple[Row, ...] | None:
+    out = [dict(row) for row in rows]
+    moves = (energies.rows != 0).any(axis=0)
+    for j in np.flatnonzero(moves).tolist():
+        places = list(counts.get(j, ()))
+        if j in leads and places:
+            continue
+        start = np.array([float(rows[i][j] / rows[i][leads[i]]) for i in places])
+        x = _relation(energies.rows[:, [leads[i] for i in places]], energies.rows[:, j], start)
+        if x is None:
+            return None
+        for i, value in zip(places, x, strict=True):
+            found = rounded(value * to_decimal(rows[i][leads[i]]))
+            if abs(found - rows[i][j]) > ROUNDING * max(Fraction(1), abs(found)):
+                return None
+            if abs(found - rows[i][j]) > Fraction(1, 10 ** (DIGITS - 1)):
+                out[i][j] = found
+    # A coefficient of a parameter that stores no energy is exact, or no base parameter's.
+    for i, row in enumerate(rows):
+        if len({bool(moves[j]) for j in row}) > 1:
+            return None
+        if not moves[leads[i]] and any(len(counts[j]) > 1 for j in row):
+            return None
+    return tuple(out)
+
+
+def _relation(A: Precise, b: Precise, start: Array) -> Precise | None:
+    """The x near `start` for which ``A x = b``; None when there is none."""
+    x = precise(start)
+    size = largest(b)
+    if not len(x):
+        return None
+    numbers = A.astype(np.float64)
+    sizes = np.linalg.norm(numbers, axis=0)
+    if not sizes.all():
+        return None
+    inverse = np.linalg.pinv(numbers / sizes) / sizes[:, None]
+    for _ in range(STEPS):
+        left = b - A @ x
+        worst = largest(left)
+        if worst <= AGREES * size:
+            return x
+        x = x + precise(inverse @ (left / worst).astype(np.float64)) * worst
+    return None
+
+
+def rounded(number: Decimal, digits: int = DIGITS) -> Fraction:
+    """To so many digits after the point, as a rational."""
+    return Fraction(number.quantize(Decimal(1).scaleb(-digits)))
+
+
+def to_decimal(number: Fraction) -> Decimal:
+    """In the current context."""
+    return Decimal(number.numerator) / number.denominator
