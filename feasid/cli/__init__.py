@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(argv)
     except FeasidError as error:
-        print(f"feasid: error: {error}", file=sys.stderr)
+        from feasid.cli.speech import at_the_prompt
+
+        print(f"feasid: error: {at_the_prompt(str(error))}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print("feasid: interrupted", file=sys.stderr)

@@ -6,10 +6,10 @@ With --experiment and --for: what one experiment leaves unknown that a use of th
 from __future__ import annotations
 
 import argparse
-import json
 from textwrap import fill
 
 from feasid.cli.options import locks, vector
+from feasid.cli.schema import add_json, tell
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.experiment import Experiment
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--literal", action="store_true", help="take rounded angles like 1.5708 as they stand")
     add("--table", action="store_true", help="also what can be known of each parameter")
     add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
-    add("--json", action="store_true", help="as JSON")
+    add_json(parser)
     add("--csv", action="store_true", help="coefficients as CSV")
     add("--latex", action="store_true", help="combinations as a LaTeX table")
     add(
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
     base = _answer(robot, asked, arguments)
     if arguments.json:
-        print(json.dumps(as_dict(base), indent=1))
+        tell("base", as_dict(base))
     elif arguments.csv:
         print(as_csv(base), end="")
     elif arguments.latex:
@@ -104,7 +104,7 @@ def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
     gap = experiment.gap(use)
     if arguments.json:
         told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
-        print(json.dumps({"robot": robot.name, **told}, indent=1))
+        tell("base", {"robot": robot.name, **told})
     else:
         print(fill(f"{robot.name}: {gap}", WIDTH))
         print()

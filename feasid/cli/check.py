@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from feasid.cli import beta
+from feasid.cli.schema import aside, tell
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import show
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
@@ -83,8 +84,13 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
 
     values, base = beta.given(arguments)
     verdict = check(values, base, consistency=arguments.consistency)
-    print(verdict.explain())
-    beta.save(verdict.certificate, arguments.certificate)
+    as_json = arguments.format == "json"
+    with aside(as_json):
+        print(verdict.explain())
+        beta.save(verdict.certificate, arguments.certificate)
+    if as_json:
+        told = {"robot": arguments.robot, "consistency": verdict.consistency}
+        tell("check", {**told, "feasible": verdict.feasible, "explained": verdict.explain()})
     statuses = {True: FEASIBLE, False: INFEASIBLE, None: INCONCLUSIVE}
     return EXIT[statuses[verdict.feasible]]
 
@@ -107,19 +113,25 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
     """The other question: can the moving bodies exist, each the sum of its links?"""
     from feasid.inspection.ask import check
 
-    if arguments.control or arguments.strict or arguments.format != "text":
-        raise InputError("--bodies prints text only, and knows neither --control nor --strict")
-    statuses = set()
+    as_json = arguments.format == "json"
+    if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
+        raise InputError("--bodies prints text or JSON, and knows neither --control nor --strict")
+    statuses, told = set(), []
     for path in expand(arguments.files):
         try:
             verdict = check(path, bodies=True)
         except FeasidError as error:
             print(f"{path}: {error}", file=sys.stderr)
             statuses.add("error")
+            told.append({"path": path, "status": "error", "error": str(error)})
         else:
             statuses.add(verdict.status)
-            if not (arguments.quiet and verdict.feasible):
-                print(f"{path}, moving bodies: {verdict.explain()}")
+            said = verdict.explain()
+            told.append({"path": path, "status": verdict.status, "explained": said})
+            if not (as_json or (arguments.quiet and verdict.feasible)):
+                print(f"{path}, moving bodies: {said}")
+    if as_json:
+        tell("check", {"bodies": True, "files": told})
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
 
@@ -162,7 +174,7 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
             files.append(result.to_dict())
             if arguments.control:
                 files[-1]["control"] = _control_dict(path)
-    print(json.dumps({"version": _version(), "consistency": "full", "files": files}, indent=2))
+    tell("check", {"consistency": "full", "files": files})
 
 
 def _control_lines(path: str, report: Report) -> Iterable[str]:

@@ -6,9 +6,9 @@ Exit status: 0 dynamically equivalent, 1 different, 2 error.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 
+from feasid.cli.schema import add_json, tell
 from feasid.inspection.comparison import TOLERANCE, Comparison, compare_files
 from feasid.inspection.show import plain
 
@@ -27,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="relative difference that counts as equal (default %(default)g)",
     )
     parser.add_argument("--all", action="store_true", help="every base parameter, also equal ones")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two files; returns the exit status."""
     found = compare_files(arguments.a, arguments.b, arguments.tolerance)
     if arguments.json:
-        print(json.dumps(found.to_dict(), indent=2))
+        tell("compare", found.to_dict())
     else:
         print("\n".join(_lines(found, arguments.all)))
     return 0 if found.equivalent else 1

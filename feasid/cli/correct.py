@@ -8,12 +8,12 @@ Exit status: 0 written, 2 error. The written file is verified in exact arithmeti
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 
 import numpy as np
 
 from feasid.cli import beta
+from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.inspection.judge import principal_moments
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fill", action="store_true", help="also give massless or point-like moving bodies volume"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FIXED if it exists")
-    parser.add_argument("--json", action="store_true", help="print the changes as JSON")
+    add_json(parser)
     beta.add_arguments(parser)
 
 
@@ -64,8 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         changes = [c.to_dict() for c in done.changes]
-        out = {"path": arguments.file, "out": arguments.out, "changes": changes}
-        print(json.dumps(out, indent=2))
+        tell("correct", {"path": arguments.file, "out": arguments.out, "changes": changes})
     else:
         print("\n".join(_lines(done, arguments.out)))
     return 0
@@ -84,8 +83,13 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values, beta.VALUE: done.beta}, index=index)
     write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
-    print(f"{arguments.out}: {done.distance:.6g} from what was given, by the euclidean distance")
-    beta.save(done.optimality, arguments.certificate, arguments.overwrite)
+    with aside(arguments.json):
+        far = f"{done.distance:.6g} from what was given, by the euclidean distance"
+        print(f"{arguments.out}: {far}")
+        beta.save(done.optimality, arguments.certificate, arguments.overwrite)
+    if arguments.json:
+        told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}
+        tell("correct", {**told, "base_parameters": table[beta.VALUE].to_dict()})
     return 0
 
 

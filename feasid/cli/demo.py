@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from feasid.cli.progress import step
+from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
+from feasid.cli.speech import at_the_prompt
 from feasid.files import check_writable
 
 MORE = "more: --verbose for tables and notes"
@@ -25,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", default="z1_identified.urdf", metavar="URDF")
     add("--overwrite", action="store_true", help="replace an existing file")
     add("--verbose", action="store_true", help="print tables, doubts and notes too")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,13 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
     robot = log.attrs["robot"]
     with step("diagnosing"):
         diagnosis = diagnose(train, robot)
-    print(f"feasid doctor says of the log:\n{diagnosis.explain()}\n")
     with step("fitting"):
         result = fit(train, robot, **diagnosis.options)
-    show(replace(result.display(test), more=MORE))
-    if arguments.verbose:
-        print(f"\n{result.summary(test=test)}")
-    print()
-    result.to_urdf(arguments.out, overwrite=arguments.overwrite)
-    print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
+    errors = result.errors(test)
+    with aside(arguments.json):
+        print(f"feasid doctor says of the log:\n{at_the_prompt(diagnosis.explain())}\n")
+        show(replace(result.display(errors), more=MORE))
+        if arguments.verbose:
+            print(f"\n{at_the_prompt(result.summary(test=errors))}")
+        print()
+        result.to_urdf(arguments.out, overwrite=arguments.overwrite)
+        print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
+    if arguments.json:
+        told = described(result)
+        told["errors"] |= {"test": relative(errors)}
+        tell("demo", {**told, "out": arguments.out})
     return 0

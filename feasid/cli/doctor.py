@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from dataclasses import asdict
 
 from feasid.cli.options import add_options, add_robot_arguments, as_words, options_of, robot_from
 from feasid.cli.progress import step
+from feasid.cli.schema import add_json, tell
+from feasid.cli.speech import at_the_prompt
 from feasid.options.tables import LogOptions
 
 
@@ -16,29 +17,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid doctor``."""
     parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
     add_robot_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print findings as JSON")
+    add_json(parser)
     add_options(parser, LogOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the diagnosis; returns 0 when nothing is wrong, 1 with errors or warnings."""
     from feasid.diagnosis.diagnose import diagnose
-    from feasid.logs.read.readers import read_log
+    from feasid.logs.recording import Recording
 
     options = options_of(arguments, LogOptions, "feasid doctor")
     robot = robot_from(arguments)
     logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
     with step("reading"):
-        df = read_log(logs)
+        log = Recording(logs)
+        log.table(robot, options.get("topic"))
     with step("diagnosing"):
-        diagnosis = diagnose(df, robot, **options)
+        diagnosis = diagnose(log, robot, **options)
     if arguments.json:
-        print(json.dumps([asdict(f) for f in diagnosis], indent=1))
+        found = [asdict(f) for f in diagnosis]
+        tell("doctor", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options})
     else:
         print(" ".join(arguments.log))
         if robot.reduction:
             print(f"{robot.name}: {robot.reduction}")
-        print(diagnosis.explain())
+        print(at_the_prompt(diagnosis.explain()))
         if diagnosis.options:
             print(f"\nmended: {_command(arguments)} {as_words({**options, **diagnosis.options})}")
     return 0 if diagnosis.ok else 1

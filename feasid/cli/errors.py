@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from feasid.cli.schema import SCHEMA, relative
+from feasid.cli.schema import add_json, relative, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid errors``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
     parser.add_argument("logs", nargs="+", metavar="LOG", help="logs with torques")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,8 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = load(arguments.model)
     found = {log: model.errors(log) for log in arguments.logs}
     if arguments.json:
-        told = {"schema": SCHEMA, "errors": {log: relative(e) for log, e in found.items()}}
-        print(json.dumps(told, indent=1))
+        tell("errors", {"errors": {log: relative(e) for log, e in found.items()}})
         return 0
     columns = {"fitted": model.relative_error, **found}
     width = max(len(str(j)) for j in model.relative_error.index)

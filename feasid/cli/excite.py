@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feasid.cli.options import locks, vector
+from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.robot.description import FRICTION
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
     add("--seed", type=int, default=0)
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,8 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
         progress=_show if sys.stderr.isatty() else None,
         **{kind: _limits(getattr(arguments, kind), kind) for kind in LIMITS},
     )
-    print(motion.summary())
-    _write(motion, arguments)
+    with aside(arguments.json):
+        print(motion.summary())
+        _write(motion, arguments)
+    if arguments.json:
+        proof = motion.certificate
+        told = {"robot": robot.name, "period": motion.period, "limits_kept": proof.kept}
+        told |= {"rank": proof.rank, "base_parameters": len(proof.expressions)}
+        told |= {"condition_number": proof.condition_number, "log_det": proof.log_det}
+        deviations = dict(zip(proof.expressions, proof.deviations.tolist(), strict=True))
+        tell("excite", {**told, "deviations": deviations, "notes": motion.notes})
     return 0
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
-from feasid.cli.schema import described, relative
+from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
+from feasid.cli.speech import at_the_prompt
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.options.tables import FitOptions
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="replay the log in this program",
     )
     add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
-    add("--json", action="store_true", help="print the fit as JSON")
+    add_json(parser)
     add("--verbose", action="store_true", help="print tables, doubts and notes too")
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     add("--report", metavar="HTML", help="write a report page here")
@@ -80,16 +79,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         told = described(result)
         told["errors"] |= {} if errors is None else {"test": relative(errors)}
-        print(json.dumps(told, indent=1))
+        told["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
+        tell("fit", told)
     else:
         show(replace(result.display(errors), more=MORE))
         if arguments.verbose:
-            print(f"\n{result.summary(test=errors)}")
+            print(f"\n{at_the_prompt(result.summary(test=errors))}")
     if result.quality.level == "useless" and not arguments.force:
-        reason = result.quality.reasons[0]
+        reason = at_the_prompt(result.quality.reasons[0])
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
         return EXIT_USELESS
-    with redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+    with aside(arguments.json):
         _write(result, arguments, tests or None)
     return 0
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-import numpy as np
-
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
+from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
 from feasid.files import check_writable, write_aside
 from feasid.options.tables import LogOptions, ReduceOptions
@@ -26,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_robot_arguments(parser)
     add("--body", metavar="NAME", help="what carries the load; default the last body")
-    add("--json", metavar="FILE", help="write the load's parameters here")
+    add("--out", metavar="JSON", help="write the load's parameters here")
+    add_json(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
     add_options(parser, ReduceOptions)
 
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the load; returns 0."""
     if bool(arguments.without) == bool(arguments.sensor):
         raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
-    if arguments.json:
-        check_writable(arguments.json, overwrite=arguments.overwrite)
+    if arguments.out:
+        check_writable(arguments.out, overwrite=arguments.overwrite)
     table = LogOptions if arguments.sensor else ReduceOptions
     options = options_of(arguments, ReduceOptions, "feasid payload")
     with step("loading solvers"):
@@ -60,17 +60,20 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             logs = opened(arguments.loaded), opened(arguments.without)
             found = payload(*logs, robot, body=arguments.body, **options)
-    print(found)
+    told = {
+        "body": found.body,
+        "mass": found.mass,
+        "centre": found.centre.tolist(),
+        "inertia": found.inertia.tolist(),
+        "mass_std": found.mass_std,
+        "centre_std": found.centre_std.tolist(),
+    }
+    with aside(arguments.json):
+        print(found)
+        if arguments.out:
+            text = json.dumps(told, indent=1).encode()
+            write_aside(arguments.out, text, overwrite=arguments.overwrite)
+            print(f"wrote {arguments.out}")
     if arguments.json:
-        content = {
-            "body": found.body,
-            "mass": found.mass,
-            "centre": found.centre.tolist(),
-            "inertia": np.asarray(found.inertia).tolist(),
-            "mass_std": found.mass_std,
-            "centre_std": found.centre_std.tolist(),
-        }
-        text = json.dumps(content, indent=1).encode()
-        write_aside(arguments.json, text, overwrite=arguments.overwrite)
-        print(f"wrote {arguments.json}")
+        tell("payload", told)
     return 0

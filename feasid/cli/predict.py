@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from feasid.cli.schema import add_json, tell
 from feasid.files import check_writable, write_aside
 
 
@@ -13,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", help="positions at least")
     parser.add_argument("--out", required=True, metavar="CSV", help="write the torques here")
     parser.add_argument("--overwrite", action="store_true", help="replace an output that exists")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -23,5 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
     torques = load(arguments.model).predict(arguments.log)
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
     write_aside(arguments.out, content, overwrite=arguments.overwrite)
-    print(f"wrote {arguments.out}: {len(torques)} rows of {', '.join(torques.columns)}")
+    if arguments.json:
+        wrote = {"out": arguments.out, "rows": len(torques), "columns": list(torques.columns)}
+        tell("predict", wrote)
+    else:
+        print(f"wrote {arguments.out}: {len(torques)} rows of {', '.join(torques.columns)}")
     return 0

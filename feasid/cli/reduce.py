@@ -14,6 +14,8 @@ from typing import Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import bar
+from feasid.cli.schema import add_json, aside, tell
+from feasid.cli.speech import at_the_prompt
 from feasid.errors import LogError
 from feasid.files import check_writable
 from feasid.options.tables import ReduceOptions
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes")
     parser.add_argument("--resume", action="store_true", help="add to an output that exists")
     parser.add_argument("--overwrite", action="store_true", help="replace FILE.reduced")
+    add_json(parser)
     add_options(parser, ReduceOptions)
 
 
@@ -54,9 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
                 raise
             total = error.data["partial"]
     total.save(arguments.out, overwrite=arguments.overwrite or arguments.resume)
-    for note in total.notes:
-        print(f"  - {note}")
-    print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
+    with aside(arguments.json):
+        for note in total.notes:
+            print(f"  - {at_the_prompt(str(note))}")
+        print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
     for failure in failed:
         print(f"feasid: left out {failure.log}: {failure.message}", file=sys.stderr)
+    if arguments.json:
+        told = {"out": arguments.out, "samples": total.samples, "logs": total.sources}
+        left = {str(f.log): f.message for f in failed}
+        tell("reduce", {**told, "notes": [str(n) for n in total.notes], "left_out": left})
     return EXIT_PARTIAL if failed else 0

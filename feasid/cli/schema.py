@@ -1,17 +1,43 @@
-"""What ``--json`` prints of models: one schema, with a version that changes when it does."""
+"""What ``--json`` prints: one object per command, with a version that changes when its form does.
+
+Every object has ``schema``, ``command`` and ``feasid``, the version that printed it. Numbers
+that are not finite are null. Whatever else a command says goes to standard error.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from feasid.identification.predictor import Predictor
 
-SCHEMA = 1
+SCHEMA = 2
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The argument ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON, everything else aside")
+
+
+def tell(command: str, data: Mapping[str, Any]) -> None:
+    """Print a command's answer as JSON."""
+    from feasid import __version__
+
+    told = {"schema": SCHEMA, "command": command, "feasid": __version__, **data}
+    print(json.dumps(_plain(told), indent=1, allow_nan=False))
+
+
+def aside(instead: bool) -> redirect_stdout[Any]:
+    """Where a command's sentences go: to standard error beside JSON."""
+    return redirect_stdout(sys.stderr if instead else sys.stdout)
 
 
 def described(model: Predictor) -> dict[str, Any]:
@@ -20,12 +46,11 @@ def described(model: Predictor) -> dict[str, Any]:
     table = model.base_table  # type: ignore[attr-defined]
     names = [".".join(name) for name in robot.parameter_names]
     return {
-        "schema": SCHEMA,
         "robot": robot.name,
         "joints": list(robot.coordinates),
         "parameters": dict(zip(names, robot.values.tolist(), strict=True)),
         "base_parameters": [
-            {"expression": e, "value": float(v), "std": _finite(s)}
+            {"expression": e, "value": float(v), "std": float(s)}
             for e, v, s in zip(table.index, table["value"], table["std"], strict=True)
         ],
         "errors": {"fitted": relative(model.relative_error)},
@@ -33,10 +58,19 @@ def described(model: Predictor) -> dict[str, Any]:
     }
 
 
-def relative(errors: pd.Series[float]) -> dict[str, float | None]:
-    """Relative torque errors per joint and "all"; None where there is no torque."""
-    return {str(k): _finite(v) for k, v in errors.items()}
+def relative(errors: pd.Series[float]) -> dict[str, float]:
+    """Relative torque errors per joint and "all"; null where there is no torque."""
+    return {str(k): float(v) for k, v in errors.items()}
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _plain(value: Any) -> Any:
+    """Numbers, words, lists and objects, as JSON knows them."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
+from feasid.cli.speech import at_the_prompt
 from feasid.display import Display
 
 
 def show(display: Display) -> None:
-    """Print it, in colours on a terminal."""
+    """Print it, in colours on a terminal, options spelled as they are typed."""
+    troubles, remarks = (
+        [at_the_prompt(x) for x in part] for part in (display.troubles, display.remarks)
+    )
+    display = replace(display, troubles=troubles, remarks=remarks)
     if sys.stdout.isatty():
         try:
             from rich.console import Console

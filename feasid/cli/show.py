@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from feasid.cli.schema import described
+from feasid.cli.schema import add_json, described, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid show``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,8 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = load(arguments.model)
     holds = model.certificate is not None and model.certificate.holds()
     if arguments.json:
-        told = described(model) | {"certificate_holds": holds, "made": dict(model.made)}
-        print(json.dumps(told, indent=1))
+        tell("show", described(model) | {"certificate_holds": holds, "made": dict(model.made)})
     else:
         print(model.summary())
         print("its certificate holds" if holds else "its certificate does not hold")

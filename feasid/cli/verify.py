@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 
 from feasid import certificate
 from feasid.arrays import Array
 from feasid.cli import beta
+from feasid.cli.schema import add_json, tell
 from feasid.feasibility.proof.claim import Certificate, mark
 from feasid.identifiability.base import base_parameters
 from feasid.robot.description import Robot
@@ -27,10 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="certificate, JSON")
     parser.add_argument("--robot", metavar="FILE", help="compare with this robot, URDF or MJCF")
     parser.add_argument("--beta", metavar="CSV", help="compare with these base parameters")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
+    if not arguments.json:
+        return _checked(arguments)
+    with redirect_stdout(StringIO()) as said:
+        status = _checked(arguments)
+    tell("verify", {"holds": status == 0, "files": arguments.files, "said": said.getvalue()})
+    return status
+
+
+def _checked(arguments: argparse.Namespace) -> int:
     status = certificate.main(arguments.files)
     if status or not (arguments.robot or arguments.beta):
         return status

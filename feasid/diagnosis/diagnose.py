@@ -60,8 +60,9 @@ def diagnose(
         Without a robot, or for an option that `prepare` does not have.
     """
     recording = Recording.of(log)
-    robot, df = robot_of(log, robot), recording.frame
+    robot = robot_of(log, robot)
     chosen = checked(LogOptions, options, "diagnose")
+    df = recording.table(robot, chosen.get("topic"))
     try:
         raw = _with_holes(recording.raw(robot, **part(ReadOptions, chosen)))
     except LogError as error:

@@ -44,7 +44,7 @@ def client_errors(
     source = fit.robot.source
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     torques = (_Pinocchio if client == "pinocchio" else _MuJoCo)(os.fspath(path), fit.robot, held)
-    given = log if isinstance(log, list | tuple) else [log]
+    given = log if isinstance(log, list) else [log]
     logs = fit.recordings if log is None else tuple(Recording.of(x) for x in given)
     if not logs:
         raise InputError("reduced data hold no motion: pass log= to replay one")

@@ -160,7 +160,7 @@ def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:
         log = task.source
         if isinstance(log, Reduced):
             continue
-        if log.streamed or len(log.frame) > MOST_DIAGNOSED:
+        if log.streamed or len(log.table(robot, task.options.get("topic"))) > MOST_DIAGNOSED:
             text = "too long to be diagnosed on the way; feasid.diagnose looks at it"
             out.append(Note(f"{log.name or 'the log'}: {text}", "undiagnosed"))
             continue

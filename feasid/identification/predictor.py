@@ -114,12 +114,14 @@ class Predictor:
         import pandas as pd
 
         recording = Recording.of(log)
-        motion = recording.motion(self.robot, torque=False, **self.test_options(options))
+        chosen = self.test_options(options)
+        motion = recording.motion(self.robot, torque=False, **chosen)
+        labels = recording.table(self.robot, chosen.get("topic")).index
         columns = [f"tau_{c}" for c in motion.coordinates]
         parts = [
             pd.DataFrame(
                 inverse_dynamics(self.robot, run.q, run.dq, run.ddq),
-                index=recording.frame.index[run.rows],
+                index=labels[run.rows],
                 columns=columns,
             )
             for run in motion.runs

@@ -13,7 +13,7 @@ low-pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ from feasid.reduction.reduce import Log
 from feasid.robot.added_terms import robot_of
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 
@@ -97,7 +100,7 @@ def payload_from_wrench(
     if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
         raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
     motion = recording.motion(arm, torque=False, **options)
-    felt = _felt(recording, channels)
+    felt = _felt(recording.table(arm, options.get("topic")), channels)
     rows, right = [], []
     for run in motion.runs:
         if not np.isfinite(felt[run.rows]).all():
@@ -109,8 +112,7 @@ def payload_from_wrench(
     return _solved(np.concatenate(rows), np.concatenate(right), arm.bodies[k].name)
 
 
-def _felt(recording: Recording, channels: Sequence[str]) -> Array:
-    frame = recording.frame
+def _felt(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
     missing = [c for c in channels if c not in frame.columns]
     if missing or len(channels) != 6:
         raise LogError(

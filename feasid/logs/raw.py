@@ -69,6 +69,7 @@ def read_raw(
     torque: bool = True,
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
+    topic: str | None = None,
 ) -> Signals:
     """Find the columns, convert units, and bring motor-side signals to the joints.
 
@@ -76,7 +77,10 @@ def read_raw(
     """
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
-    notes_of_file = df.attrs.get("notes", ())
+    notes_of_file = [*df.attrs.get("notes", ())]
+    if topic is not None and "topic" not in df.attrs:
+        text = f"topic {topic!r} has no effect: this log is no bag"
+        notes_of_file.append(Note(text, "topic", topic=topic))
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     layout = find_columns(df, robot, columns, torque)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,7 +14,12 @@ from feasid.errors import InputError
 from feasid.logs.frame import motion_of
 from feasid.logs.motion import Motion
 from feasid.logs.raw import Signals, read_raw
-from feasid.logs.read.arrays import frame_of_arrays
+from feasid.logs.read.arrays import (
+    frame_of_arrays,
+    frame_of_table,
+    frame_of_tuple,
+    is_tuple_of_arrays,
+)
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.readers import read_log
 from feasid.logs.stream import stream_parquet
@@ -44,10 +50,11 @@ class Recording:
             self.name, self.streamed = "", False
             if not _is_log(source):
                 raise InputError(
-                    "a log is a DataFrame, a mapping of arrays, a path or reduced data, not "
-                    f"{type(source).__name__}"
+                    "a log is a DataFrame (pandas, polars or Arrow), a mapping or tuple of arrays, "
+                    f"a path or reduced data, not {type(source).__name__}"
                 )
         self.source = source
+        self._tables: dict[Hashable, pd.DataFrame] = {}
         self._raws: dict[Hashable, tuple[Robot, Signals]] = {}
         self._motions: dict[Hashable, tuple[Robot, Motion]] = {}
 
@@ -62,23 +69,37 @@ class Recording:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All of it, in memory."""
+        """All of it, in memory; of bags see `table`."""
         if self.name:
             return read_log(self.source)
         if isinstance(self.source, Mapping):
             return frame_of_arrays(self.source)
+        if is_tuple_of_arrays(self.source):
+            return frame_of_tuple(self.source)
         if hasattr(self.source, "dask"):  # a partition, computed by the worker that has it
             partition: pd.DataFrame = self.source.compute(scheduler="synchronous")
             return partition
+        if not hasattr(self.source, "iloc"):
+            return frame_of_table(self.source)
         frame: pd.DataFrame = self.source
         return frame
+
+    def table(self, robot: Robot, topic: str | None = None) -> pd.DataFrame:
+        """All of it; of a bag this topic, or the one that holds the robot's joints."""
+        if not (self.name and (kind_of(self.name) == "bag" or has_magic(self.name))):
+            return self.frame
+        key = topic, robot.joints
+        if key not in self._tables:
+            self._tables[key] = read_log(self.source, topic=topic, joints=robot.joints)
+        return self._tables[key]
 
     def raw(self, robot: Robot, *, torque: bool = True, **options: Unpack[ReadOptions]) -> Signals:
         """Its numbers in SI on the joints' side."""
         chosen = completed(ReadOptions, options, "a log")
         key = (id(robot), torque, key_of(chosen))
         if key not in self._raws:
-            self._raws[key] = robot, read_raw(self.frame, robot, torque=torque, **chosen)
+            table = self.table(robot, chosen["topic"])
+            self._raws[key] = robot, read_raw(table, robot, torque=torque, **chosen)
         return self._raws[key][1]
 
     def motion(self, robot: Robot, *, torque: bool = True, **options: Unpack[LogOptions]) -> Motion:
@@ -87,7 +108,8 @@ class Recording:
         key = (id(robot), torque, key_of(chosen))
         if key not in self._motions:
             raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
-            self._motions[key] = robot, motion_of(self.frame, raw, robot, chosen)
+            table = self.table(robot, chosen["topic"])
+            self._motions[key] = robot, motion_of(table, raw, robot, chosen)
         return self._motions[key][1]
 
     def motions(self, robot: Robot, **options: Unpack[LogOptions]) -> Iterator[Motion]:
@@ -99,7 +121,10 @@ class Recording:
 
 
 def _is_log(source: Any) -> bool:
-    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "dask")
+    table = not hasattr(source, "collect") and hasattr(source, "columns")  # no lazy frames
+    return isinstance(source, Mapping) or table or hasattr(source, "dask") or is_tuple_of_arrays(
+        source
+    )  # fmt: skip
 
 
 def key_of(value: Any) -> Hashable:

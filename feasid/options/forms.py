@@ -102,6 +102,7 @@ def _is_known(value: Any) -> bool:
 
 NUMBER = Form("a number", is_number)
 NAME = Form("a name", _is_name)
+TEXT = Form("a name", lambda v: isinstance(v, str) and bool(v))
 COLUMN = Form("a column's name", lambda v: isinstance(v, str | int))
 UNIT = Form("a unit or the factor to SI", lambda v: _is_name(v) or is_number(v))
 BOUNDS = Form("(lower, upper), None for no bound", lambda v: _is_sequence(v, _is_bound, _is_bound))

@@ -44,6 +44,11 @@ class ReadOptions(TypedDict, total=False):
             form=forms.UNIT,
         ),
     ]
+    topic: Annotated[
+        str | None,
+        Option("value", "joint states of a bag; None those that hold the robot's joints",
+               example="/joint_states", form=forms.TEXT),
+    ]  # fmt: skip
     rate: Annotated[
         float | None,
         Option("number", "sampling rate of a log without time", None, "Hz", 0.0, 1e7, open=True,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.motion import Motion, Tally
+from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -108,7 +109,7 @@ def opened(data: Any) -> list[Source]:
 
 
 def _single(data: Any) -> Iterable[Any]:
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple) and not is_tuple_of_arrays(data):
         for item in data:
             yield from _single(item)
     elif hasattr(data, "to_delayed"):

@@ -204,7 +204,7 @@ def test_loads_at_the_prompt(tmp_path, capsys):
         log.to_csv(tmp_path / f"{name}.csv", index=False)
     urdf = next(p for p in example_urdfs() if str(p).endswith(simulated.ARMS["ur5"][0]))
     words = ["payload", str(tmp_path / "with.csv"), "--robot", str(urdf)]
-    other = ["--without", str(tmp_path / "without.csv"), "--json", str(tmp_path / "load.json")]
+    other = ["--without", str(tmp_path / "without.csv"), "--out", str(tmp_path / "load.json")]
     assert main([*words, *other]) == 0
     said = capsys.readouterr().out
     mass = json.loads((tmp_path / "load.json").read_text())["mass"]

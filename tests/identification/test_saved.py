@@ -12,6 +12,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
+from feasid.cli.schema import SCHEMA
 from feasid.errors import InputError, LimitError, OutputError
 from feasid.robot.serial import as_data, robot_of_data
 
@@ -162,7 +163,7 @@ def test_the_prompt_saves_shows_judges_and_predicts(folder, fit, tmp_path, monke
     assert main([*words, "--json"]) == 0
     printed = capsys.readouterr()
     told = json.loads(printed.out)
-    assert told["schema"] == 1
+    assert told["schema"] == SCHEMA
     assert f"wrote {saved}" in printed.err
     assert told["errors"]["test"]["all"] == pytest.approx(fit.errors("test.csv")["all"])
     assert main(["show", saved]) == 0

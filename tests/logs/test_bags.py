@@ -9,6 +9,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.cli import main
 from feasid.errors import InputError, LimitError, LogError, MissingExtraError
 from feasid.logs.read.bags import check_mcap, read_bag
 
@@ -131,6 +132,8 @@ def test_topics_are_named(case, tmp_path):
     assert len(read_bag(path, topic="/left/joint_states")) == 3
     with pytest.raises(InputError, match="did you mean '/left/joint_states'"):
         read_bag(path, topic="/lef/joint_states")
+    with pytest.raises(InputError, match=r"several hold all of the robot's joints.*topic="):
+        read_bag(path, joints=robot.joints)
     other = tmp_path / "other"
     with Writer(other, version=9) as writer:
         kind = "std_msgs/msg/String"
@@ -138,6 +141,56 @@ def test_topics_are_named(case, tmp_path):
         writer.write(connection, 1, STORE.serialize_cdr(STORE.types[kind]("hi"), kind))
     with pytest.raises(InputError, match=r"no topic of type .*/chatter \(std_msgs/msg/String\)"):
         read_bag(other)
+
+
+def two_topics(path, robot, log, arm_topic, other_topic, other):
+    """A bag in which the arm's joint states and others come on topics of their own."""
+    with Writer(path, version=9) as writer:
+        sent = []
+        for topic, rows in ((arm_topic, batches(log, robot.joints)), (other_topic, other)):
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            sent += [(when, connection, content) for when, *content in rows]
+        for when, connection, content in sorted(sent, key=lambda s: s[0]):
+            raw = STORE.serialize_cdr(message(when, *content), JOINT_STATE)
+            writer.write(connection, when, raw)
+    return path
+
+
+def test_the_topic_that_holds_the_robots_joints_is_read(case, tmp_path):
+    _, robot, log = case
+    gripper = [(START + round(t * 1e9), ["left", "right"], [0.1, 0.2]) for t in log["t"]]
+    path = two_topics(tmp_path / "bag", robot, log, "/arm", "/gripper", gripper)
+    fit = feasid.fit(path, robot, diagnose=False)
+    assert any("2 topics: /arm is read" in str(n) for n in fit.notes)
+    assert len(fit.predict(path)) > 0
+    named = feasid.fit(path, robot, topic="/arm", diagnose=False)
+    np.testing.assert_array_equal(named.beta, fit.beta)
+    with pytest.raises(LogError, match="shoulder"):
+        feasid.fit(path, robot, topic="/gripper")
+    with pytest.raises(InputError, match="did you mean '/gripper'"):
+        feasid.fit(path, robot, topic="/griper")
+    wanted = [(START + round(t * 1e9), list(robot.joints), [0, 0, 0]) for t in log["t"]]
+    path = two_topics(tmp_path / "both", robot, log, "/states", "/commands", wanted)
+    measured = feasid.fit(path, robot, diagnose=False)  # the one with efforts
+    np.testing.assert_array_equal(measured.beta, fit.beta)
+    strange = [(START, ["x", "y"], [0, 0])]
+    other = two_topics(tmp_path / "none", robot, log.head(0), "/states", "/more", strange * 3)
+    with pytest.raises(LogError, match="shoulder"):
+        feasid.fit(other, robot)
+
+
+def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(case, tmp_path, capsys, monkeypatch):
+    folder, robot, log = case
+    monkeypatch.chdir(tmp_path)
+    short = log.iloc[:1500]
+    two_topics(tmp_path / "bag", robot, short, "/left", "/right", batches(short, robot.joints))
+    order = ["--robot", str(folder / "arm.urdf"), "--diagnose", "no"]
+    assert main(["fit", "bag", *order]) == 2
+    said = capsys.readouterr().err
+    assert "choose one with --topic: /left" in said
+    assert "topic=" not in said
+    assert main(["fit", "bag", *order, "--topic", "/left"]) == 0
+    assert main(["doctor", "bag", *order[:2], "--topic", "/left"]) in (0, 1)
 
 
 def test_damaged_files_are_errors(case, tmp_path):

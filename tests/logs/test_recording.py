@@ -6,7 +6,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.errors import InputError
+from feasid.errors import InputError, LogError
 from feasid.logs import recording as recordings
 from feasid.logs.recording import Recording, key_of
 
@@ -61,6 +61,61 @@ def test_arrays_are_a_log(case):
     fit = feasid.fit({"t": log["t"].to_numpy(), **signals}, robot, diagnose=False)
     same = feasid.fit(log, robot, diagnose=False)
     np.testing.assert_allclose(fit.beta, same.beta, rtol=0, atol=SAME * np.abs(same.beta).max())
+
+
+def test_a_tuple_of_arrays_is_one_log(case):
+    _, robot, log = case
+    q, dq, tau = (log.filter(regex=f"^{k}_").to_numpy() for k in ("q", "dq", "tau"))
+    t = log["t"].to_numpy()
+    same = feasid.fit(log, robot, diagnose=False)
+    fit = feasid.fit((t, q, dq, tau), robot, diagnose=False)
+    np.testing.assert_allclose(fit.beta, same.beta, rtol=0, atol=SAME * np.abs(same.beta).max())
+    two = feasid.fit([(t, q, tau), (t, q, tau)], robot, diagnose=False)
+    np.testing.assert_allclose(
+        two.beta, feasid.fit((t, q, tau), robot, diagnose=False).beta, rtol=0.1, atol=0.1
+    )
+    assert two.reduced.samples > 1.9 * fit.reduced.samples
+    assert len(fit.predict((t, q))) > 0
+    assert fit.errors((t, q, dq, tau))["all"] < 0.1
+    with pytest.raises(LogError, match=r"one of \(t, q\).*not 6 arrays"):
+        feasid.fit((t,) * 6, robot)
+    with pytest.raises(LogError, match=r"shape \(N, dof\); got t \(4000,\), q \(3999, 3\)"):
+        feasid.fit((t, q[1:], tau), robot)
+
+
+def polars_table(log):
+    return pytest.importorskip("polars").from_pandas(log)
+
+
+def arrow_table(log):
+    return pytest.importorskip("pyarrow").Table.from_pandas(log)
+
+
+@pytest.mark.parametrize("table", [polars_table, arrow_table])
+def test_tables_of_others_are_logs(case, table):
+    _, robot, log = case
+    same = feasid.fit(log, robot, diagnose=False)
+    fit = feasid.fit(table(log), robot, diagnose=False)
+    np.testing.assert_array_equal(fit.beta, same.beta)
+    np.testing.assert_array_equal(fit.predict(table(log)), same.predict(log))
+    assert feasid.diagnose(table(log), robot).samples == len(log)
+    runs = log.assign(run=np.where(log["t"] < log["t"].median(), "a", "b"))
+    np.testing.assert_allclose(
+        feasid.fit(table(runs), robot, diagnose=False).beta,
+        feasid.fit(runs, robot, diagnose=False).beta,
+        rtol=0,
+        atol=SAME * np.abs(same.beta).max(),
+    )
+    holed = log.copy()
+    holed.loc[7, "q_shoulder"] = None
+    with pytest.raises(LogError, match=r"q_shoulder.*row 7"):
+        feasid.fit(table(holed), robot)
+
+
+def test_lazy_tables_are_collected_first(case):
+    _, robot, log = case
+    with pytest.raises(InputError, match="not LazyFrame"):
+        feasid.fit(polars_table(log).lazy(), robot)
 
 
 def test_what_was_reduced_is_fitted(case):

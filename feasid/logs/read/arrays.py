@@ -1,8 +1,12 @@
-"""Arrays in memory as a log: ``{"t": (N,), "q": (N, dof), "tau": (N, dof)}``."""
+"""Arrays and tables in memory as a log.
+
+A mapping ``{"t": (N,), "q": (N, dof), "tau": (N, dof)}``, a tuple ``(t, q, tau)``, or a table of
+Arrow or polars.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +18,52 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TIMES = ("t", "time", "times")
+
+MEMBERS = {
+    2: ("t", "q"),
+    3: ("t", "q", "tau"),
+    4: ("t", "q", "dq", "tau"),
+    5: ("t", "q", "dq", "ddq", "tau"),
+}
+"""What the arrays of a tuple are, by their number."""
+
+
+def is_tuple_of_arrays(source: Any) -> bool:
+    """Whether this is one log as a tuple of arrays, and not several logs."""
+    return isinstance(source, tuple) and bool(source) and all(
+        isinstance(member, np.ndarray) for member in source
+    )  # fmt: skip
+
+
+def frame_of_tuple(arrays: Sequence[Any]) -> pd.DataFrame:
+    """``(t, q, tau)``, ``(t, q, dq, tau)`` or ``(t, q, dq, ddq, tau)``; ``(t, q)`` to predict from.
+
+    Raises
+    ------
+    LogError
+        Another number of arrays, or arrays of different lengths.
+    """
+    names = MEMBERS.get(len(arrays))
+    if names is None:
+        known = ", ".join(f"({', '.join(m)})" for m in MEMBERS.values())
+        raise LogError(f"a log as a tuple is one of {known}, not {len(arrays)} arrays")
+    shapes = ", ".join(f"{n} {np.shape(a)}" for n, a in zip(names, arrays, strict=True))
+    matrix = all(np.ndim(a) in (1, 2) for a in arrays[1:])
+    if np.ndim(arrays[0]) != 1 or not matrix or len({len(a) for a in arrays}) != 1:
+        raise LogError(
+            f"a log as a tuple has t of shape (N,) and the others of shape (N, dof); got {shapes}"
+        )
+    columns = [a if name == "t" else a.reshape(len(a), -1)
+               for name, a in zip(names, arrays, strict=True)]  # fmt: skip
+    return frame_of_arrays(dict(zip(names, columns, strict=True)))
+
+
+def frame_of_table(table: Any) -> pd.DataFrame:
+    """A table of Arrow or polars, column by column; missing cells become NaN."""
+    import pandas as pd
+
+    names = table.column_names if hasattr(table, "column_names") else table.columns
+    return pd.DataFrame({str(name): table[name].to_numpy() for name in names})
 
 
 def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.DataFrame:

@@ -7,7 +7,7 @@ brings along, so that a file cannot define what is executed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -42,8 +42,14 @@ class Track:
     stamps: list[int] = field(default_factory=list)
     signals: dict[str, list[float]] = field(default_factory=dict)
 
+    def has(self, signal: str) -> bool:
+        """Whether any message said this of the joint."""
+        return bool(np.isfinite(self.signals[signal]).any())
 
-def read_bag(path: str | Path, *, topic: str | None = None) -> pd.DataFrame:
+
+def read_bag(
+    path: str | Path, *, topic: str | None = None, joints: Collection[str] = ()
+) -> pd.DataFrame:
     """Read the joint states of a bag, merged by joint name and time.
 
     Parameters
@@ -51,7 +57,10 @@ def read_bag(path: str | Path, *, topic: str | None = None) -> pd.DataFrame:
     path : path
         Folder of a ROS 2 bag, a ``.db3`` within one, or an ``.mcap`` file.
     topic : str, optional
-        Needed when there are joint states on several topics.
+        Needed when there are joint states on several topics, and `joints` does not tell which.
+    joints : collection of str
+        Those of the robot: without a `topic`, the one that holds them all is taken, with efforts
+        where only one has these.
 
     Returns
     -------
@@ -72,7 +81,7 @@ def read_bag(path: str | Path, *, topic: str | None = None) -> pd.DataFrame:
     where = Path(path)
     if where.suffix.lower() == ".mcap":
         check_mcap(where)
-    tracks: dict[str, Track] = {}
+    found: dict[str, dict[str, Track]] = {}
     notes: list[str] = []
     try:
         reader_class: Any = import_module("rosbags.rosbag2").Reader
@@ -89,21 +98,42 @@ def read_bag(path: str | Path, *, topic: str | None = None) -> pd.DataFrame:
                     "'ros2 bag convert' to uncompressed storage or MCAP",
                     path=str(path),
                 )
-            connections = _connections(reader.connections, topic, str(path))
-            clocks = set()
+            connections = _connections(reader.connections, topic, bool(joints), str(path))
+            clocks: dict[str, set[str]] = {}
             for connection, received, raw in reader.messages(connections=connections):
                 message = store.deserialize_cdr(raw, connection.msgtype)
-                clocks.add(_collect(message, received, tracks, str(path)))
+                tracks = found.setdefault(connection.topic, {})
+                clock = _collect(message, received, tracks, str(path))
+                clocks.setdefault(connection.topic, set()).add(clock)
     except (InputError, LogError):
         raise
     except Exception as error:  # the library's own errors have no common base
         raise LogError(f"{path}: damaged or no ROS 2 bag: {error}", path=str(path)) from error
-    if not tracks:
+    if not found:
         raise LogError(f"{path}: the topic has no messages", path=str(path))
-    notes.append(f"time: {' and '.join(sorted(clocks))}")
-    frame = _merged(tracks, notes)
-    frame.attrs["notes"] = notes
+    chosen = next(iter(found)) if len(found) == 1 else _holding(found, joints, str(path))
+    if len(found) > 1:
+        notes.append(f"joint states on {len(found)} topics: {chosen} is read")
+    notes.append(f"time: {' and '.join(sorted(clocks[chosen]))}")
+    frame = _merged(found[chosen], notes)
+    frame.attrs |= {"notes": notes, "topic": chosen}
     return frame
+
+
+def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], path: str) -> str:
+    """The topic that has all of these joints; with efforts where that decides."""
+    whole = [t for t, tracks in found.items() if set(joints) <= set(tracks)]
+    moved = [t for t in whole if all(found[t][j].has("effort") for j in joints)]
+    chosen = moved if len(whole) > 1 and moved else whole
+    if len(chosen) == 1:
+        return chosen[0]
+    listed = [f"{t} ({', '.join(list(tracks)[:8])})" for t, tracks in sorted(found.items())]
+    why = "several hold" if whole else "none holds"
+    raise InputError(
+        f"{path}: joint states on several topics, of which {why} all of the robot's joints; choose "
+        f"one with topic=: {', '.join(listed)}",
+        path=path,
+    )
 
 
 def check_mcap(path: Path) -> None:
@@ -192,7 +222,7 @@ def _records(file: Any, size: int, path: str) -> Iterator[tuple[int, int, int]]:
         at += 9 + length
 
 
-def _connections(known: Sequence[Any], topic: str | None, path: str) -> list[Any]:
+def _connections(known: Sequence[Any], topic: str | None, every: bool, path: str) -> list[Any]:
     states = [c for c in known if c.msgtype == JOINT_STATE]
     topics = sorted({c.topic for c in states})
     if not states:
@@ -201,7 +231,7 @@ def _connections(known: Sequence[Any], topic: str | None, path: str) -> list[Any
             f"{path}: no topic of type {JOINT_STATE}; there is {', '.join(found) or 'nothing'}",
             path=path,
         )
-    if topic is None and len(topics) > 1:
+    if topic is None and len(topics) > 1 and not every:
         raise InputError(
             f"{path}: joint states on several topics, choose one with topic=: {', '.join(topics)}",
             path=path,

@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,8 @@ def read_log(
     names: Sequence[str] | None = None,
     allow_truncated: bool = False,
     max_bytes: int = MOST_BYTES,
+    topic: str | None = None,
+    joints: Collection[str] = (),
 ) -> pd.DataFrame:
     """Read a log, or several as runs.
 
@@ -64,6 +66,8 @@ def read_log(
         How a CSV file is written; see `csvscan.scan`.
     max_bytes : int
         Refuse files that are or grow larger than this.
+    topic, joints
+        Which joint states of a bag; see `feasid.logs.read.bags.read_bag`.
 
     Returns
     -------
@@ -90,6 +94,8 @@ def read_log(
     }
 
     def read(path: Path) -> pd.DataFrame:
+        if kind_of(path) == "bag":
+            return read_bag(path, topic=topic, joints=joints)
         return _read_one(path, csv_options, max_bytes)
 
     if len(paths) == 1 and not _is_many(source):
@@ -163,8 +169,6 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.DataFrame:
     kind = kind_of(path)
-    if kind == "bag":
-        return read_bag(path)
     if kind == "reduced":
         raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
     try:

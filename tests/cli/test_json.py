@@ -1,0 +1,99 @@
+"""``--json`` on every command: one object of one schema on standard output, nothing beside it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.cli import COMMANDS, main
+from feasid.cli.schema import SCHEMA
+
+ROBOT = ("--robot", "arm.urdf")
+
+ORDERS = {
+    "fit": ["log.csv", *ROBOT, "--test", "test.csv", "--out", "out.urdf", "--save", "arm.feasid"],
+    "show": ["arm.feasid"],
+    "errors": ["arm.feasid", "test.csv"],
+    "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
+    "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
+    "demo": ["--out", "z1.urdf"],
+    "doctor": ["log.csv", *ROBOT],
+    "payload": ["log.csv", "--without", "test.csv", *ROBOT, "--out", "load.json"],
+    "check": ["arm.urdf"],
+    "correct": ["arm.urdf", "--out", "fixed.urdf"],
+    "compare": ["arm.urdf", "out.urdf"],
+    "excite": ["arm.urdf", "--duration", "4", "--harmonics", "2", "--time-limit", "0.5",
+               "--position", "1", "--velocity", "2", "--acceleration", "9", "--no-collision",
+               "--out", "motion.csv"],
+    "base": ["arm.urdf"],
+    "verify": ["proof.json"],
+}  # fmt: skip
+
+MORE = [
+    ["base", "arm.urdf", "--experiment", "static", "--for", "everything"],
+    ["check", "arm.urdf", "--bodies"],
+    ["check", "--beta", "beta.csv", *ROBOT],
+    ["correct", "--beta", "beta.csv", *ROBOT, "--out", "closest.csv"],
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("json")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    truth = arm_parameters(robot)
+    for seed, name in ((1, "log.csv"), (2, "test.csv")):
+        log = simulate(robot, truth, seed, samples=1500, noise=0.02)
+        log.to_csv(folder / name, index=False)
+    fit = feasid.fit(folder / "log.csv", folder / "arm.urdf")
+    fit.save(folder / "arm.feasid")
+    fit.write(folder / "out.urdf")
+    fit.certificate.save(folder / "proof.json")
+    base = feasid.base_parameters(robot)
+    pd.DataFrame({"value": base.K @ truth}, base.expressions).to_csv(folder / "beta.csv")
+    return folder
+
+
+def told(order, capsys):
+    status = main([*order, "--json"])
+    printed = capsys.readouterr()
+    assert status in (0, 1), printed.err
+    data = json.loads(printed.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert {"schema": data["schema"], "command": data["command"], "feasid": data["feasid"]} == {
+        "schema": SCHEMA,
+        "command": order[0],
+        "feasid": feasid.__version__,
+    }
+    return data
+
+
+def test_every_command_has_an_order_here():
+    assert set(ORDERS) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", ORDERS)
+def test_every_command_answers_in_one_schema(command, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    overwrite = {"fit", "predict", "reduce", "demo", "payload", "correct", "excite"}
+    order = [command, *ORDERS[command], *(["--overwrite"] if command in overwrite else [])]
+    assert len(told(order, capsys)) > 3
+
+
+@pytest.mark.parametrize("order", MORE, ids=" ".join)
+def test_so_does_each_of_its_questions(order, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert len(told(order, capsys)) > 3
+
+
+def test_numbers_are_those_of_the_library(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    saved = feasid.load("arm.feasid")
+    shown = told(["show", "arm.feasid"], capsys)
+    np.testing.assert_array_equal([*shown["parameters"].values()], saved.robot.values)
+    errors = told(["errors", "arm.feasid", "test.csv"], capsys)["errors"]["test.csv"]
+    assert errors == saved.errors("test.csv").to_dict()
