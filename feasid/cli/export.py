@@ -7,8 +7,10 @@ arm_inverse_dynamics(q, dq, ddq, tau); arm_self_test() runs all of them on vecto
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
+from feasid.cli.schema import add_json, tell
 from feasid.files import check_writable
 
 
@@ -25,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="functions take the base parameters as an argument; default folded into the code",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,6 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
         parameters="argument" if arguments.argument else "values",
         overwrite=arguments.overwrite,
     )
+    if arguments.json:
+        routines = {r.name: asdict(r.operations) for r in code.routines}
+        tell(
+            "export", {"source": target, "header": target.with_suffix(".h"), "operations": routines}
+        )
+        return 0
     print(f"wrote {target} and {target.with_suffix('.h')}")
     for routine in code.routines:
         count = routine.operations

@@ -19,6 +19,7 @@ ORDERS = {
     "show": ["arm.feasid"],
     "errors": ["arm.feasid", "test.csv"],
     "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
+    "export": ["arm.feasid", "--c", "arm.c"],
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
     "demo": ["--out", "z1.urdf"],
     "doctor": ["log.csv", *ROBOT],
@@ -79,7 +80,7 @@ def test_every_command_has_an_order_here():
 @pytest.mark.parametrize("command", ORDERS)
 def test_every_command_answers_in_one_schema(command, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    overwrite = {"fit", "predict", "reduce", "demo", "payload", "correct", "excite"}
+    overwrite = {"fit", "predict", "export", "reduce", "demo", "payload", "correct", "excite"}
     order = [command, *ORDERS[command], *(["--overwrite"] if command in overwrite else [])]
     assert len(told(order, capsys)) > 3
 
