@@ -37,13 +37,19 @@ def picture(width: float, height: float, alt: str) -> Figure:
     MissingExtraError
         Without matplotlib.
     """
-    figure: Figure = _kind()(figsize=(width, height), layout="constrained")
+    figure: Figure = kind()(figsize=(width, height), layout="constrained")
     figure.set_label(alt)
     return figure
 
 
+def legend(figure: Figure, axis: Any, columns: int) -> None:
+    """What the axis shows, above it."""
+    shown = axis.get_legend_handles_labels()
+    figure.legend(*shown, loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
+
+
 @cache
-def _kind() -> Any:
+def kind() -> Any:
     """Matplotlib's figure, with what notebooks ask for."""
     try:
         from matplotlib.figure import Figure

@@ -20,6 +20,7 @@ from feasid.identifiability.echelon import Echelon
 from feasid.identifiability.exact import RankCheck
 from feasid.identifiability.experiment import Experiment, Joints
 from feasid.identifiability.expressions import sum_of
+from feasid.identifiability.figure import identifiability_map
 from feasid.identifiability.gap import Gap, Knowledge
 from feasid.identifiability.leading import certainty, doubtful_rank, leading
 from feasid.identifiability.nullspace import Recursion
@@ -31,6 +32,8 @@ from feasid.identifiability.tables import (
     GIVEN,
     NEVER,
     explained,
+    owners,
+    symbol_rows,
     symbol_table,
 )
 from feasid.robot.description import Robot
@@ -38,6 +41,7 @@ from feasid.robot.known import Known, equalities
 from feasid.robot.load import load_robot
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from scipy import sparse
 
 NOTES = 4
@@ -280,6 +284,10 @@ class BaseParameters(Displayed):
         width = len(str(self.size))
         lines = [f"{k + 1:>{width}}  {text}" for k, text in enumerate(self.expressions)]
         return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """What can be known of each parameter, a picture of `table`. Needs the extra "plot"."""
+        return identifiability_map(symbol_rows(self), owners(self.robot))
 
     def display(self) -> Display:
         """Count, check and the combinations themselves, as many as fit."""

@@ -73,9 +73,13 @@ def symbol_rows(base: BaseParameters) -> dict[str, list[str]]:
     symbols += [s for s in ("rotor_m", "rotor_lz", "rotor_Lxx", "rotor_Lzz") if s in used]
     symbols += sorted({s for s in used if s.startswith("rotor_")} - set(symbols))
     symbols += [s for s in DRIVE_SYMBOLS if s in used]
-    owners = [b.name for b in base.robot.bodies]
-    owners += [d.name for d in base.robot.drives if d.name not in owners]
-    return {s: [mark.get((owner, s), "") for owner in owners] for s in symbols}
+    return {s: [mark.get((owner, s), "") for owner in owners(base.robot)] for s in symbols}
+
+
+def owners(robot: Robot) -> list[str]:
+    """Bodies, then drives that are no body's own."""
+    names = [b.name for b in robot.bodies]
+    return names + [d.name for d in robot.drives if d.name not in names]
 
 
 def symbol_table(base: BaseParameters, without: BaseParameters | None) -> str:
@@ -88,11 +92,10 @@ def symbol_table(base: BaseParameters, without: BaseParameters | None) -> str:
         The same without gravity; where dimensions differ those of `base` are in parentheses.
     """
     rows = symbol_rows(base)
-    owners = [b.name for b in base.robot.bodies]
-    owners += [d.name for d in base.robot.drives if d.name not in owners]
-    lines = [["", *owners]]
+    names = owners(base.robot)
+    lines = [["", *names]]
     lines += [[symbol, *cells] for symbol, cells in rows.items()]
-    lines += _dimension_lines(base, without, len(owners))
+    lines += _dimension_lines(base, without, len(names))
     parts = [_part(lines, some, len(rows)) for some in _columns(lines, WIDTH)]
     return "\n\n".join([*parts, LEGEND])
 

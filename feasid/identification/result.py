@@ -12,13 +12,12 @@ from feasid.identification.export import Export, export
 from feasid.identification.fitted import Fitted
 from feasid.identification.saved import save
 from feasid.identification.views.page import write_report
-from feasid.identification.views.plots import torques
+from feasid.identification.views.plots import Plots
 from feasid.identification.views.screen import display
 from feasid.identification.views.text import summary
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 class Fit(Displayed, Fitted):
@@ -111,9 +110,10 @@ class Fit(Displayed, Fitted):
         """All there is to say in text; `test` is a log that was not fitted, or its `errors`."""
         return summary(self, test)
 
-    def plot(self, log: Any = None) -> Figure:
-        """Measured and predicted torques per joint; see `feasid.identification.views.plots`."""
-        return torques(self, log)
+    @property
+    def plot(self) -> Plots:
+        """Pictures: ``fit.plot()`` draws torques, ``fit.plot.friction()`` and others the rest."""
+        return Plots(self)
 
     def report(
         self, path: str | Path, *, test: Any = None, log: Any = None, overwrite: bool = False

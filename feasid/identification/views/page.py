@@ -12,8 +12,8 @@ from feasid import __version__
 from feasid.errors import missing_extra
 from feasid.files import check_writable, write_aside
 from feasid.identification.fitted import Fitted
-from feasid.identification.views.plots import torques
 from feasid.identification.views.text import summary
+from feasid.identification.views.torques import torques
 from feasid.logs.recording import Recording
 from feasid.reduction.reduce import Source, opened
 

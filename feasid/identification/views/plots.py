@@ -1,102 +1,73 @@
-"""Figures of a fit: measured and predicted torque per joint. Needs the extra "plot"."""
+"""Pictures of a fit, each a matplotlib figure. Needs the extra "plot"."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from feasid.dynamics.regressor import inverse_dynamics
-from feasid.errors import InputError, missing_extra
 from feasid.identification.fitted import Fitted
-from feasid.logs.motion import Motion
-from feasid.logs.recording import Recording
+from feasid.identification.views import (
+    friction,
+    motion,
+    parameters,
+    residuals,
+    skeleton,
+    torques,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MEASURED, PREDICTED, RESIDUAL = "#4477aa", "#ee6677", "#888888"
-"""Paul Tol's bright palette, told apart by the colour-blind and in print."""
 
-MOST_POINTS = 3000
-"""Points drawn per line; longer logs are thinned, as no screen shows more."""
+@dataclass(frozen=True)
+class Plots:
+    """Pictures of a fit: ``fit.plot()`` and ``fit.plot.friction()``.
 
-
-def torques(fit: Fitted, log: Any = None, title: str = "") -> Figure:
-    """Measured torque, predicted torque and their difference, a panel per joint.
-
-    Parameters
-    ----------
-    fit : Fitted
-    log : DataFrame, path or Recording, optional
-        Default the first fitted log that was not reduced before.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        With torques in N m (N for sliding joints) over time in s; no window is opened.
-
-    Raises
-    ------
-    InputError
-        When only reduced data were fitted, or the log has no torques.
+    Each returns a ``matplotlib.figure.Figure`` that no window belongs to; notebooks show it, and
+    ``figure.savefig("picture.png")`` keeps it. Those that draw samples take a log, by default the
+    first fitted one that was not reduced before, and raise `InputError` when there is none or it
+    has no torques; all raise `MissingExtraError` without matplotlib.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("plotting", "matplotlib", "plot") from error
-    recording = _recording(fit, log)
-    motion = recording.motion(fit.description, **fit.test_options())
-    if not all(np.isfinite(run.tau).all() for run in motion.runs):
-        raise InputError("the log has no torques to draw")
-    names = motion.coordinates
-    rows = -(-len(names) // 2)
-    figure = Figure(figsize=(11, 0.6 + 2.1 * rows), layout="constrained")
-    axes = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
-    _draw(axes, motion, fit)
-    _label(axes, names, fit.relative_error if log is None else fit.errors(recording))
-    figure.supylabel("torque [N m], force [N]", fontsize=9)
-    if title:
-        figure.suptitle(title, fontsize=10)
-    return figure
 
+    fit: Fitted
 
-def _recording(fit: Fitted, log: Any) -> Recording:
-    if log is not None:
-        return Recording.of(log)
-    if not fit.recordings:
-        raise InputError("reduced data hold no samples to draw: pass the log, fit.plot(log)")
-    return fit.recordings[0]
+    def __call__(self, log: Any = None) -> Figure:
+        """Measured and predicted torque and their difference [N m or N] over time [s]."""
+        return torques.torques(self.fit, log)
 
+    def torques(self, log: Any = None) -> Figure:
+        """The same as calling: Figure 6 of Sousa and Cortesao (2014)."""
+        return torques.torques(self.fit, log)
 
-def _draw(axes: Any, motion: Motion, fit: Fitted) -> None:
-    step = max(1, motion.samples // MOST_POINTS)
-    for number, run in enumerate(motion.runs):
-        t, measured = run.t[::step], run.tau[::step]
-        q, dq, ddq = run.q[::step], run.dq[::step], run.ddq[::step]
-        predicted = inverse_dynamics(fit.robot, q, dq, ddq)
-        curves = (
-            ("measured", measured, MEASURED, 1.2),
-            ("predicted", predicted, PREDICTED, 1.0),
-            ("difference", measured - predicted, RESIDUAL, 0.7),
-        )
-        for k, axis in enumerate(axes[: len(motion.coordinates)]):
-            for label, curve, color, width in curves:
-                named = label if number == 0 else None
-                axis.plot(t, curve[:, k], color=color, lw=width, label=named)
+    def histograms(self, log: Any = None) -> Figure:
+        """Distribution of the residual torque, a panel per joint."""
+        return residuals.histograms(self.fit, log)
 
+    def spectra(self, log: Any = None) -> Figure:
+        """Spectra of torque and residual, and the residual's autocorrelation, per joint."""
+        return residuals.spectra(self.fit, log)
 
-def _label(axes: Any, names: Sequence[str], errors: Any) -> None:
-    for axis, name in zip(axes, names, strict=False):
-        axis.set_title(f"{name}   ({100 * errors[name]:.1f} %)", fontsize=9, loc="left")
-        axis.tick_params(labelsize=8)
-        axis.margins(x=0)
-        axis.grid(alpha=0.25)
-    for axis in axes[len(names) :]:
-        axis.set_axis_off()
-    axes[0].legend(fontsize=8, ncols=3, frameon=False, loc="best")
-    for axis in axes[max(0, len(names) - 2) : len(names)]:
-        axis.set_xlabel("time [s]", fontsize=8)
-        axis.xaxis.set_tick_params(labelbottom=True)
+    def friction(self, log: Any = None) -> Figure:
+        """What rigid bodies do not explain over velocity and load, with the fitted law."""
+        return friction.friction(self.fit, log)
+
+    def excitation(self, log: Any = None) -> Figure:
+        """The log's motion beside the limits of the description."""
+        return motion.excitation(self.fit, log)
+
+    def parameters(self) -> Figure:
+        """Base parameters with intervals, the description and unconstrained least squares."""
+        return parameters.parameters(self.fit)
+
+    def eigenvalues(self) -> Figure:
+        """Eigenvalues of the pseudo-inertias against what can exist."""
+        return parameters.eigenvalues(self.fit)
+
+    def bodies(self, pose: Mapping[str, float] | None = None) -> Figure:
+        """The robot at a pose with centres of mass and inertia ellipsoids, before and after."""
+        return skeleton.bodies(self.fit, pose)
+
+    def identifiability(self) -> Figure:
+        """What can be known of each parameter of each body."""
+        return self.fit.base.plot()

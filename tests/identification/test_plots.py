@@ -1,0 +1,111 @@
+"""Plots: every picture draws what it says, shows itself in notebooks, and says so in words."""
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import InputError, MissingExtraError
+from feasid.identification.views.plots import Plots
+from feasid.identification.views.replay import Replay
+from feasid.identification.views.skeleton import ellipsoid
+from feasid.reduction.window import Window
+
+pytest.importorskip("matplotlib")
+
+PICTURES = [name for name in vars(Plots) if not name.startswith("_") and name != "fit"]
+
+PER_JOINT = {"torques": 1, "histograms": 1, "spectra": 2, "friction": 2, "excitation": 4}
+"""Panels per joint."""
+
+NAME = "upper<script>$x$"
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plots") / "arm.urdf"
+    path.write_text(ARM.replace('"upper"', '"upper&lt;script&gt;$x$"'))
+    robot = feasid.load_robot(path)
+    terms = robot.with_joint_terms()
+    log = simulate(terms, arm_parameters(terms), 1, noise=0.05)
+    return feasid.fit(log, robot), log
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_picture_is_drawn_and_shows_itself(case, name):
+    fit, _ = case
+    figure = getattr(fit.plot, name)()
+    shown = [axis for axis in figure.axes if axis.axison]
+    assert len(shown) == PER_JOINT.get(name, 0) * 3 or name not in PER_JOINT
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    page = figure._repr_html_()
+    assert page.startswith('<img alt="')
+    assert len(figure.get_label().split()) >= 4
+    assert "<script" not in page
+
+
+def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
+    fit, log = case
+    replay = Replay.of(fit)
+    (t, measured, predicted), run = replay.compared[0], replay.runs[0]
+    taps = Window(replay.cutoff, run.rate).taps
+    np.testing.assert_allclose(
+        measured[:, 0], np.convolve(log["tau_shoulder"], taps, "valid"), atol=1e-10
+    )
+    axis = fit.plot().axes[0]
+    logged, seen, modelled, difference = axis.get_lines()
+    np.testing.assert_allclose(logged.get_ydata(), log["tau_shoulder"], rtol=1e-12)
+    np.testing.assert_array_equal(seen.get_ydata(), measured[:, 0])
+    np.testing.assert_array_equal(difference.get_ydata(), (measured - predicted)[:, 0])
+    assert len(t) == len(modelled.get_xdata())
+    # What is drawn is what the error counts, which keeps every n-th of these rows.
+    error = np.linalg.norm(measured - predicted, axis=0) / np.linalg.norm(measured, axis=0)
+    np.testing.assert_allclose(error, fit.relative_error.drop("all"), rtol=0.05)
+
+
+def test_friction_is_the_difference_that_friction_makes(case):
+    fit, _ = case
+    replay = Replay.of(fit)
+    run = replay.runs[0]
+    law = (replay.predicted[0] - replay.frictionless[0])[:, 1]
+    own = fit.joint_terms.loc["rod"]
+    v, drive = run.dq[:, 1], fit.robot.drives[1]
+    sign = np.tanh(v / drive.transition) if drive.transition else np.sign(v)
+    np.testing.assert_allclose(law, own["fv"] * v + own["fc"] * sign + own["fo"], atol=1e-9)
+
+
+def test_ellipsoids_are_those_of_solid_bodies():
+    axes = np.array([0.3, 0.2, 0.1])
+    moments = 2.0 / 5 * np.diag([axes[1] ** 2 + axes[2] ** 2, axes[0] ** 2 + axes[2] ** 2,
+                                 axes[0] ** 2 + axes[1] ** 2])  # fmt: skip
+    found = np.linalg.norm(ellipsoid(2.0, moments), axis=0)
+    np.testing.assert_allclose(np.sort(found), np.sort(axes), rtol=1e-12)
+    assert ellipsoid(2.0, np.diag([1.0, 1.0, 5.0])) is None
+
+
+def test_eigenvalues_of_the_fit_are_right_of_the_impossible(case):
+    fit, _ = case
+    lines = [x for x in fit.plot.eigenvalues().axes[0].get_lines() if x.get_marker() == "o"]
+    assert len(lines) == 3
+    assert min(line.get_xdata().min() for line in lines) > 0
+
+
+def test_the_map_has_a_mark_per_parameter(case):
+    fit, _ = case
+    marks = sum(len(c.get_offsets()) for c in fit.base.plot().axes[0].collections)
+    assert marks == fit.robot.size
+
+
+def test_reduced_data_and_missing_extras_are_said(case, monkeypatch):
+    fit, log = case
+    reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
+    assert reduced.plot.parameters().axes
+    with pytest.raises(InputError, match="pass the log"):
+        reduced.plot.friction()
+    from feasid import picture
+
+    picture.kind.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "feasid\[plot\]"'):
+        fit.plot()
