@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.display import Display, Displayed, Measure
+from feasid.display import Display, Displayed
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import Echelon
@@ -24,6 +24,7 @@ from feasid.identifiability.figure import identifiability_map
 from feasid.identifiability.gap import Gap, Knowledge
 from feasid.identifiability.leading import certainty, doubtful_rank, leading
 from feasid.identifiability.nullspace import Recursion
+from feasid.identifiability.screen import display
 from feasid.identifiability.snap import EXACT, Rounding, Snapped, rounding_of
 from feasid.identifiability.snap import snapped as with_exact_geometry
 from feasid.identifiability.tables import (
@@ -291,34 +292,7 @@ class BaseParameters(Displayed):
 
     def display(self) -> Display:
         """Count, check and the combinations themselves, as many as fit."""
-        count = {kind: self.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
-        given = (
-            f", {self.robot.size - self.unknowns} given" if self.unknowns < self.robot.size else ""
-        )
-        unsure = self.check.unconfirmed
-        measures = [
-            Measure(
-                "parameters",
-                f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
-                + (f", {given} given" if given else ""),
-            ),
-            Measure(
-                "random motions",
-                "confirm the count" if not unsure else f"leave {', '.join(unsure)} open",
-                "confirmed",
-                not unsure,
-            ),
-        ]
-        if self.snapped:
-            measures.append(Measure("rounded geometry", f"{len(self.snapped)} taken as exact"))
-        return Display(
-            f"base parameters of {self.robot.name!r}: {self.size} of {self.unknowns} "
-            f"{'parameters' if self.unknowns == self.robot.size else 'unknown parameters'}",
-            measures,
-            self.warnings,
-            self.listing().splitlines(),
-            "more: base.listing(), base.table(), base.explain('body.m'), base.K",
-        )
+        return display(self)
 
 
 def base_parameters(
