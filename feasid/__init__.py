@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from feasid.identification.identify import fit as fit
     from feasid.identification.payload import Payload as Payload
     from feasid.identification.payload import payload as payload
+    from feasid.identification.ranges import Range as Range
+    from feasid.identification.ranges import Ranges as Ranges
     from feasid.identification.result import Fit as Fit
     from feasid.identification.saved import SavedFit as SavedFit
     from feasid.identification.saved import load as load
@@ -111,6 +113,8 @@ _HOME = {
     "payload_from_wrench": "identification.wrist",
     "TorqueConstants": "identification.gains",
     "torque_constants": "identification.gains",
+    "Range": "identification.ranges",
+    "Ranges": "identification.ranges",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
     "ComputedTorque": "control.computed_torque",

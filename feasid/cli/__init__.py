@@ -23,6 +23,7 @@ COMMANDS = {
     "payload": "identify a tool or load, from logs with and without it or a wrist sensor",
     "show": "what a saved fit says, and whether its proof holds",
     "errors": "torque errors of a saved fit on other logs",
+    "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
     "predict": "torques of a saved fit for the motion of a log",
     "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
+from feasid.cli.ranges import told as told_ranges
 from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
 from feasid.cli.speech import at_the_prompt
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
     add_json(parser)
     add("--verbose", action="store_true", help="print tables, doubts and notes too")
+    add("--ranges", action="store_true", help="the values that each parameter can have, proved")
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     add("--report", metavar="HTML", help="write a report page here")
     add("--parameters", metavar="CSV", help="write base parameters here")
@@ -80,11 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
         told = described(result)
         told["errors"] |= {} if errors is None else {"test": relative(errors)}
         told["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
+        told |= {"ranges": told_ranges(result.ranges())} if arguments.ranges else {}
         tell("fit", told)
     else:
         show(replace(result.display(errors), more=MORE))
         if arguments.verbose:
             print(f"\n{at_the_prompt(result.summary(test=errors))}")
+        if arguments.ranges:
+            print(f"\n{result.ranges().explain()}")
     if result.quality.level == "useless" and not arguments.force:
         reason = at_the_prompt(result.quality.reasons[0])
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import chi2
 
-from feasid.arrays import Array, Mask
+from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import bounds
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -323,7 +323,7 @@ def _within_masses(
     outside = usual & ((ratio > MASS_RATIO) | (ratio < 1 / MASS_RATIO))
     if not outside.any() or task.feasible.equalities:
         return delta, (), ()
-    held = _bounded(task, usual)
+    held = replace(task, feasible=plausible_set(task))
     if not held.feasible.strictly_inside(task.reference):
         return delta, (), ()
     inside = held.solve(*equations, weight, task.reference)
@@ -354,12 +354,13 @@ def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:
     return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
 
 
-def _bounded(task: Task, usual: Mask) -> Task:
-    """The task with masses of these bodies within `MASS_RATIO` of the reference's."""
-    rows = list(task.feasible.linear)
-    for i in np.flatnonzero(usual):
-        column = int(task.base.robot.inertial_columns[i, 9])
-        mass = float(task.reference[column])
-        name = f"plausible mass of {task.base.robot.bodies[i].name}"
-        rows += bounds(name, [column], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
-    return replace(task, feasible=replace(task.feasible, linear=tuple(rows)))
+def plausible_set(task: Task, released: Sequence[str] = ()) -> FeasibleSet:
+    """The feasible set with described bodies' masses within `MASS_RATIO` of the reference's."""
+    rows, robot = list(task.feasible.linear), task.base.robot
+    for i in np.flatnonzero(described(robot)):
+        if robot.bodies[i].name not in released:
+            column = int(robot.inertial_columns[i, 9])
+            mass = float(task.reference[column])
+            name = f"plausible mass of {robot.bodies[i].name}"
+            rows += bounds(name, [column], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
+    return replace(task.feasible, linear=tuple(rows))

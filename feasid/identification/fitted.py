@@ -20,6 +20,7 @@ from feasid.identification.noise import estimate as noise_of
 from feasid.identification.noise import least_squares
 from feasid.identification.predictor import Predictor
 from feasid.identification.quality import Quality, quality
+from feasid.identification.ranges import Ranged, Residual
 from feasid.identification.statistics import condition_number
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted(Predictor):
+class Fitted(Predictor, Ranged):
     """The numbers of a fit.
 
     Attributes
@@ -46,6 +47,8 @@ class Fitted(Predictor):
         What went in, with the joint terms that were fitted.
     base : BaseParameters
     feasible : FeasibleSet
+    believed : FeasibleSet
+        The same within what was believed besides: plausible masses, unless the log insists.
     solution : FeasibleFit
         With ``delta`` (n standard parameters), ``beta`` and what was verified.
     optimum : FeasibleFit
@@ -60,6 +63,8 @@ class Fitted(Predictor):
         The weighted equations that were solved.
     covariance : ndarray, shape (nb, nb)
         Of the base parameters as they are printed.
+    deviation : float
+        Standard deviation of a row of `triangle`; 1 where these are in units of the noise.
     estimate : Estimate or None
         Noise, prior and bounds; None without a prior.
     notes : tuple of Note
@@ -74,6 +79,7 @@ class Fitted(Predictor):
     description: Robot
     base: BaseParameters
     feasible: FeasibleSet
+    believed: FeasibleSet
     solution: FeasibleFit
     optimum: FeasibleFit
     reduced: Reduced
@@ -81,6 +87,7 @@ class Fitted(Predictor):
     weights: Array
     triangle: tuple[Array, Array, float]
     covariance: Array
+    deviation: float
     estimate: Estimate | None = None
     notes: tuple[Note, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
@@ -168,6 +175,13 @@ class Fitted(Predictor):
         """How good the fit is on stretches that it did not see, and why."""
         noise = noise_of(self.reduced)[0] if self.estimate is None else self.estimate.noise
         return quality(self.reduced, self.base, self.feasible, self.beta, noise, doubts=self.notes)
+
+    @property
+    def residual(self) -> Residual:
+        """What the log says of all parameters; see `range`."""
+        r, rho, _ = self.triangle
+        best = self.optimum.delta
+        return Residual(self.base, r, rho, self.deviation, self.feasible, self.believed, best)
 
     @cached_property
     def certificate(self) -> Certificate:

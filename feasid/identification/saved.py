@@ -26,11 +26,13 @@ import numpy as np
 import feasid
 from feasid.arrays import Array
 from feasid.errors import CertificateError, FeasidError, InputError, LimitError
+from feasid.feasibility.constraints.stored import as_plain, of_plain
 from feasid.feasibility.proof.claim import Certificate
 from feasid.files import write_aside
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.fitted import Fitted
 from feasid.identification.predictor import Predictor
+from feasid.identification.ranges import Ranged, Residual
 from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -49,7 +51,7 @@ MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
 
 @dataclass(frozen=True, eq=False)
-class SavedFit(Predictor):
+class SavedFit(Predictor, Ranged):
     """An identified model, read back from a file.
 
     Attributes
@@ -68,6 +70,8 @@ class SavedFit(Predictor):
     notes : tuple of Note
     fitted_errors : mapping
         Relative torque error on the fitted log, per joint and "all".
+    said : Residual or None
+        What ranges are taken from; None in files of versions that did not keep it.
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
@@ -82,8 +86,27 @@ class SavedFit(Predictor):
     log_options: Mapping[str, Any]
     notes: tuple[Note, ...]
     fitted_errors: Mapping[str, float]
+    said: Residual | None
     made: Mapping[str, Any]
     text: str = field(default="", repr=False)
+
+    @property
+    def delta(self) -> Array:
+        """All standard parameters, shape (n,)."""
+        return self.robot.values
+
+    @property
+    def residual(self) -> Residual:
+        """What the log says of all parameters; see `range`.
+
+        Raises
+        ------
+        InputError
+            When the file was written by a version that did not keep it.
+        """
+        if self.said is None:
+            raise InputError("this file keeps no ranges: it is of an older version; fit again")
+        return self.said
 
     @cached_property
     def relative_error(self) -> pd.Series[float]:
@@ -128,9 +151,17 @@ def save(fit: Fitted, path: str | Path, text: str, *, overwrite: bool = False) -
         "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
         "summary": text,
+        "ranges": {
+            "deviation": fit.deviation,
+            "feasible": as_plain(fit.feasible),
+            "believed": as_plain(fit.believed),
+        },
     }
     arrays = io.BytesIO()
-    np.savez_compressed(arrays, covariance=fit.covariance, beta=fit.beta)
+    r, rho, _ = fit.triangle
+    np.savez_compressed(
+        arrays, covariance=fit.covariance, beta=fit.beta, r=r, rho=rho, best=fit.optimum.delta
+    )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.json", json.dumps(model, indent=1, default=str))
@@ -187,7 +218,8 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         text = content["description"]
         robot = with_source(robot, Source(source["path"], source["format"], text))
     with np.load(io.BytesIO(content["arrays.npz"]), allow_pickle=False) as arrays:
-        spread, beta = arrays["covariance"], arrays["beta"]
+        numbers = {name: arrays[name] for name in arrays.files}
+    spread, beta = numbers["covariance"], numbers["beta"]
     base = base_parameters(robot)
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
         raise ValueError("its parameters are not those of its base parameters")
@@ -201,9 +233,25 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],
+        said=_said(base, model.get("ranges"), numbers),
         made=model["made"],
         text=model["summary"],
     )
+
+
+def _said(
+    base: BaseParameters, kept: Mapping[str, Any] | None, numbers: Mapping[str, Array]
+) -> Residual | None:
+    """What ranges need, where the file has it."""
+    if kept is None:
+        return None
+    r, rho, best = (numbers[name] for name in ("r", "rho", "best"))
+    if r.shape != (base.size, base.size) or rho.shape != r.shape[:1]:
+        raise ValueError(f"its triangle has shape {r.shape} for {base.size} base parameters")
+    if best.shape != (base.robot.size,):
+        raise ValueError(f"its best model has {best.size} of {base.robot.size} parameters")
+    feasible, believed = (of_plain(base.robot, kept[k]) for k in ("feasible", "believed"))
+    return Residual(base, r, rho, float(kept["deviation"]), feasible, believed, best)
 
 
 def _made(fit: Fitted) -> dict[str, Any]:

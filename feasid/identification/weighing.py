@@ -14,7 +14,14 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.settle import settle
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import MASS_RATIO, Estimate, Task, infer, verified
+from feasid.identification.estimate import (
+    MASS_RATIO,
+    Estimate,
+    Task,
+    infer,
+    plausible_set,
+    verified,
+)
 from feasid.identification.noise import Noise, estimate
 from feasid.identification.priors import WEIGHT
 from feasid.identification.statistics import standard_deviations
@@ -33,7 +40,8 @@ class Solved:
     """What came out, and of which equations.
 
     ``triangle`` is what was solved, ``weights`` (dof,) the factors on fast rows; ``covariance``
-    (nb, nb) belongs to the printed base parameters.
+    (nb, nb) belongs to the printed base parameters; ``believed`` is the feasible set within what
+    was believed besides, ``deviation`` that of a row of the triangle.
     """
 
     solution: FeasibleFit
@@ -41,6 +49,8 @@ class Solved:
     triangle: Triangle
     weights: Array
     covariance: Array
+    believed: FeasibleSet
+    deviation: float = 1.0
     estimate: Estimate | None = None
     notes: tuple[Note, ...] = ()
 
@@ -94,12 +104,13 @@ class Weighing:
         noise = self._noise(equations, task)
         triangle = noise.whitened(equations)
         optimum = feasible_least_squares(*triangle[:2], self.base, self.feasible)
+        held = self.chosen["plausible"] and not self.chosen["mass"]
         found = infer(
             equations,
             task,
             optimum.delta,
             weight=self.chosen["prior_weight"],
-            plausible=self.chosen["plausible"] and not self.chosen["mass"],
+            plausible=held,
             noise=noise,
         )
         solution = verified(optimum, found.delta, task)
@@ -107,7 +118,10 @@ class Weighing:
         said = (*_mass_notes(found), _prior_note(found, self.chosen["prior"]))
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
         covariance = K @ found.covariance @ K.T
-        return Solved(solution, optimum, triangle, weights, covariance, found, said)
+        believed = self.feasible
+        if held and not self.feasible.equalities:
+            believed = plausible_set(task, found.released)
+        return Solved(solution, optimum, triangle, weights, covariance, believed, 1.0, found, said)
 
     def _reference(self) -> Array | None:
         given, robot = self.chosen["reference"], self.base.robot
@@ -172,8 +186,16 @@ class Weighing:
         if self.factors is None and self.chosen["weights"] == "noise":
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
         deviation = standard_deviations(r, total, rows)
+        own = total / np.sqrt(max(rows - len(rho), 1))
         return Solved(
-            solution, optimum, triangle, weights, np.diag(deviation**2), notes=tuple(said)
+            solution,
+            optimum,
+            triangle,
+            weights,
+            np.diag(deviation**2),
+            self.feasible,
+            own,
+            notes=tuple(said),
         )
 
 

@@ -357,3 +357,18 @@ class CorrectOptions(BoundOptions, total=False):
 
 class ReduceOptions(LogOptions, TermOptions, total=False):
     """Options that decide what a log is reduced to."""
+
+
+class RangeOptions(TypedDict, total=False):
+    """Over which models ranges are taken."""
+
+    level: Annotated[
+        float,
+        Option("number", "probability of the chi-square law whose bound is the residual budget",
+               0.999, low=0.0, high=1 - 1e-9, open=True, example="0.95"),
+    ]  # fmt: skip
+    plausible: Annotated[
+        bool,
+        Option("flag", "only within what the fit believed besides its bounds: plausible masses",
+               True, example="no"),
+    ]  # fmt: skip

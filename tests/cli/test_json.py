@@ -18,6 +18,7 @@ ORDERS = {
     "fit": ["log.csv", *ROBOT, "--test", "test.csv", "--out", "out.urdf", "--save", "arm.feasid"],
     "show": ["arm.feasid"],
     "errors": ["arm.feasid", "test.csv"],
+    "ranges": ["arm.feasid", "upper.m"],
     "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
     "export": ["arm.feasid", "--c", "arm.c"],
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],

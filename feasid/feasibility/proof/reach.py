@@ -1,0 +1,216 @@
+"""How far a linear form reaches over models that exist and fit data: multipliers made exact.
+
+For a form c, any w and any Z_k >= 0 with ``c + sum_k F_k*(Z_k) = K'R'w``, every feasible delta with
+``|R K delta - rho|^2 <= budget`` has
+
+    c.delta <= sqrt(budget) |w| + w.rho + sum_k <C_k, Z_k>.
+
+Multipliers from inside a cone have room for their rounding: bodies' and joint terms' own take what
+is left in their columns, and the right side is rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt, lcm
+from typing import Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.certificate import definiteness
+from feasid.errors import SolverError
+from feasid.exact.numbers import decimal, text
+from feasid.feasibility.constraints.affine import Linear
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.question import Exact, Question
+from feasid.feasibility.proof.rationals import corrected, rounded
+
+ROOT_DIGITS = 30
+"""Digits of a square root that is rounded up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """A bound that holds.
+
+    Attributes
+    ----------
+    form : ndarray, shape (n,)
+    bound : float
+        No model has more.
+    weights : list of Fraction
+        w; all zero where no data are needed.
+    multipliers : mapping of int to matrices of Fraction
+        By place among the question's constraints.
+    """
+
+    form: Array
+    bound: float
+    weights: list[Fraction]
+    multipliers: dict[int, Exact]
+
+
+@dataclass(frozen=True, eq=False)
+class Prover:
+    """Data and constraints in exact numbers.
+
+    Attributes
+    ----------
+    question : Question
+    R, rho : ndarray, shapes (rows, nb) and (rows,)
+    budget : float
+        Largest squared residual.
+    limits : mapping of int to (int, int)
+        For joint terms of either sign the places of two limits, which take what is left positive
+        and negative in their column.
+    """
+
+    question: Question
+    R: Array
+    rho: Array
+    budget: float
+    limits: Mapping[int, tuple[int, int]]
+
+    def reach(self, form: Array, w: Array, multipliers: Mapping[int, Array]) -> Reach:
+        """The bound that multipliers in doubles prove when they are made exact.
+
+        Parameters
+        ----------
+        form : ndarray, shape (n,)
+        w : ndarray, shape (rows,)
+        multipliers : mapping of int to ndarray
+            Of blocks and of linear constraints, (1, 1), by place.
+
+        Raises
+        ------
+        SolverError
+            When they prove nothing.
+        """
+        question, weights = self.question, [decimal(x) for x in w]
+        taken = {place for pair in self.limits.values() for place in pair} | {*self._signs.values()}
+        Z = {place: rounded(M) for place, M in multipliers.items() if place not in taken}
+        left = question.left(self._pulled(weights), Z)
+        for i in np.flatnonzero(form):
+            left[i] += decimal(form[i])
+        tied, left = question.tied(left)
+        for place, block in enumerate(question.feasible.blocks):
+            columns = block.columns.tolist()
+            if place in Z and block.role != "asked":
+                Z[place] = corrected(block.basis, Z[place], [-left[j] for j in columns])
+                for j in columns:
+                    left[j] = Fraction(0)
+        for j in (j for j, rest in enumerate(left) if rest):
+            place = self._signs[j] if j in self._signs else self.limits[j][left[j] < 0]
+            Z[place] = [[-left[j] if j in self._signs else abs(left[j])]]
+        if any(definiteness(M) == "indefinite" for M in Z.values()):
+            raise SolverError("the multipliers of a range are not those of a proof")
+        return Reach(form, self._bound(weights, Z, tied), weights, Z)
+
+    def without_data(self, form: Array) -> Reach | None:
+        """The bound 0 of all that exists, data or not; None where that does not hold.
+
+        Each body's multiplier follows from the form's own entries.
+        """
+        if self.question.feasible.equalities:
+            return None
+        left = [decimal(x) for x in form]
+        Z: dict[int, Exact] = {}
+        for place, block in enumerate(self.question.feasible.blocks):
+            columns = block.columns.tolist()
+            if block.role == "asked" or not any(left[j] for j in columns):
+                continue
+            zero = [[Fraction(0)] * block.size for _ in range(block.size)]
+            Z[place] = corrected(block.basis, zero, [-left[j] for j in columns])
+            if definiteness(Z[place]) == "indefinite":
+                return None
+            for j in columns:
+                left[j] = Fraction(0)
+        for j in (j for j, rest in enumerate(left) if rest):
+            if left[j] > 0 or j not in self._signs:
+                return None
+            Z[self._signs[j]] = [[-left[j]]]
+        return Reach(form, 0.0, [Fraction(0)] * len(self.rho), Z)
+
+    def certificate(self, reach: Reach, beyond: Array | None) -> Certificate | None:
+        """Proof for ``feasid verify``; None when it cannot be stated there.
+
+        It says that what exists with so much does not fit: its squared residual is at least the
+        budget. Or, without data, that nothing with so much exists.
+
+        Parameters
+        ----------
+        reach : Reach
+        beyond : ndarray, shape (n,), or None
+            A model that exists and has more.
+        """
+        whole, columns = self.question.feasible, np.flatnonzero(reach.form)
+        over = Linear("at the end of the range", columns, reach.form[columns], -reach.bound)
+        asked = replace(whole, linear=(*whole.linear, over))
+        Z = {**reach.multipliers, len(whole.constraints): [[Fraction(1)]]}
+        robot, rows = self.question.robot, self.question.rows
+        if not any(reach.weights):
+            return Question(robot, asked, (), ()).infeasibility([], Z)
+        if beyond is None:
+            return None
+        entries = [[[int(i), text(decimal(r[i]))] for i in np.flatnonzero(r)] for r in self.R]
+        data = {"rows": entries, "target": [text(decimal(x)) for x in self.rho], "rest": "0"}
+        point, floor = [decimal(x) for x in beyond], decimal(self.budget)
+        y = self._pulled(reach.weights)
+        return Question(robot, asked, rows, None).bound(
+            data, reach.weights, Z, floor, point, y, None
+        )
+
+    def _pulled(self, weights: Sequence[Fraction]) -> list[Fraction]:
+        """``R'w``."""
+        rows, over = self._integers
+        numerators, own = _over_one(weights)
+        return [Fraction(int(y), over * own) for y in numerators @ rows]
+
+    @cached_property
+    def _integers(self) -> tuple[Any, int]:
+        """R as integers over one denominator, shape (rows, nb)."""
+        flat, over = _over_one([decimal(x) for x in self.R.ravel()])
+        return flat.reshape(self.R.shape), over
+
+    @cached_property
+    def _signs(self) -> dict[int, int]:
+        """Place of the sign of each joint term that has one."""
+        feasible = self.question.feasible
+        rows = enumerate(feasible.linear, len(feasible.blocks))
+        return {int(c.columns[0]): k for k, c in rows if c.role == "sign"}
+
+    def _bound(self, weights: list[Fraction], Z: dict[int, Exact], tied: list[Fraction]) -> float:
+        total = self.question.constants(Z, tied)
+        w, over = _over_one(weights)
+        rho, beside = _over_one([decimal(b) for b in self.rho])
+        total += Fraction(int(w @ rho), over * beside)
+        total += _root(decimal(self.budget) * Fraction(int(w @ w), over * over))
+        return _above(total)
+
+
+def _over_one(numbers: Sequence[Fraction]) -> tuple[Any, int]:
+    """Integers, in an array of objects, and the denominator that they share."""
+    over = lcm(*(x.denominator for x in numbers))
+    return np.array([x.numerator * (over // x.denominator) for x in numbers], dtype=object), over
+
+
+def _root(square: Fraction) -> Fraction:
+    """The root of a number, rounded up."""
+    if not square:
+        return Fraction(0)
+    size = len(str(square.numerator)) - len(str(square.denominator))
+    places = max(ROOT_DIGITS - size // 2, 1)
+    scaled = -(-square.numerator * 100**places // square.denominator)
+    return Fraction(isqrt(scaled) + 1, 10**places)
+
+
+def _above(number: Fraction) -> float:
+    """The next double whose decimal is not below."""
+    out = float(number)
+    while decimal(out) < number:
+        out = float(np.nextafter(out, np.inf))
+    return out

@@ -1,0 +1,352 @@
+"""Ranges: the values that a parameter has over all models that can exist and fit the log.
+
+A model fits when its squared residual, in units of the noise, exceeds that of the best one by no
+more than a budget. The residual of the true parameters beside that of unconstrained least squares
+has a chi-square law with as many degrees of freedom as there are base parameters, so that with the
+budget of `level` all ranges together hold the truth with at least this probability, when noise and
+friction are as they are modelled. Both ends of a range are proved in rational arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+import numpy as np
+from scipy.stats import chi2
+
+from feasid.arrays import Array
+from feasid.display import Display, Displayed, Measure
+from feasid.errors import InputError, did_you_mean
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import units
+from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.region import End, Region
+from feasid.identifiability.base import BaseParameters
+from feasid.identifiability.expressions import parameter_label
+from feasid.notes import Note
+from feasid.options.complete import completed, documented
+from feasid.options.tables import RangeOptions
+from feasid.robot.description import Robot
+from feasid.threads import one_thread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
+"""A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
+{"forearm.m": 1, "hand.m": 2}."""
+
+COUNTS = 0.1
+"""Share of the way from the identified model to an end from which a source counts as ending it."""
+
+MARKS = {
+    "limit": "not determined",
+    "prior": "from prior",
+    "feasibility": "from feasibility",
+    "data": "from data",
+}
+"""The weakest comes first: a range is called by the weakest of what it needs."""
+
+TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>))(?P<name>\S.*)")
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """What a log says of all base parameters at once, and what else is known.
+
+    Attributes
+    ----------
+    base : BaseParameters
+    r, rho : ndarray, shapes (nb, nb) and (nb,)
+        The weighted triangle that was solved.
+    deviation : float
+        Standard deviation of one of its rows; 1 when they are in units of the noise.
+    feasible : FeasibleSet
+        What can exist, within the bounds that were asked for.
+    believed : FeasibleSet
+        The same within what the fit believed besides: plausible masses.
+    best : ndarray, shape (n,)
+        The feasible model with the smallest residual.
+    """
+
+    base: BaseParameters
+    r: Array
+    rho: Array
+    deviation: float
+    feasible: FeasibleSet
+    believed: FeasibleSet
+    best: Array
+
+    def budget(self, level: float) -> float:
+        """Largest squared residual: the best model's, and the chi-square bound of this level."""
+        return self._squared(self.best) + self.deviation**2 * float(chi2.ppf(level, len(self.rho)))
+
+    def _squared(self, delta: Array) -> float:
+        return float(np.sum((self.r @ (self.base.K @ delta) - self.rho) ** 2))
+
+    def region(self, level: float, plausible: bool) -> tuple[Region, tuple[Note, ...]]:
+        """The models within the budget, and what could not be kept."""
+        budget, K = self.budget(level), np.asarray(self.base.K)
+        feasible, start = self.feasible, self.best
+        notes: tuple[Note, ...] = ()
+        if plausible and len(self.believed.constraints) > len(self.feasible.constraints):
+            found = feasible_least_squares(self.r, self.rho, self.base, self.believed).delta
+            if self._squared(found) < budget:
+                feasible, start = self.believed, found
+            else:
+                text = "no plausible model fits within the budget: ranges are without plausibility"
+                notes = (Note(text, "implausible"),)
+        scale = units(self.base.robot, feasible, self.r @ K, self.rho, torques=True)
+        robot = self.base.robot
+        return Region.of(robot, feasible, K, self.r, self.rho, budget, scale, start), notes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Range:
+    """The values of one parameter, or of a sum, over all models that fit.
+
+    Attributes
+    ----------
+    name : str
+    value : float
+        Of the identified model.
+    lower, upper : float
+        No model has less or more: proved. Infinite where nothing of the log, of feasibility and of
+        what is believed decides the end.
+    mark : {"from data", "from feasibility", "from prior", "not determined"}
+        The weakest that an end needs. "from prior": bounds that were asked for or believed.
+    marks : (str, str)
+        Of the lower and of the upper end.
+    models : (ndarray, ndarray)
+        Models that fit and exist, shape (n,) each, near the ends.
+    """
+
+    name: str
+    value: float
+    lower: float
+    upper: float
+    marks: tuple[str, str]
+    models: tuple[Array, Array]
+    region: Region = field(repr=False)
+    ends: tuple[End, End] = field(repr=False)
+
+    @property
+    def mark(self) -> str:
+        """See the class."""
+        order = [*MARKS.values()]
+        return min(self.marks, key=order.index)
+
+    def certificate(self, end: str) -> Certificate | None:
+        """Proof of the "lower" or "upper" end, for ``feasid verify``.
+
+        It says that what exists beyond the end, within our limits, has a squared residual of at
+        least the budget. None where there is no end, or where the end is itself attained.
+        """
+        if end not in ("lower", "upper"):
+            raise InputError(f"a range has a lower and an upper end, not {end!r}")
+        k = ("lower", "upper").index(end)
+        if self.marks[k] == MARKS["limit"]:
+            return None
+        return self.region.certificate(self.ends[k])
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.lower:.5g} to {self.upper:.5g}, {self.mark}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranges(Displayed, Sequence[Range]):
+    """Ranges of several parameters; a sequence, and a table."""
+
+    items: tuple[Range, ...]
+    level: float
+    budget: float
+    notes: tuple[Note, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, place: Any) -> Any:
+        """By place, or by the parameter's name."""
+        if isinstance(place, str):
+            names = [r.name for r in self.items]
+            if place not in names:
+                raise KeyError(f"no range of {place!r}{did_you_mean(place, names)}")
+            return self.items[names.index(place)]
+        return self.items[place]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row per parameter: value, lower, upper, what decides each end, and both."""
+        import pandas as pd
+
+        rows = [(r.value, r.lower, r.upper, *r.marks, r.mark) for r in self.items]
+        columns = ["value", "lower", "upper", "lower_mark", "upper_mark", "mark"]
+        index = pd.Index([r.name for r in self.items], name="parameter")
+        return pd.DataFrame(rows, index, columns)
+
+    def explain(self) -> str:
+        """Every range on a line."""
+        text = self.table[["value", "lower", "upper", "mark"]].to_string(
+            float_format="{:.4g}".format
+        )
+        return "\n".join([self._title, text, *(f"  - {note}" for note in self.notes)])
+
+    @property
+    def _title(self) -> str:
+        return f"ranges of {len(self)} parameters over all models that fit at level {self.level:g}"
+
+    def display(self) -> Display:
+        """How many of each mark, and the ranges as far as there is room."""
+        counts = self.table["mark"].value_counts()
+        measures = [Measure(m, f"{counts[m]}") for m in reversed(MARKS.values()) if m in counts]
+        more = "ranges.table, ranges.explain(), ranges[0].certificate('upper')"
+        rows = [f"{r.name}: {r.lower:.4g} to {r.upper:.4g}, {r.mark}" for r in self.items]
+        return Display(self._title, measures, self.notes, rows, more)
+
+
+class Ranged:
+    """A model that knows what its log says."""
+
+    @property
+    def delta(self) -> Array:
+        """All standard parameters, shape (n,)."""
+        raise NotImplementedError
+
+    @property
+    def residual(self) -> Residual:
+        """What the log says of all parameters, and what else is known."""
+        raise NotImplementedError
+
+    @documented(RangeOptions)
+    def range(self, wanted: Wanted, **options: Unpack[RangeOptions]) -> Range:
+        """The values of a parameter, or of a sum, over all models that exist and fit the log.
+
+        Parameters
+        ----------
+        wanted : str, (body, symbol), or mapping of these to factors
+            ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
+            parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
+        **options
+            See `feasid.options.tables.RangeOptions`.
+
+        Returns
+        -------
+        Range
+            Both ends proved in rationals; see its `certificate`.
+
+        Raises
+        ------
+        InputError
+            When there is no such parameter.
+        SolverError
+            When an end could not be proved.
+        """
+        return self.ranges([wanted], **options).items[0]
+
+    @documented(RangeOptions)
+    @one_thread()
+    def ranges(
+        self, wanted: Iterable[Wanted] | None = None, **options: Unpack[RangeOptions]
+    ) -> Ranges:
+        """`range` of several; of all standard parameters by default.
+
+        Parameters
+        ----------
+        wanted : iterable, optional
+        **options
+            See `feasid.options.tables.RangeOptions`.
+        """
+        chosen = completed(RangeOptions, options, "ranges")
+        residual = self.residual
+        names = [".".join(name) for name in residual.base.robot.parameter_names]
+        forms = [form_of(residual.base, one) for one in (names if wanted is None else wanted)]
+        region, notes = residual.region(chosen["level"], chosen["plausible"])
+        found = tuple(_range(region, self.delta, name, form) for name, form in forms)
+        return Ranges(found, chosen["level"], region.budget, notes)
+
+
+def _range(region: Region, delta: Array, name: str, form: Array) -> Range:
+    ends = region.end(-form, delta), region.end(form, delta)
+    marks = [_mark(end) for end in ends]
+    bounds = [
+        np.inf if mark == MARKS["limit"] else end.proof.bound
+        for end, mark in zip(ends, marks, strict=True)
+    ]
+    return Range(
+        name,
+        float(form @ delta),
+        0.0 - bounds[0],
+        bounds[1],
+        (marks[0], marks[1]),
+        (ends[0].reached, ends[1].reached),
+        region,
+        ends,
+    )
+
+
+def _mark(end: End) -> str:
+    return next((m for source, m in MARKS.items() if end.shares[source] > COUNTS), MARKS["data"])
+
+
+def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
+    """A name and the coefficients (n,) of what is wanted.
+
+    Raises
+    ------
+    InputError
+        For a parameter that the robot does not have, with the nearest that it has, and for a sum
+        of nothing.
+    """
+    robot = base.robot
+    form = np.zeros(robot.size)
+    if isinstance(wanted, Mapping):
+        for name, factor in wanted.items():
+            form[_column(robot, name)] += float(factor)
+        label = " + ".join(f"{c:g} {_spelled(n)}" for n, c in wanted.items())
+    elif isinstance(wanted, str) and wanted in base.expressions:
+        form, label = np.asarray(base.K)[base.expressions.index(wanted)].copy(), wanted
+    elif isinstance(wanted, str):
+        for sign, name in re.findall(r"(^|[+-] )\s*(.+?)(?=$| [+-] )", wanted.strip()):
+            term, factor = name, 1.0
+            if name not in _labels(robot) and (found := TERM.fullmatch(name)):
+                term, factor = found["name"], float(found["factor"] or 1.0)
+            form[_column(robot, term)] += -factor if sign == "- " else factor
+        label = wanted
+    else:
+        form[_column(robot, wanted)] = 1.0
+        label = _spelled(wanted)
+    if not (np.isfinite(form).all() and form.any()):
+        raise InputError(f"{label!r} is no sum of parameters with finite coefficients")
+    return label, form
+
+
+def _spelled(name: Any) -> str:
+    return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _labels(robot: Robot) -> dict[str, int]:
+    """Columns by all spellings: "forearm.m", "m forearm", "m3"."""
+    out: dict[str, int] = {}
+    for column, (body, symbol) in enumerate(robot.parameter_names):
+        for label in (f"{body}.{symbol}", f"{symbol} {body}", parameter_label((body, symbol))):
+            out[label] = column
+    return out
+
+
+def _column(robot: Robot, name: Any) -> int:
+    labels, spelled = _labels(robot), _spelled(name)
+    if spelled not in labels:
+        raise InputError(
+            f"no parameter {spelled!r}{did_you_mean(spelled, labels)}: name it as body.symbol, "
+            f"such as {next(iter(labels))}",
+            parameter=name,
+        )
+    return labels[spelled]

@@ -1,0 +1,260 @@
+"""Ranges hold for every model that exists and fits: against CVXPY, proofs and hidden truth."""
+
+import json
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import simulated
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.certificate import digest
+from feasid.cli import main
+from feasid.errors import CertificateError, InputError
+from feasid.feasibility.program.ascent import TIGHT
+from feasid.identification.ranges import form_of
+from feasid.robot.inertia import pseudo_inertia
+
+SOLVED = 1e-4
+"""Share of a range within which CVXPY's optimum is trusted: its own tolerances at these scales."""
+
+LEVEL = 0.999
+DRAWS = 3
+HELD = 0.99
+"""Least share of hidden parameters that ranges must contain; the level promises .999 of all."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranges")
+    (folder / "arm.urdf").write_text(ARM)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def robot(folder):
+    return feasid.load_robot(folder / "arm.urdf")
+
+
+@pytest.fixture(scope="module")
+def fit(robot):
+    true = robot.with_joint_terms()
+    log = simulate(true, arm_parameters(true), 0, samples=1500, noise=0.1)
+    return feasid.fit(log, robot, diagnose=False, friction=("viscous", "coulomb", "offset"))
+
+
+@pytest.fixture(scope="module")
+def found(fit):
+    return fit.ranges()
+
+
+def optimum(fit, form, level=LEVEL):
+    """The largest value of a form by CVXPY, in units of each body, without plausibility."""
+    residual, unit = fit.residual, fit.optimum.problem.units.parameters
+    x = cp.Variable(len(unit))
+    delta = cp.multiply(unit, x)
+    A = (residual.r @ fit.base.K) * unit
+    rules = [cp.norm(A @ x - residual.rho) <= np.sqrt(residual.budget(level))]
+    for columns in fit.robot.inertial_columns:
+        size = unit[columns[9]] * np.diag([unit[columns[0]] / unit[columns[9]]] * 3 + [1.0])
+        root = np.linalg.inv(np.sqrt(size))
+        basis = np.einsum("ij,cjk,kl->cil", root, pseudo_inertia(np.eye(10)), root)
+        flat = basis.reshape(10, 16).T @ delta[columns]
+        rules.append(cp.reshape(flat, (4, 4), order="C") >> 0)
+    signed = [j for j, (_, s) in enumerate(fit.robot.parameter_names) if s in ("Ia", "fv", "fc")]
+    rules.append(x[signed] >= 0)
+    size = float(np.abs(form) @ unit)
+    problem = cp.Problem(cp.Maximize((form * unit / size) @ x), rules)
+    problem.solve(solver=cp.CLARABEL)
+    return size * problem.value if problem.status == "optimal" else np.inf
+
+
+def test_ends_are_those_of_another_program(fit):
+    """Proved bounds lie beyond CVXPY's optimum, the models reached before it, both close by."""
+    names = fit.robot.parameter_names
+    tried = 0
+    for column in range(0, len(names), 5):
+        span = fit.range(names[column], plausible=False)
+        form = np.eye(len(names))[column]
+        width = span.upper - span.lower
+        for sign, bound, model in zip((-1, 1), (-span.lower, span.upper), span.models, strict=True):
+            if not np.isfinite(width):
+                continue
+            best = optimum(fit, sign * form)
+            assert bound >= best - SOLVED * width
+            assert bound <= best + (TIGHT + SOLVED) * width
+            assert sign * model[column] <= best + SOLVED * width
+            tried += 1
+    assert tried > 6
+
+
+def test_models_at_the_ends_exist_and_fit(fit, found):
+    for span in found[::4]:
+        for model in span.models:
+            assert not fit.feasible.violations(model)
+            error = fit.residual.r @ (fit.base.K @ model) - fit.residual.rho
+            assert error @ error <= found.budget
+            # What is reached may be past an end by the rounding of its printing, never more.
+            value = form_of(fit.base, span.name)[1] @ model
+            assert span.lower <= value <= span.upper
+
+
+def test_the_identified_model_is_in_every_range(found):
+    assert all(span.value in span for span in found)
+
+
+def test_ends_are_proved_to_a_checker_that_knows_no_solver(found):
+    proved = 0
+    for span in found[::6]:
+        for end, mark in zip(("lower", "upper"), span.marks, strict=True):
+            certificate = span.certificate(end)
+            if mark == "not determined":
+                assert certificate is None
+                continue
+            if certificate is None:  # the end itself is attained, such as friction of zero
+                assert (span.lower if end == "lower" else span.upper) == 0.0
+                continue
+            said = certificate.verify()
+            assert "no parameters" in said
+            proved += 1
+    assert proved > 6
+
+
+def test_a_narrower_end_is_not_proved(found):
+    span = next(s for s in found if s.mark == "from data")
+    data = json.loads(json.dumps(span.certificate("upper").data))
+    end = data["constraints"][-1]
+    assert end["name"] == "at the end of the range"
+    inside = 0.5 * (span.upper + span.value)
+    end["entries"][0][3] = repr(-inside)
+    data["digest"] = digest(data)
+    with pytest.raises(CertificateError):
+        feasid.Certificate(data).verify()
+
+
+def test_marks_say_what_an_end_needs():
+    """A log cannot know the mass of the first link of an arm on a vertical axis."""
+    upper = feasid.Robot.from_dh(
+        [(np.pi / 2, 0.0, 0.3, 0.0), (0.0, 0.4, 0.0, 0.0)], gravity=(0.0, 0.0, -9.81)
+    ).with_joint_terms(("viscous", "coulomb", "offset"))
+    values = np.zeros(upper.size)
+    for columns in upper.inertial_columns:
+        values[columns] = [0.05, 0, 0, 0.05, 0, 0.05, 0.01, 0.02, 0, 2.0]
+    for k in range(2):
+        for symbol, column in upper.drive_columns(k).items():
+            values[column] = {"fv": 0.3, "fc": 0.2}.get(symbol, 0.0)
+    log = simulate(upper, values, 3, samples=1500, noise=0.01)
+    model = feasid.fit(log, upper, diagnose=False)
+    free = model.range("1.m", plausible=False)
+    assert free.mark == "not determined"
+    assert (free.lower, free.upper) == (0.0, np.inf)
+    assert free.marks == ("from feasibility", "not determined")
+    assert model.range("m1").name == "m1"
+    for expression, value in zip(model.base.expressions, model.base.K @ values, strict=True):
+        span = model.range(expression)
+        assert value in span
+        assert np.isfinite([span.lower, span.upper]).all()
+    held = feasid.fit(log, upper, diagnose=False, mass={"1": (1.0, 4.0)}).range("1.m")
+    assert held.mark == "from prior"
+    assert held.upper == pytest.approx(4.0, rel=2 * TIGHT)
+
+
+def test_a_smaller_budget_is_a_smaller_range(fit):
+    name = fit.base.expressions[0]
+    wide, narrow = fit.range(name), fit.range(name, level=0.5)
+    assert wide.lower < narrow.lower < narrow.upper < wide.upper
+
+
+def test_spellings_and_sums_are_one(fit, robot):
+    rod, upper = (f"{b}.m" for b in ("rod", "upper"))
+    one = fit.range(f"{rod} + 2 {upper}")
+    same = fit.range({("rod", "m"): 1.0, ("upper", "m"): 2.0})
+    less = fit.range("2.0 * m upper + rod.m")
+    for other in (same, less):
+        assert (other.lower, other.upper) == pytest.approx((one.lower, one.upper))
+    difference = fit.range(f"{upper} - {rod}")
+    assert difference.value == pytest.approx(fit.range(upper).value - fit.range(rod).value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [("uper.m", "did you mean 'upper.m'"), ("upper.m - upper.m", "no sum"), ({}, "no sum")],
+)
+def test_what_is_no_parameter_is_named(fit, wanted, said):
+    with pytest.raises(InputError, match=said):
+        fit.range(wanted)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 2.0, "high"])
+def test_levels_are_probabilities(fit, level):
+    with pytest.raises(InputError, match="level"):
+        fit.range("upper.m", level=level)
+
+
+def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot):
+    true = robot.with_joint_terms()
+    delta = arm_parameters(true)
+    log = simulate(true, delta, 1, samples=1500, noise=0.05)
+    known = {"rod": [np.nan] * 9 + [delta[true.inertial_columns[1][9]]]}
+    fit = feasid.fit(log, robot, diagnose=False, known=known)
+    mass = fit.range("rod.m")
+    assert mass.lower == pytest.approx(known["rod"][9]) == mass.upper
+    assert delta[true.inertial_columns[0][9]] in fit.range("upper.m")
+
+
+def test_fits_without_a_prior_have_ranges_in_units_of_their_residual(robot):
+    true = robot.with_joint_terms()
+    delta = arm_parameters(true)
+    log = simulate(true, delta, 2, samples=1500, noise=0.1)
+    fit = feasid.fit(log, robot, diagnose=False, **feasid.SOUSA_2014)
+    truth = dict(zip(true.parameter_names, delta, strict=True))
+    value = fit.base.K @ [truth.get(name, 0.0) for name in fit.base.robot.parameter_names]
+    for true_value, span in zip(value, fit.ranges(fit.base.expressions), strict=True):
+        assert true_value in span
+
+
+def test_hidden_parameters_are_in_their_ranges(robot):
+    """Three logs with noise of their own, each with all parameters."""
+    true = robot.with_joint_terms()
+    delta = arm_parameters(true)
+    inside = []
+    for seed in range(DRAWS):
+        log = simulate(true, delta, seed, samples=600, noise=0.1)
+        fit = feasid.fit(log, robot, diagnose=False, friction=("viscous", "coulomb", "offset"))
+        truth = dict(zip(true.parameter_names, delta, strict=True))
+        span = fit.ranges(fit.robot.parameter_names[::3])
+        inside += [
+            truth.get(name, 0.0) in r
+            for name, r in zip(fit.robot.parameter_names[::3], span, strict=True)
+        ]
+    assert np.mean(inside) >= HELD
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", simulated.ARMS)
+@pytest.mark.parametrize("stiction", [False, True])
+def test_ranges_hold_the_truth_of_arms_in_mujoco(name, stiction):
+    inside = []
+    for seed in range(10):
+        arm = simulated.hidden(name, seed, simulated.Conditions(stiction=stiction))
+        fit = feasid.fit(arm.log, arm.robot, diagnose=False)
+        truth = simulated.aligned(arm, fit.robot)
+        inside += [value in span for value, span in zip(truth, fit.ranges(), strict=True)]
+    print(f"{name}, stiction {stiction}: {100 * np.mean(inside):.2f} % of {len(inside)} in range")
+    assert np.mean(inside) >= HELD
+
+
+def test_a_saved_fit_has_the_same_ranges(fit, folder, capsys):
+    fit.save(folder / "arm.feasid", overwrite=True)
+    model, wanted = feasid.load(folder / "arm.feasid"), ["upper.m", "rod.lx"]
+    for one, two in zip(fit.ranges(wanted), model.ranges(wanted), strict=True):
+        assert two.marks == one.marks
+        assert (two.lower, two.upper) == pytest.approx((one.lower, one.upper), rel=3 * TIGHT)
+    assert main(["ranges", str(folder / "arm.feasid"), *wanted, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [r["parameter"] for r in told["ranges"]] == wanted
+    assert main(["ranges", str(folder / "arm.feasid"), "uper.m"]) == 2
+    assert "did you mean" in capsys.readouterr().err
+    assert main(["ranges", str(folder / "arm.feasid"), "upper.m", "--level", "2"]) == 2
