@@ -23,7 +23,7 @@ from feasid.feasibility.program.barrier import newton_step
 from feasid.feasibility.program.scaled import normalised
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Question
-from feasid.feasibility.proof.reach import Prover, Reach
+from feasid.feasibility.proof.reach import ReachProver, Reach
 from feasid.robot.description import Robot
 
 LARGEST = 1e4
@@ -151,13 +151,13 @@ class Region:
         return self.prover.certificate(end.proof, self._beyond(end))
 
     @cached_property
-    def prover(self) -> Prover:
+    def prover(self) -> ReachProver:
         """The region in exact numbers."""
         question = Question.of(self.robot, self.feasible, self.K, None)
         first = len(self.feasible.blocks) + self.own + 1
         columns = [int(c.columns[0]) for c in self.feasible.linear[self.own + 1 :: 2]]
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
-        return Prover(question, self.R, self.rho, self.budget, limits)
+        return ReachProver(question, self.R, self.rho, self.budget, limits)
 
     @cached_property
     def _places(self) -> list[int]:

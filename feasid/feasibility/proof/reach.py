@@ -55,7 +55,7 @@ class Reach:
 
 
 @dataclass(frozen=True, eq=False)
-class Prover:
+class ReachProver:
     """Data and constraints in exact numbers.
 
     Attributes
