@@ -23,7 +23,7 @@ from feasid.feasibility.program.barrier import newton_step
 from feasid.feasibility.program.scaled import normalised
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Question
-from feasid.feasibility.proof.reach import ReachProver, Reach
+from feasid.feasibility.proof.reach import Reach, ReachProver
 from feasid.robot.description import Robot
 
 LARGEST = 1e4
