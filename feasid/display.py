@@ -12,6 +12,8 @@ from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from feasid.harmless import harmless
+
 if TYPE_CHECKING:
     from rich.console import Group
 
@@ -28,8 +30,8 @@ BAD, GOOD = "#b3261e", "#1b6e3c"
 
 
 def plain(text: object) -> str:
-    """An outsider's text for a terminal: what does not print, such as an escape, is marked."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    """An outsider's text on one line."""
+    return harmless(str(text), keep="")
 
 
 def shortened(text: object, width: int) -> str:

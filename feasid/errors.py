@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
+
+from feasid.harmless import harmless
 
 
 class FeasidError(Exception):
     """Base of every error raised on purpose.
 
     Keyword arguments become attributes, so that a program can act on what the message says:
-    ``error.joint``, ``error.column``, ``error.row``, ``error.path``, ``error.line``.
+    ``error.joint``, ``error.column``, ``error.row``, ``error.path``, ``error.line``. The message
+    is harmless wherever it is printed, the attributes are what was found.
     """
 
     def __init__(self, message: str, **data: Any) -> None:
-        super().__init__(message)
+        super().__init__(harmless(message))
         self.data: dict[str, Any] = data
         for key, value in data.items():
             setattr(self, key, value)
@@ -88,6 +92,16 @@ def missing_extra(need: str, package: str, extra: str) -> MissingExtraError:
     return MissingExtraError(
         f'{need} needs {package}: pip install "feasid[{extra}]"', package=package, extra=extra
     )
+
+
+def require(need: str, extra: str, *packages: str) -> None:
+    """Raise `missing_extra` for the first of the packages that is not installed.
+
+    Asked before work begins that ends with their help.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise missing_extra(need, package, extra)
 
 
 def did_you_mean(name: str, known: Iterable[object]) -> str:

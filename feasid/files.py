@@ -1,51 +1,341 @@
-"""Writing files so that nothing is ever half-written or silently replaced."""
+"""One door for reading files and one for writing them.
+
+What is read is a regular file, or standard input for ``-``: opened once and looked at by its
+handle, so that a pipe or device neither hangs nor feeds without end, and a name that is exchanged
+meanwhile changes nothing. What is written is written beside its target and put into place whole.
+"""
 
 from __future__ import annotations
 
+import errno
+import glob
+import io
 import os
-import tempfile
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+from typing import IO, BinaryIO
 
-from feasid.errors import OutputError
+from feasid.errors import InputError, LimitError, OutputError, did_you_mean
+
+STDIN = "-"
+"""Stands for standard input where a file is read."""
+
+MOST_BYTES = 2**30
+"""Bytes that are read of a file unless a smaller limit is told."""
+
+MOST_NAMES = 10_000
+"""Names of a folder among which the nearest one is looked for."""
+
+READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What file systems without hard links answer."""
+
+Name = str | os.PathLike[str]
 
 
-def write_aside(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write to a temporary file beside `path`, flush it to disk, then rename it into place.
+# -- reading --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
+    """Open a regular file, or standard input for ``-``, of at most `most` bytes.
+
+    Raises
+    ------
+    InputError
+        No such file (with the nearest name that exists), a folder, a pipe or device, or unreadable.
+    LimitError
+        It is larger than `most`.
+    """
+    if os.fspath(path) == STDIN:
+        yield _standard_input(most)
+        return
+    handle = _opened(path)
+    with os.fdopen(handle, "rb") as file:
+        size = os.fstat(handle).st_size
+        if size > most:
+            raise too_large(path, most)
+        try:
+            yield file
+        except OSError as error:
+            if isinstance(error, InputError | OutputError):
+                raise
+            raise _unreadable(path, error) from error
+
+
+def read_whole(path: Name, most: int = MOST_BYTES) -> bytes:
+    """All bytes of a file that `reading` opens; at most `most`, should it grow meanwhile."""
+    with reading(path, most) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise too_large(path, most)
+    return data
+
+
+def size_of(file: IO[bytes]) -> int:
+    """Bytes of an open file, which is left at its start."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
+
+
+def is_regular(path: Name) -> bool:
+    """Whether a regular file is there; no name is too long or too odd to be asked about."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Name) -> bool:
+    """Whether a folder is there."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def missing_file(path: Name) -> InputError:
+    """The error for a file that does not exist, with the nearest name that does."""
+    file = Path(path)
+    if not is_folder(file.parent):
+        return InputError(
+            f"{file}: no such file, and no folder {str(file.parent)!r}", path=str(file)
+        )
+    try:
+        near = sorted(os.listdir(file.parent))[:MOST_NAMES]
+    except OSError:
+        near = []
+    return InputError(f"{file}: no such file{did_you_mean(file.name, near)}", path=str(file))
+
+
+def too_large(path: Name, most: int) -> LimitError:
+    """The error for a file of more than `most` bytes."""
+    return LimitError(f"{path}: more than the limit of {most} bytes", path=str(path), limit=most)
+
+
+def _opened(path: Name) -> int:
+    """A handle of a regular file."""
+    try:
+        _refuse_irregular(path, os.stat(path).st_mode)  # opening a device may already do something
+        handle = os.open(path, READ)
+    except FileNotFoundError as error:
+        raise missing_file(path) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _unreadable(path, error) from error
+    try:
+        _refuse_irregular(path, os.fstat(handle).st_mode)
+    except InputError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _refuse_irregular(path: Name, mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    what = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    advice = f"; what comes through a pipe is read as standard input, {STDIN}"
+    raise InputError(
+        f"{path}: {what}, expected a file{advice if stat.S_ISFIFO(mode) else ''}", path=str(path)
+    )
+
+
+def _unreadable(path: Name, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"{path}: cannot be read: {reason}", path=str(path))
+
+
+def _standard_input(most: int) -> BinaryIO:
+    data = sys.stdin.buffer.read(most + 1)
+    if len(data) > most:
+        raise too_large("standard input", most)
+    return io.BytesIO(data)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+_JOURNAL: ContextVar[list[tuple[Path, int]] | None] = ContextVar("journal", default=None)
+"""Files and their inodes, noted before they are put into place, while a `journal` is kept."""
+
+
+def write_aside(path: Name, content: bytes, *, overwrite: bool = False) -> None:
+    """Write beside `path`, flush to disk, then put into place whole, or not at all.
+
+    Links are followed: the file that a link points to is replaced, the link stays. A file that is
+    replaced keeps its mode and, where permitted, its owner. Without `overwrite` the file is
+    created atomically, so that one that appears meanwhile is not replaced.
 
     Raises
     ------
     OutputError
-        If `path` exists and `overwrite` is False, or the folder cannot be written; what was there
-        before is intact.
+        If `path` exists and `overwrite` is False, is no regular file, or cannot be written; what
+        was there before is intact, and nothing is left beside it.
     """
-    target = Path(path)
-    check_writable(target, overwrite=overwrite)
+    target, before = _target(path, overwrite)
+    beside = target.with_name(f".feasid-{secrets.token_hex(8)}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {error.strerror}", path=str(target)) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(os.open(beside, CREATE, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, target)
+            if (noted := _JOURNAL.get()) is not None:
+                noted.append((target, os.fstat(file.fileno()).st_ino))
+        if before is not None:
+            _keep_owner(beside, before)
+        if overwrite:
+            os.replace(beside, target)
+        else:
+            _create(beside, target)
+    except FileExistsError as error:
+        raise _exists(path) from error
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise OutputError(f"cannot write {target}: {error.strerror}", path=str(target)) from error
+        raise _unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
 
 
-def check_writable(path: str | Path, *, overwrite: bool = False) -> None:
+def check_writable(path: Name, *, overwrite: bool = False) -> None:
     """Say early that an output file cannot be written, before any long work is done."""
-    target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"cannot write {target}: it is a folder", path=str(target))
-    if target.exists() and not overwrite:
-        raise OutputError(
-            f"{target} exists; pass overwrite=True (--overwrite) to replace it", path=str(target)
-        )
+    target, _ = _target(path, overwrite)
+    probe = target.with_name(f".feasid-{secrets.token_hex(8)}")
+    try:
+        os.close(os.open(probe, CREATE, 0o666))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def check_outputs(
+    outputs: Mapping[str, Name | None], inputs: Iterable[Name | None], *, overwrite: bool = False
+) -> None:
+    """Check all outputs of a command before it begins.
+
+    Parameters
+    ----------
+    outputs : mapping
+        From what the user calls an output, such as ``--out``, to its path; None is left out.
+    inputs : iterable of path
+        Files, folders and patterns that are read.
+    overwrite : bool
+
+    Raises
+    ------
+    OutputError
+        One cannot be written.
+    InputError
+        One is an input, lies inside a folder that is one, or two are the same file.
+    """
+    sources = {os.path.realpath(p) for name in inputs if name is not None for p in _expanded(name)}
+    taken: dict[str, str] = {}
+    for label, path in outputs.items():
+        if path is None:
+            continue
+        try:
+            real = os.path.realpath(path)
+        except (OSError, ValueError) as error:
+            raise _unwritable(path, error) from error
+        if any(_same(real, s) or (is_folder(s) and Path(s) in Path(real).parents) for s in sources):
+            raise InputError(f"{label}: {path} is an input; choose another output", path=str(path))
+        other = next((name for seen, name in taken.items() if _same(real, seen)), None)
+        if other is not None:
+            raise InputError(f"{other} and {label} are the same file, {path}", path=str(path))
+        check_writable(path, overwrite=overwrite)
+        taken[real] = label
+
+
+@contextmanager
+def journal() -> Iterator[Callable[[], list[str]]]:
+    """Yield a function that lists the files that were put into place meanwhile, whole.
+
+    It asks the file system, so it tells the truth in the middle of an interruption, too.
+    """
+    noted: list[tuple[Path, int]] = []
+    token = _JOURNAL.set(noted)
+    try:
+        yield lambda: [str(path) for path, inode in noted if _inode(path) == inode]
+    finally:
+        _JOURNAL.reset(token)
+
+
+def _target(path: Name, overwrite: bool) -> tuple[Path, os.stat_result | None]:
+    """The file itself, links followed, and what is there now."""
+    try:
+        target = Path(os.path.realpath(path))
+        before = target.stat()
+    except FileNotFoundError:
+        before = None
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from error
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        raise OutputError(f"cannot write {path}: it is a folder", path=str(path))
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        raise OutputError(f"cannot write {path}: it is no regular file", path=str(path))
+    if before is not None and not overwrite:
+        raise _exists(path)
     if not target.parent.is_dir():
-        raise OutputError(f"cannot write {target}: no folder {target.parent}", path=str(target))
+        raise OutputError(f"cannot write {path}: no folder {target.parent}", path=str(path))
+    return target, before
+
+
+def _keep_owner(beside: Path, before: os.stat_result) -> None:
+    """Mode and, where permitted, owner and group of the file that is replaced."""
+    now = beside.stat()
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(OSError):
+            os.chown(beside, before.st_uid, before.st_gid)
+    os.chmod(beside, stat.S_IMODE(before.st_mode))
+
+
+def _create(beside: Path, target: Path) -> None:
+    """Give a finished file its name unless that is taken, in one step where there are links."""
+    try:
+        os.link(beside, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(os.open(target, CREATE, 0o666))
+        os.replace(beside, target)
+
+
+def _expanded(name: Name) -> list[str]:
+    text = os.fspath(name)
+    return sorted(glob.glob(text, recursive=True)) or [text] if glob.has_magic(text) else [text]
+
+
+def _same(a: str, b: str) -> bool:
+    try:
+        return a == b or os.path.samefile(a, b)
+    except (OSError, ValueError):
+        return False
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
+
+
+def _exists(path: Name) -> OutputError:
+    return OutputError(
+        f"{path} exists; pass overwrite=True (--overwrite) to replace it", path=str(path)
+    )
+
+
+def _unwritable(path: Name, error: Exception) -> OutputError:
+    reason = getattr(error, "strerror", None) or error
+    return OutputError(f"cannot write {path}: {reason}", path=str(path))

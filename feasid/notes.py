@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from feasid.harmless import harmless
+
 
 class Note(str):
     """A sentence with a code and values.
 
-    It is the text wherever a string is wanted, so that printing and joining need nothing special;
-    a program asks ``note.code`` and ``note.values`` and never reads the sentence.
+    It is the text, made harmless, wherever a string is wanted, so that printing and joining need
+    nothing special; a program asks ``note.code`` and ``note.values`` and never reads the sentence.
 
     >>> note = Note("2 rows are not used", "unused", rows=2)
     >>> f"{note} ({note.code})", note.values
@@ -23,7 +25,7 @@ class Note(str):
 
     def __new__(cls, text: str, code: str = "", **values: Any) -> Note:
         """A note; the keywords are its numbers."""
-        note = super().__new__(cls, text)
+        note = super().__new__(cls, harmless(text))
         note.code = code
         note.values = values
         return note

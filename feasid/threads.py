@@ -13,20 +13,54 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Lock
+from typing import Any
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+class _Limit:
+    """The limit belongs to the process: the first who wants it sets it, the last one lifts it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.limits: Any = None
+
+    def enter(self, threadpool_limits: Any) -> None:
+        with self.lock:
+            if not self.users:
+                self.limits = threadpool_limits(1, user_api="blas")
+            self.users += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if not self.users:
+                self.limits.restore_original_limits()
+                self.limits = None
+
+
+_LIMIT = _Limit()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread meanwhile, where threadpoolctl is installed; also a decorator."""
+    """Limit BLAS to one thread meanwhile, where threadpoolctl is installed; also a decorator.
+
+    Of several threads that are here at once, the first sets the limit and the last restores what
+    the host had.
+    """
     try:
         threadpool_limits = import_module("threadpoolctl").threadpool_limits
     except ImportError:
         yield
         return
-    with threadpool_limits(1, user_api="blas"):
+    _LIMIT.enter(threadpool_limits)
+    try:
         yield
+    finally:
+        _LIMIT.leave()
 
 
 def limit_before_numpy() -> None:

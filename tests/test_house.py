@@ -13,8 +13,10 @@ import feasid
 SOURCE = Path(feasid.__file__).parent
 
 ORDER = (
+    "harmless",
     "errors",
     "files",
+    "archives",
     "threads",
     "arrays",
     "notes",

@@ -7,12 +7,16 @@ which returns the exit status. Only the chosen command's module is imported, so 
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
+from feasid.cli.terminal import gated, give_up_output
 from feasid.errors import FeasidError, did_you_mean
+from feasid.files import journal
 from feasid.threads import limit_before_numpy
 
 COMMANDS = {
@@ -35,26 +39,63 @@ COMMANDS = {
 }
 
 EXIT_ERROR = 2
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: everything is cleaned up as after Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, 2 for any error that has a message."""
     argv = list(sys.argv[1:] if argv is None else argv)
     limit_before_numpy()
+    with journal() as written, _termination():
+        try:
+            with gated():
+                return _guarded(argv, written)
+        except BrokenPipeError:
+            give_up_output()
+        except OSError as error:
+            print(f"feasid: error: cannot print: {error.strerror or error}", file=sys.stderr)
+            give_up_output()
+    return EXIT_ERROR
+
+
+def _guarded(argv: list[str], written: Callable[[], list[str]]) -> int:
     try:
-        return _dispatch(argv)
+        status = _dispatch(argv)
+        sys.stdout.flush()
+        return status
     except FeasidError as error:
         from feasid.cli.speech import at_the_prompt
 
         print(f"feasid: error: {at_the_prompt(str(error))}", file=sys.stderr)
         return EXIT_ERROR
-    except KeyboardInterrupt:
-        print("feasid: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_ERROR
+    except KeyboardInterrupt as error:
+        ended = isinstance(error, Terminated)
+        files = written()
+        kept = f"written before, whole: {', '.join(files)}" if files else "nothing was written"
+        print(f"\nfeasid: {'terminated' if ended else 'interrupted'}; {kept}", file=sys.stderr)
+        return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """SIGTERM raises meanwhile, in a command that runs in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _dispatch(argv: list[str]) -> int:

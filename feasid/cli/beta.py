@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasid.errors import InputError
+from feasid.files import read_whole
 
 if TYPE_CHECKING:
     from feasid.arrays import Array
     from feasid.feasibility.proof.claim import Certificate
     from feasid.identifiability.base import BaseParameters
     from feasid.robot.description import Robot
+
+LARGEST = 2**26
+"""Bytes of a file of base parameters."""
 
 VALUE = "value"
 """The column that holds them; else the last one does."""
@@ -41,8 +46,10 @@ def read(path: str) -> Array:
     import pandas as pd
 
     try:
-        table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
+        table = pd.read_csv(io.BytesIO(read_whole(path, LARGEST)), float_precision="round_trip")
+    except InputError:
+        raise
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: cannot be read: {error}", path=path) from error
     column = table[VALUE] if VALUE in table.columns else table[table.columns[-1]]
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)

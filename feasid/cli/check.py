@@ -18,6 +18,7 @@ from typing import Any
 from feasid.cli import beta
 from feasid.cli.schema import aside, tell
 from feasid.errors import FeasidError, InputError
+from feasid.files import check_outputs
 from feasid.inspection import show
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.inspection.report import Report, inspect
@@ -80,6 +81,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     """Base parameters instead of files."""
     if arguments.files:
         raise InputError(f"--beta is asked of --robot, not of {arguments.files[0]}")
+    check_outputs({"--certificate": arguments.certificate}, (arguments.beta, arguments.robot))
     from feasid.feasibility.check import check
 
     values, base = beta.given(arguments)

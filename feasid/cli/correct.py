@@ -15,7 +15,7 @@ import numpy as np
 from feasid.cli import beta
 from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
-from feasid.files import check_writable, write_aside
+from feasid.files import check_outputs, write_aside
 from feasid.inspection.judge import principal_moments
 from feasid.inspection.nearest import MARGIN, METRICS
 from feasid.inspection.repair import Change, Repair, repair
@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Correct a file; returns the exit status."""
-    check_writable(arguments.out, overwrite=arguments.overwrite)
+    outputs = {"--out": arguments.out, "--certificate": arguments.certificate}
+    inputs = arguments.file, arguments.beta, arguments.robot
+    check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.beta is not None:
         return _correct_beta(arguments)
     if arguments.file is None:

@@ -13,7 +13,7 @@ from feasid.cli.progress import step
 from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
 from feasid.cli.speech import at_the_prompt
-from feasid.files import check_writable
+from feasid.files import check_outputs
 
 MORE = "more: --verbose for tables and notes"
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit the packaged log, print the summary, write the identified URDF; returns 0."""
-    check_writable(arguments.out, overwrite=arguments.overwrite)
+    check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
     with step("loading solvers"):
         from feasid import datasets
         from feasid.diagnosis.diagnose import diagnose

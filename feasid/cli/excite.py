@@ -10,8 +10,8 @@ from typing import Any
 
 from feasid.cli.options import locks, vector
 from feasid.cli.schema import add_json, aside, tell
-from feasid.errors import InputError
-from feasid.files import check_writable, write_aside
+from feasid.errors import InputError, require
+from feasid.files import check_outputs, write_aside
 from feasid.robot.description import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
@@ -53,9 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.reduction.triangle import Reduced
     from feasid.robot.load import load_robot
 
-    for path in (arguments.out, arguments.ros, arguments.plot):
-        if path:
-            check_writable(path, overwrite=arguments.overwrite)
+    outputs = {"--out": arguments.out, "--ros": arguments.ros, "--plot": arguments.plot}
+    inputs = [arguments.robot, *arguments.given]
+    check_outputs(outputs, inputs, overwrite=arguments.overwrite)
+    if arguments.plot:
+        require("plotting", "plot", "matplotlib")
     robot = load_robot(
         arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
     )

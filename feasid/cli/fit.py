@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
@@ -15,9 +13,10 @@ from feasid.cli.ranges import told as told_ranges
 from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
 from feasid.cli.speech import at_the_prompt
-from feasid.errors import InputError
-from feasid.files import check_writable, write_aside
+from feasid.errors import InputError, require
+from feasid.files import check_outputs, write_aside
 from feasid.options.tables import FitOptions
+from feasid.robot.sidecar import sidecar_path
 
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
@@ -62,10 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print the summary, write what was asked; returns 0, or 5 for a fit that is useless."""
-    outputs = [getattr(arguments, name) for name in OUTPUTS]
-    for path in filter(None, outputs):
-        check_writable(path, overwrite=arguments.overwrite)
-    _refuse_same_file(arguments, outputs)
+    _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
     options = options_of(arguments, FitOptions, "feasid fit")
@@ -121,9 +117,13 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
         print(f"wrote {arguments.report}")
 
 
-def _refuse_same_file(arguments: argparse.Namespace, outputs: Sequence[str | None]) -> None:
-    inputs = [*arguments.logs, arguments.robot, *(arguments.test or [])]
-    for path in filter(None, outputs):
-        for source in inputs:
-            if Path(path).resolve() == Path(source).resolve():
-                raise InputError(f"{path} is an input; choose another output file", path=path)
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """All that will be written can be, before anything is read."""
+    outputs: dict[str, Any] = {f"--{name}": getattr(arguments, name) for name in OUTPUTS}
+    if arguments.out:
+        outputs["the sidecar of --out"] = sidecar_path(arguments.out)
+    robot = [arguments.robot, sidecar_path(arguments.robot)]
+    inputs = [*arguments.logs, *robot, *(arguments.test or ())]
+    check_outputs(outputs, inputs, overwrite=arguments.overwrite)
+    if arguments.report:
+        require("writing a report", "report", "jinja2", "matplotlib")

@@ -6,14 +6,17 @@ import argparse
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from feasid.errors import InputError, did_you_mean
+from feasid.files import read_whole
 from feasid.options.complete import checked, table_of
 from feasid.options.option import Option
 from feasid.robot.description import Robot
 from feasid.robot.parts import Drive
+
+LARGEST_MATRIX = 2**20
+"""Bytes of a text file with a transmission matrix."""
 
 METAVAR = {
     "number": "NUMBER",
@@ -205,16 +208,7 @@ def _plain(value: Any) -> Any:
 
 def matrix(path: str) -> list[list[float]]:
     """Numbers of a text file, rows by line, separated by commas or blanks."""
-    from feasid.logs.read.readers import missing_file
-
-    try:
-        if not Path(path).is_file():
-            raise missing_file(Path(path))
-        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"--transmission {path[:80]}: cannot be read: {error}") from None
+    lines = read_whole(path, LARGEST_MATRIX).decode(errors="replace").splitlines()
     rows = [line.replace(",", " ").split() for line in lines if line.strip()]
     try:
         return [[float(x) for x in row] for row in rows]

@@ -9,7 +9,7 @@ from feasid.cli.options import add_options, add_robot_arguments, options_of, rob
 from feasid.cli.progress import step
 from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
-from feasid.files import check_writable, write_aside
+from feasid.files import check_outputs, write_aside
 from feasid.options.tables import LogOptions, ReduceOptions
 
 
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the load; returns 0."""
     if bool(arguments.without) == bool(arguments.sensor):
         raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
-    if arguments.out:
-        check_writable(arguments.out, overwrite=arguments.overwrite)
+    inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
+    check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     table = LogOptions if arguments.sensor else ReduceOptions
     options = options_of(arguments, ReduceOptions, "feasid payload")
     with step("loading solvers"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from feasid.cli.schema import add_json, tell
-from feasid.files import check_writable, write_aside
+from feasid.files import check_outputs, write_aside
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the torques; returns 0."""
-    check_writable(arguments.out, overwrite=arguments.overwrite)
+    inputs = arguments.model, arguments.log
+    check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     from feasid.identification.saved import load
 
     torques = load(arguments.model).predict(arguments.log)

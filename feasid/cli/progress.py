@@ -1,4 +1,4 @@
-"""Progress on standard error: one line that is rewritten, silent when nobody watches."""
+"""Progress on standard error: one line that is rewritten on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from feasid.cli.terminal import redraw
+
+LINES = 10
+"""Plain lines of a long work, where nobody watches a line that is rewritten."""
+
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
@@ -14,24 +19,31 @@ def step(text: str) -> Iterator[None]:
     watched = sys.stderr.isatty()
     start = time.monotonic()
     if watched:
-        print(f"{text} ...", end="", file=sys.stderr, flush=True)
+        redraw(f"{text} ...")
     try:
         yield
-    finally:
+    except BaseException:
         if watched:
-            print(f"\r{text}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+            print(file=sys.stderr)
+        raise
+    if watched:
+        redraw(f"{text}: {time.monotonic() - start:.1f} s")
+        print(file=sys.stderr)
 
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function of (done, all) that draws progress and the time left; only on a terminal."""
+    """Yield a function of (done, all) that draws progress and the time left."""
     watched = sys.stderr.isatty()
     start = time.monotonic()
 
     def show(done: int, total: int) -> None:
+        left = (time.monotonic() - start) / done * (total - done)
+        line = f"{text}: {done} of {total}, {left:.0f} s left  "
         if watched:
-            left = (time.monotonic() - start) / done * (total - done)
-            print(f"\r{text}: {done} of {total}, {left:.0f} s left  ", end="", file=sys.stderr)
+            redraw(line)
+        elif total > 1 and done * LINES // total > (done - 1) * LINES // total:
+            print(line.rstrip(), file=sys.stderr, flush=True)
 
     try:
         yield show

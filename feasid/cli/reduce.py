@@ -17,7 +17,7 @@ from feasid.cli.progress import bar
 from feasid.cli.schema import add_json, aside, tell
 from feasid.cli.speech import at_the_prompt
 from feasid.errors import LogError
-from feasid.files import check_writable
+from feasid.files import check_outputs
 from feasid.options.tables import ReduceOptions
 
 EXIT_PARTIAL = 4
@@ -40,7 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.reduction.reduce import reduce
     from feasid.reduction.triangle import Reduced
 
-    check_writable(arguments.out, overwrite=arguments.overwrite or arguments.resume)
+    inputs = [*arguments.logs, arguments.robot]
+    replaces = arguments.overwrite or arguments.resume
+    check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
     options = options_of(arguments, ReduceOptions, "feasid reduce")
     robot = robot_from(arguments)
     parts: list[Any] = list(arguments.logs)

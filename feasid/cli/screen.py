@@ -21,6 +21,7 @@ def show(display: Display) -> None:
         except ImportError:
             pass
         else:
-            Console().print(display.rich())
+            # A display is harmless already, and rich's colours must not be made so.
+            Console(file=getattr(sys.stdout, "stream", sys.stdout)).print(display.rich())
             return
     print(display.text())

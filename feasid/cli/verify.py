@@ -7,6 +7,7 @@ parameters. Exit status: 0 every certificate holds, 1 one does not, 2 a file can
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
@@ -17,7 +18,9 @@ from feasid import certificate
 from feasid.arrays import Array
 from feasid.cli import beta
 from feasid.cli.schema import add_json, tell
+from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate, mark
+from feasid.files import reading
 from feasid.identifiability.base import base_parameters
 from feasid.robot.description import Robot
 
@@ -44,7 +47,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _checked(arguments: argparse.Namespace) -> int:
-    status = certificate.main(arguments.files)
+    status, readable = 0, []
+    for path in arguments.files:
+        try:
+            with reading(path, certificate.LARGEST_FILE):
+                readable.append(path)
+        except InputError as error:
+            print(f"feasid: error: {error}", file=sys.stderr)
+            status = 2
+    status = max(status, certificate.main(readable))
     if status or not (arguments.robot or arguments.beta):
         return status
     for path in arguments.files:

@@ -14,8 +14,9 @@ from feasid.errors import InputError
 from feasid.excitation.certificate import rows
 from feasid.excitation.trajectory import Trajectory
 from feasid.identifiability.base import BaseParameters
+from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.narrow import narrowed
-from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
 Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None

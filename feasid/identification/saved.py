@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import platform
+import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import feasid
+from feasid.archives import arrays_of, unpacked
 from feasid.arrays import Array
-from feasid.errors import CertificateError, FeasidError, InputError, LimitError
+from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.feasibility.constraints.stored import as_plain, of_plain
 from feasid.feasibility.proof.claim import Certificate
-from feasid.files import write_aside
+from feasid.files import reading, write_aside
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.fitted import Fitted
 from feasid.identification.predictor import Predictor
@@ -46,6 +48,9 @@ FORMAT, VERSION = "feasid model", 1
 
 LARGEST = 256 * 1024 * 1024
 """Bytes that an archive may unpack to."""
+
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What content raises that is not what `save` writes."""
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
@@ -185,21 +190,15 @@ def load(path: str | Path) -> SavedFit:
         It unpacks to more than 256 MB.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            size = sum(member.file_size for member in archive.infolist())
-            if size > LARGEST:
-                raise LimitError(f"{path} unpacks to {size} bytes, more than {LARGEST}")
-            missing = [m for m in MEMBERS if m not in names]
-            if missing:
-                raise ValueError(f"it lacks {', '.join(missing)}")
-            content = {name: archive.read(name) for name in names}
+        with reading(path, LARGEST) as file:
+            content = unpacked(file, str(path), LARGEST)
+        missing = [m for m in MEMBERS if m not in content]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
         return _loaded(path, content)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file", path=str(path)) from error
-    except (KeyError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, FeasidError):
-            raise
+    except FeasidError:
+        raise
+    except MALFORMED as error:
         raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
 
 
@@ -217,8 +216,7 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     if source is not None:
         text = content["description"]
         robot = with_source(robot, Source(source["path"], source["format"], text))
-    with np.load(io.BytesIO(content["arrays.npz"]), allow_pickle=False) as arrays:
-        numbers = {name: arrays[name] for name in arrays.files}
+    numbers = _arrays(content["arrays.npz"], f"arrays.npz of {path}")
     spread, beta = numbers["covariance"], numbers["beta"]
     base = base_parameters(robot)
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
@@ -228,7 +226,7 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         robot=robot,
         base=base,
         covariance=spread,
-        reduced=Reduced.load(io.BytesIO(content["reduced.npz"])),
+        reduced=Reduced.from_file(io.BytesIO(content["reduced.npz"]), f"reduced.npz of {path}"),
         certificate=None if proof is None else Certificate(json.loads(proof)),
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
@@ -237,6 +235,10 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         made=model["made"],
         text=model["summary"],
     )
+
+
+def _arrays(data: bytes, name: str) -> dict[str, Any]:
+    return arrays_of(unpacked(io.BytesIO(data), name, LARGEST))
 
 
 def _said(
@@ -272,7 +274,7 @@ def _log_hash(recording: Any) -> str:
     """Hash of a log's file, or of the numbers of one that never was a file."""
     digest = hashlib.sha256()
     if recording.name and Path(recording.name).is_file():
-        with open(recording.name, "rb") as file:
+        with reading(recording.name, sys.maxsize) as file:
             while block := file.read(1 << 20):
                 digest.update(block)
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from feasid.errors import FeasidError
+from feasid.harmless import harmless
 from feasid.inspection.hints import Cause
 from feasid.inspection.judge import (
     INCONCLUSIVE,
@@ -44,8 +45,8 @@ RULES = {
 
 
 def plain(text: str) -> str:
-    """Text from a file for a table: characters that do not print, such as line ends, are marked."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """Text from a file for a table, on one line."""
+    return harmless(text, keep="")
 
 
 def headline(report: Report) -> str:

@@ -6,6 +6,7 @@ zero-phase filter has forgotten where the piece was cut; only its own rows are k
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.errors import FeasidError, LogError, NotEnoughDataError, missing_extra
+from feasid.errors import FeasidError, InputError, LogError, NotEnoughDataError, missing_extra
+from feasid.files import reading
 from feasid.logs.frame import prepare
 from feasid.logs.motion import Excluded, Motion, Run
 from feasid.robot.description import Robot
@@ -149,8 +151,10 @@ def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from error
     try:
         # With pre_buffer, what was read already stays in memory until the file is closed.
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        with reading(path, sys.maxsize) as source, pq.ParquetFile(source, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=rows, use_threads=False):
                 yield batch.replace_schema_metadata(None).to_pandas()
+    except InputError:
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error

@@ -14,8 +14,9 @@ from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
 from feasid.logs.motion import Run
 from feasid.notes import notes as as_notes
+from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS, SLOW, StrataBuilder
-from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.reduction.triangle import Reduced
 from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 from feasid.threads import one_thread

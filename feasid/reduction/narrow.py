@@ -9,8 +9,9 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
+from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import Strata, triangular
-from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
 

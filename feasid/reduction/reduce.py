@@ -18,8 +18,9 @@ from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, TermOptions
 from feasid.reduction.equations import EquationReducer
+from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.fleet import Progress, reduce_all
-from feasid.reduction.triangle import Reduced, Reducer, fingerprint
+from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.added_terms import robot_of, with_terms
 from feasid.robot.description import Robot
 from feasid.threads import one_thread

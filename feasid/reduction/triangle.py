@@ -14,9 +14,7 @@ log again.
 
 from __future__ import annotations
 
-import hashlib
 import io
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -25,14 +23,16 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.archives import arrays_of, unpacked
 from feasid.arrays import Array
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
-from feasid.errors import FeasidError, InputError, LimitError, LogError
-from feasid.files import write_aside
+from feasid.errors import FeasidError, InputError, LogError, SecurityError
+from feasid.files import reading, write_aside
 from feasid.identifiability.base import base_parameters
 from feasid.notes import Note
 from feasid.notes import notes as as_notes
+from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.householder import absorb, stack
 from feasid.reduction.strata import Strata
 from feasid.robot.description import Robot
@@ -224,21 +224,22 @@ class Reduced:
         return buffer.getvalue()
 
     @classmethod
-    def load(cls, path: str | Path | IO[bytes]) -> Reduced:
+    def load(cls, path: str | Path) -> Reduced:
         """Read what `save` wrote; refuses pickled objects and inconsistent shapes."""
+        with reading(path, LARGEST_FILE) as file:
+            return cls.from_file(file, str(path))
+
+    @classmethod
+    def from_file(cls, file: IO[bytes], name: str) -> Reduced:
+        """Read an open file, which messages call `name`; see `load`."""
         try:
-            with zipfile.ZipFile(path) as members:
-                size = sum(member.file_size for member in members.infolist())
-            if size > LARGEST_FILE:
-                raise LimitError(f"{path} unpacks to {size} bytes, more than {LARGEST_FILE}")
-            with np.load(path, allow_pickle=False) as archive:
-                return cls._from_archive(archive)
-        except FileNotFoundError as error:
-            raise InputError(f"{path}: no such file", path=str(path)) from error
-        except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            if isinstance(error, FeasidError):
-                raise
-            raise InputError(f"{path} is not a file of reduced data: {error}") from error
+            return cls._from_archive(arrays_of(unpacked(file, name, LARGEST_FILE)))
+        except SecurityError as error:
+            raise SecurityError(f"{name}: {error}", path=name) from error
+        except FeasidError:
+            raise
+        except (LookupError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+            raise InputError(f"{name} is not a file of reduced data: {error}", path=name) from error
 
     @classmethod
     def _from_archive(cls, archive: Any) -> Reduced:
@@ -370,27 +371,3 @@ class Reducer:
         robot, columns = self.plan.robot, self.plan.columns
         head = fingerprint(robot, columns), columns, supports, triangles
         return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
-
-
-def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
-    """Hash of what decides the meaning of reduced data: geometry, gravity, names and columns."""
-    digest = hashlib.sha256()
-    for body, parent in zip(robot.bodies, robot.parents, strict=True):
-        for array in (body.rotation, body.position, body.motion):
-            digest.update(np.ascontiguousarray(array + 0.0).tobytes())
-        digest.update(f"{body.name}\0{body.joint}\0{parent}\0".encode())
-        if body.rotor is not None:
-            digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
-            digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
-    for drive in robot.drives:
-        terms = drive.name, sorted(drive.coupling.items()), drive.symbols
-        digest.update(repr(terms).encode())
-        for number in (drive.transition, drive.rest):
-            if number:
-                digest.update(repr(number).encode())
-    digest.update("".join(robot.ties).encode())
-    if robot.load_model is not None:
-        digest.update(np.ascontiguousarray(robot.load_model + 0.0).tobytes())
-    digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
-    digest.update(np.asarray(columns, dtype=np.int64).tobytes())
-    return digest.hexdigest()[:32]

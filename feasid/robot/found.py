@@ -46,7 +46,7 @@ def described(name: Any) -> Any:
     Only a bare name such as ``"panda_description"`` that is no file is looked up. The package
     downloads descriptions when they are first asked for.
     """
-    if not isinstance(name, str) or not name.isidentifier() or Path(name).exists():
+    if not isinstance(name, str) or not name.isidentifier() or os.path.exists(name):
         return name
     if find_spec("robot_descriptions") is None:
         return name

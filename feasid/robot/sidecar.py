@@ -17,6 +17,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.errors import DescriptionError
+from feasid.files import is_regular, read_whole
 from feasid.robot.description import Robot
 from feasid.robot.parts import Body, Drive, Rotor
 
@@ -66,7 +67,7 @@ def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
         The sidecar is damaged, from a newer version, or belongs to another file or robot.
     """
     file = sidecar_path(path)
-    if not file.is_file():
+    if not is_regular(file):
         return robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
     data = _parsed(file)
@@ -90,9 +91,7 @@ def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
 
 def _parsed(file: Path) -> dict[str, Any]:
     try:
-        if file.stat().st_size > LARGEST:
-            raise ValueError(f"larger than {LARGEST} bytes")
-        data = json.loads(file.read_bytes())
+        data = json.loads(read_whole(file, LARGEST))
         if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
             raise ValueError("its format is another one")
         int(data["version"]), str(data["sha256"])

@@ -11,7 +11,7 @@ from robots import ARM
 import feasid
 from feasid.datasets import wam
 from feasid.excitation.design import random_motion
-from feasid.reduction.triangle import fingerprint
+from feasid.reduction.fingerprint import fingerprint
 
 FAST = {"starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""

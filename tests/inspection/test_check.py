@@ -320,7 +320,7 @@ def test_exit_status(tmp_path, capsys):
     assert "broken.urdf:22:20" in out.err
     assert "3 files: 1 in error, 1 feasible, 1 infeasible" in out.out
     assert main(["check", str(tmp_path / "nothing.urdf")]) == 2
-    assert "does not exist" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_globs_are_expanded_here(tmp_path, capsys):

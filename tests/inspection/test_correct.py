@@ -156,11 +156,17 @@ def test_the_command_writes_and_prints_before_and_after(files, capsys):
 
 def test_nothing_is_overwritten_unless_told(files, capsys):
     bad = files[0]
-    assert main(["correct", str(bad), "--out", str(bad)]) == 2
-    assert "--overwrite" in capsys.readouterr().err
+    for overwrite in ([], ["--overwrite"]):
+        assert main(["correct", str(bad), "--out", str(bad), *overwrite]) == 2
+        assert "is an input" in capsys.readouterr().err
     assert BAD in bad.read_text()
-    assert main(["correct", str(bad), "--out", str(bad), "--overwrite"]) == 0
-    assert BAD not in bad.read_text()
+    other = bad.with_name("other.urdf")
+    other.write_text("precious")
+    assert main(["correct", str(bad), "--out", str(other)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert main(["correct", str(bad), "--out", str(other), "--overwrite"]) == 0
+    assert BAD in bad.read_text()
+    assert BAD not in other.read_text()
 
 
 def test_names_stay_on_their_line(tmp_path, capsys):

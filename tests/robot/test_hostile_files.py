@@ -23,7 +23,7 @@ main(["check", warm])  # imports what it needs
 EVENTS = ("open", "socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system")
 opened, watching = [], True
 def hook(event, arguments):
-    if watching and event in EVENTS:
+    if watching and event in EVENTS and not isinstance(arguments[0], int):  # by handle
         opened.append(str(arguments[0]))
 sys.addaudithook(hook)
 with open("/proc/self/statm") as file:

@@ -73,10 +73,10 @@ class Certificate:
     def load(cls, path: str | Path) -> Certificate:
         """Read a certificate; it is not checked before `verify`."""
         try:
-            content = Path(path).read_text(encoding="utf-8")
+            content = files.read_whole(path, checker.LARGEST_FILE)
             data = json.loads(content, object_pairs_hook=checker.unique)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}", path=str(path)) from error
+        except InputError:
+            raise
         except (ValueError, RecursionError) as error:
             raise CertificateError(f"{path} is not JSON: {error}", path=str(path)) from error
         if not isinstance(data, dict):

@@ -6,7 +6,9 @@ brings along, so that a file cannot define what is executed.
 
 from __future__ import annotations
 
+import os
 import struct
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -17,6 +19,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.errors import InputError, LimitError, LogError, did_you_mean, missing_extra
+from feasid.files import reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,10 +142,10 @@ def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], 
 def check_mcap(path: Path) -> None:
     """Refuse an MCAP file whose chunks say that they unpack beyond reason, before unpacking."""
     total = 0
-    with path.open("rb") as file:
+    with reading(path, sys.maxsize) as file:
         if file.read(8) != b"\x89MCAP0\r\n":
             raise LogError(f"{path}: no MCAP file (it does not start as one)", path=str(path))
-        size = path.stat().st_size
+        size = os.fstat(file.fileno()).st_size
         for kind, length, start in _records(file, size, str(path)):
             if kind == 0x06 and length >= 24:
                 file.seek(start)

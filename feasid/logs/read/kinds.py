@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from feasid.errors import InputError, SecurityError
+from feasid.files import is_folder, is_regular
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
 
@@ -28,9 +29,9 @@ def kind_of(source: str | Path) -> str:
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]
     last = suffixes[-1] if suffixes else ""
-    if last in BAG_SUFFIXES or (path / "metadata.yaml").is_file():
+    if last in BAG_SUFFIXES or is_regular(path / "metadata.yaml"):
         return "bag"
-    if path.is_dir():
+    if is_folder(path):
         raise InputError(f"{path}: a folder, expected a file", path=str(path))
     if last in PICKLES:
         raise SecurityError(

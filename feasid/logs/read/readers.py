@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from feasid.errors import (
     InputError,
     LimitError,
     LogError,
-    did_you_mean,
     missing_extra,
 )
+from feasid.files import MOST_BYTES, STDIN, missing_file, reading, size_of, too_large
 from feasid.logs.columns import UNITS
 from feasid.logs.read.bags import read_bag
 from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, has_decimal_commas, scan
@@ -35,9 +35,6 @@ from feasid.logs.read.npz import MOST_EXPANSION, read_npz
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_BYTES = 2**30
-"""Bytes that a file may have when read, unless `max_bytes` says otherwise."""
 
 NAMED_UNIT = re.compile(r"(.*\S)\s*(?:[\[(]([^\])]+)[\])]|_(deg))")
 """A column name with its unit."""
@@ -115,7 +112,7 @@ def _paths(source: Any) -> list[Path]:
             raise InputError("no files were given")
         return paths
     path = Path(source)
-    if path.exists():
+    if os.path.exists(path) or str(path) == STDIN:
         return [path]
     if glob.has_magic(str(path)):
         found = sorted(glob.glob(str(path), recursive=True))
@@ -123,15 +120,6 @@ def _paths(source: Any) -> list[Path]:
             raise InputError(f"no file matches {str(path)!r}", path=str(path))
         return [Path(f) for f in found]
     raise missing_file(path)
-
-
-def missing_file(path: Path) -> InputError:
-    """The error for a file that does not exist, with the nearest name that does."""
-    folder = path.parent
-    if not folder.is_dir():
-        return InputError(f"{path}: no such file, and no folder {str(folder)!r}", path=str(path))
-    hint = did_you_mean(path.name, sorted(os.listdir(folder))[:10_000])
-    return InputError(f"{path}: no such file{hint}", path=str(path))
 
 
 def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
@@ -171,31 +159,23 @@ def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.Dat
     kind = kind_of(path)
     if kind == "reduced":
         raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
-    try:
-        size = path.stat().st_size
-        if size > max_bytes:
-            raise LimitError(
-                f"{path}: {size} bytes, more than the limit of {max_bytes} (max_bytes=...)",
-                path=str(path),
-            )
+    with reading(path, max_bytes) as file:
         if kind == "parquet":
-            return _read_parquet(path, max_bytes)
+            return _read_parquet(file, str(path), max_bytes)
         if kind == "npz":
-            return read_npz(path, max_bytes)
-        return read_csv(_bytes(path, max_bytes), str(path), **csv_options)
-    except OSError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: {error.strerror or error}", path=str(path)) from error
+            return read_npz(file, str(path), max_bytes)
+        return read_csv(_text(file, path, max_bytes), str(path), **csv_options)
 
 
 # -- CSV ------------------------------------------------------------------------------------------
 
 
-def _bytes(path: Path, max_bytes: int) -> bytes:
+def _text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
     """The file's bytes as UTF-8, decompressed with a limit."""
     zipped = path.suffix.lower() == ".gz"
-    data = _gunzip(path, max_bytes) if zipped else path.read_bytes()
+    data = _gunzip(file, path, max_bytes) if zipped else file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise too_large(path, max_bytes)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return data.decode("utf-16").encode()
@@ -206,12 +186,12 @@ def _bytes(path: Path, max_bytes: int) -> bytes:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _gunzip(path: Path, max_bytes: int) -> bytes:
-    limit = min(max_bytes, max(2**20, MOST_EXPANSION * path.stat().st_size))
+def _gunzip(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
+    limit = min(max_bytes, max(2**20, MOST_EXPANSION * size_of(file)))
     try:
-        with gzip.open(path) as file:
-            data = file.read(limit + 1)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        with gzip.open(file) as unzipped:
+            data = unzipped.read(limit + 1)
+    except (EOFError, OSError, zlib.error) as error:
         raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
     if len(data) > limit:
         raise LimitError(
@@ -338,14 +318,14 @@ def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
 # -- Parquet --------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path, max_bytes: int) -> pd.DataFrame:
+def _read_parquet(source: IO[bytes], path: str, max_bytes: int) -> pd.DataFrame:
     try:
         pa: Any = import_module("pyarrow")
         pq: Any = import_module("pyarrow.parquet")
     except ImportError:
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(source) as file:
             size = 8 * file.metadata.num_rows * file.metadata.num_columns
             if size > max_bytes:
                 raise LimitError(
@@ -358,6 +338,6 @@ def _read_parquet(path: Path, max_bytes: int) -> pd.DataFrame:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, InputError):
             raise
-        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
+        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=path) from error
     df.attrs = {}
     return df

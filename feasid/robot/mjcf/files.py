@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from feasid.errors import InputError, LimitError, SecurityError
+from feasid.files import is_regular
 from feasid.robot.xml.text import LIMITS, TEXT, Element, ReadLimits, XmlText, parse_xml, read_bytes
 
 
@@ -99,6 +100,6 @@ class MjcfFiles:
                     element,
                     kind=SecurityError,
                 )
-            if path.is_file():
+            if is_regular(path):
                 return path
         self.fail(f"included file {name!r} does not exist", element, kind=InputError)

@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from feasid.errors import DescriptionError, InputError, LimitError, SecurityError, did_you_mean
+from feasid.errors import DescriptionError, InputError, LimitError, SecurityError
+from feasid.files import read_whole
 
 
 @dataclass(frozen=True)
@@ -172,29 +172,14 @@ class XmlText:
 
 def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> bytes:
     """Read a regular file of limited size, or say what is wrong with the path."""
-    file = Path(path)
     try:
-        if file.is_dir():
-            raise InputError(f"{file} is a directory, not a file", path=str(file))
-        if not file.exists():
-            near = os.listdir(file.parent) if file.parent.is_dir() else []
-            hint = did_you_mean(file.name, near)
-            raise InputError(f"{file} does not exist{hint}", path=str(file))
-        if not file.is_file():
-            raise InputError(f"{file} is not a regular file", path=str(file))
-        with file.open("rb") as stream:
-            data = stream.read(limits.size + 1)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot read {str(path)!r}: {error}", path=str(path)) from error
-    if len(data) > limits.size:
+        return read_whole(path, limits.size)
+    except LimitError as error:
         raise LimitError(
-            f"{file} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
-            path=str(file),
+            f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
+            path=str(path),
             limit=limits.size,
-        )
-    return data
+        ) from error
 
 
 def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:

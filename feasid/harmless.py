@@ -1,0 +1,43 @@
+"""Text from outsiders made harmless: whatever is printed or drawn passes here.
+
+Names in files come from strangers. Printed raw, a joint called ``ESC ]0;...`` retitles a terminal,
+U+009B starts an escape sequence by itself, U+202E turns the rest of a line around, and a lone
+surrogate (an undecodable byte of a file's name) ends in a traceback.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LAYOUT = "\n\t"
+"""Control characters that texts of several lines need."""
+
+
+def harmless(text: str, *, keep: str = LAYOUT) -> str:
+    r"""The text with every character that does not print written as an escape.
+
+    Parameters
+    ----------
+    text : str
+    keep : str
+        Control characters that stay; none for a name within a line.
+
+    >>> print(harmless("\x1b[2J\u009b31m"))
+    \x1b[2J\x9b31m
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in keep or _prints(c) else _escaped(c) for c in text)
+
+
+def drawn(text: str) -> str:
+    """The same for Matplotlib, which reads what stands between dollar signs as a formula."""
+    return harmless(text, keep="").replace("$", r"\$")
+
+
+def _prints(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
