@@ -45,8 +45,10 @@ def read(path: str) -> Array:
     import numpy as np
     import pandas as pd
 
+    from feasid.logs.read.digits import exactly
+
     try:
-        table = pd.read_csv(io.BytesIO(read_whole(path, LARGEST)), float_precision="round_trip")
+        table: pd.DataFrame = pd.read_csv(io.BytesIO(read_whole(path, LARGEST)), **exactly())
     except InputError:
         raise
     except (ValueError, OverflowError) as error:

@@ -30,6 +30,7 @@ from feasid.files import MOST_BYTES, STDIN, missing_file, reading, size_of, too_
 from feasid.logs.columns import UNITS
 from feasid.logs.read.bags import read_bag
 from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, has_decimal_commas, scan
+from feasid.logs.read.digits import exactly
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.npz import MOST_EXPANSION, read_npz
 
@@ -232,6 +233,7 @@ def read_csv(
                 index_col=False,
                 skipinitialspace=True,
                 low_memory=False,
+                **exactly(),
             )
     except UnicodeDecodeError as error:
         raise LogError(
