@@ -76,7 +76,7 @@ def test_base_parameters_are_corrected(given, capsys):
         (["check", "arm.urdf", "--certificate", "x.json"], "belong to --beta"),
         (["check", "--beta", "nan.csv", "--robot", "arm.urdf"], "row 3 is no number"),
         (["check", "--beta", "few.csv", "--robot", "arm.urdf"], "but there are 1 values"),
-        (["check", "--beta", "none.csv", "--robot", "arm.urdf"], "cannot be read"),
+        (["check", "--beta", "none.csv", "--robot", "arm.urdf"], "no such file"),
         (["correct", "--out", "x.urdf"], "name a FILE"),
     ],
 )
