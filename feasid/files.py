@@ -331,9 +331,7 @@ def _inode(path: Path) -> int | None:
 
 
 def _exists(path: Name) -> OutputError:
-    return OutputError(
-        f"{path} exists; pass overwrite=True (--overwrite) to replace it", path=str(path)
-    )
+    return OutputError(f"{path} exists; pass overwrite=True to replace it", path=str(path))
 
 
 def _unwritable(path: Name, error: Exception) -> OutputError:

@@ -7,6 +7,7 @@ which returns the exit status. Only the chosen command's module is imported, so 
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -25,6 +26,7 @@ COMMANDS = {
     "demo": "do that on a real log inside the package",
     "doctor": "say what is wrong with a log and what mends it",
     "payload": "identify a tool or load, from logs with and without it or a wrist sensor",
+    "report": "a saved fit as an HTML page, or two side by side",
     "show": "what a saved fit says, and whether its proof holds",
     "errors": "torque errors of a saved fit on other logs",
     "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
@@ -117,7 +119,9 @@ def _dispatch(argv: list[str]) -> int:
 
     parser = Parser(prog=f"feasid {name}", description=module.__doc__)
     module.add_arguments(parser)
-    return int(module.run(parser.parse_args(argv[1:])))
+    arguments = parser.parse_args(argv[1:])
+    arguments.typed = shlex.join(["feasid", *argv])
+    return int(module.run(arguments))
 
 
 def _usage() -> str:

@@ -113,8 +113,10 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
         result.save(arguments.save, overwrite=arguments.overwrite)
         print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")
     if arguments.report:
-        result.report(arguments.report, test=test, overwrite=arguments.overwrite)
-        print(f"wrote {arguments.report}")
+        result.report(
+            arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
+        )
+        print(f"wrote {arguments.report}, its numbers beside it as JSON")
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -122,6 +124,8 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     outputs: dict[str, Any] = {f"--{name}": getattr(arguments, name) for name in OUTPUTS}
     if arguments.out:
         outputs["the sidecar of --out"] = sidecar_path(arguments.out)
+    if arguments.report:
+        outputs["the numbers of --report"] = Path(arguments.report).with_suffix(".json")
     robot = [arguments.robot, sidecar_path(arguments.robot)]
     inputs = [*arguments.logs, *robot, *(arguments.test or ())]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)

@@ -11,6 +11,7 @@ from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export
 from feasid.identification.fitted import Fitted
 from feasid.identification.saved import save
+from feasid.identification.views.contents import contents
 from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import Plots
 from feasid.identification.views.screen import display
@@ -59,7 +60,8 @@ class Fit(Displayed, Fitted):
         Text and plain arrays in a ZIP archive: parameters, covariance, certificate, options,
         notes, the reduced log, versions, and hashes of the description and the logs.
         """
-        save(self, path, self.summary(), overwrite=overwrite)
+        told = contents(self, fitted=self.recordings)
+        save(self, path, self.summary(), told, overwrite=overwrite)
 
     def verify(self, path: str | Path, client: str, log: Any = None) -> pd.DataFrame:
         """Replay a log through a written file as another program reads it.
@@ -116,9 +118,20 @@ class Fit(Displayed, Fitted):
         return Plots(self)
 
     def report(
-        self, path: str | Path, *, test: Any = None, log: Any = None, overwrite: bool = False
+        self,
+        path: str | Path,
+        *,
+        test: Any = None,
+        log: Any = None,
+        command: str = "",
+        overwrite: bool = False,
     ) -> None:
-        """Write one self-contained HTML page: summary, tables and torque plots.
+        """Write one self-contained HTML page, and its numbers as JSON beside it.
+
+        Verdicts on feasibility and on prediction, errors, claims and who makes them, curves that
+        zoom, tables that sort, and how to reproduce it. The page loads nothing, and what comes
+        from files is escaped. ``report.json`` has the schema of
+        `feasid.identification.views.contents`.
 
         Parameters
         ----------
@@ -127,9 +140,12 @@ class Fit(Displayed, Fitted):
             Logs that were not fitted; their errors stand beside those of the fitted one.
         log : DataFrame, path or a sequence of these, optional
             The logs to draw beside the tests; default those fitted.
+        command : str
+            What was typed to get here, for those who want to do it again.
         overwrite : bool
+            Whether files that exist are replaced.
         """
-        write_report(self, path, test=test, log=log, overwrite=overwrite)
+        write_report(self, path, test=test, log=log, command=command, overwrite=overwrite)
 
     def display(self, test: Any = None) -> Display:
         """The fit at a glance: what a prompt, a notebook and ``feasid fit`` show.

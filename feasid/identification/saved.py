@@ -81,6 +81,8 @@ class SavedFit(Predictor, Ranged):
         Versions, time, and hashes of the description and of the logs.
     text : str
         What the fit printed.
+    told : mapping
+        What its report says, see `feasid.identification.views.contents`; empty in older files.
     """
 
     robot: Robot
@@ -94,6 +96,7 @@ class SavedFit(Predictor, Ranged):
     said: Residual | None
     made: Mapping[str, Any]
     text: str = field(default="", repr=False)
+    told: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def delta(self) -> Array:
@@ -139,8 +142,10 @@ class SavedFit(Predictor, Ranged):
         return self.summary()
 
 
-def save(fit: Fitted, path: str | Path, text: str, *, overwrite: bool = False) -> None:
-    """Write a fit; see `feasid.Fit.save`."""
+def save(
+    fit: Fitted, path: str | Path, text: str, report: Mapping[str, Any], *, overwrite: bool = False
+) -> None:
+    """Write a fit with what its summary and its report say; see `feasid.Fit.save`."""
     try:
         certificate: Certificate | None = fit.certificate
     except CertificateError:
@@ -149,7 +154,7 @@ def save(fit: Fitted, path: str | Path, text: str, *, overwrite: bool = False) -
     model = {
         "format": FORMAT,
         "version": VERSION,
-        "made": _made(fit),
+        "made": made(fit),
         "robot": as_data(fit.robot),
         "source": None if source is None else {"path": source.path, "format": source.format},
         "log_options": _plain(fit.log_options),
@@ -172,6 +177,7 @@ def save(fit: Fitted, path: str | Path, text: str, *, overwrite: bool = False) -
         archive.writestr("model.json", json.dumps(model, indent=1, default=str))
         archive.writestr("arrays.npz", arrays.getvalue())
         archive.writestr("reduced.npz", replace(fit.reduced, strata=()).to_bytes())
+        archive.writestr("report.json", json.dumps(report, allow_nan=False))
         if certificate is not None:
             archive.writestr("certificate.json", json.dumps(certificate.data))
         if source is not None:
@@ -234,6 +240,7 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         said=_said(base, model.get("ranges"), numbers),
         made=model["made"],
         text=model["summary"],
+        told=json.loads(content.get("report.json", b"{}")),
     )
 
 
@@ -256,8 +263,8 @@ def _said(
     return Residual(base, r, rho, float(kept["deviation"]), feasible, believed, best)
 
 
-def _made(fit: Fitted) -> dict[str, Any]:
-    """Where a model came from."""
+def made(fit: Fitted) -> dict[str, Any]:
+    """Where a model came from: versions, time, hashes of its description and its logs."""
     source = fit.robot.source
     return {
         "feasid": feasid.__version__,

@@ -16,6 +16,7 @@ ROBOT = ("--robot", "arm.urdf")
 
 ORDERS = {
     "fit": ["log.csv", *ROBOT, "--test", "test.csv", "--out", "out.urdf", "--save", "arm.feasid"],
+    "report": ["arm.feasid", "arm.feasid", "--out", "two.html"],
     "show": ["arm.feasid"],
     "errors": ["arm.feasid", "test.csv"],
     "ranges": ["arm.feasid", "upper.m"],

@@ -1,5 +1,8 @@
-"""The report: one page, no links, an outsider's names escaped; plots on any display."""
+"""The report: one page that loads nothing, an outsider's names escaped, its numbers beside it."""
 
+import base64
+import hashlib
+import json
 import re
 
 import numpy as np
@@ -10,50 +13,93 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, MissingExtraError, OutputError
+from feasid.identification.views.contents import VERSION
+from feasid.identification.views.curves import drawing
+from feasid.identification.views.page import write_told
 
-matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib")
 
-NAME = "upper&lt;script&gt;"
+NAME = "upper&lt;script&gt;alert(1)&lt;/script&gt;"
+
+LARGEST = 3_000_000
+"""Bytes of a page."""
 
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "arm.urdf"
-    path.write_text(ARM.replace('"upper"', f'"{NAME}"'))
+    folder = tmp_path_factory.mktemp("page")
+    path = folder / "arm.urdf"
+    path.write_text(ARM.replace('"upper"', f'"{NAME}"').replace('"slide"', f'"{NAME}"'))
     robot = feasid.load_robot(path)
     delta = arm_parameters(robot.with_joint_terms())
     log, test = (simulate(robot.with_joint_terms(), delta, s, noise=0.05) for s in (1, 2))
-    return feasid.fit(log, robot), log, test
+    fit = feasid.fit(log, robot)
+    fit.report(folder / "report.html", test=test, command="feasid fit <b>")
+    fit.save(folder / "arm.feasid")
+    return fit, log, folder
 
 
-def test_page_stands_alone_and_escapes_names(case, tmp_path):
-    fit, _, test = case
-    path = tmp_path / "report.html"
-    fit.report(path, test=test)
-    text = path.read_text()
-    assert "<script" not in text
+def test_page_stands_alone_and_escapes_names(case):
+    fit, _, folder = case
+    text = (folder / "report.html").read_text()
+    assert len(text.encode()) < LARGEST
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert len(scripts) == text.count("<script") == 1
+    assert f"script-src 'sha256-{digest}'" in text
     assert NAME in text
-    assert text.count("<svg") == 2
-    assert not re.search(r'(src|href)="(?!#)', text)
-    assert "Test log, not fitted" in text
+    assert "feasid fit &lt;b&gt;" in text
+    assert not re.findall(r'(?:src|href)="(?!data:)', text)
+    assert text.count("<svg") == 2 * fit.robot.dof
+    assert text.count("<img") == text.count('<img alt="') == 4
     with pytest.raises(OutputError, match="exists"):
-        fit.report(path)
+        fit.report(folder / "report.html")
 
 
-def test_plot_shows_every_joint_with_its_error(case):
+def test_verdicts_are_apart_and_numbers_are_beside_the_page(case):
+    fit, _, folder = case
+    told = json.loads((folder / "report.json").read_text(), parse_constant=pytest.fail)
+    assert (told["schema"], told["version"]) == ("feasid report", VERSION)
+    assert told["feasibility"]["feasible"] is True
+    errors = fit.quality.errors
+    assert told["prediction"]["error"] == errors.overall(errors.model)
+    assert told["prediction"]["level"] == fit.quality.level
+    assert told["prediction"]["test"] < 0.05
+    np.testing.assert_array_equal([r[1] for r in told["bodies"]["rows"]], fit.bodies["mass"])
+    assert {c["by"].split()[1] for c in told["claims"]} >= {"certificate", "by", "test"}
+    assert told["made"]["feasid"] == feasid.__version__
+    assert len(told["made"]["logs"][0]["sha256"]) == 64
+    page = (folder / "report.html").read_text()
+    assert "Can it exist?" in page
+    assert "Does it predict?" in page
+
+
+def test_curves_are_the_torques_that_the_fit_compares(case):
+    fit, _, folder = case
+    curves = json.loads((folder / "report.json").read_text())["curves"]
+    joint = curves[0]["joints"][1]
+    run = joint["runs"][0]
+    measured, predicted = np.array(run["measured"]), np.array(run["predicted"])
+    error = np.linalg.norm(measured - predicted) / np.linalg.norm(measured)
+    assert error == pytest.approx(fit.relative_error[joint["joint"]], rel=0.05)
+    found = drawing(joint["runs"])
+    (x0, x1), (y0, y1), (wide, high) = found["x"], found["y"], found["size"]
+    points = np.array([p.split(",") for p in found["paths"]["measured"][1:].split()], float)
+    np.testing.assert_allclose(x0 + points[:, 0] / wide * (x1 - x0), run["t"], atol=0.1)
+    np.testing.assert_allclose(y1 - points[:, 1] / high * (y1 - y0), measured,
+                               atol=0.06 / high * (y1 - y0))  # fmt: skip
+
+
+def test_reduced_data_have_no_curves(case, tmp_path):
     fit, log, _ = case
-    titles = " ".join(a.get_title(loc="left") for a in fit.plot().axes)
-    for joint in fit.robot.joints:
-        assert f"{joint}   ({100 * fit.relative_error[joint]:.1f} %)" in titles
-    lines = fit.plot(log).axes[0].get_lines()
-    np.testing.assert_allclose(lines[0].get_ydata(), log["tau_shoulder"], rtol=1e-12)
-
-
-def test_reduced_data_have_nothing_to_draw(case):
-    fit, log, _ = case
-    again = feasid.fit(feasid.reduce(log, fit.description))
-    with pytest.raises(InputError, match="pass the log"):
-        again.plot()
+    reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
+    reduced.report(tmp_path / "reduced.html")
+    assert "<svg" not in (tmp_path / "reduced.html").read_text()
+    with pytest.raises(InputError, match="a log is"):
+        fit.report(tmp_path / "wrong.html", log=3)
+    assert not (tmp_path / "wrong.html").exists()
+    with pytest.raises(InputError, match="another name than its numbers"):
+        fit.report(tmp_path / "report.json")
 
 
 def test_without_the_extra_the_command_is_named(case, monkeypatch, tmp_path):
@@ -64,28 +110,51 @@ def test_without_the_extra_the_command_is_named(case, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_every_log_that_has_samples_is_drawn(case, tmp_path):
-    fit, log, test = case
-    both = feasid.fit([log, test], fit.description, diagnose=False)
-    path = tmp_path / "both.html"
-    both.report(path, test=[log, test])
-    assert path.read_text().count("<svg") == 4
-    reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)
-    reduced.report(tmp_path / "reduced.html")
-    assert "<svg" not in (tmp_path / "reduced.html").read_text()
-    with pytest.raises(InputError, match="a log is"):
-        fit.report(tmp_path / "wrong.html", log=3)
-    assert not (tmp_path / "wrong.html").exists()
+def test_two_saved_fits_stand_side_by_side(case, monkeypatch, tmp_path, capsys):
+    fit, _, folder = case
+    monkeypatch.chdir(tmp_path)
+    model = str(folder / "arm.feasid")
+    assert main(["report", model]) == 0
+    assert (tmp_path / "report.html").read_text().count("<svg") == fit.robot.dof
+    assert main(["report", model, model, "--out", "two.html"]) == 0
+    text = (tmp_path / "two.html").read_text()
+    assert text.count("Can it exist?") == 2
+    assert text.count("<script") == 1
+    assert main(["report", model, model, model]) == 2
+    assert "one fit or two" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"schema": "something else"},
+        {"version": VERSION + 1},
+        {"prediction": {}},
+        {"curves": [{"caption": "x", "joints": [{"joint": "a", "runs": [{"t": ["<b>"]}]}]}]},
+        {"bodies": {"index": "body", "columns": 3, "rows": [[1]]}},
+    ],
+)
+def test_damaged_reports_are_refused(case, tmp_path, damage):
+    _, _, folder = case
+    told = json.loads((folder / "report.json").read_text()) | damage
+    with pytest.raises(InputError):
+        write_told([told], tmp_path / "x.html", overwrite=False)
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_tests_at_the_prompt_are_both_in_the_report(case, tmp_path, monkeypatch, capsys):
-    _, log, test = case
+    _, log, _ = case
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)
-    for name, frame in (("log", log), ("one", test), ("two", test)):
-        frame.to_csv(f"{name}.csv", index=False)
-    words = ["fit", "log.csv", "--robot", "arm.urdf", "--test", "one.csv", "--test", "two.csv"]
-    assert main([*words, "--report", "page.html", "--diagnose", "no", "--force"]) == 0
+    frame = log.rename(columns=lambda c: "_".join([c.split("_")[0], "slide"]) if "<" in c else c)
+    for name, part in (("log", frame[:1000]), ("one", frame[1000:1500]), ("two", frame[1500:])):
+        part.to_csv(f"{name}.csv", index=False)
+    words = ["fit", "log.csv", "--robot", "arm.urdf", "--test", "one.csv", "--test", "two.csv",
+             "--diagnose", "no", "--force"]  # fmt: skip
+    assert main([*words, "--report", "page.html", "--certificate", "page.json"]) == 2
+    assert "same file" in capsys.readouterr().err
+    assert main([*words, "--report", "page.html"]) == 0
     text = (tmp_path / "page.html").read_text()
     assert "one.csv" in text
     assert "two.csv" in text
+    assert "feasid fit log.csv --robot arm.urdf" in text

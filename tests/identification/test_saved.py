@@ -71,7 +71,8 @@ def test_covariance_is_that_of_least_squares(fit):
 def test_it_is_text_and_plain_arrays(folder, fit):
     with zipfile.ZipFile(folder / "arm.feasid") as archive:
         assert set(archive.namelist()) == {
-            "model.json", "arrays.npz", "reduced.npz", "certificate.json", "description"
+            "model.json", "arrays.npz", "reduced.npz", "report.json", "certificate.json",
+            "description",
         }  # fmt: skip
         assert archive.read("description").decode() == ARM
         made = json.loads(archive.read("model.json"))["made"]

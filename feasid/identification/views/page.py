@@ -1,75 +1,169 @@
-"""A fit on one HTML page without links: text, tables and plots. Needs the extra "report"."""
+"""A report as one HTML page that needs nothing else. Needs the extra "report".
+
+Everything that comes from outside passes the template's escaping; the page's own script is named
+by its hash, so that a browser runs no other.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
-from feasid.errors import missing_extra
+from feasid.display import plain
+from feasid.errors import InputError, missing_extra
 from feasid.files import check_writable, write_aside
 from feasid.identification.fitted import Fitted
+from feasid.identification.views.contents import SCHEMA, VERSION, contents
+from feasid.identification.views.curves import drawing
+from feasid.identification.views.plots import Plots
 from feasid.identification.views.text import summary
-from feasid.identification.views.torques import torques
 from feasid.logs.recording import Recording
-from feasid.reduction.reduce import Source, opened
+from feasid.reduction.reduce import opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PICTURES = {
+    "bodies": "The robot at home, with centres of mass and inertia ellipsoids",
+    "parameters": "Base parameters with intervals, beside the description and least squares",
+    "eigenvalues": "How far every body is from one that cannot exist",
+}
+"""Plots of a fit that a page shows, and friction where there are samples."""
+
+DPI = 80
+
 
 def write_report(
-    fit: Fitted, path: str | Path, *, test: Any = None, log: Any = None, overwrite: bool = False
+    fit: Fitted,
+    path: str | Path,
+    *,
+    test: Any = None,
+    log: Any = None,
+    command: str = "",
+    overwrite: bool = False,
 ) -> None:
-    """Write the page; see `Fit.report`."""
-    check_writable(path, overwrite=overwrite)
-    write_aside(path, render(fit, test=test, log=log).encode(), overwrite=overwrite)
-
-
-def render(fit: Fitted, *, test: Any = None, log: Any = None) -> str:
-    """The page as text."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise missing_extra("writing a report", "jinja2", "report") from error
+    """Write the page and its numbers; see `Fit.report`."""
     import pandas as pd
 
+    numbers = numbers_beside(path)
+    for target in (path, numbers):
+        check_writable(target, overwrite=overwrite)
+    template = _environment()
     tests = [] if test is None or isinstance(test, pd.Series) else opened(test)
-    found = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
-    errors = {"fitted": 100 * fit.relative_error}
-    if found is not None:
-        errors["test"] = 100 * found
-    # Names of links and joints are an outsider's text: everything but the drawings is escaped.
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    template = files("feasid").joinpath("page.html").read_text(encoding="utf-8")
-    page = environment.from_string(template)
-    return page.render(
-        title=f"Feasible fit of {fit.robot.name}",
-        fit=fit,
-        errors=pd.DataFrame(errors),
-        figures=_figures(fit, tests, opened(log) if log is not None else fit.recordings),
-        text=summary(fit, found),
-        version=__version__,
+    tested = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
+    fitted = opened(log) if log is not None else fit.recordings
+    told = contents(fit, tested, tests, fitted, command)
+    page = _render(template, "page.html", told, _pictures(fit, fitted), summary(fit, tested))
+    write_aside(path, page.encode(), overwrite=overwrite)
+    write_aside(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
+
+
+def numbers_beside(path: str | Path) -> Path:
+    """The file of the numbers of a page: ``report.json`` beside ``report.html``."""
+    numbers = Path(path).with_suffix(".json")
+    if numbers == Path(path):
+        raise InputError(f"{path}: the page needs another name than its numbers, say report.html")
+    return numbers
+
+
+def write_told(reports: Sequence[Mapping[str, Any]], path: str | Path, *, overwrite: bool) -> None:
+    """Write the page of one report that was kept, or of two side by side."""
+    for told in reports:
+        if told.get("schema") != SCHEMA or int(told.get("version", 0)) > VERSION:
+            raise InputError("a report of another format, or of a newer feasid: update it")
+    name = "page.html" if len(reports) == 1 else "beside.html"
+    check_writable(path, overwrite=overwrite)
+    environment = _environment()
+    try:
+        page = _render(environment, name, reports[0], [], "", reports=reports)
+    except _damage() as error:
+        raise InputError(f"a report that was kept is damaged: {error!r}") from error
+    write_aside(path, page.encode(), overwrite=overwrite)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What a stranger's file does to a template."""
+    from jinja2 import TemplateError
+
+    return TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError
+
+
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise missing_extra("writing a report", "jinja2", "report") from error
+    made = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_file))
+    made.filters |= {"number": _number, "percent": _percent, "said": plain}
+    return made
+
+
+def _file(name: str) -> str:
+    """A file of the page's own, beside this one."""
+    place = files("feasid").joinpath("identification", "views", "templates", name)
+    return place.read_text(encoding="utf-8")
+
+
+def _render(
+    environment: Any,
+    template: str,
+    told: Mapping[str, Any],
+    pictures: Sequence[Mapping[str, str]],
+    text: str,
+    **more: Any,
+) -> str:
+    from markupsafe import Markup
+
+    script = _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment.get_template(template)
+    return str(
+        page.render(
+            told=told,
+            style=Markup(_file("page.css")),
+            script=Markup(script),
+            digest=digest,
+            drawing=drawing,
+            pictures=pictures,
+            text=text,
+            version=__version__,
+            **more,
+        )
     )
 
 
-def _figures(
-    fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]
-) -> list[tuple[str, str]]:
-    """A caption and a drawing for every log that has samples; reduced data have none."""
-    drawn = []
-    for caption, logs in (("Fitted log", fitted), ("Test log, not fitted", tests)):
-        for log in logs:
-            if isinstance(log, Recording):
-                drawn.append((f"{caption} {Path(log.name).name}".strip(), _svg(torques(fit, log))))
-    return drawn
+def _pictures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
+    """Plots as data for image tags."""
+    plots = Plots(fit)
+    out = [_picture(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
+    drawn = next((log for log in fitted if isinstance(log, Recording)), None)
+    if drawn is not None:
+        caption = "Friction: what rigid bodies do not explain, and the fitted law"
+        out.append(_picture(plots.friction(drawn), caption))
+    return out
 
 
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+def _picture(figure: Figure, caption: str) -> dict[str, str]:
+    import io
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return {"caption": caption, "alt": escape(str(figure.get_label())), "data": data}
+
+
+def _number(value: Any, form: str = ".4g") -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else plain(value)
+    return format(value, form)
+
+
+def _percent(value: Any) -> str:
+    return "" if value is None else f"{100 * float(value):.3g} %"

@@ -1,0 +1,228 @@
+"""What a report says, as plain data: ``report.json``, and all that the page is made of.
+
+The schema has a version, `VERSION`, which changes when the meaning or name of an entry does;
+entries may be added without. Numbers that are not finite are null. Errors are relative to the
+torque, everything else is in SI units and radians.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.identification.fitted import Fitted
+from feasid.identification.saved import made
+from feasid.identification.views.replay import Replay
+from feasid.identification.views.screen import goal
+from feasid.identification.views.text import SURE
+from feasid.logs.recording import Recording
+from feasid.reduction.reduce import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA, VERSION = "feasid report", 1
+
+POINTS = 100_000
+"""Points of all curves together, so that a page stays below three megabytes."""
+
+MOST, FEWEST = 1500, 50
+"""Points of one curve."""
+
+DIGITS = 5
+"""Significant digits of curves."""
+
+
+def contents(
+    fit: Fitted,
+    tested: pd.Series[float] | None = None,
+    tests: Sequence[Source] = (),
+    fitted: Sequence[Source] = (),
+    command: str = "",
+) -> dict[str, Any]:
+    """What there is to say of a fit.
+
+    Parameters
+    ----------
+    fit : Fitted
+    tested : Series, optional
+        Errors on logs that were not fitted.
+    tests, fitted : sequence of logs
+        Drawn as far as they have samples.
+    command : str
+        What was typed to get here.
+    """
+    told: dict[str, Any] = plain(
+        {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "robot": {
+                "name": fit.robot.name,
+                "bodies": len(fit.robot.bodies),
+                "joints": fit.robot.coordinates,
+                "parameters": fit.base.unknowns,
+                "base_parameters": len(fit.beta),
+                "samples": fit.reduced.samples,
+                "condition_number": fit.condition_number,
+                "cutoff": fit.reduced.cutoff,
+            },
+            "feasibility": _feasibility(fit),
+            "prediction": _prediction(fit, tested),
+            "claims": _claims(fit, tested),
+            "bodies": _table(fit.bodies),
+            "joint_terms": _table(fit.joint_terms),
+            "base_parameters": _table(fit.base_table),
+            "curves": _curves(fit, tests, fitted),
+            "notes": [{"text": str(n), "code": n.code} for n in fit.notes],
+            "made": {**made(fit), "options": fit.log_options, "command": command},
+        }
+    )
+    return told
+
+
+def plain(value: Any) -> Any:
+    """Numbers, words, lists and mappings, as JSON knows them."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)
+
+
+def _feasibility(fit: Fitted) -> dict[str, Any]:
+    solution = fit.solution
+    where, margin = min(solution.margins.items(), key=lambda item: item[1])
+    return {
+        "feasible": True,
+        "consistency": solution.consistency,
+        "margin": margin,
+        "tightest": where,
+        "verified": solution.verified,
+        "price": fit.price,
+        "repair": fit.optimum.repair_cost,
+        "tie_break": solution.tie_break,
+    }
+
+
+def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
+    quality, errors = fit.quality, fit.quality.errors
+    rows = []
+    for k, joint in enumerate(quality.joints):
+        row = {
+            "joint": joint.joint,
+            "verdict": joint.level,
+            "unseen": joint.error,
+            "fitted": fit.relative_error[joint.joint],
+            "least_squares": errors.least_squares[k],
+            "description": errors.description[k],
+        }
+        rows.append(row if tested is None else row | {"test": tested.get(joint.joint)})
+    return {
+        "level": quality.level,
+        "reasons": [str(r) for r in quality.reasons],
+        "error": errors.overall(errors.model),
+        "goal": goal(errors),
+        "unseen": errors.unseen,
+        "description": errors.overall(errors.description),
+        "least_squares": errors.overall(errors.least_squares),
+        "fitted": fit.relative_error["all"],
+        "test": None if tested is None else tested["all"],
+        "joints": rows,
+    }
+
+
+def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]]:
+    """What is claimed, by whom, and how to check it."""
+    quality = fit.quality
+    missed = 100 * quality.errors.overall(quality.errors.model)
+    where = "stretches that were not fitted" if quality.errors.unseen else "the fitted log"
+    sure = int((fit.base_table["relative_std_percent"] < SURE).sum())
+    doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
+    claims = [
+        (
+            f"every body can exist, {fit.solution.consistency} consistency",
+            "a certificate in exact rational arithmetic, which knows no solver",
+            "fit.certificate.verify(), or feasid verify of what --certificate wrote",
+        ),
+        (
+            f"torques are {missed:.3g} % off on {where}",
+            "models fitted to the other stretches of the same log",
+            "fit.quality; better, errors on another log: fit.errors(log), feasid errors",
+        ),
+        (
+            f"{len(doubts)} doubts about the log" if doubts else "nothing is wrong with the log",
+            "diagnosis by competing hypotheses, as far as these data can show",
+            "feasid.diagnose(log, robot), feasid doctor",
+        ),
+        (
+            f"{sure} of {len(fit.beta)} base parameters are known within {SURE:g} %",
+            "the noise that the residual shows, and the prior; assumes the model's form",
+            "fit.base_table, fit.covariance",
+        ),
+    ]
+    if tested is not None:
+        claims.insert(
+            2,
+            (
+                f"torques are {100 * tested['all']:.3g} % off on a log that was not fitted",
+                tested.attrs.get("leakage") or "the test log",
+                "fit.errors(log), feasid errors",
+            ),
+        )
+    return [dict(zip(("claim", "by", "check"), c, strict=True)) for c in claims]
+
+
+def _table(frame: pd.DataFrame) -> dict[str, Any]:
+    return {
+        "index": frame.index.name,
+        "columns": [str(c) for c in frame.columns],
+        "rows": [[str(name), *row] for name, row in zip(frame.index, frame.to_numpy().tolist(),
+                                                        strict=True)],
+    }  # fmt: skip
+
+
+def _curves(fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]) -> list[dict[str, Any]]:
+    """Measured and predicted torques of every log that has samples; reduced data have none."""
+    logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
+    chosen = [(caption, log) for caption, log in logs if isinstance(log, Recording)]
+    room = POINTS // max(1, 2 * len(chosen) * fit.robot.dof)
+    return [
+        {
+            "caption": f"{caption} {Path(log.name).name}".strip(),
+            "joints": _thinned(Replay.of(fit, log), min(MOST, max(FEWEST, room))),
+        }
+        for caption, log in chosen
+    ]
+
+
+def _thinned(replay: Replay, points: int) -> list[dict[str, Any]]:
+    """Per joint the curves of every run, every n-th sample."""
+    step = max(1, -(-sum(len(t) for t, _, _ in replay.compared) // points))
+    out = []
+    for k, joint in enumerate(replay.joints):
+        runs = [
+            {
+                "t": rounded(t[::step]),
+                "measured": rounded(measured[::step, k]),
+                "predicted": rounded(predicted[::step, k]),
+            }
+            for t, measured, predicted in replay.compared
+        ]
+        out.append({"joint": joint, "cutoff": replay.cutoff, "runs": runs})
+    return out
+
+
+def rounded(values: Array) -> list[float]:
+    """To so many digits of the largest."""
+    top = float(np.abs(values).max(initial=0.0))
+    places = DIGITS - 1 - math.floor(math.log10(top)) if top > 0 else 0
+    return [float(x) for x in np.round(values, places)]

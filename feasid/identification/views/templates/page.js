@@ -1,0 +1,64 @@
+"use strict";
+// Tables sort by their heads: numbers as numbers, words as words; empty cells come last.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    head.querySelector("button").addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((h) => h.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const key = (row) => row.cells[column].textContent.trim();
+      const rows = [...table.tBodies[0].rows];
+      rows.sort((a, b) => {
+        const x = key(a), y = key(b), u = parseFloat(x), v = parseFloat(y);
+        if (x === "" || y === "") return (x === "") - (y === "");
+        const order = isNaN(u) || isNaN(v) ? x.localeCompare(y) : u - v;
+        return down ? -order : order;
+      });
+      table.tBodies[0].append(...rows);
+    });
+  });
+}
+// Curves zoom in time: drag over a stretch, or + and - and arrows; a double click shows all.
+for (const curve of document.querySelectorAll(".curve")) {
+  const svg = curve.querySelector("svg"), whole = svg.viewBox.baseVal;
+  const size = [whole.width, whole.height], x = [+curve.dataset.x0, +curve.dataset.x1];
+  const left = curve.querySelector(".left"), right = curve.querySelector(".right");
+  let from = 0, to = size[0], start = null;
+  const window_ = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  window_.setAttribute("class", "window");
+  const at = (event) => {
+    const box = svg.getBoundingClientRect();
+    const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+    return from + share * (to - from);
+  };
+  const show = (a, b) => {
+    const least = size[0] / 500;
+    if (b - a < least) return;
+    from = Math.max(0, a); to = Math.min(size[0], b);
+    svg.setAttribute("viewBox", `${from} 0 ${to - from} ${size[1]}`);
+    const time = (u) => (x[0] + (u / size[0]) * (x[1] - x[0])).toPrecision(4);
+    left.textContent = time(from) + " s"; right.textContent = time(to) + " s";
+  };
+  svg.addEventListener("pointerdown", (event) => { start = at(event); svg.setPointerCapture(event.pointerId); svg.append(window_); });
+  svg.addEventListener("pointermove", (event) => {
+    if (start === null) return;
+    const now = at(event);
+    window_.setAttribute("x", Math.min(start, now)); window_.setAttribute("width", Math.abs(now - start));
+    window_.setAttribute("y", 0); window_.setAttribute("height", size[1]);
+  });
+  svg.addEventListener("pointerup", (event) => {
+    const now = at(event); window_.remove(); window_.setAttribute("width", 0);
+    if (start !== null) show(Math.min(start, now), Math.max(start, now));
+    start = null;
+  });
+  svg.addEventListener("pointercancel", () => { start = null; window_.remove(); });
+  svg.addEventListener("dblclick", () => show(0, size[0]));
+  svg.addEventListener("keydown", (event) => {
+    const middle = (from + to) / 2, half = (to - from) / 2, step = half / 2;
+    const moves = { "+": [middle - step, middle + step], "-": [middle - 2 * half, middle + 2 * half],
+      ArrowLeft: from > 0 ? [from - Math.min(step, from), to - Math.min(step, from)] : null,
+      ArrowRight: to < size[0] ? [from + Math.min(step, size[0] - to), to + Math.min(step, size[0] - to)] : null, "0": [0, size[0]] };
+    if (moves[event.key]) { event.preventDefault(); show(...moves[event.key]); }
+  });
+}
