@@ -169,12 +169,13 @@ _JOURNAL: ContextVar[list[tuple[Path, int]] | None] = ContextVar("journal", defa
 """Files and their inodes, noted before they are put into place, while a `journal` is kept."""
 
 
-def write_aside(path: Name, content: bytes, *, overwrite: bool = False) -> None:
+def write_aside(path: Name, content: bytes, *, overwrite: bool = False, noted: bool = True) -> None:
     """Write beside `path`, flush to disk, then put into place whole, or not at all.
 
     Links are followed: the file that a link points to is replaced, the link stays. A file that is
     replaced keeps its mode and, where permitted, its owner. Without `overwrite` the file is
-    created atomically, so that one that appears meanwhile is not replaced.
+    created atomically, so that one that appears meanwhile is not replaced. What is not `noted` is
+    in no `journal`: files of ours that no user asked for.
 
     Raises
     ------
@@ -189,8 +190,8 @@ def write_aside(path: Name, content: bytes, *, overwrite: bool = False) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            if (noted := _JOURNAL.get()) is not None:
-                noted.append((target, os.fstat(file.fileno()).st_ino))
+            if noted and (known := _JOURNAL.get()) is not None:
+                known.append((target, os.fstat(file.fileno()).st_ino))
         if before is not None:
             _keep_owner(beside, before)
         if overwrite:

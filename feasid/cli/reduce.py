@@ -1,24 +1,31 @@
 """Reduce logs to one small file that adds, saves and is fitted later.
 
-Every log is reduced by itself; one that fails is reported and left out (exit status 4). With
---resume, logs that are in the output already are skipped, and the output is written
-again with what was added.
+Every log is reduced by itself; one that fails is reported and left out (exit status 4). What each
+gave is kept beside the output until that is written: after an interruption, --resume goes on from
+there, to the same bits. With --resume, logs whose content is in the output already are skipped,
+and the output is written again with what was added.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import bar
 from feasid.cli.schema import add_json, aside, tell
 from feasid.cli.speech import at_the_prompt
-from feasid.errors import LogError
-from feasid.files import check_outputs
+from feasid.errors import InputError, LogError
+from feasid.files import check_outputs, is_folder, is_regular
 from feasid.options.tables import ReduceOptions
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    from feasid.reduction.triangle import Reduced
 
 EXIT_PARTIAL = 4
 
@@ -37,28 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reduce, save; returns 0, or 4 when some logs failed."""
-    from feasid.reduction.reduce import reduce
-    from feasid.reduction.triangle import Reduced
-
     inputs = [*arguments.logs, arguments.robot]
     replaces = arguments.overwrite or arguments.resume
     check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
     options = options_of(arguments, ReduceOptions, "feasid reduce")
     robot = robot_from(arguments)
-    parts: list[Any] = list(arguments.logs)
-    if arguments.resume and Path(arguments.out).exists():
-        so_far = Reduced.load(arguments.out)
-        parts = [so_far, *(p for p in parts if Path(p).name not in so_far.sources)]
-    failed: tuple[Any, ...] = ()
-    with bar("reducing") as progress:
-        try:
-            total = reduce(parts, robot, workers=arguments.workers, progress=progress, **options)
-        except LogError as error:
-            failed = getattr(error, "failed", ())
-            if getattr(error, "partial", None) is None:
-                raise
-            total = error.data["partial"]
-    total.save(arguments.out, overwrite=arguments.overwrite or arguments.resume)
+    parts = _parts(arguments)
+    with _checkpoints(arguments) as folder:
+        total, failed = _reduced(parts, robot, arguments.workers, folder, options)
+        total.save(arguments.out, overwrite=replaces)
     with aside(arguments.json):
         for note in total.notes:
             print(f"  - {at_the_prompt(str(note))}")
@@ -70,3 +64,60 @@ def run(arguments: argparse.Namespace) -> int:
         left = {str(f.log): f.message for f in failed}
         tell("reduce", {**told, "notes": [str(n) for n in total.notes], "left_out": left})
     return EXIT_PARTIAL if failed else 0
+
+
+def _parts(arguments: argparse.Namespace) -> list[Any]:
+    """The logs, or what there is already and the logs that are not in it, by their content."""
+    from feasid.logs.digest import digest
+    from feasid.logs.recording import Recording
+    from feasid.reduction.triangle import Reduced
+
+    if not (arguments.resume and is_regular(arguments.out)):
+        return list(arguments.logs)
+    so_far = Reduced.load(arguments.out)
+    if len(so_far.digests) < len(so_far.sources):
+        raise InputError(
+            f"{arguments.out} does not say what its logs held, it is of an older feasid: reduce "
+            "them again, with --overwrite instead of --resume",
+            path=arguments.out,
+        )
+    there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
+    known = {p for p in there if digest(Recording(p)) in so_far.digests}
+    return [so_far, *(p for p in arguments.logs if p not in known)]
+
+
+@contextmanager
+def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
+    """A folder beside the output, removed when all is done and kept when there is use for it."""
+    from feasid.reduction import checkpoints
+
+    folder = Path(f"{arguments.out}.parts")
+    checkpoints.begin(folder, fresh=not arguments.resume)
+    try:
+        yield folder
+    except BaseException:
+        if count := checkpoints.kept(folder):
+            text = f"{count} finished log(s) are kept in {folder}; the same command goes on there"
+            print(f"\nfeasid: {text} with --resume", file=sys.stderr)
+        else:
+            checkpoints.finish(folder)
+        raise
+    checkpoints.finish(folder)
+
+
+def _reduced(
+    parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
+) -> tuple[Reduced, tuple[Any, ...]]:
+    """The sum of those that could be reduced, and the others."""
+    from feasid.reduction.reduce import reduce
+
+    with bar("reducing") as progress:
+        try:
+            total = reduce(
+                parts, robot, workers=workers, progress=progress, checkpoints=folder, **options
+            )
+        except LogError as error:
+            if getattr(error, "partial", None) is None:
+                raise
+            return error.data["partial"], error.data["failed"]
+    return total, ()

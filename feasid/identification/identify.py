@@ -23,7 +23,6 @@ from feasid.reduction import momentum, robust
 from feasid.reduction.narrow import narrowed
 from feasid.reduction.reduce import (
     Log,
-    Work,
     alike,
     base_of,
     columns_of,
@@ -31,6 +30,7 @@ from feasid.reduction.reduce import (
     opened,
     reduce_tasks,
 )
+from feasid.reduction.task import Work
 from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import GEARED, robot_of, with_terms
 from feasid.robot.description import FRICTION, Robot

@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import platform
-import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.fitted import Fitted
 from feasid.identification.predictor import Predictor
 from feasid.identification.ranges import Ranged, Residual
+from feasid.logs.digest import digest
 from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -272,25 +272,9 @@ def made(fit: Fitted) -> dict[str, Any]:
         **{name: version(name) for name in ("numpy", "scipy", "pandas")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
-        "logs": [{"name": r.name, "sha256": _log_hash(r)} for r in fit.recordings],
+        "logs": [{"name": r.name, "sha256": digest(r)} for r in fit.recordings],
         "samples": fit.reduced.samples,
     }
-
-
-def _log_hash(recording: Any) -> str:
-    """Hash of a log's file, or of the numbers of one that never was a file."""
-    digest = hashlib.sha256()
-    if recording.name and Path(recording.name).is_file():
-        with reading(recording.name, sys.maxsize) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    else:
-        for name in recording.frame.columns:
-            column = recording.frame[name].to_numpy()
-            digest.update(str(name).encode())
-            digest.update(np.ascontiguousarray(column).tobytes() if column.dtype.kind in "fiub"
-                          else repr(column.tolist()).encode())  # fmt: skip
-    return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -1,22 +1,22 @@
 """Many logs at once: on the cores of this machine, or on a Dask cluster that exists already.
 
 Every log becomes a few kilobytes of reduced data, and reduced data add, so all that is shared is
-a tree of additions. A log that fails is reported; the others are kept.
+a tree of additions. A log that fails, or whose worker process dies twice, is reported; the others
+are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from multiprocessing import get_context
 from typing import Any
 
 from feasid.errors import FeasidError, LogError
 from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
+from feasid.reduction.worker import results
 
 Job = Callable[[Any], Reduced]
 Progress = Callable[[int, int], None]
@@ -109,7 +109,7 @@ def _results(
     if client is not None:
         yield from _on_cluster(job, logs, client)
     elif workers > 1 and len(logs) > 1:
-        yield from _on_cores(job, logs, workers)
+        yield from results(partial(attempt, job), logs, workers)
     else:
         for k, log in enumerate(logs):
             yield k, attempt(job, log)
@@ -121,20 +121,6 @@ def attempt(job: Job, log: Any) -> Reduced | Exception:
         return job(log)
     except (FeasidError, OSError, MemoryError) as error:
         return LogError(str(error)) if isinstance(error, FeasidError) else error
-
-
-def _on_cores(
-    job: Job, logs: Sequence[Any], workers: int
-) -> Iterator[tuple[int, Reduced | Exception]]:
-    with ProcessPoolExecutor(min(workers, len(logs)), mp_context=get_context("spawn")) as pool:
-        futures: dict[Future[Reduced | Exception], int] = {
-            pool.submit(attempt, job, log): k for k, log in enumerate(logs)
-        }
-        for future in as_completed(futures):
-            try:
-                yield futures[future], future.result()
-            except BrokenProcessPool as error:
-                yield futures[future], LogError(f"its worker process died: {error}")
 
 
 def _on_cluster(

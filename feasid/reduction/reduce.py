@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.logs.motion import Motion, Tally
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.recording import Recording
 from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, TermOptions
-from feasid.reduction.equations import EquationReducer
+from feasid.reduction.checkpoints import checkpointed
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.fleet import Progress, reduce_all
-from feasid.reduction.triangle import Reduced, Reducer
+from feasid.reduction.repeated import refuse_repeated
+from feasid.reduction.task import Source, Work, reduce_task
+from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import robot_of, with_terms
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
@@ -29,20 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
-Source: TypeAlias = "Recording | Reduced"
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """A log and how it is read."""
-
-    source: Source
-    options: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The path that was given, if it was one."""
-        return self.source.name if isinstance(self.source, Recording) else ""
 
 
 @documented(ReduceOptions)
@@ -56,6 +43,7 @@ def reduce(
     client: Any = None,
     on_error: str = "raise",
     progress: Progress | None = None,
+    checkpoints: str | Path | None = None,
     **options: Unpack[ReduceOptions],
 ) -> Reduced:
     """Reduce a log, or many, to one small triangle per joint; see `Reduced`.
@@ -78,6 +66,9 @@ def reduce(
         a note.
     progress : callable, optional
         Called with (done, all) after each log.
+    checkpoints : path, optional
+        A folder that keeps what each log gave. When the work is interrupted and begun again, it
+        goes on from there, to the same bits.
     **options
         An automatic cut-off is chosen from the first log.
     """
@@ -96,7 +87,13 @@ def reduce(
         notes = []
     tasks = alike(sources, base.robot, part(LogOptions, chosen))
     total = reduce_tasks(
-        tasks, base, workers=workers, client=client, progress=progress, on_error=on_error
+        tasks,
+        base,
+        workers=workers,
+        client=client,
+        progress=progress,
+        on_error=on_error,
+        checkpoints=checkpoints,
     )
     return total.with_notes(*notes)
 
@@ -106,6 +103,7 @@ def opened(data: Any) -> list[Source]:
     found = [_open(item) for item in _single(data)]
     if not found:
         raise NotEnoughDataError("there is no log: the sequence is empty")
+    refuse_repeated(found)
     return found
 
 
@@ -199,10 +197,14 @@ def reduce_tasks(
     client: Any = None,
     progress: Progress | None = None,
     on_error: str = "raise",
+    checkpoints: str | Path | None = None,
 ) -> Reduced:
     """The sum of all logs, verified to belong to the base parameters."""
     robot, columns = base.robot, columns_of(base)
-    job = partial(reduce_task, robot=robot, columns=columns)
+    job: Callable[[Work], Reduced] = partial(reduce_task, robot=robot, columns=columns)
+    if checkpoints is not None:
+        folder = Path(checkpoints)
+        job = partial(checkpointed, robot=robot, columns=columns, folder=folder)
     if len(tasks) == 1 and client is None:
         total = job(tasks[0])
     else:
@@ -215,32 +217,3 @@ def reduce_tasks(
             f"{len(columns)}"
         )
     return total if total.robot is not None else replace(total, robot=robot)
-
-
-def reduce_task(task: Work, robot: Robot, columns: Sequence[int]) -> Reduced:
-    """Reduce one log."""
-    if isinstance(task.source, Reduced):
-        return task.source
-    reduced = reduce_motions(task.source.motions(robot, **task.options), robot, columns)
-    name = Path(task.name).name
-    return replace(reduced, sources=(name,)) if name else reduced
-
-
-def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
-    """Reduce prepared runs, a whole log or piece after piece."""
-    reducer: Reducer | EquationReducer = Reducer(robot, columns)
-    tally = Tally()
-    for motion in motions:
-        if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
-            reducer = EquationReducer(robot, columns, motion.cutoff)
-        for run in motion.runs:
-            if isinstance(reducer, EquationReducer):
-                reducer.add(run)
-            else:
-                reducer.add(run.q, run.dq, run.ddq, run.tau)
-        tally.add(motion)
-    if isinstance(reducer, EquationReducer):
-        return reducer.result(tally.notes)
-    if not reducer.samples:
-        raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
-    return reducer.result(tally.notes, tally.cutoff)

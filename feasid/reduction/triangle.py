@@ -69,6 +69,8 @@ class Reduced:
         The robot it belongs to; not kept in files.
     sources : tuple of str
         Names of the files that went in.
+    digests : tuple of str
+        SHA-256 of their content.
     rows : int
         Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
     strata : tuple of Strata
@@ -84,6 +86,7 @@ class Reduced:
     cutoff: float | None = None
     robot: Robot | None = field(default=None, repr=False)
     sources: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
     rows: int = -1
     strata: tuple[Strata, ...] = field(default=(), repr=False)
 
@@ -138,10 +141,11 @@ class Reduced:
         robot = self.robot or other.robot
         head = self.fingerprint, self.columns, self.supports
         sources = (*self.sources, *other.sources)
+        digests = (*self.digests, *other.digests)
         strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
         rows = self.rows + other.rows
         return Reduced(
-            *head, tuple(triangles), samples, notes, cutoff, robot, sources, rows, strata
+            *head, tuple(triangles), samples, notes, cutoff, robot, sources, digests, rows, strata
         )
 
     def __radd__(self, other: object) -> Reduced:
@@ -212,6 +216,7 @@ class Reduced:
             "rows": np.array(self.rows),
             "notes": np.array([n.to_json() for n in self.notes], dtype=np.str_),
             "sources": np.array(self.sources, dtype=np.str_),
+            "digests": np.array(self.digests, dtype=np.str_),
             "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
         }
         for r, (support, triangle) in enumerate(zip(self.supports, self.triangles, strict=True)):
@@ -265,6 +270,7 @@ class Reduced:
         cutoff = float(archive["cutoff"])
         said = None if np.isnan(cutoff) else cutoff
         sources = tuple(str(x) for x in archive["sources"])
+        digests = tuple(str(x) for x in archive.get("digests", ()))
         head = name, columns, tuple(supports), tuple(triangles), samples, notes, said
         rows = int(archive["rows"]) if version > 1 else samples
         strata = tuple(
@@ -272,7 +278,7 @@ class Reduced:
             for r, s in enumerate(supports)
             if f"counts_{r}" in archive
         )
-        return cls(*head, None, sources, rows, strata)
+        return cls(*head, None, sources, digests, rows, strata)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,162 @@
+"""Processes that work one log after another, each by itself, for as long as their parent lives.
+
+They are plain Python processes that import this module and nothing of the caller's script, so a
+script needs no ``if __name__ == "__main__"``. They take pickled logs from standard input, where
+the end of file ends them, and one that dies takes one log with it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import IO, Any
+
+from feasid.errors import LogError
+from feasid.threads import VARIABLES
+
+BOOT = (
+    "import pickle, sys\n"
+    "sys.path[:] = pickle.load(sys.stdin.buffer)\n"
+    "from feasid.reduction.worker import work\n"
+    "work(sys.stdin.buffer)\n"
+)
+
+TRIES = 2
+"""How often a log is tried whose worker died: the death may have been another's fault."""
+
+Job = Callable[[Any], Any]
+
+
+def results(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
+    """Yield (number of the log, result) as they come.
+
+    Parameters
+    ----------
+    job : callable
+        Picklable; what it returns too.
+    logs : sequence
+        Picklable.
+    workers : int
+        Processes at once.
+
+    Yields
+    ------
+    A log whose workers died gives a `LogError`.
+    """
+    waiting: SimpleQueue[int] = SimpleQueue()
+    for k in range(len(logs)):
+        waiting.put(k)
+    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+    crew = [_Worker(job, logs, waiting, done) for _ in range(min(workers, len(logs)))]
+    threads = [Thread(target=worker.run, daemon=True) for worker in crew]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in logs:
+            yield done.get()
+    finally:
+        for worker in crew:
+            worker.stop()
+        for thread in threads:
+            thread.join()
+
+
+class _Worker:
+    """One process at a time, and the thread that feeds it."""
+
+    def __init__(
+        self,
+        job: Job,
+        logs: Sequence[Any],
+        waiting: SimpleQueue[int],
+        done: SimpleQueue[tuple[int, Any]],
+    ) -> None:
+        self.job, self.logs = job, logs
+        self.waiting, self.done = waiting, done
+        self.process: subprocess.Popen[bytes] | None = None
+        self.stopped = False
+        self.lock = Lock()
+
+    def run(self) -> None:
+        with suppress(Empty):
+            while not self.stopped:
+                k = self.waiting.get_nowait()
+                self.done.put((k, self._result(k)))
+        self._end()
+
+    def stop(self) -> None:
+        """From another thread: whatever runs is killed, and nothing is started any more."""
+        with self.lock:
+            self.stopped = True
+            if self.process is not None:
+                self.process.kill()
+
+    def _result(self, k: int) -> Any:
+        status: int | None = None
+        for _ in range(TRIES):
+            try:
+                return self._asked(self.logs[k])
+            except (EOFError, OSError, pickle.UnpicklingError):
+                status = self._end()
+            except Exception as error:  # what cannot be pickled
+                return LogError(f"cannot be given to a worker process: {error}")
+        return LogError(f"its worker process died {TRIES} times (exit status {status})")
+
+    def _asked(self, log: Any) -> Any:
+        content = pickle.dumps(log)
+        with self.lock:
+            if self.stopped:
+                raise EOFError
+            self.process = self.process or _started(self.job)
+        process = self.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(content)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+
+    def _end(self) -> int | None:
+        """Kill the process and let go of it; its exit status."""
+        process, self.process = self.process, None
+        if process is None:
+            return None
+        process.kill()
+        status = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        return status
+
+
+def _started(job: Job) -> subprocess.Popen[bytes]:
+    """A process that has its job; in a session of its own, where no Ctrl-C reaches it."""
+    head = pickle.dumps(sys.path) + pickle.dumps(job)
+    process = subprocess.Popen(
+        [sys.executable, "-c", BOOT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**dict.fromkeys(VARIABLES, "1"), **os.environ},
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(head)
+    return process
+
+
+def work(tasks: IO[bytes]) -> None:
+    """Do the job on every log that comes, until none does or nobody listens."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anybody prints is no answer
+    job = pickle.load(tasks)
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            log = pickle.load(tasks)
+            pickle.dump(job(log), answers)
+            answers.flush()
