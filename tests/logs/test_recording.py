@@ -70,11 +70,12 @@ def test_a_tuple_of_arrays_is_one_log(case):
     same = feasid.fit(log, robot, diagnose=False)
     fit = feasid.fit((t, q, dq, tau), robot, diagnose=False)
     np.testing.assert_allclose(fit.beta, same.beta, rtol=0, atol=SAME * np.abs(same.beta).max())
-    two = feasid.fit([(t, q, tau), (t, q, tau)], robot, diagnose=False)
+    halves = [tuple(a[part] for a in (t, q, tau)) for part in (slice(2000), slice(2000, None))]
+    two = feasid.fit(halves, robot, diagnose=False)
     np.testing.assert_allclose(
         two.beta, feasid.fit((t, q, tau), robot, diagnose=False).beta, rtol=0.1, atol=0.1
     )
-    assert two.reduced.samples > 1.9 * fit.reduced.samples
+    assert two.reduced.samples > 0.9 * fit.reduced.samples
     assert len(fit.predict((t, q))) > 0
     assert fit.errors((t, q, dq, tau))["all"] < 0.1
     with pytest.raises(LogError, match=r"one of \(t, q\).*not 6 arrays"):
