@@ -21,7 +21,7 @@ from feasid.identification.views.replay import Replay
 from feasid.identification.views.screen import goal
 from feasid.identification.views.text import SURE
 from feasid.logs.recording import Recording
-from feasid.reduction.reduce import Source
+from feasid.reduction.task import Source
 
 if TYPE_CHECKING:
     import pandas as pd
