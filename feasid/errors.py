@@ -57,6 +57,10 @@ class OutputError(FeasidError, OSError):
     """A result cannot be written; what was there before is intact."""
 
 
+class UselessFitError(FeasidError):
+    """A fit that predicts no better than no model is not written unless it is forced."""
+
+
 class ExcitationError(FeasidError):
     """No motion that keeps all constraints was found; ``broken`` lists those in the way."""
 

@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.out:
-        written = result.write(arguments.out, overwrite=arguments.overwrite, test=test)
+        written = result.write(arguments.out, overwrite=arguments.overwrite, test=test, force=True)
         print(f"\n{written}")
         for client in arguments.verify_with or ():
             seen = result.verify(arguments.out, client, test).loc["all"]

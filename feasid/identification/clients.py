@@ -8,30 +8,34 @@ dynamics has them all; its dry friction, a constraint soft around rest, is added
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.dynamics.regressor import CHUNK, inverse_dynamics
+from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, did_you_mean, missing_extra
+from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
+from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.identification.fitted import Fitted
+    from feasid.identification.predictor import Predictor
 
 CLIENTS = ("pinocchio", "mujoco")
 
-MOST_SAMPLES = 20_000
-"""Samples of a log that are replayed, evenly taken; a client computes them one by one."""
-
 
 def client_errors(
-    fit: Fitted, path: str | os.PathLike[str], client: str, log: Any = None
+    fit: Predictor,
+    path: str | os.PathLike[str],
+    client: str,
+    log: Any = None,
+    fitted: Sequence[Recording] = (),
 ) -> pd.DataFrame:
     """Replay a log through a client of a written file; see `feasid.Fit.verify`."""
     import pandas as pd
@@ -45,24 +49,33 @@ def client_errors(
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     torques = (_Pinocchio if client == "pinocchio" else _MuJoCo)(os.fspath(path), fit.robot, held)
     given = log if isinstance(log, list) else [log]
-    logs = fit.recordings if log is None else tuple(Recording.of(x) for x in given)
+    logs = tuple(fitted) if log is None else tuple(Recording.of(x) for x in given)
     if not logs:
-        raise InputError("reduced data hold no motion: pass log= to replay one")
+        raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
     squares = np.zeros((3, fit.robot.dof))
     for recording in logs:
-        motion = recording.motion(fit.description, **fit.test_options())
-        count = sum(len(run) for run in motion.runs)
-        step = max(1, -(-count // MOST_SAMPLES))
+        motion = recording.motion(fit.robot, **fit.test_options())
         for run in motion.runs:
-            q, dq, ddq, tau = (x[::step] for x in (run.q, run.dq, run.ddq, run.tau))
-            seen = torques.torques(q, dq, ddq)
-            ours = inverse_dynamics(fit.robot, q, dq, ddq)
-            for k, part in enumerate((tau, seen - tau, ours - tau)):
-                squares[k] += (part**2).sum(axis=0)
+            seen = torques.torques(run.q, run.dq, run.ddq)
+            ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
+            for k, part in enumerate((run.tau, seen - run.tau, ours - run.tau)):
+                squares[k] += _squares(motion, run, part)
     whole = np.column_stack([squares, squares.sum(axis=1)])
     relative = np.sqrt(whole[1:] / whole[0])
     index = pd.Index([*motion.coordinates, "all"], name="joint")
     return pd.DataFrame({"fit": relative[1], client: relative[0]}, index=index)
+
+
+def _squares(motion: Motion, run: Run, signal: Array) -> Array:
+    """Sums of squares per joint, of the rows and behind the low-pass that the fit's errors have."""
+    if motion.filtering != "equations" or not motion.cutoff:
+        return np.asarray((signal**2).sum(axis=0))
+    window = Window(motion.cutoff, run.rate)
+    out = np.zeros(signal.shape[1])
+    for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
+        part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
+        out += (window.rows(as_samples_last(signal[part]), len(centres)) ** 2).sum(axis=1)
+    return out
 
 
 class _Pinocchio:

@@ -10,6 +10,7 @@ Either is computed from the reduced data, without the log.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +19,19 @@ import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
 from feasid.arrays import Array
-from feasid.errors import OutputError
+from feasid.errors import OutputError, UselessFitError
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.settle import settle
 from feasid.identifiability.base import base_parameters
 from feasid.identification.fitted import Fitted
+from feasid.identification.predictor import Predictor
+from feasid.identification.weighing import Weighing
+from feasid.reduction.narrow import narrowed
 from feasid.reduction.reduce import reduce
 from feasid.robot.description import Robot
+from feasid.robot.inertia import change_frame
 from feasid.robot.load import load_robot
+from feasid.robot.reframed import home_poses
 from feasid.robot.terms import summed
 from feasid.robot.write import Written, format_of, held_part, unheld, unheld_columns, write
 
@@ -39,9 +43,6 @@ INERTIALS_MAY_COST = 1.05
 
 PLACED = 1e-9
 """Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
-
-SLACK = 0.005
-"""As in `feasid.fit`: of the models that fit almost as well, the plausible one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,28 +82,49 @@ class Export:
 
 
 def export(
-    fit: Fitted, path: str | os.PathLike[str], *, overwrite: bool = False, test: Any = None
+    model: Predictor,
+    path: str | os.PathLike[str],
+    best: Callable[[str], tuple[Robot, str]],
+    *,
+    overwrite: bool = False,
+    test: Any = None,
 ) -> Export:
-    """Write a fit; see `feasid.Fit.write`."""
-    kind = format_of(fit.robot, path)
-    complete = fit.robot
+    """Write a model; `best` gives, by format, the best one in its terms, and says how."""
+    kind = format_of(model.robot, path)
+    complete = model.robot
     if not unheld(complete, kind):
         written = write(held_part(complete, kind), path, overwrite=overwrite)
         how = "every term of the fitted model"
     else:
-        best, how = in_terms_of(fit, kind)
-        written = write(best, path, overwrite=overwrite, complete=complete)
-    seen = fit.base.K @ as_client(fit, written.path)
-    columns = {"fit": fit.relative_error, "file": fit.errors_of(fit.reduced, seen)}
+        held, how = best(kind)
+        written = write(held, path, overwrite=overwrite, complete=complete)
+    seen = model.base.K @ as_client(model, written.path)
+    columns = {"fit": model.relative_error, "file": model.errors_of(model.reduced, seen)}
     if test is not None:
-        other = reduce(test, base=fit.base, **fit.test_options())
+        other = reduce(test, base=model.base, **model.test_options())
         columns |= {
-            "fit on the test": fit.errors_of(other),
-            "file on the test": fit.errors_of(other, seen),
+            "fit on the test": model.errors_of(other),
+            "file on the test": model.errors_of(other, seen),
         }
     import pandas as pd
 
     return Export(written, how, pd.DataFrame(columns))
+
+
+def refuse_useless(level: str, reasons: Sequence[str], path: str | os.PathLike[str]) -> None:
+    """A model that is worth nothing is written only when forced.
+
+    Raises
+    ------
+    UselessFitError
+        With the reason.
+    """
+    if level == "useless":
+        raise UselessFitError(
+            f"this fit is useless: {reasons[0]}. {path} was not written: mend the log, as "
+            f"feasid.diagnose says, or write it all the same with force=True",
+            path=str(path),
+        )
 
 
 def in_terms_of(fit: Fitted, kind: str) -> tuple[Robot, str]:
@@ -115,7 +137,7 @@ def in_terms_of(fit: Fitted, kind: str) -> tuple[Robot, str]:
         return float(np.hypot(residual, np.linalg.norm(A @ delta - rho)))
 
     kept = _friction_again(fit, A, rho, lost)
-    other = _all_again(fit, A, rho, residual, lost, kind)
+    other = _all_again(fit, kind)
     loss = cost(other) / cost(fit.delta) - 1
     if cost(kept) <= INERTIALS_MAY_COST * cost(other):
         loss = cost(kept) / cost(fit.delta) - 1
@@ -143,25 +165,17 @@ def _friction_again(fit: Fitted, A: Array, rho: Array, lost: npt.NDArray[np.bool
     return delta
 
 
-def _all_again(
-    fit: Fitted, A: Array, rho: Array, residual: float, lost: npt.NDArray[np.bool_], kind: str
-) -> Array:
-    """Standard parameters of a feasible fit without the lost columns; zero there."""
+def _all_again(fit: Fitted, kind: str) -> Array:
+    """Standard parameters of the same fit without the lost terms; zero there."""
     restricted = held_part(fit.description, kind)
     place = {name: c for c, name in enumerate(fit.robot.parameter_names)}
     columns = np.array([place[name] for name in restricted.parameter_names])
     base = base_parameters(restricted)
-    # R K delta = M K' delta' for all delta', and K' is the identity on its independent columns.
-    M = A[:, columns][:, base.independent]
-    stacked = np.asarray(np.linalg.qr(np.column_stack([M, rho]), mode="r"))
-    size = len(base.independent)
-    R, target, rest = stacked[:size, :size], stacked[:size, size], stacked[size:, size]
-    left = float(np.hypot(residual, np.linalg.norm(rest)))
     feasible = _restricted(fit.feasible, columns, restricted)
-    optimum = feasible_least_squares(R, target, base, feasible)
-    solution = settle(R, target, left, base, feasible, optimum, SLACK)
+    equations, reduced = (narrowed(x, fit.description, base) for x in (fit.equations, fit.reduced))
+    found = Weighing.of(fit.options, base, feasible, reduced).solved(equations)
     out = np.zeros(fit.robot.size)
-    out[columns] = solution.delta
+    out[columns] = found.solution.delta
     return out
 
 
@@ -189,7 +203,7 @@ def _restricted(feasible: FeasibleSet, columns: Array, robot: Robot) -> Feasible
     )
 
 
-def as_client(fit: Fitted, path: str | os.PathLike[str]) -> Array:
+def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
     """Standard parameters, in the fit's order, of a file as clients read it: without the sidecar.
 
     Raises
@@ -201,20 +215,11 @@ def as_client(fit: Fitted, path: str | os.PathLike[str]) -> Array:
     own = source is not None and source.format == format_of(fit.robot, path)
     reading = dict(source.reading) if source is not None and own else {}
     seen = load_robot(path, **{**reading, "sidecar": False})
-    joints = {body.joint: body for body in seen.bodies}
     terms = summed(seen.drives)
     delta = np.zeros(fit.robot.size)
-    for body, columns in zip(fit.robot.bodies, fit.robot.inertial_columns, strict=True):
-        theirs = joints.get(body.joint)
-        if theirs is None:
-            raise OutputError(f"{path} was written, but joint {body.joint!r} is not read back")
-        for name in ("rotation", "position", "motion"):
-            if np.abs(getattr(body, name) - getattr(theirs, name)).max() > PLACED:
-                raise OutputError(
-                    f"{path} was written, but the {name} of joint {body.joint!r} is read back as "
-                    f"{getattr(theirs, name).tolist()}"
-                )
-        delta[columns] = 0.0 if theirs.inertial is None else theirs.inertial
+    read = _inertials(fit.robot, seen, path)
+    for i, columns in enumerate(fit.robot.inertial_columns):
+        delta[columns] = read[i]
     for k, drive in enumerate(fit.robot.drives):
         if len(drive.coupling) == 1:
             ((joint, factor),) = drive.coupling.items()
@@ -223,3 +228,26 @@ def as_client(fit: Fitted, path: str | os.PathLike[str]) -> Array:
             for symbol, column in fit.robot.drive_columns(k).items():
                 delta[column] = given.pop(symbol, 0.0) / weights.get(symbol, factor)
     return delta
+
+
+def _inertials(robot: Robot, seen: Robot, path: str | os.PathLike[str]) -> list[Array]:
+    """Inertial parameters of a file's bodies in the robot's frames, which may be others."""
+    joints = {body.joint: body for body in seen.bodies}
+    ours, theirs = home_poses(robot), home_poses(seen)
+    out = []
+    for body in robot.bodies:
+        other = joints.get(body.joint)
+        if other is None:
+            raise OutputError(f"{path} was written, but joint {body.joint!r} is not read back")
+        (turn, place), (their_turn, their_place) = ours[body.name], theirs[other.name]
+        rotation, position = turn.T @ their_turn, turn.T @ (their_place - place)
+        angular = rotation @ other.motion[:3]
+        linear = rotation @ other.motion[3:] + np.cross(position, angular.T).T
+        if np.abs(np.vstack([angular, linear]) - body.motion).max() > PLACED:
+            raise OutputError(
+                f"{path} was written, but joint {body.joint!r} is read back elsewhere: it moves by "
+                f"{np.vstack([angular, linear]).tolist()}, not {body.motion.tolist()}"
+            )
+        ten = np.zeros(10) if other.inertial is None else other.inertial
+        out.append(change_frame(rotation, position) @ ten)
+    return out

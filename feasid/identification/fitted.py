@@ -71,6 +71,8 @@ class Fitted(Predictor, Ranged):
         What was assumed, derived, filtered and left out.
     log_options : mapping
         How the log was prepared; other logs are prepared alike.
+    options : mapping
+        `feasid.options.tables.FitOptions`, completed.
     recordings : tuple of Recording
         The logs that were fitted, as far as they were not reduced before.
     """
@@ -91,6 +93,7 @@ class Fitted(Predictor, Ranged):
     estimate: Estimate | None = None
     notes: tuple[Note, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     recordings: tuple[Recording, ...] = field(default=(), repr=False)
 
     # -- parameters --------------------------------------------------------------------------

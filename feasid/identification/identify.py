@@ -101,6 +101,7 @@ def fit(
         estimate=found.estimate,
         notes=as_notes([*found.notes, *said, *doubts, *picked, *how, *reduced.notes]),
         log_options={**part(LogOptions, options), "filtering": chosen["filtering"]},
+        options=chosen,
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from feasid.display import Display, Displayed
 from feasid.errors import OutputError
 from feasid.identification.clients import client_errors
-from feasid.identification.export import Export, export
+from feasid.identification.export import Export, export, in_terms_of, refuse_useless
 from feasid.identification.fitted import Fitted
 from feasid.identification.saved import save
 from feasid.identification.views.contents import contents
@@ -16,6 +16,7 @@ from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import Plots
 from feasid.identification.views.screen import display
 from feasid.identification.views.text import summary
+from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 class Fit(Displayed, Fitted):
     """A dynamic model that can exist, identified from a log."""
 
-    def write(self, path: str | Path, *, overwrite: bool = False, test: Any = None) -> Export:
+    def write(
+        self, path: str | Path, *, overwrite: bool = False, test: Any = None, force: bool = False
+    ) -> Export:
         """Write the identified robot as URDF or MJCF, and prove the file as a client reads it.
 
         The format follows from the path: ``.urdf``, ``.xml`` (MJCF), else that of the robot's own
@@ -38,6 +41,8 @@ class Fit(Displayed, Fitted):
         overwrite : bool
         test : DataFrame, path or a sequence of these, optional
             Logs that were not fitted, to compare the file and the fit on.
+        force : bool
+            Write a model even if `quality` calls it useless.
 
         Returns
         -------
@@ -47,12 +52,18 @@ class Fit(Displayed, Fitted):
 
         Raises
         ------
-        InputError
-            URDF for a robot that was not read from one.
+        UselessFitError
+            The fit is useless, with the reason, and `force` is False.
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
-        return export(self, path, overwrite=overwrite, test=test)
+        if not force:
+            refuse_useless(self.quality.level, [*map(str, self.quality.reasons)], path)
+        return export(self, path, self.in_terms_of, overwrite=overwrite, test=test)
+
+    def in_terms_of(self, kind: str) -> tuple[Robot, str]:
+        """The best model in the terms of "urdf" or "mjcf", and how it came about."""
+        return in_terms_of(self, kind)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Keep the fit in a small file that `feasid.load` reads, also in later versions.
@@ -61,7 +72,7 @@ class Fit(Displayed, Fitted):
         notes, the reduced log, versions, and hashes of the description and the logs.
         """
         told = contents(self, fitted=self.recordings)
-        save(self, path, self.summary(), told, overwrite=overwrite)
+        save(self, path, self.summary(), told, self.in_terms_of, overwrite=overwrite)
 
     def verify(self, path: str | Path, client: str, log: Any = None) -> pd.DataFrame:
         """Replay a log through a written file as another program reads it.
@@ -88,24 +99,24 @@ class Fit(Displayed, Fitted):
         InputError
             The client refuses the file.
         """
-        return client_errors(self, path, client, log)
+        return client_errors(self, path, client, log, self.recordings)
 
-    def to_urdf(self, path: str | Path, *, overwrite: bool = False) -> Export:
+    def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
         """`write` for a robot that came from a URDF file."""
         self._check_source("urdf")
-        return self.write(path, overwrite=overwrite)
+        return self.write(path, overwrite=overwrite, force=force)
 
-    def to_mjcf(self, path: str | Path, *, overwrite: bool = False) -> Export:
+    def to_mjcf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
         """`write` for a robot that came from an MJCF file."""
         self._check_source("mjcf")
-        return self.write(path, overwrite=overwrite)
+        return self.write(path, overwrite=overwrite, force=force)
 
     def _check_source(self, kind: str) -> None:
         if self.robot.source is None or self.robot.source.format != kind:
             found = "no file" if self.robot.source is None else self.robot.source.format.upper()
             raise OutputError(
                 f"this robot was not read from a {kind.upper()} file (but from {found}), so there "
-                "is nothing to write back to; fit.write('model.xml') writes MJCF for any robot"
+                "is nothing to write back to; fit.write(path) writes a new file"
             )
 
     def summary(self, test: Any = None) -> str:

@@ -13,7 +13,7 @@ import io
 import json
 import platform
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -31,6 +31,8 @@ from feasid.feasibility.constraints.stored import as_plain, of_plain
 from feasid.feasibility.proof.claim import Certificate
 from feasid.files import reading, write_aside
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.clients import client_errors
+from feasid.identification.export import Export, export, refuse_useless
 from feasid.identification.fitted import Fitted
 from feasid.identification.predictor import Predictor
 from feasid.identification.ranges import Ranged, Residual
@@ -40,17 +42,21 @@ from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
 from feasid.robot.serial import as_data, robot_of_data, with_source
+from feasid.robot.write import HELD, held_part, unheld
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT, VERSION = "feasid model", 1
+FORMAT, VERSION = "feasid model", 2
 
 LARGEST = 256 * 1024 * 1024
 """Bytes that an archive may unpack to."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What content raises that is not what `save` writes."""
+
+READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
+"""Options of `feasid.load_robot` that are kept, by which a written file is read back alike."""
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
@@ -83,6 +89,10 @@ class SavedFit(Predictor, Ranged):
         What the fit printed.
     told : mapping
         What its report says, see `feasid.identification.views.contents`; empty in older files.
+    held : mapping
+        By format, the best model in its terms, and how it came about.
+    quality : (str, sequence of str)
+        "good", "doubtful" or "useless", and why.
     """
 
     robot: Robot
@@ -97,6 +107,8 @@ class SavedFit(Predictor, Ranged):
     made: Mapping[str, Any]
     text: str = field(default="", repr=False)
     told: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    held: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    quality: tuple[str, Sequence[str]] = ("good", ())
 
     @property
     def delta(self) -> Array:
@@ -133,6 +145,27 @@ class SavedFit(Predictor, Ranged):
         deviation = np.sqrt(np.diag(self.covariance))
         return pd.DataFrame({"value": self.beta, "std": deviation}, index=index)
 
+    def write(
+        self, path: str | Path, *, overwrite: bool = False, test: Any = None, force: bool = False
+    ) -> Export:
+        """Write the robot as URDF or MJCF, as the fit itself would; see `feasid.Fit.write`."""
+        if not force:
+            refuse_useless(*self.quality, path)
+        return export(self, path, self._in_terms_of, overwrite=overwrite, test=test)
+
+    def verify(self, path: str | Path, client: str, log: Any) -> pd.DataFrame:
+        """Replay a log through a written file in another program; see `feasid.Fit.verify`."""
+        return client_errors(self, path, client, log)
+
+    def _in_terms_of(self, kind: str) -> tuple[Robot, str]:
+        if kind not in self.held:
+            raise InputError(
+                f"this fit was saved by feasid {self.made['feasid']}, which kept no model in the "
+                f"terms of {kind.upper()}: fit again, or feasid.write(fit.robot, path)"
+            )
+        best = self.held[kind]
+        return held_part(self.robot.with_values(best["parameters"]), kind), best["how"]
+
     def summary(self) -> str:
         """What the fit printed, and when and by what it was made."""
         made = self.made
@@ -143,7 +176,13 @@ class SavedFit(Predictor, Ranged):
 
 
 def save(
-    fit: Fitted, path: str | Path, text: str, report: Mapping[str, Any], *, overwrite: bool = False
+    fit: Fitted,
+    path: str | Path,
+    text: str,
+    report: Mapping[str, Any],
+    best: Callable[[str], tuple[Robot, str]],
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write a fit with what its summary and its report say; see `feasid.Fit.save`."""
     try:
@@ -156,7 +195,9 @@ def save(
         "version": VERSION,
         "made": made(fit),
         "robot": as_data(fit.robot),
-        "source": None if source is None else {"path": source.path, "format": source.format},
+        "source": None if source is None else _origin(source),
+        "held": {kind: _held(fit, kind, best) for kind in HELD},
+        "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
         "log_options": _plain(fit.log_options),
         "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
@@ -221,7 +262,8 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     robot, source = robot_of_data(model["robot"]), model["source"]
     if source is not None:
         text = content["description"]
-        robot = with_source(robot, Source(source["path"], source["format"], text))
+        given = Source(source["path"], source["format"], text, reading=source.get("reading", {}))
+        robot = with_source(robot, given)
     numbers = _arrays(content["arrays.npz"], f"arrays.npz of {path}")
     spread, beta = numbers["covariance"], numbers["beta"]
     base = base_parameters(robot)
@@ -241,6 +283,8 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         made=model["made"],
         text=model["summary"],
         told=json.loads(content.get("report.json", b"{}")),
+        held=model.get("held", {}),
+        quality=tuple(model.get("quality", ("good", ()))),
     )
 
 
@@ -261,6 +305,20 @@ def _said(
         raise ValueError(f"its best model has {best.size} of {base.robot.size} parameters")
     feasible, believed = (of_plain(base.robot, kept[k]) for k in ("feasible", "believed"))
     return Residual(base, r, rho, float(kept["deviation"]), feasible, believed, best)
+
+
+def _origin(source: Source) -> dict[str, Any]:
+    reading = {k: v for k, v in source.reading.items() if k in READING}
+    return {"path": source.path, "format": source.format, "reading": _plain(reading)}
+
+
+def _held(fit: Fitted, kind: str, best: Callable[[str], tuple[Robot, str]]) -> dict[str, Any]:
+    """The best model in a format's terms; parameters that it does not have are zero."""
+    robot, how = best(kind) if unheld(fit.robot, kind) else (held_part(fit.robot, kind), "")
+    place = {name: c for c, name in enumerate(fit.robot.parameter_names)}
+    values = np.zeros(fit.robot.size)
+    values[[place[name] for name in robot.parameter_names]] = robot.values
+    return {"how": how, "parameters": values.tolist()}
 
 
 def made(fit: Fitted) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.errors import InputError
-from feasid.identifiability.base import BaseParameters
+from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import Strata, triangular
 from feasid.reduction.triangle import Reduced
@@ -29,48 +29,63 @@ def narrowed(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
     Raises
     ------
     InputError
-        When a base parameter is not among the columns of `reduced`.
+        When `base` has a parameter that `wide` does not have.
     """
-    names = [wide.parameter_names[c] for c in reduced.columns]
     columns = tuple(int(c) for c in base.independent)
-    wanted = [base.robot.parameter_names[c] for c in columns]
-    missing = [w for w in wanted if w not in names]
-    if missing:
-        body, symbol = missing[0]
-        raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
-    old = [names.index(w) for w in wanted]
-    place = {o: k for k, o in enumerate(old)}
-    supports, chosen = [], []
+    change = _change(reduced, wide, base)
+    supports, maps = [], []
     for support in reduced.supports:
-        kept = sorted((place[s], i) for i, s in enumerate(support) if s in place)
-        supports.append(tuple(k for k, _ in kept))
-        chosen.append([i for _, i in kept] + [len(support)])
+        own = change[list(support)]
+        kept = np.flatnonzero(own.any(axis=0))
+        supports.append(tuple(kept.tolist()))
+        maps.append(_beside_one(own[:, kept]))
     return replace(
         reduced,
         fingerprint=fingerprint(base.robot, columns),
         columns=columns,
         supports=tuple(supports),
-        triangles=tuple(
-            triangular(t[:, c]) for t, c in zip(reduced.triangles, chosen, strict=True)
-        ),
-        strata=tuple(_strata(s, c) for s, c in zip(reduced.strata, chosen, strict=True)),
+        triangles=tuple(_part(t, m) for t, m in zip(reduced.triangles, maps, strict=True)),
+        strata=tuple(_strata(s, m) for s, m in zip(reduced.strata, maps, strict=True)),
         robot=base.robot,
     )
 
 
-def _strata(strata: Strata, chosen: list[int]) -> Strata:
-    """The strata of some entries of the rows, in this order."""
+def _change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
+    """The columns of `base` by those of `reduced`: single ones where they are among these."""
+    names = [wide.parameter_names[c] for c in reduced.columns]
+    wanted = [base.robot.parameter_names[c] for c in base.independent]
+    out = np.zeros((len(names), len(wanted)))
+    if set(wanted) <= set(names):
+        out[[names.index(w) for w in wanted], np.arange(len(wanted))] = 1.0
+        return out
+    place = {name: c for c, name in enumerate(wide.parameter_names)}
+    missing = [w for w in wanted if w not in place]
+    if missing:
+        body, symbol = missing[0]
+        raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
+    return np.asarray(base_parameters(wide).K[:, [place[w] for w in wanted]])
+
+
+def _beside_one(own: Array) -> Array:
+    """The change of a row's entries when the torque, its last one, stays."""
+    out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
+    out[:-1, :-1], out[-1, -1] = own, 1.0
+    return out
+
+
+def _strata(strata: Strata, change: Array) -> Strata:
+    """The strata of changed rows."""
     cells = strata.triangles.shape[:2]
     triangles = np.array(
-        [[_part(strata.triangles[c, f], chosen) for f in range(cells[1])] for c in range(cells[0])]
+        [[_part(strata.triangles[c, f], change) for f in range(cells[1])] for c in range(cells[0])]
     )
     return replace(
         strata,
         triangles=triangles,
-        products=strata.products[:, chosen][:, :, chosen],
-        raw=_part(strata.raw, chosen),
+        products=change.T @ strata.products @ change,
+        raw=_part(strata.raw, change),
     )
 
 
-def _part(triangle: Array, chosen: list[int]) -> Array:
-    return triangular(triangle[:, chosen])
+def _part(triangle: Array, change: Array) -> Array:
+    return triangular(triangle @ change)

@@ -14,8 +14,10 @@ from feasid.files import check_writable, write_aside
 from feasid.robot.description import Robot
 from feasid.robot.mjcf import write as mjcf
 from feasid.robot.mjcf.generate import generated_mjcf
+from feasid.robot.reframed import on_axes
 from feasid.robot.sidecar import sidecar_bytes, sidecar_path
 from feasid.robot.urdf import write as urdf
+from feasid.robot.urdf.generate import generated_urdf
 
 FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
 """Format by the path's suffix."""
@@ -57,8 +59,8 @@ def write(
     """Write a robot as URDF or MJCF: inertial parameters, friction, drive inertia and springs.
 
     A robot that was read from a file of that format gets its own text back, with the numbers
-    changed that change. MJCF is written for any robot. What the format cannot hold goes into a
-    sidecar.
+    changed that change. Others get a new file; in a new URDF link frames are on the joints' axes.
+    What the format cannot hold goes into a sidecar.
 
     Parameters
     ----------
@@ -80,14 +82,15 @@ def write(
     Raises
     ------
     InputError
-        URDF for a robot that was not read from one; parameters that cannot exist.
+        Parameters that are missing or cannot exist; for a new file also closed loops.
     UnsupportedJointError
-        A joint that MJCF does not have.
+        A joint that the format does not have.
     OutputError
         The file exists or cannot be written, or does not read back as the robot; nothing was
         written.
     """
     target, kind = Path(path), format_of(robot, path)
+    robot, complete = _framed(robot, kind), complete and _framed(complete, kind)
     beside = sidecar_path(target)
     for file in (target, beside):
         check_writable(file, overwrite=overwrite)
@@ -118,13 +121,14 @@ def file_bytes(robot: Robot, kind: str) -> bytes:
     """The file's content: the robot's own text when it came from this format."""
     own = robot.source.format if robot.source is not None else None
     if kind == "urdf":
-        if own != "urdf":
-            raise InputError(
-                f"robot {robot.name!r} was not read from a URDF file, so there is no text to write "
-                f"its parameters into; MJCF (.xml) is written for any robot"
-            )
-        return urdf.urdf_bytes(robot)
+        return urdf.urdf_bytes(robot) if own == "urdf" else generated_urdf(robot)
     return mjcf.mjcf_bytes(robot) if own == "mjcf" else generated_mjcf(robot)
+
+
+def _framed(robot: Robot, kind: str) -> Robot:
+    """With its frames as the file has them: a new URDF wants them on the joints' axes."""
+    own = robot.source.format if robot.source is not None else None
+    return on_axes(robot) if kind == "urdf" and own != "urdf" else robot
 
 
 def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:

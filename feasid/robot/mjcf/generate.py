@@ -32,12 +32,13 @@ def generated_mjcf(robot: Robot) -> bytes:
     UnsupportedJointError
         A joint that MJCF does not have: helical, planar, or floating on a moving body.
     InputError
-        A body without parameters, or with ones that cannot exist; names it.
+        A body without parameters, or with ones that cannot exist; names it. A joint that follows
+        several; a closed loop.
     """
-    if not robot.is_tree:
+    if robot.loops:
         raise InputError(
-            f"robot {robot.name!r} has coupled joints or closed loops, which are not written to a "
-            f"new MJCF file; write the format it came from"
+            f"robot {robot.name!r} has closed loops, which are not written to a new MJCF file; "
+            f"write the format it came from"
         )
     terms = mjcf_terms(robot)
     lines = [
@@ -49,7 +50,7 @@ def generated_mjcf(robot: Robot) -> bytes:
     roots = [i for i, p in enumerate(robot.parents) if p < 0]
     for i in roots:
         lines += _body(robot, i, terms, "    ")
-    lines += ["  </worldbody>", "</mujoco>", ""]
+    lines += ["  </worldbody>", *_equalities(robot), "</mujoco>", ""]
     return "\n".join(lines).encode()
 
 
@@ -73,6 +74,26 @@ def _body(robot: Robot, i: int, terms: dict[str, dict[str, float]], indent: str)
     for child in children:
         yield from _body(robot, child, terms, indent + "  ")
     yield f"{indent}</body>"
+
+
+def _equalities(robot: Robot) -> Iterator[str]:
+    """Joints that follow others."""
+    if robot.couplings:
+        yield "  <equality>"
+    for coupling in robot.couplings:
+        if len(coupling.factors) > 1:
+            raise InputError(
+                f"joint {coupling.joint!r} follows {len(coupling.factors)} joints; in MJCF a joint "
+                f"follows one other",
+                joint=coupling.joint,
+            )
+        factor = sum(coupling.factors.values())
+        leads = "".join(f" joint2={quoteattr(j)}" for j in coupling.factors)
+        polynomial = _numbers([coupling.offset, factor, 0, 0, 0])
+        name = quoteattr(coupling.joint)
+        yield f'    <joint joint1={name}{leads} polycoef="{polynomial}"/>'
+    if robot.couplings:
+        yield "  </equality>"
 
 
 def _is_between(robot: Robot, i: int, children: list[int]) -> bool:

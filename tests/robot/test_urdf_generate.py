@@ -1,0 +1,162 @@
+"""New URDF and MJCF for robots that came from elsewhere: DH, bodies, the other format."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from generated import tree_with_couplings
+from logs import arm_parameters, simulate
+from robots import random_robot, relative, wam
+from written import random_parameters
+
+import feasid
+from feasid import Body, Coupling, Robot, load_robot
+from feasid.errors import InputError, UnsupportedJointError
+
+SAME = 1e-10
+"""Relative difference of torques with other frames but the same motion."""
+
+
+def with_inertia(robot, seed=0):
+    values = np.where(np.isnan(robot.values), 0.0, robot.values)
+    ten = random_parameters(np.random.default_rng(seed), len(robot.bodies))
+    values[robot.inertial_columns] = ten
+    return robot.with_values(values)
+
+
+def torques(robot, seed=0):
+    rng = np.random.default_rng(seed)
+    return feasid.inverse_dynamics(robot, *rng.uniform(-2, 2, (3, 20, robot.dof)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("suffix", [".urdf", ".xml"])
+def test_random_trees_move_alike_from_their_new_file(seed, suffix, tmp_path):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, int(rng.integers(1, 8)), ("revolute", "prismatic", "through"))
+    robot = with_inertia(robot, seed).with_joint_terms(("viscous", "coulomb"))
+    frictions = np.where(np.isnan(robot.values), rng.uniform(0, 1, robot.size), robot.values)
+    robot = robot.with_values(frictions)
+    path = tmp_path / f"new{suffix}"
+    assert feasid.write(robot, path).lost == ()
+    again = load_robot(path, gravity=robot.gravity)
+    order = [robot.joints.index(j) for j in again.joints]
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = rng.uniform(-2, 2, (3, 20, robot.dof))
+    theirs = feasid.inverse_dynamics(again, q[:, order], dq[:, order], ddq[:, order])
+    ours = feasid.inverse_dynamics(robot, q, dq, ddq)
+    assert relative(theirs, ours[:, order]) < SAME
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pinocchio_reads_the_new_urdf_alike(seed, tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    rng = np.random.default_rng(seed)
+    robot = with_inertia(random_robot(rng, 6, ("revolute", "prismatic", "through")), seed)
+    limits = feasid.robot.parts.Limits(-1.0, 2.0, 3.0, 50.0)
+    robot = replace(robot, bodies=tuple(replace(b, limits=limits) for b in robot.bodies))
+    feasid.write(robot, tmp_path / "new.urdf")
+    model = pin.buildModelFromUrdf(str(tmp_path / "new.urdf"))
+    assert model.effortLimit.tolist() == [50.0] * 6
+    model.gravity.linear = robot.gravity
+    data = model.createData()
+    rows = [model.joints[model.getJointId(j)].idx_v for j in robot.joints]
+    q, dq, ddq = np.zeros((3, model.nv))
+    q[rows], dq[rows], ddq[rows] = rng.uniform(-1, 1, (3, 6))
+    theirs = pin.rnea(model, data, q, dq, ddq)[rows]
+    ours = feasid.inverse_dynamics(robot, q[rows], dq[rows], ddq[rows])[0]
+    assert relative(theirs, ours) < SAME
+
+
+def test_a_fit_of_a_dh_robot_is_written_as_urdf(tmp_path):
+    """Standard DH: bodies' frames are at their far ends, off the axes."""
+    robot = Robot.from_dh([(0.3, 0.5, 0.1, 0.2), (1.2, 0.1, 0.4, 0.0), (-0.7, 0.2, 0.0, 0.5)])
+    truth = robot.with_joint_terms()
+    delta = arm_parameters(truth)
+    log, test = simulate(truth, delta, 1, noise=0.02), simulate(truth, delta, 2, noise=0.02)
+    fit = feasid.fit(log, robot, diagnose=False, plausible=False, filtering="signals")
+    path = tmp_path / "dh.urdf"
+    export = fit.write(path, test=test, force=True)
+    assert "fo" in "".join(export.written.lost)
+    again = load_robot(path)  # with its sidecar
+    assert relative(torques(again), torques(fit.robot)) < SAME
+    seen = fit.verify(path, "pinocchio", test)
+    errors = export.errors["file on the test"]
+    np.testing.assert_allclose(seen["pinocchio"]["all"], errors["all"], rtol=1e-6)
+
+
+def test_mjcf_becomes_urdf_and_back(tmp_path):
+    text = """<mujoco model="arm"><compiler angle="radian"/><worldbody><body name="a">
+    <joint name="j" type="hinge" axis="0 1 0" pos="0.1 0 0.2" damping="0.3"/>
+    <inertial pos="0.1 0 0.1" mass="2" diaginertia="0.02 0.03 0.02"/>
+    <body name="b" pos="0.3 0.1 0" quat="0.8 0.6 0 0"><joint name="k" type="slide" axis="1 0 0"/>
+    <inertial pos="0 0.1 0" mass="1" diaginertia="0.01 0.01 0.01"/></body></body></worldbody>
+    </mujoco>"""
+    (tmp_path / "arm.xml").write_text(text)
+    robot = load_robot(tmp_path / "arm.xml")
+    feasid.write(robot, tmp_path / "arm.urdf")
+    urdf = load_robot(tmp_path / "arm.urdf")
+    assert relative(torques(urdf), torques(robot)) < SAME
+    feasid.write(urdf, tmp_path / "again.xml")
+    assert relative(torques(load_robot(tmp_path / "again.xml")), torques(robot)) < SAME
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("suffix", [".urdf", ".xml"])
+def test_joints_that_follow_others_follow_in_the_new_file(seed, suffix, tmp_path):
+    robot = load_robot(tree_with_couplings(seed))
+    bare = replace(robot, source=None, bodies=tuple(replace(b, members=()) for b in robot.bodies))
+    path = tmp_path / f"new{suffix}"
+    feasid.write(bare, path)
+    again = load_robot(path)
+    assert again.dof == robot.dof
+    np.testing.assert_array_equal(sorted(again.coordinates), sorted(robot.coordinates))
+    order = [robot.coordinates.index(c) for c in again.coordinates]
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = rng.uniform(-1, 1, (3, 20, robot.dof))
+    theirs = feasid.inverse_dynamics(again, q[:, order], dq[:, order], ddq[:, order])
+    ours = feasid.inverse_dynamics(robot, q, dq, ddq)[:, order]
+    assert relative(theirs, ours) < SAME
+
+
+def test_a_floating_body_and_a_robot_without_limits(tmp_path):
+    heavy, light = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0.1, 5], [0.01, 0, 0, 0.01, 0, 0.01, 0, 0, 0, 1]
+    trunk = Body("trunk", None, motion=np.eye(6), inertial=heavy)
+    bodies = [trunk, Body("leg", "trunk", position=[0.1, 0, 0], inertial=light)]
+    robot = Robot(bodies)
+    feasid.write(robot, tmp_path / "new.urdf")
+    again = load_robot(tmp_path / "new.urdf")
+    assert [b.dof for b in again.bodies] == [6, 1]
+    assert again.bodies[1].limits.lower is None
+
+
+def test_what_urdf_does_not_have_is_named(tmp_path):
+    ten = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1]
+    helical = Robot([Body("screw", None, motion=[0, 0, 1, 0, 0, 0.1], inertial=ten)])
+    ball = Robot([Body("ball", None, motion=np.eye(6)[:, :3], inertial=ten)])
+    bare = Robot([Body("bare", None)])
+    impossible = Robot([Body("odd", None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1])])
+    three = Robot(
+        [Body(n, None, inertial=ten) for n in "abc"],
+        couplings=[Coupling("c", {"a": 1.0, "b": 2.0})],
+    )
+    for robot, kind, words in (
+        (helical, UnsupportedJointError, "'screw' is helical"),
+        (ball, UnsupportedJointError, "'ball' has no counterpart in URDF"),
+        (bare, InputError, "body 'bare' has no inertial parameters"),
+        (impossible, InputError, "body 'odd' cannot exist"),
+        (three, InputError, "joint 'c' follows 2 joints"),
+    ):
+        with pytest.raises(kind, match=words):
+            feasid.write(robot, tmp_path / "new.urdf")
+    with pytest.raises(InputError, match="joint 'c' follows 2 joints"):
+        feasid.write(three, tmp_path / "new.xml")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_published_arm_keeps_its_base_parameters(tmp_path):
+    robot = with_inertia(wam())
+    feasid.write(robot, tmp_path / "wam.urdf")
+    again = load_robot(tmp_path / "wam.urdf")
+    assert feasid.base_parameters(again).size == feasid.base_parameters(robot).size
+    assert relative(torques(again), torques(robot)) < SAME
