@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from feasid.inspection.repair import repair as repair
     from feasid.inspection.report import Report as Report
     from feasid.inspection.report import inspect as inspect
-    from feasid.logs.floating import Imu as Imu
-    from feasid.logs.floating import Touch as Touch
     from feasid.logs.floating import floating_log as floating_log
+    from feasid.logs.mounts import Imu as Imu
+    from feasid.logs.mounts import Touch as Touch
     from feasid.logs.read.readers import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.notes import Note as Note
@@ -132,8 +132,8 @@ _HOME = {
     "Robot": "robot.description",
     "Rotor": "robot.parts",
     "load_robot": "robot.load",
-    "Imu": "logs.floating",
-    "Touch": "logs.floating",
+    "Imu": "logs.mounts",
+    "Touch": "logs.mounts",
     "floating_log": "logs.floating",
     "read_log": "logs.read.readers",
     "write": "robot.write",

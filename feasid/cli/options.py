@@ -57,6 +57,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
     """The robot's description, and what it does not say."""
     add = parser.add_argument
     add("--robot", required=True, metavar="FILE", help="the robot's description, URDF or MJCF")
+    add("--floating", action="store_true", help="the root link of a URDF floats")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
     add(
         "--coupling",
@@ -139,7 +140,10 @@ def robot_from(arguments: argparse.Namespace) -> Robot:
     from feasid.robot.load import load_robot
 
     robot = load_robot(
-        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
+        arguments.robot,
+        floating=arguments.floating,
+        lock=locks(arguments.lock),
+        gravity=vector(arguments.gravity),
     )
     shared = [coupling(entry) for entry in arguments.coupling or ()]
     return robot.with_joint_terms((), couplings=shared) if shared else robot

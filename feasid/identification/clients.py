@@ -3,12 +3,14 @@
 Pinocchio's recursive Newton-Euler algorithm gives the rigid bodies' torques; the file's damping,
 dry friction and armature, which it reads, are added as a controller would. MuJoCo's inverse
 dynamics has them all; its dry friction, a constraint soft around rest, is added as fc sign(dq).
+Either changes its sign over the speed over which the fit's friction does: at once would add the
+noise of the velocity of joints at rest.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +47,8 @@ def client_errors(
         raise InputError(f"client {client!r} is not one of {', '.join(CLIENTS)}{hint}")
     if not fit.robot.is_tree:
         raise InputError("robots with coupled joints or closed loops are not replayed by clients")
+    if fit.robot.dof != len(fit.robot.joints):
+        raise InputError("robots with joints of several degrees of freedom are not replayed")
     source = fit.robot.source
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     torques = (_Pinocchio if client == "pinocchio" else _MuJoCo)(os.fspath(path), fit.robot, held)
@@ -64,6 +68,14 @@ def client_errors(
     relative = np.sqrt(whole[1:] / whole[0])
     index = pd.Index([*motion.coordinates, "all"], name="joint")
     return pd.DataFrame({"fit": relative[1], client: relative[0]}, index=index)
+
+
+def _signs(robot: Robot) -> Callable[[Array], Array]:
+    """The sign of every joint's velocity, smooth where the fit's friction is; (samples, dof)."""
+    smooth = {j: d.transition for d in robot.drives for j in d.coupling if "fc" in d.symbols}
+    over = np.array([smooth.get(joint, 0.0) for joint in robot.joints])
+    scale = np.where(over > 0, over, 1.0)
+    return lambda dq: np.where(over > 0, np.tanh(dq / scale), np.sign(dq))
 
 
 def _squares(motion: Motion, run: Run, signal: Array) -> Array:
@@ -103,6 +115,7 @@ class _Pinocchio:
         for joint in set(self.model.names).intersection(held):
             self._set(self.q0, joint, float(held[joint]))
         self.rows = [self._joint(joint).idx_v for joint in robot.joints]
+        self.sign = _signs(robot)
 
     def _joint(self, name: str) -> Any:
         return self.model.joints[self.model.getJointId(name)]
@@ -127,7 +140,7 @@ class _Pinocchio:
         model.armature = rigid
         dry = getattr(model, "upperDryFrictionLimit", None)
         friction = model.friction if dry is None else dry
-        out += model.damping[rows] * dq + friction[rows] * np.sign(dq) + rigid[rows] * ddq
+        out += model.damping[rows] * dq + friction[rows] * self.sign(dq) + rigid[rows] * ddq
         return out
 
 
@@ -157,6 +170,7 @@ class _MuJoCo:
         joints = [model.joint(joint) for joint in robot.joints]
         self.places = [int(j.qposadr[0]) for j in joints]
         self.rows = [int(j.dofadr[0]) for j in joints]
+        self.sign = _signs(robot)
 
     def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
         data, rows = self.data, self.rows
@@ -165,5 +179,5 @@ class _MuJoCo:
             data.qpos[self.places], data.qvel[rows], data.qacc[rows] = q[k], dq[k], ddq[k]
             self.mujoco.mj_inverse(self.model, data)
             out[k] = data.qfrc_inverse[rows]
-        out += self.model.dof_frictionloss[rows] * np.sign(dq)
+        out += self.model.dof_frictionloss[rows] * self.sign(dq)
         return out

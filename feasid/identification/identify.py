@@ -13,6 +13,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import choose_terms
 from feasid.identification.result import Fit
 from feasid.identification.weighing import Weighing
+from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -162,6 +163,10 @@ def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:
     for task in tasks:
         log = task.source
         if isinstance(log, Reduced):
+            continue
+        if robot_floats(robot):
+            text = "the log of a floating robot is not diagnosed"
+            out.append(Note(f"{log.name or 'the log'}: {text}", "undiagnosed"))
             continue
         if log.streamed or len(log.table(robot, task.options.get("topic"))) > MOST_DIAGNOSED:
             text = "too long to be diagnosed on the way; feasid.diagnose looks at it"

@@ -12,6 +12,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.codegen.c import CCode, write_c
 from feasid.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
@@ -115,6 +116,12 @@ class Predictor:
 
         recording = Recording.of(log)
         chosen = self.test_options(options)
+        if chosen.get("contacts"):
+            raise InputError(
+                "predict gives what motors and contacts do together: leave contacts out "
+                "(contacts=None) and subtract feasid.contact_torques",
+                option="contacts",
+            )
         motion = recording.motion(self.robot, torque=False, **chosen)
         labels = recording.table(self.robot, chosen.get("topic")).index
         columns = [f"tau_{c}" for c in motion.coordinates]

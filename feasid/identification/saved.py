@@ -14,7 +14,7 @@ import json
 import platform
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -337,6 +337,8 @@ def made(fit: Fitted) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Options and numbers as JSON knows them."""
+    if is_dataclass(value):
+        return _plain(vars(value))
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -10,11 +10,10 @@ contact, which may differ from run to run: zeros where nothing touches.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.dynamics.contacts import Contact, contact_torques
@@ -27,8 +26,11 @@ from feasid.dynamics.floating import (
     rotation_vectors,
 )
 from feasid.errors import InputError, LogError, did_you_mean
-from feasid.logs.clock import check_order, read_time, run_labels, split_at_gaps
+from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
 from feasid.logs.columns import numbers
+from feasid.logs.motion import Motion, Run, blocks
+from feasid.logs.mounts import Imu, Touch, imu_of, touch_of
+from feasid.logs.signals.derive import DERIVATIVE_SHARE, DERIVATIVES, equation_cutoff
 from feasid.logs.signals.filters import (
     choose_cutoff,
     first_difference,
@@ -36,30 +38,20 @@ from feasid.logs.signals.filters import (
     second_difference,
     settling,
 )
+from feasid.notes import Note
 from feasid.robot.description import Robot
+from feasid.robot.parts import Body
 
 if TYPE_CHECKING:
     import pandas as pd
 
 XYZ = ("x", "y", "z")
 
+POSE = tuple(f"base_{a}" for a in (*XYZ, "qx", "qy", "qz", "qw"))
+IMU = tuple(f"{kind}_{a}" for kind in ("gyro", "acc") for a in XYZ)
 
-@dataclass(frozen=True)
-class Touch:
-    """Where a logged force acts: on a body's point [m], and in whose axes it is logged."""
-
-    body: str
-    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    axes: Literal["world", "base"] = "world"
-
-
-@dataclass(frozen=True)
-class Imu:
-    """Where an IMU sits: a link of the base, its axes (3, 3) and place (3,) in the base's frame."""
-
-    link: str
-    rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
-    position: npt.ArrayLike = (0.0, 0.0, 0.0)
+UNUSED = ("columns", "units", "transmission", "offsets", "exclude", "sort", "delay", "decimate")
+"""Options of other logs that those of floating robots do not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,28 +108,140 @@ def floating_log(
     LogError
         Names the column that is missing, not finite, or a force whose contact is not described.
     """
-    base = base_index(robot)
-    contacts = dict(contacts or {})
-    _check(df, robot, base, imu, contacts)
-    columns = _columns(df, robot, imu, contacts)
-    t, _ = read_time(df, "t" if "t" in df else None, rate, None)
-    codes, labels = run_labels(df, "run" if "run" in df else None)
-    stretches = []
-    for code, label in enumerate(labels):
-        rows = np.flatnonzero(codes == code)
-        check_order(t[rows], rows, label)
-        stretches += split_at_gaps(t[rows], rows, label)[0]
-    longest = max(stretches, key=lambda s: len(s.rows))
-    frequency = cutoff or choose_cutoff(columns["q"][longest.rows], longest.rate).frequency
-    parts = []
-    for stretch in stretches:
-        if len(stretch.rows) > 3 * settling(frequency, stretch.rate):
-            part = {k: v[stretch.rows] for k, v in columns.items()}
-            parts.append(_equations(part, robot, base, imu, contacts, frequency, stretch.rate))
+    said = _Said.of(df, robot, imu, contacts or {}, rate)
+    longest = max(said.stretches, key=lambda s: len(s.rows))
+    q = said.columns["q"][longest.rows]
+    frequency = cutoff or choose_cutoff(q, longest.rate).frequency
+    parts = [p for s in said.stretches if (p := said.equations(s, frequency)) is not None]
     if not parts:
-        raise LogError(f"no run is longer than three periods of the cut-off, {frequency:.3g} Hz")
+        raise _too_short(frequency)
     q, dq, ddq, forces, touched = (np.concatenate(x) for x in zip(*parts, strict=True))
     return FloatingLog(FloatingMotion(q, dq, ddq), forces, touched, frequency)
+
+
+def robot_floats(robot: Robot) -> bool:
+    """Whether a root body has six degrees of freedom."""
+    return any(map(_is_floating, robot.bodies))
+
+
+def _is_floating(body: Body) -> bool:
+    return body.parent is None and body.dof == 6
+
+
+def floats(df: pd.DataFrame, robot: Robot) -> bool:
+    """Whether a log is that of a floating robot, in the columns of this module.
+
+    Raises
+    ------
+    LogError
+        The log says how a base moves, and the robot's base is fixed.
+    """
+    base = next((b for b in robot.bodies if _is_floating(b)), None)
+    names = {str(c) for c in df.columns}
+    told = [c for c in (*POSE, *IMU) if c in names]
+    if base is None and (names >= {*POSE} or names >= {*IMU}):
+        raise LogError(
+            f"the log says how a base moves ({', '.join(told[:3])}, ...), but the base of robot "
+            f"{robot.name!r} is fixed: load_robot(path, floating=True), or leave these columns out",
+            column=told[0],
+        )
+    return base is not None and f"q_{base.joint}_1" not in names
+
+
+def floating_runs(
+    df: pd.DataFrame, robot: Robot, chosen: Mapping[str, Any], torque: bool
+) -> Motion:
+    """The log of a floating robot as runs; `chosen` are all options of a log, checked.
+
+    ``tau`` of a run are the generalised forces: of the joints' motors and of the contacts.
+    """
+    for name in UNUSED:
+        if chosen[name] not in (None, (), False):
+            raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
+    imu = imu_of(chosen["imu"])
+    contacts = {str(k): touch_of(v) for k, v in (chosen["contacts"] or {}).items()}
+    said = _Said.of(df, robot, imu, contacts, chosen["rate"], torque=torque)
+    whole = chosen["filtering"] == "equations"
+    longest = max(said.stretches, key=lambda s: len(s.rows))
+    if whole:
+        frequency = equation_cutoff(said.stretches, chosen["cutoff"])
+        wide = chosen["derivative_cutoff"] or min(DERIVATIVES, DERIVATIVE_SHARE * longest.rate)
+    else:
+        found = choose_cutoff(said.columns["q"][longest.rows], longest.rate).frequency
+        frequency = wide = chosen["cutoff"] or found
+    runs = []
+    for stretch in said.stretches:
+        part = said.equations(stretch, wide, forces=not whole)
+        if part is not None:
+            cut = slice(settling(wide, stretch.rate), -settling(wide, stretch.rate))
+            rows = stretch.rows[cut]
+            run = Run(stretch.label, stretch.rate, rows, said.t[rows], *part[:4])
+            runs.append(replace(run, anchor=round(float(run.t[0]) * stretch.rate)))
+    if not runs:
+        raise _too_short(wide)
+    how = "both sides of the equations through one Gaussian" if whole else "all signals through a"
+    source = f"an IMU on {imu.link}" if imu is not None else "its pose"
+    notes = [Note(f"{how} low-pass at {frequency:g} Hz", "filter", cutoff=frequency)]
+    notes.append(Note(f"the base's motion: from {source}", "base"))
+    if contacts:
+        notes.append(Note(f"contacts: {', '.join(contacts)}", "contacts", contacts=[*contacts]))
+    kept = np.concatenate([run.rows for run in runs])
+    left = np.setdiff1d(np.arange(len(df)), kept)
+    head = robot.coordinates, tuple(runs), frequency, tuple(notes)
+    excluded = tuple(blocks(left, "gap, or at the end of a stretch"))
+    return Motion(*head, excluded, len(df), chosen["filtering"] or "signals")
+
+
+def _too_short(cutoff: float) -> LogError:
+    return LogError(f"no run is longer than three periods of the cut-off, {cutoff:.3g} Hz")
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """The columns of a floating robot's log, and its stretches without gaps."""
+
+    robot: Robot
+    base: int
+    imu: Imu | None
+    contacts: Mapping[str, Touch]
+    columns: Mapping[str, Array]
+    t: Array
+    stretches: Sequence[Stretch]
+
+    @classmethod
+    def of(
+        cls,
+        df: pd.DataFrame,
+        robot: Robot,
+        imu: Imu | None,
+        contacts: Mapping[str, Touch],
+        rate: float | None,
+        torque: bool = True,
+    ) -> _Said:
+        base = base_index(robot)
+        _check(df, robot, base, imu, contacts)
+        columns = _columns(df, robot, imu, contacts, torque)
+        t, _ = read_time(df, "t" if "t" in df else None, rate, None)
+        codes, labels = run_labels(df, "run" if "run" in df else None)
+        stretches: list[Stretch] = []
+        for code, label in enumerate(labels):
+            rows = np.flatnonzero(codes == code)
+            check_order(t[rows], rows, label)
+            stretches += split_at_gaps(t[rows], rows, label)[0]
+        return cls(robot, base, imu, contacts, columns, t, stretches)
+
+    def equations(
+        self, stretch: Stretch, cutoff: float, forces: bool = True
+    ) -> tuple[Array, Array, Array, Array, Array] | None:
+        """q, dq, ddq, forces and the contacts' part, ends cut off; None if it is too short.
+
+        With `forces` False these are not filtered.
+        """
+        if len(stretch.rows) <= 3 * settling(cutoff, stretch.rate):
+            return None
+        part = {k: v[stretch.rows] for k, v in self.columns.items()}
+        mounted = self.robot, self.base, self.imu, self.contacts
+        return _equations(part, *mounted, cutoff, stretch.rate, forces)
 
 
 def _equations(
@@ -148,11 +252,15 @@ def _equations(
     contacts: Mapping[str, Touch],
     cutoff: float,
     rate: float,
+    forces: bool,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """One stretch without gaps: q, dq, ddq, forces and the contacts' part, ends cut off."""
 
     def smooth(x: Array) -> Array:
         return low_pass(x, cutoff, rate)
+
+    def steady(x: Array) -> Array:
+        return smooth(x) if forces else x
 
     q = smooth(part["q"])
     joints = q, first_difference(q, rate), second_difference(q, rate)
@@ -178,14 +286,14 @@ def _equations(
         force = part[f"force_{name}"]
         if touch.axes == "world" and turn is not None:
             force = np.einsum("nji,nj->ni", turn, force)
-        force = np.einsum("nij,nj->ni", pose, smooth(force))
+        force = np.einsum("nij,nj->ni", pose, steady(force))
         touched.append(Contact(touch.body, touch.position, force))
     pushed = contact_torques(robot, motion.q, touched)
-    forces = pushed.copy()
+    applied = pushed.copy()
     own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]])
-    forces[:, own] += smooth(part["tau"])
+    applied[:, own] += steady(part["tau"])
     cut = slice(settling(cutoff, rate), -settling(cutoff, rate))
-    return motion.q[cut], motion.dq[cut], motion.ddq[cut], forces[cut], pushed[cut]
+    return motion.q[cut], motion.dq[cut], motion.ddq[cut], applied[cut], pushed[cut]
 
 
 def _from_pose(
@@ -232,7 +340,11 @@ def _check(
 
 
 def _columns(
-    df: pd.DataFrame, robot: Robot, imu: Imu | None, contacts: Mapping[str, Touch]
+    df: pd.DataFrame,
+    robot: Robot,
+    imu: Imu | None,
+    contacts: Mapping[str, Touch],
+    torque: bool,
 ) -> dict[str, Array]:
     """The log's signals as arrays; orientation as matrices, flattened."""
     joints = [b.joint for b in robot.bodies if b.dof == 1]
@@ -242,7 +354,10 @@ def _columns(
     else:
         wanted["place"] = [f"base_{a}" for a in XYZ]
     wanted |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
+    absent = [] if torque else wanted.pop("tau")
     out = {kind: _stacked(df, names) for kind, names in wanted.items()}
+    if absent:
+        out["tau"] = np.full((len(df), len(absent)), np.nan)
     if imu is None or any(touch.axes == "world" for touch in contacts.values()):
         quaternion = _stacked(df, [f"base_q{a}" for a in "xyzw"])
         out["turn"] = rotation_matrices(quaternion).reshape(-1, 9)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.arrays import Array, Mask
-from feasid.errors import LogError, NotEnoughDataError
+from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
 from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
@@ -31,7 +31,7 @@ from feasid.logs.signals.derive import (
 )
 from feasid.notes import Note, notes
 from feasid.options.complete import completed, documented, part
-from feasid.options.tables import LogOptions, ReadOptions
+from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def prepare(
 
 def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]) -> Motion:
     """The same from numbers that were read already; `chosen` are all options, checked."""
+    for name in part(FloatingOptions, chosen):
+        if chosen[name] is not None:
+            raise InputError(f"{name} is for the log of a robot with a floating base", option=name)
     t, values, said = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
     bad = holes(raw)
     if chosen["nan"] == "error" and bad.any():

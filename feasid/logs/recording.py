@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import cached_property
 from glob import has_magic
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.errors import InputError
+from feasid.logs.floating import floating_runs, floats, robot_floats
 from feasid.logs.frame import motion_of
 from feasid.logs.motion import Motion
 from feasid.logs.raw import Signals, read_raw
@@ -107,14 +109,19 @@ class Recording:
         chosen = completed(LogOptions, options, "a log")
         key = (id(robot), torque, key_of(chosen))
         if key not in self._motions:
-            raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
-            table = self.table(robot, chosen["topic"])
-            self._motions[key] = robot, motion_of(table, raw, robot, chosen)
+            self._motions[key] = robot, self._prepared(robot, torque, chosen)
         return self._motions[key][1]
+
+    def _prepared(self, robot: Robot, torque: bool, chosen: dict[str, Any]) -> Motion:
+        table = self.table(robot, chosen["topic"])
+        if floats(table, robot):
+            return floating_runs(table, robot, chosen, torque)
+        raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
+        return motion_of(table, raw, robot, chosen)
 
     def motions(self, robot: Robot, **options: Unpack[LogOptions]) -> Iterator[Motion]:
         """The same, in pieces where the log is streamed."""
-        if self.streamed:
+        if self.streamed and not robot_floats(robot):
             yield from stream_parquet(self.source, robot, options)
         else:
             yield self.motion(robot, **options)
@@ -129,6 +136,8 @@ def _is_log(source: Any) -> bool:
 
 def key_of(value: Any) -> Hashable:
     """Equal for equal options, arrays and mappings included."""
+    if is_dataclass(value):
+        return key_of(vars(value))
     if isinstance(value, Mapping):
         return tuple(sorted(((str(k), key_of(v)) for k, v in value.items()), key=repr))
     if isinstance(value, str | bytes | int | float | None):

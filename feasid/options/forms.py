@@ -17,6 +17,10 @@ class Form:
     fits: Callable[[Any], bool]
 
 
+def _is_part(value: Any, name: str) -> bool:
+    return hasattr(value, name) or (isinstance(value, Mapping) and name in value)
+
+
 def plain(value: Any) -> Any:
     """Arrays as lists, everything else as it is."""
     return value.tolist() if hasattr(value, "tolist") else value
@@ -103,6 +107,8 @@ def _is_known(value: Any) -> bool:
 NUMBER = Form("a number", is_number)
 NAME = Form("a name", _is_name)
 TEXT = Form("a name", lambda v: isinstance(v, str) and bool(v))
+IMU = Form("an Imu, or a mapping with its link", lambda v: _is_part(v, "link"))
+TOUCH = Form("a Touch, or a mapping with its body", lambda v: _is_part(v, "body"))
 COLUMN = Form("a column's name", lambda v: isinstance(v, str | int))
 UNIT = Form("a unit or the factor to SI", lambda v: _is_name(v) or is_number(v))
 BOUNDS = Form("(lower, upper), None for no bound", lambda v: _is_sequence(v, _is_bound, _is_bound))

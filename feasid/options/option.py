@@ -68,7 +68,8 @@ class Option:
     def parsed(self, name: str, text: str) -> Any:
         """The value that a word at the prompt stands for."""
         word = text.strip().lower()
-        if word in NONE and (self.default is None or None in self.special):
+        nothing = self.kind == "words" and word == "none"  # an empty sequence
+        if word in NONE and not nothing and (self.default is None or None in self.special):
             return None
         if self.kind != "flag" and word in FALSE[:3] and any(s is False for s in self.special):
             return False

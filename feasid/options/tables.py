@@ -142,7 +142,21 @@ class SignalOptions(TypedDict, total=False):
     ]  # fmt: skip
 
 
-class LogOptions(ReadOptions, SignalOptions, total=False):
+class FloatingOptions(TypedDict, total=False):
+    """What the log of a robot with a floating base holds besides its joints."""
+
+    imu: Annotated[
+        Any,
+        Option("value", "where the IMU sits: link, rotation, position in the base's frame; None "
+               "takes the base's motion from its pose", form=forms.IMU),
+    ]  # fmt: skip
+    contacts: Annotated[
+        Mapping[str, Any] | None,
+        Option("mapping", "where each logged force acts: body, position, axes", form=forms.TOUCH),
+    ]  # fmt: skip
+
+
+class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
     """From a log to runs of position, velocity, acceleration and torque."""
 
 

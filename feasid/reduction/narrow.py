@@ -45,7 +45,7 @@ def narrowed(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
         columns=columns,
         supports=tuple(supports),
         triangles=tuple(_part(t, m) for t, m in zip(reduced.triangles, maps, strict=True)),
-        strata=tuple(_strata(s, m) for s, m in zip(reduced.strata, maps, strict=True)),
+        strata=tuple(_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
         robot=base.robot,
     )
 

@@ -1,5 +1,6 @@
 """A quadruped identified from its log: IMU, encoders, torques and feet that feel the ground."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -7,11 +8,14 @@ import pytest
 from floating import loaded
 
 import feasid
+from feasid.cli import main
+from feasid.errors import InputError
+from feasid.logs.mounts import Imu
 from feasid.reduction.triangle import Reduced
 
 pytest.importorskip("mujoco")
 
-from quadruped import Gait, equations, torque_error, trot
+from quadruped import TOUCHED, Gait, equations, frame, torque_error, trot
 
 TRAINED, OTHER = Gait(1.6, 0.25, 0.5, 0.15), Gait(2.1, 0.18, 0.7, 0.1)
 
@@ -57,3 +61,80 @@ def test_it_trots_alike_when_simulated_again():
     robot, _, fit = identified()
     there, again = (trot(r, TRAINED, 1.5, 5)["q"] for r in (robot, fit.robot))
     assert np.sqrt(((there - again) ** 2).mean()) < ALIKE * np.ptp(there, axis=0).mean()
+
+
+def options(**more):
+    """All that the fit of a log needs to be told."""
+    base = loaded("solo12")[0].bodies[0].name
+    return {"imu": Imu(base), "contacts": TOUCHED, "friction": (), "drive_inertia": False} | more
+
+
+@cache
+def logged():
+    """Two gaits as tables."""
+    robot, *_ = identified()
+    return frame(robot, trot(robot, TRAINED, 6.0, 0)), frame(robot, trot(robot, OTHER, 3.0, 1))
+
+
+@pytest.mark.parametrize("imu", [True, False], ids=["imu", "pose"])
+def test_a_table_goes_straight_into_a_fit(imu, tmp_path):
+    robot, wrong, _ = identified()
+    log, other = logged()
+    fit = feasid.fit(log, wrong, **options(**({} if imu else {"imu": None})))
+    true = torque_error(robot, robot.values, trot(robot, OTHER, 3.0, 1))
+    assert torque_error(robot, fit.robot.values, trot(robot, OTHER, 3.0, 1)) <= ERROR * true
+    masses = [r.values[9::10].sum() for r in (robot, fit.robot)]
+    assert abs(masses[1] / masses[0] - 1) < MASS
+    assert fit.certificate.verify()
+    assert fit.reduced.strata  # both sides of the equations filtered, as for other robots
+    errors = fit.errors(other)
+    assert len(errors) == robot.dof + 1
+    fit.save(tmp_path / "solo.feasid")
+    again = feasid.load(tmp_path / "solo.feasid")
+    np.testing.assert_allclose(again.errors(other), errors, rtol=1e-9)
+    with pytest.raises(InputError, match="contacts=None"):
+        fit.predict(other)
+    motion = other.filter(regex="^(t|q_|gyro|acc|base)")
+    assert fit.predict(motion, contacts=None).shape[1] == robot.dof
+
+
+def test_the_prompt_takes_it_too(tmp_path, monkeypatch, capsys):
+    _, path = loaded("solo12")
+    log, _ = logged()
+    monkeypatch.chdir(tmp_path)
+    log.iloc[:3000].to_csv("log.csv", index=False)
+    words = ["fit", "log.csv", "--robot", str(path), "--floating", "--friction", "none"]
+    words += ["--drive-inertia", "no", "--imu", '{"link": "base_link"}', "--json"]
+    for leg, touch in TOUCHED.items():
+        where = {"body": touch.body, "position": touch.position}
+        words += ["--contacts", f"{leg}={json.dumps(where)}"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    typed = feasid.fit("log.csv", feasid.load_robot(path, floating=True), **options())
+    assert told["errors"]["fitted"]["all"] == typed.relative_error["all"]
+    assert main([w for w in words if w != "--floating"]) == 2
+    assert "load_robot(path, --floating)" in capsys.readouterr().err
+
+
+def test_left_and_right_mirror_each_other():
+    """What one side shows the other is known by, and stays so in the answer."""
+    robot, wrong, _ = identified()
+    pairs = [
+        (f"{end}L_{part}", f"{end}R_{part}", "y")
+        for end in "FH"
+        for part in ("SHOULDER", "UPPER_LEG", "LOWER_LEG")
+    ]
+    tied = feasid.base_parameters(robot, mirrored=pairs)
+    assert tied.unknowns == robot.size - 10 * len(pairs)
+    assert tied.size < feasid.base_parameters(robot).size
+    fit = feasid.fit(logged()[0], wrong, mirrored=pairs, **options())
+    ten = dict(
+        zip([b.name for b in fit.robot.bodies], fit.robot.values.reshape(-1, 10), strict=True)
+    )
+    reflected = np.array([1, -1, 1, 1, -1, 1, 1, -1, 1, 1])
+    for left, right, _ in pairs:
+        np.testing.assert_allclose(ten[right], ten[left] * reflected, rtol=1e-9, atol=1e-12)
+    test = trot(robot, OTHER, 3.0, 1)
+    assert torque_error(robot, fit.robot.values, test) <= ERROR * torque_error(
+        robot, robot.values, test
+    )

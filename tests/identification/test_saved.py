@@ -56,6 +56,36 @@ def test_a_saved_fit_is_the_fit(folder, fit):
     assert fit.summary() in model.summary()
 
 
+@pytest.mark.parametrize("name", ["out.urdf", "out.xml"])
+def test_a_saved_fit_is_written_as_the_fit_is(folder, fit, tmp_path, name):
+    model = feasid.load(folder / "arm.feasid")
+    ours = fit.write(tmp_path / name, test=folder / "test.csv")
+    theirs = model.write(tmp_path / f"saved_{name}", test=folder / "test.csv")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"saved_{name}").read_bytes()
+    assert theirs.how == ours.how
+    assert theirs.written.lost == ours.written.lost
+    pd.testing.assert_frame_equal(theirs.errors, ours.errors, rtol=RTOL)
+    client = "pinocchio" if name.endswith("urdf") else "mujoco"
+    seen = [m.verify(tmp_path / name, client, folder / "test.csv") for m in (model, fit)]
+    pd.testing.assert_frame_equal(*seen, rtol=RTOL)
+
+
+def test_what_an_older_version_kept_no_model_for_is_said(folder, fit, tmp_path):
+    older = tmp_path / "older.feasid"
+    with zipfile.ZipFile(folder / "arm.feasid") as new, zipfile.ZipFile(older, "w") as old:
+        for name in new.namelist():
+            data = new.read(name)
+            if name == "model.json":
+                model = json.loads(data)
+                del model["held"], model["quality"], model["source"]["reading"]
+                data = json.dumps({**model, "version": 1})
+            old.writestr(name, data)
+    model = feasid.load(older)
+    np.testing.assert_array_equal(model.robot.values, fit.robot.values)
+    with pytest.raises(InputError, match="kept no model in the terms of URDF"):
+        model.write(tmp_path / "out.urdf")
+
+
 def test_covariance_is_that_of_least_squares(fit):
     """Against the textbook formula, on a fit whose every parameter is seen."""
     from feasid.identification.statistics import covariance

@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from floating import loaded
+from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
 from feasid.dynamics.contacts import frame_jacobian
 from feasid.dynamics.floating import base_rows
 from feasid.errors import InputError, LogError
-from feasid.logs.floating import Imu, Touch, floating_log
+from feasid.logs.floating import floating_log
+from feasid.logs.mounts import Imu, Touch
 
 RATE, CUTOFF = 500.0, 40.0
 SMOOTHED = 2e-3  # relative: motions of 2 Hz through filters and differences at 500 Hz
@@ -123,3 +125,28 @@ def test_what_is_wrong_is_named():
     refused("column 'acc_x' is missing or not finite in row 0", change={"acc_x": np.nan})
     refused("quaternion.0. has norm", InputError, change={"base_qw": 3.0})
     refused("no run is longer than three periods", cutoff=0.5)
+
+
+def test_a_fit_names_what_is_wrong():
+    robot, df, _ = example()
+    fixed = feasid.load_robot(next(p for p in example_urdfs() if p.stem == "solo12"))
+    imu, contacts = Imu("base_link"), {"foot": FOOT}
+    with pytest.raises(LogError, match=r"says how a base moves .*is fixed.*floating=True"):
+        feasid.fit(df, fixed)
+    joints = df.filter(regex="^(t$|q_|tau_)")
+    with pytest.raises(InputError, match="imu is for the log of a robot with a floating base"):
+        feasid.fit(joints, fixed, imu=imu)
+    with pytest.raises(LogError, match="no column 'base_x'"):
+        feasid.fit(joints, robot)
+    with pytest.raises(LogError, match="a contact 'foot', but not where it acts"):
+        feasid.fit(df, robot, imu=imu)
+    with pytest.raises(InputError, match=r"IMU is on 'base_lnk'.*did you mean 'base_link'"):
+        feasid.fit(df, robot, imu=Imu("base_lnk"), contacts=contacts)
+    with pytest.raises(InputError, match=r"quaternion.0. has norm 3"):
+        feasid.fit(df.assign(base_qw=3.0), robot, imu=imu, contacts=contacts)
+    with pytest.raises(InputError, match="an IMU is a mapping of link, rotation, position"):
+        feasid.fit(df, robot, imu={"link": "base_link", "place": 3}, contacts=contacts)
+    with pytest.raises(InputError, match="a Touch, or a mapping with its body"):
+        feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
+    with pytest.raises(InputError, match="delay has no effect on the log of a floating robot"):
+        feasid.fit(df, robot, imu=imu, contacts=contacts, delay=0.1)

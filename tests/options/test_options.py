@@ -85,7 +85,7 @@ def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     typed = [w for k, v in words.items() for w in (spelled(k), v)]
     typed += [] if name == "diagnose" else ["--diagnose", "no"]
-    assert main(["fit", "log.csv", "--robot", "arm.urdf", *typed]) == 0
+    assert main(["fit", "log.csv", "--robot", "arm.urdf", "--verbose", *typed]) == 0
     printed = capsys.readouterr().out
     assert f"{100 * fit.relative_error['all']:.2f}%" in printed
 
@@ -109,6 +109,11 @@ def test_a_bad_value_is_refused_in_both_places(arm, name, capsys, monkeypatch):
         wrong = object()
         with pytest.raises(FeasidError, match=name):
             feasid.fit(log, robot, **{name: wrong})
+
+
+def test_no_words_are_not_the_default():
+    assert FIT["friction"].parsed("--friction", "none") == ()
+    assert FIT["friction"].parsed("--friction", "auto") is None
 
 
 ODD = {
