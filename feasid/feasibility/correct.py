@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
-from feasid.certificate import exact
 from feasid.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
@@ -23,7 +22,7 @@ from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, generic_body, reference
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.optimum import optimality
+from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import BoundOptions, CorrectOptions
@@ -83,18 +82,20 @@ class Correction(Displayed):
         size = float(np.linalg.norm(self.rows @ self.given))
         if not self.changed or not size:
             return 0.0
-        if self.optimality is None:
+        if self._optimum is None:
             return np.nan
-        floor = float(np.sqrt(float(exact(self.optimality.data["floor"]))))
-        return max(0.0, self.distance - floor) / size
+        return max(0.0, self.distance - float(np.sqrt(float(self._optimum.floor)))) / size
 
     @cached_property
     def optimality(self) -> Certificate | None:
         """Proof that nothing feasible is much closer; None when there is none."""
-        delta = np.where(np.isfinite(self.delta), self.delta, 0.0)
+        return None if self._optimum is None else self._optimum.certificate()
+
+    @cached_property
+    def _optimum(self) -> Optimum | None:
         aim = reference(self.question.robot, self.scale).delta
         delta = np.where(np.isfinite(self.delta), self.delta, aim)
-        return optimality(self.question, self.rows, self.rows @ self.given, delta, self.scale, aim)
+        return optimum(self.question, self.rows, self.rows @ self.given, delta, aim, self.scale)
 
     @property
     def _seen(self) -> Array:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.certificate import exact
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.closest import closest
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -20,7 +19,7 @@ from feasid.feasibility.program import solve
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, reference
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.optimum import optimality
+from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.robot.description import Robot
 
@@ -105,25 +104,29 @@ class FeasibleFit:
     def gap(self) -> float:
         """By what fraction of ``|rho|`` the residual ``|R beta - rho|`` could at most be lower.
 
-        Proved by `optimality`, for the problem without ridge, pull and margin of our own: what
+        Proved as `optimality` is, for the problem without ridge, pull and margin of our own: what
         these and slack cost is counted in. NaN when nothing is proved.
         """
-        certificate = self.optimality
+        proved = self._optimum
         size = float(np.linalg.norm(self.problem.rho))
-        if certificate is None or not size:
-            return 0.0 if certificate is not None else np.nan
-        floor = float(exact(certificate.data["floor"]))
-        return max(0.0, self.problem.error(self.delta) - float(np.sqrt(max(floor, 0.0)))) / size
+        if proved is None or not size:
+            return 0.0 if proved is not None else np.nan
+        floor = float(np.sqrt(float(proved.floor)))
+        return max(0.0, self.problem.error(self.delta) - floor) / size
 
     @cached_property
     def optimality(self) -> Certificate | None:
         """Proof that no feasible model fits much better; None when there is none."""
+        return None if self._optimum is None else self._optimum.certificate()
+
+    @cached_property
+    def _optimum(self) -> Optimum | None:
         problem, robot = self.problem, self.problem.base.robot
         question = Question.of(
             robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
         )
-        return optimality(
-            question, problem.R, problem.rho, self.delta, problem.units, problem.aim.delta
+        return optimum(
+            question, problem.R, problem.rho, self.delta, problem.aim.delta, problem.units
         )
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -37,8 +38,12 @@ STEPS = 6
 """Of refinement; each adds about twelve digits."""
 
 
-def precise_rows(robot: Robot, rows: Sequence[Row]) -> tuple[Energies, tuple[Row, ...]] | None:
-    """The energies of a robot, and the rows of K to `DIGITS` digits.
+_Found = tuple[Energies, tuple[Row, ...]] | None
+_known: WeakKeyDictionary[Robot, dict[int, tuple[Sequence[Row], _Found]]] = WeakKeyDictionary()
+
+
+def precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
+    """The energies of a robot, and the rows of K to `DIGITS` digits; remembered for the same rows.
 
     Parameters
     ----------
@@ -49,9 +54,16 @@ def precise_rows(robot: Robot, rows: Sequence[Row]) -> tuple[Energies, tuple[Row
     Returns
     -------
     (Energies, rows) or None
-        None when the rows are not those of this robot's base parameters, or it is no tree, or
-        larger than `LARGEST`.
+        None when the rows are not those of this robot's base parameters or exact as they stand,
+        or it is no tree, or larger than `LARGEST`.
     """
+    known = _known.setdefault(robot, {})
+    if id(rows) not in known:  # the rows are kept, so that no others get their place
+        known[id(rows)] = rows, _precise_rows(robot, rows)
+    return known[id(rows)][1]
+
+
+def _precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
     counts: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
         for j in row:
@@ -70,7 +82,7 @@ def precise_rows(robot: Robot, rows: Sequence[Row]) -> tuple[Energies, tuple[Row
     if energies is None:
         return None
     found = _refined(energies, rows, leads, counts)
-    return None if found is None else (energies, found)
+    return None if found is None or found == tuple(rows) else (energies, found)
 
 
 @in_context

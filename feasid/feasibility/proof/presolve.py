@@ -83,7 +83,7 @@ class Presolved:
     @classmethod
     def of(cls, question: Question) -> Presolved:
         """Settle what can be settled."""
-        rows = [_through(question.door, row) for row in question.rows]
+        rows = [through(question.door, row) for row in question.rows]
         values = question.values or ()
         fixed, at, active, wrong = _peeled(question, rows, values)
         known = dict(at)
@@ -115,7 +115,7 @@ class Presolved:
     @cached_property
     def reduced(self) -> list[Row]:
         """The question's equations after its ties."""
-        return [_through(self.question.door, row)[0] for row in self.question.rows]
+        return [through(self.question.door, row)[0] for row in self.question.rows]
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -199,7 +199,7 @@ class Presolved:
 
     @cached_property
     def _shift(self) -> list[Fraction]:
-        return [_through(self.question.door, row)[1] for row in self.question.rows]
+        return [through(self.question.door, row)[1] for row in self.question.rows]
 
     def _combination(self, i: int) -> dict[int, Fraction]:
         """Equation i less what is nearest to it of those kept."""
@@ -217,10 +217,12 @@ class Presolved:
         return out
 
 
-def _through(door: Substitution, row: Row) -> tuple[Row, Fraction]:
+def through(door: Substitution, row: Row) -> tuple[Row, Fraction]:
     """A row over the roots, and what tied parameters add to its left side."""
     out: Row = {}
     constant = Fraction(0)
+    if door.solved.keys().isdisjoint(row):
+        return dict(row), constant
     for j, c in row.items():
         known, value = door.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
         constant += c * value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import lcm
 from typing import Any
 
@@ -77,9 +77,8 @@ class Question:
         margin: float = 0.0,
     ) -> Question:
         """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
-        rows = tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in K)
         values = None if beta is None else tuple(decimal(b) for b in beta)
-        return cls(robot, feasible, rows, values, margin)
+        return cls(robot, feasible, _plain_rows(K.tobytes(), K.shape[1]), values, margin)
 
     def without(self, dropped: Sequence[int]) -> Question:
         """Without these equations, which the others say, too."""
@@ -91,9 +90,7 @@ class Question:
     def precise(self) -> Question | None:
         """With K to 45 digits; None where it is exact as it stands, or no base parameters' K."""
         found = None if self.energies else precise_rows(self.robot, self.rows)
-        if found is None or found[1] == self.rows:
-            return None
-        return replace(self, energies=found[0], rows=found[1])
+        return found and replace(self, energies=found[0], rows=found[1])
 
     @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -269,6 +266,13 @@ class Question:
         if self.values is not None:
             data["values"] = [text(v) for v in self.values]
         return Certificate({**data, "digest": checker.digest(data)})
+
+
+@lru_cache(maxsize=8)
+def _plain_rows(K: bytes, columns: int) -> tuple[Row, ...]:
+    """K as `plain` numbers; the same object for the same K."""
+    matrix = np.frombuffer(K).reshape(-1, columns)
+    return tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in matrix)
 
 
 def cost(

@@ -160,8 +160,11 @@ class Balance:
         exact = [rounded(x, places) for x in u]
         Z, at = [], self.count
         for V in self.spans:
-            Z.append(_product(V, exact[at : at + len(_pairs(V))]))
-            at += len(_pairs(V))
+            pairs, many = _pairs(V), range(V.shape[1])
+            inner = dict(zip(pairs, exact[at : at + len(pairs)], strict=True))
+            W = [[inner[min(a, b), max(a, b)] for b in many] for a in many]
+            Z.append(congruent(V, W))
+            at += len(pairs)
         return exact[: self.count], Z, exact[at:]
 
 
@@ -170,12 +173,10 @@ def _pairs(V: Precise) -> list[tuple[int, int]]:
     return [(a, b) for a in range(V.shape[1]) for b in range(a, V.shape[1])]
 
 
-def _product(V: Precise, triangle: Sequence[Fraction]) -> Exact:
+def congruent(V: Precise, W: Exact) -> Exact:
     """``V W V'`` exactly."""
-    W = dict(zip(_pairs(V), triangle, strict=True))
     rows = [[Fraction(x) for x in row] for row in V]
-    many = range(V.shape[1])
-    half = [[_dot(row, [W[min(a, b), max(a, b)] for b in many]) for a in many] for row in rows]
+    half = [[_dot(row, column) for column in W] for row in rows]
     return [[_dot(row, other) for other in rows] for row in half]
 
 

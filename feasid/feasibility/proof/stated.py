@@ -1,0 +1,232 @@
+"""Least squares over a feasible set as the central path sees it: on faces, in units.
+
+Bounds that are far from tight at the answer take no part: their multipliers are zero. A body that
+a tight bound touches may be pushed in the bound's directions, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.units import Units
+from feasid.feasibility.proof.central import Blocks, Path
+from feasid.feasibility.proof.energies import Precise, in_context, precise, spanned
+from feasid.feasibility.proof.faces import Face, kinetic_energy
+from feasid.feasibility.proof.precise import to_decimal
+from feasid.feasibility.proof.presolve import through
+from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.refined import NOTHING, reached
+
+TIGHT = 1e-2
+"""Value of a bound, in units, up to which it may be in the way."""
+
+UNSEEN = 1e-9
+"""Singular value, relative to the largest, below which data do not show a direction."""
+
+INWARD = 1e-3
+"""How far the path starts from the answer, towards the middle."""
+
+
+@dataclass(frozen=True, eq=False)
+class Faced:
+    """A matrix constraint on a face: ``V' C(x) V`` must be positive definite.
+
+    Attributes
+    ----------
+    place : int
+        Among the question's constraints.
+    block : Block
+        On the unknowns.
+    unit : ndarray, shape (s,)
+    V : ndarray of Decimal, shape (s, r)
+    Q, root : ndarray, shapes (s, r) and (r, r)
+        Of V in units: orthonormal columns and what makes V of them.
+    """
+
+    place: int
+    block: Block
+    unit: Array
+    V: Precise
+    Q: Array
+    root: Array
+
+    @classmethod
+    def of(cls, place: int, block: Block, unit: Array, V: Precise) -> Faced:
+        """With its frame."""
+        Q, root = np.linalg.qr(V.astype(np.float64).reshape(len(unit), -1) * unit[:, None])
+        return cls(place, block, unit, V, Q, root)
+
+    def scaled(self, matrices: Array) -> Array:
+        """Matrices of the block in units and on the face."""
+        return np.asarray(self.Q.T @ (matrices / np.outer(self.unit, self.unit)) @ self.Q)
+
+    def inner(self, multiplier: Array) -> Array:
+        """W with ``V W V'`` the multiplier that is given in units and on the face."""
+        inverse = np.linalg.inv(self.root)
+        return np.asarray(inverse @ multiplier @ inverse.T)
+
+    def forms(self) -> Precise:
+        """``V' B_j V`` by column, one row each."""
+        rows = [(self.V.T @ precise(B) @ self.V).ravel() for B in self.block.basis]
+        return np.array(rows, dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A linear constraint that takes part: its place, its row over the unknowns, its unit."""
+
+    place: int
+    row: Linear
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """The problem on faces.
+
+    Attributes
+    ----------
+    path : Path
+        In units and divided by `size`.
+    start : ndarray, shape (nz,)
+        Strictly inside.
+    size : float
+    unit : ndarray, shape (nz,)
+        SI value of one unit of each unknown.
+    matrices : tuple of Faced
+    numbers : tuple of Priced
+    rows : tuple of mapping
+        K over the unknowns, in decimals.
+    """
+
+    path: Path
+    start: Array
+    size: float
+    unit: Array
+    matrices: tuple[Faced, ...]
+    numbers: tuple[Priced, ...]
+    rows: tuple[Mapping[int, Decimal], ...]
+
+    @classmethod
+    @in_context
+    def of(
+        cls, question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
+    ) -> Stated:
+        """For data (R, rho) and an answer delta, which is moved towards `aim` to start from."""
+        door = question.door
+        unit, x = scale.parameters[door.roots], delta[door.roots]
+        place = {int(j): i for i, j in enumerate(door.roots)}
+        reduced = [through(door, row)[0] for row in question.rows]
+        K = np.zeros((len(reduced), len(unit)))
+        for line, row in zip(K, reduced, strict=True):
+            line[[place[j] for j in row]] = [float(c) for c in row.values()]
+        offset = [sum(float(c) * door.fixed[j] for j, c in row.items()) for row in question.rows]
+        A, b = R @ K * unit, rho - R @ np.array(offset)
+        size = float(np.linalg.norm(A, 2)) or 1.0
+        seen = len(A) > 0 and np.linalg.matrix_rank(A / size, UNSEEN) == A.shape[1]
+        numbers = _numbers(question, x, scale)
+        matrices = _matrices(question, x, scale, numbers, seen)
+        path = _path(A / size, b / size, unit, matrices, numbers, question)
+        x = x / unit
+        start = x + INWARD * (aim[door.roots] / unit - x)
+        rows = tuple({place[j]: to_decimal(c) for j, c in row.items()} for row in reduced)
+        begin = start if path.inside(start) else x
+        return cls(path, begin, size, unit, matrices, numbers, rows)
+
+
+def _numbers(question: Question, x: Array, scale: Units) -> tuple[Priced, ...]:
+    """The signs, and the bounds that are tight."""
+    inside, count = question.door.inside.with_margin(question.margin), len(question.feasible.blocks)
+    out = []
+    for place, row in zip(_places(question)[len(inside.blocks) :], inside.linear, strict=True):
+        unit = float(scale.linear[place - count])
+        value = row.constant + float(row.coefficients @ x[row.columns])
+        if row.role == "sign" or value <= TIGHT * unit:
+            out.append(Priced(place, row, unit))
+    return tuple(out)
+
+
+def _matrices(
+    question: Question, x: Array, scale: Units, numbers: Sequence[Priced], seen: bool
+) -> tuple[Faced, ...]:
+    """Bodies on what motions and tight bounds reach of their cone, and tight asked matrices."""
+    inside, whole = question.door.inside.with_margin(question.margin), question.feasible.constraints
+    pairs = list(zip(_places(question), inside.blocks, strict=False))
+    originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
+    units = [scale.blocks[place] for place, _ in pairs]
+    energy = kinetic_energy(question.robot, originals, units)
+    tight = [
+        block
+        for (_, block), unit in zip(pairs, units, strict=True)
+        if block.role == "asked" and _least(block, x, unit) <= TIGHT
+    ]
+    touched = {int(j) for block in tight for j in block.columns}
+    asked = [number.row for number in numbers if number.row.role == "asked"]
+    out = []
+    for (place, block), original, unit, E in zip(pairs, originals, units, energy, strict=True):
+        if block.role == "asked" and not any(block is other for other in tight):
+            continue
+        free = seen or block.role == "asked" or not touched.isdisjoint(block.columns.tolist())
+        V = None if free else _span(question, original, unit, E)
+        if V is not None:
+            pushes = [push for row in asked if (push := _push(block, row)) is not None]
+            V = V if not pushes else spanned(np.concatenate([V, *pushes], axis=1), NOTHING)[0]
+        out.append(Faced.of(place, block, unit, precise(np.eye(len(unit))) if V is None else V))
+    return tuple(out)
+
+
+def _span(question: Question, block: Block, unit: Array, energy: Array) -> Precise | None:
+    """What motions reach of a body's cone; None for all of it."""
+    face = Face.of(energy, unit) if energy.any() else None
+    if face is None:
+        return None
+    if question.energies is not None:
+        return reached(question.energies, block, unit, len(face.lead))
+    return np.array([[to_decimal(x) for x in row] for row in face.V], dtype=object)
+
+
+def _push(block: Block, row: Linear) -> Precise | None:
+    """The matrix by which a bound pushes a body; None where it does not touch it."""
+    weights = np.zeros(len(block.columns))
+    for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
+        weights[block.columns == j] = c
+    if not weights.any():
+        return None
+    gram = np.einsum("aij,bij->ab", block.basis, block.basis)
+    return precise(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
+
+
+def _path(
+    A: Array,
+    b: Array,
+    unit: Array,
+    matrices: Sequence[Faced],
+    numbers: Sequence[Priced],
+    question: Question,
+) -> Path:
+    bases = [m.scaled(m.block.basis * unit[m.block.columns][:, None, None]) for m in matrices]
+    constants = [m.scaled(m.block.constant) for m in matrices]
+    groups = Blocks.grouped([m.block.columns for m in matrices], bases, constants)
+    G, h = np.zeros((len(numbers), len(unit))), np.zeros(len(numbers))
+    for i, number in enumerate(numbers):
+        row = number.row
+        np.add.at(G[i], row.columns, row.coefficients * unit[row.columns] / number.unit)
+        h[i] = row.constant / number.unit
+    return Path(A, b, tuple(groups), G, h)
+
+
+def _least(block: Block, x: Array, unit: Array) -> float:
+    """Smallest eigenvalue in units."""
+    return float(np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0])
+
+
+def _places(question: Question) -> list[int]:
+    """Which of the question's constraints are inside its door."""
+    T = question.door.T
+    return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
