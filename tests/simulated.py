@@ -164,11 +164,14 @@ def mujoco_model(robot, delta, stiction=True):
         mujoco.mju_mat2Quat(quat, np.ascontiguousarray(body.rotation).ravel())
         place = robot.drive_columns(k)
         loss = delta[place["fc"]] if stiction else 0.0
+        # A step takes the damping of its end, logs show the speed of its middle: half a step of
+        # damping acts as inertia.
+        armature = delta[place["Ia"]] - 0.5 * delta[place["fv"]] / RATE
         full = I[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         text[body.name] = [
             f'<body name="{body.name}" pos="{_row(body.position)}" quat="{_row(quat)}">'
             f'<inertial pos="{_row(c)}" mass="{float(m)!r}" fullinertia="{_row(full)}"/>'
-            f'<joint axis="{_row(body.motion[:3, 0])}" armature="{float(delta[place["Ia"]])!r}" '
+            f'<joint axis="{_row(body.motion[:3, 0])}" armature="{float(armature)!r}" '
             f'damping="{float(delta[place["fv"]])!r}" frictionloss="{float(loss)!r}"/>',
             "</body>",
         ]

@@ -2,7 +2,9 @@
 
 Every candidate set of terms is given to all joints and fitted five times, each time without one
 fifth of the log's stretches of time; a joint takes the set that predicts its own held-out torques
-best, and a larger one only for a gain that is worth a parameter.
+best, and a larger one only for a gain that is worth a parameter. Where a stretch has fewer rows
+than the joint has unknowns nothing can be judged, and joints get the largest set: friction of real
+gears has all these terms, and those that do nothing cost little.
 """
 
 from __future__ import annotations
@@ -30,10 +32,6 @@ if TYPE_CHECKING:
 
 GAIN = 0.01
 """A larger set must make the held-out error of its joint smaller by this share."""
-
-FEWEST = 12
-"""Rows in each fold below which nothing can be judged, and joints get the largest set: friction of
-real gears has all these terms, and those that do nothing cost little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,8 @@ def choose_terms(
         robot = without(wide, [dropped] * len(wide.drives))
         errors.append(held_out_errors(reduced, wide, base_parameters(robot), noise, weight))
     table = np.array(errors)
-    enough = all(s.counts.sum(axis=0).min() >= FEWEST for s in reduced.strata)
+    rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
+    enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
     drives = range(len(wide.drives))
     chosen = [_best(table, wide, k) if enough else len(sets) - 1 for k in drives]
     drop = [candidates - {FRICTION[t] for t in sets[c]} for c in chosen]

@@ -12,6 +12,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import choose_terms
 from feasid.identification.result import Fit
+from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Motion
@@ -80,10 +81,11 @@ def fit(
     reduced = reduce_tasks(tasks, base)
     _check_amount(reduced, base)
     doubts = _doubts(tasks, with_terms(wanted, *terms)[0]) if chosen["diagnose"] else []
+    reduced, delay = aligned(reduced)
     base, reduced, picked = _supported(base, reduced, chosen)
     feasible = feasible_set(base.robot, **part(SetOptions, chosen))
-    weighing = Weighing.of(chosen, base, feasible, reduced)
-    equations, how = _equations(tasks, base, reduced, chosen, weighing)
+    weighing = Weighing.of(chosen, base, feasible, reduced, delay.deviation)
+    equations, how = _equations(tasks, base, reduced, chosen, weighing, delay.value)
     found = weighing.solved(equations)
     return Fit(
         robot=base.robot.with_values(found.solution.delta),
@@ -100,7 +102,17 @@ def fit(
         covariance=found.covariance,
         deviation=found.deviation,
         estimate=found.estimate,
-        notes=as_notes([*found.notes, *said, *doubts, *picked, *how, *reduced.notes]),
+        notes=as_notes(
+            [
+                *found.notes,
+                *said,
+                *doubts,
+                *picked,
+                *delay.notes(reduced.period),
+                *how,
+                *reduced.notes,
+            ]
+        ),
         log_options={**part(LogOptions, options), "filtering": chosen["filtering"]},
         options=chosen,
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
@@ -127,6 +139,7 @@ def _equations(
     reduced: Reduced,
     chosen: Mapping[str, Any],
     weighing: Weighing,
+    delay: float,
 ) -> tuple[Reduced, list[Note]]:
     """What is fitted: the reduced log, its momentum, or its blocks with robust weights."""
     robot, columns = base.robot, columns_of(base)
@@ -146,7 +159,7 @@ def _equations(
     ]
     kind = chosen["robust"]
     equations, shares = robust.reweight(blocks, kind, weighing.beta)
-    return equations, robust.notes(blocks, shares, robot.coordinates, kind)
+    return equations.shifted(delay), robust.notes(blocks, shares, robot.coordinates, kind)
 
 
 def _motions(tasks: Sequence[Work], robot: Robot) -> list[Iterable[Motion]]:

@@ -27,6 +27,9 @@ ROUNDS = 4
 REWEIGHTED = 3
 """Steps towards the variances' own weights within a round."""
 
+CORRELATED = 4
+"""Steps between a residual's correlation and what an estimate followed of it."""
+
 FLOOR = 1e-3
 """Smallest deviation, as a share of the joint's torque: noise-free logs stay finite."""
 
@@ -75,33 +78,43 @@ class Noise:
             Only these stretches of time.
         """
         size = len(reduced.columns)
+        r = self.whole(reduced, folds)
+        return r[:size, :size], r[:size, size], float(r[size, size])
+
+    def whole(self, reduced: Reduced, folds: Sequence[int] | None = None) -> Array:
+        """The same triangle with the torques' slopes behind them, shape (nb + 2, nb + 2)."""
+        size = len(reduced.columns)
         parts = []
         for j, support in enumerate(reduced.supports):
             triangles, _, slowness = _classes(reduced, j, folds)
             scaled = triangles / self.deviations(j, slowness)[:, None, None]
-            wide = np.zeros((scaled.shape[0] * scaled.shape[1], size + 1))
-            wide[:, [*support, size]] = scaled.reshape(-1, scaled.shape[2])
+            wide = np.zeros((scaled.shape[0] * scaled.shape[1], size + 2))
+            wide[:, [*support, size, size + 1]] = scaled.reshape(-1, scaled.shape[2])
             parts.append(wide)
-        r = np.zeros((size + 1, size + 1))
+        r = np.zeros((size + 2, size + 2))
         full = np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
         r[: full.shape[0]] = full
         r *= np.where(np.diag(r) < 0, -1.0, 1.0)[:, None]
-        return r[:size, :size], r[:size, size], float(r[size, size])
+        return r
 
 
 def _classes(
     reduced: Reduced, joint: int, folds: Sequence[int] | None
 ) -> tuple[Array, Array, Array]:
-    """Triangles, counts and mean squared slowness per class; one class without strata."""
+    """Triangles with slopes, counts and mean squared slowness per class.
+
+    Without strata there is one class, and nothing is known of slopes.
+    """
     if reduced.strata:
         strata = reduced.strata[joint]
         return strata.classes if folds is None else strata.part(folds)
-    return reduced.triangles[joint][None], np.array([float(reduced.rows)]), np.zeros(1)
+    one = np.pad(reduced.triangles[joint], ((0, 0), (0, 1)))
+    return one[None], np.array([float(reduced.rows)]), np.zeros(1)
 
 
 def squares(reduced: Reduced, joint: int, beta: Array, folds: Sequence[int] | None = None) -> Array:
     """Sum of squared residuals of one joint per class, at base parameters beta."""
-    v = np.append(beta[list(reduced.supports[joint])], -1.0)
+    v = np.r_[beta[list(reduced.supports[joint])], -1.0, 0.0]
     triangles, _, _ = _classes(reduced, joint, folds)
     return np.asarray(np.sum((triangles @ v) ** 2, axis=1))
 
@@ -153,7 +166,7 @@ def estimate(
         beta, spread = solver(*noise.whitened(reduced, folds)[:2])
     if correlated and reduced.strata:
         # Only now: a joint that counts less leaves a residual that is more alike from row to row.
-        noise = replace(noise, correlation=correlation_times(reduced, beta))
+        noise = replace(noise, correlation=correlation_times(reduced, beta, spread))
         beta, _ = solver(*noise.whitened(reduced, folds)[:2])
     return noise, beta
 
@@ -176,10 +189,10 @@ def variances(
         triangles, counts, slowness = _classes(reduced, j, folds)
         support = list(reduced.supports[j])
         inner = spread[np.ix_(support, support)]
-        white = triangles[..., :-1] / noise.deviations(j, slowness)[:, None, None]
+        white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
         followed = np.einsum("cij,jk,cik->c", white, inner, white)
         left = np.maximum(counts - followed, FEWEST_LEFT * counts)
-        power = np.sum(triangles[..., -1] ** 2) / max(float(counts.sum()), 1.0)
+        power = np.sum(triangles[..., -2] ** 2) / max(float(counts.sum()), 1.0)
         floor = max(FLOOR**2 * float(power), TINY)
         seen = counts > 0
         mean = squares(reduced, j, beta, folds)[seen] / left[seen]
@@ -200,11 +213,18 @@ def _fitted(mean: Array, rows: Array, slowness: Array, floor: float) -> tuple[fl
     return max(float(found[0]), floor), float(found[1])
 
 
-def correlation_times(reduced: Reduced, beta: Array) -> Array:
-    """Rows per independent row of each joint's residual."""
-    return np.array(
-        [
-            strata.correlation_time(beta[list(support)])
-            for strata, support in zip(reduced.strata, reduced.supports, strict=True)
-        ]
-    )
+def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
+    """Rows per independent row of each joint's residual.
+
+    `spread` (nb, nb) is the covariance of beta were all rows independent; as they are not, it is
+    larger by what is asked for.
+    """
+    out = []
+    for strata, support in zip(reduced.strata, reduced.supports, strict=True):
+        own = list(support)
+        found = 1.0
+        for _ in range(CORRELATED):
+            followed = found * spread[np.ix_(own, own)]
+            found = strata.correlation_time(beta[own], followed)
+        out.append(found)
+    return np.array(out)

@@ -69,6 +69,8 @@ class Weighing:
         `feasid.options.tables.FitOptions`, completed.
     factors : ndarray, shape (dof,), or None
         On the joints' equations; None when the log's own noise weights them.
+    timing : float
+        Deviation of the torques' delay [s].
     """
 
     base: BaseParameters
@@ -76,6 +78,7 @@ class Weighing:
     reduced: Reduced
     chosen: Mapping[str, Any]
     factors: Array | None
+    timing: float = 0.0
 
     @classmethod
     def of(
@@ -84,9 +87,11 @@ class Weighing:
         base: BaseParameters,
         feasible: FeasibleSet,
         reduced: Reduced,
+        timing: float = 0.0,
     ) -> Weighing:
         """Check the weights."""
-        return cls(base, feasible, reduced, chosen, _factors(chosen["weights"], base.robot))
+        factors = _factors(chosen["weights"], base.robot)
+        return cls(base, feasible, reduced, chosen, factors, timing)
 
     def beta(self, equations: Reduced) -> Array:
         """A quick estimate, for weights that depend on residuals."""
@@ -112,6 +117,7 @@ class Weighing:
             weight=self.chosen["prior_weight"],
             plausible=held,
             noise=noise,
+            timing=self.timing,
         )
         solution = verified(optimum, found.delta, task)
         K = self.base.K

@@ -33,6 +33,8 @@ class Rows:
     ----------
     filtered, raw : list of ndarray, shapes (k, M)
         [w | tau] behind the low-pass, and without it.
+    slope : list of ndarray, shape (M,)
+        Time derivative of the filtered torque.
     slowness : list of ndarray, shape (M,)
     t : ndarray, shape (M,)
         [s]
@@ -40,6 +42,7 @@ class Rows:
 
     filtered: list[Array]
     raw: list[Array]
+    slope: list[Array]
     slowness: list[Array]
     t: Array
 
@@ -47,7 +50,8 @@ class Rows:
         """Some of them."""
         filtered = [x[:, chosen] for x in self.filtered]
         raw = [x[:, chosen] for x in self.raw]
-        return Rows(filtered, raw, [x[chosen] for x in self.slowness], self.t[chosen])
+        slope, slowness = ([x[chosen] for x in part] for part in (self.slope, self.slowness))
+        return Rows(filtered, raw, slope, slowness, self.t[chosen])
 
 
 class Equations:
@@ -83,7 +87,7 @@ class Equations:
         self.plan.fill(q, dq, ddq, blocks)
         own = window.half + window.spacing * np.arange(count)
         joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
-        rows = Rows([], [], [], t)
+        rows = Rows([], [], list(window.slopes(tau, count)), [], t)
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
             block[-1] = slowness(self._slow[j], joints)
@@ -101,6 +105,7 @@ class EquationReducer:
         self.equations = Equations(robot, columns, cutoff)
         self._strata = [StrataBuilder(len(s) + 1) for s in self.equations.plan.support]
         self._samples = self._rows = 0
+        self._period = 0.0
 
     @one_thread()
     def add(self, run: Run) -> None:
@@ -108,6 +113,7 @@ class EquationReducer:
         self.restart()
         for rows in self.equations.of(run):
             self.add_rows(rows)
+        self._period = max(self._period, 1.0 / run.rate)
         self._samples += len(run) if run.own is None else run.own[1] - run.own[0]
 
     def restart(self) -> None:
@@ -119,9 +125,9 @@ class EquationReducer:
         """Add equations that somebody else formed of so many samples."""
         # Times on the edge between two folds carry rounding, which differs from piece to piece.
         fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
-        parts = zip(self._strata, rows.filtered, rows.raw, rows.slowness, strict=True)
-        for strata, through, raw, slow in parts:
-            strata.add(through, raw, slow, fold)
+        own = rows.filtered, rows.raw, rows.slowness, rows.slope
+        for strata, through, raw, slow, slope in zip(self._strata, *own, strict=True):
+            strata.add(through, raw, slow, fold, slope)
         self._rows += len(rows.t)
         self._samples += samples
 
@@ -153,6 +159,7 @@ class EquationReducer:
             plan.robot,
             rows=self._rows,
             strata=strata,
+            period=self._period,
         )
 
 

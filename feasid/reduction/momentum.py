@@ -118,7 +118,8 @@ def _windows(
     for j in range(len(rows)):
         swept = _integral(slowness(slow[j], dq)[None], run.rate)[0, at]
         still.append((swept[2:] - swept[:-2]) / length)
-    return Rows(rows, rows, still, np.asarray(run.t[edges[1:-1]]))
+    t = np.asarray(run.t[edges[1:-1]])
+    return Rows(rows, rows, [np.zeros(len(t))] * len(rows), still, t)  # no delay is asked for
 
 
 def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:

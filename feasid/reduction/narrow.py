@@ -67,7 +67,7 @@ def _change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
 
 
 def _beside_one(own: Array) -> Array:
-    """The change of a row's entries when the torque, its last one, stays."""
+    """The change of a row's entries when a further one, its last, stays."""
     out = np.zeros((own.shape[0] + 1, own.shape[1] + 1))
     out[:-1, :-1], out[-1, -1] = own, 1.0
     return out
@@ -76,13 +76,14 @@ def _beside_one(own: Array) -> Array:
 def _strata(strata: Strata, change: Array) -> Strata:
     """The strata of changed rows."""
     cells = strata.triangles.shape[:2]
+    whole = _beside_one(change)
     triangles = np.array(
-        [[_part(strata.triangles[c, f], change) for f in range(cells[1])] for c in range(cells[0])]
+        [[_part(strata.triangles[c, f], whole) for f in range(cells[1])] for c in range(cells[0])]
     )
     return replace(
         strata,
         triangles=triangles,
-        products=change.T @ strata.products @ change,
+        products=whole.T @ strata.products @ whole,
         raw=_part(strata.raw, change),
     )
 

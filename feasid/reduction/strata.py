@@ -3,14 +3,16 @@
 Per joint one triangle for every class of slowness and every fold of time, so that rows can be
 weighted and stretches held out afterwards; second moments of rows some way apart, from which the
 autocorrelation of any estimate's residual follows; and a triangle of the same rows before they
-were filtered. All of it adds, log by log.
+were filtered. Rows end with the torque and its time derivative, so that torques can be shifted
+against the motion by a fraction of a sample. All of it adds, log by log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,22 +37,22 @@ LAGS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20)
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Triangles of one generalised coordinate's rows [w | tau], k entries each.
+    """Triangles of one generalised coordinate's rows [w | tau | dtau/dt], k + 1 entries each.
 
     Attributes
     ----------
-    triangles : ndarray, shape (CLASSES, FOLDS, k, k)
-        Of the rows in each class and fold.
+    triangles : ndarray, shape (CLASSES, FOLDS, k + 1, k + 1)
+        Of the rows in each class and fold; that of [w | tau] is its leading block.
     counts : ndarray, shape (CLASSES, FOLDS)
         How many rows.
     slowness : ndarray, shape (CLASSES, FOLDS)
         Sums of squared slowness.
-    products : ndarray, shape (len(LAGS), k, k)
+    products : ndarray, shape (len(LAGS), k + 1, k + 1)
         Symmetric parts of ``sum_t u_t u_(t+l) z_t z_(t+l)'`` with u = 1 - slowness.
     pairs : ndarray, shape (len(LAGS),)
         ``sum_t u_t u_(t+l)``.
     raw : ndarray, shape (k, k)
-        Triangle of the same rows without the low-pass.
+        Triangle of [w | tau] of the same rows without the low-pass.
     """
 
     triangles: Array
@@ -62,15 +64,29 @@ class Strata:
 
     @classmethod
     def empty(cls, size: int) -> Strata:
-        """Nothing yet, for rows of `size` entries."""
+        """Nothing yet, for rows [w | tau] of `size` entries."""
         return cls(
-            np.zeros((CLASSES, FOLDS, size, size)),
+            np.zeros((CLASSES, FOLDS, size + 1, size + 1)),
             np.zeros((CLASSES, FOLDS)),
             np.zeros((CLASSES, FOLDS)),
-            np.zeros((len(LAGS), size, size)),
+            np.zeros((len(LAGS), size + 1, size + 1)),
             np.zeros(len(LAGS)),
             np.zeros((size, size)),
         )
+
+    @classmethod
+    def of_archive(cls, archive: Any, row: int, size: int) -> Strata:
+        """One row's strata from a file, refused when their shapes or numbers cannot be."""
+        whole = cls.empty(size)
+        arrays = {}
+        for part in fields(cls):
+            array = np.asarray(archive[f"{part.name}_{row}"], dtype=np.float64)
+            if int(archive["format"]) == 2 and part.name in ("triangles", "products"):
+                array = np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, 1), (0, 1)])  # no slopes
+            if array.shape != getattr(whole, part.name).shape or not np.isfinite(array).all():
+                raise ValueError(f"{part.name} of row {row} are damaged")
+            arrays[part.name] = array
+        return cls(**arrays)
 
     def __add__(self, other: Strata) -> Strata:
         return sum_of([self, other])
@@ -87,15 +103,24 @@ class Strata:
             root * self.raw,
         )
 
+    def shifted(self, delay: float) -> Strata:
+        """The same rows with torques taken from so much later [s], to first order."""
+        size = self.triangles.shape[-1]
+        change = np.eye(size)
+        change[-1, -2] = delay
+        moved = (self.triangles @ change).reshape(-1, size, size)
+        triangles = np.array([triangular(t) for t in moved]).reshape(self.triangles.shape)
+        return replace(self, triangles=triangles, products=change.T @ self.products @ change)
+
     @cached_property
     def classes(self) -> tuple[Array, Array, Array]:
-        """Triangles (CLASSES, k, k), counts and mean squared slowness, all folds together."""
+        """Triangles (CLASSES, k + 1, k + 1), counts and mean squared slowness of all folds."""
         return self.part(range(FOLDS))
 
     def part(self, folds: Sequence[int]) -> tuple[Array, Array, Array]:
         """The same for some folds."""
         chosen = list(folds)
-        k = self.raw.shape[0]
+        k = self.triangles.shape[-1]
         triangles = np.zeros((CLASSES, k, k))
         for c in range(CLASSES):
             triangles[c] = triangular(self.triangles[c, chosen].reshape(-1, k))
@@ -105,10 +130,10 @@ class Strata:
 
     @cached_property
     def total(self) -> Array:
-        """The triangle of all rows, shape (k, k)."""
-        return triangular(self.triangles.reshape(-1, self.raw.shape[0]))
+        """The triangle of all rows [w | tau], shape (k, k)."""
+        return triangular(self.triangles.reshape(-1, self.triangles.shape[-1])[:, :-1])
 
-    def correlation_time(self, beta: Array) -> float:
+    def correlation_time(self, beta: Array, followed: Array | None = None) -> float:
         """Rows per independent row: 1 + 2 sum of the residual's autocorrelation.
 
         Summed up to the first lag whose correlation is not positive, trapezoids between lags that
@@ -117,9 +142,14 @@ class Strata:
         Parameters
         ----------
         beta : ndarray, shape (k - 1,)
+        followed : ndarray, shape (k - 1, k - 1), optional
+            Covariance of beta: what an estimate follows of the noise is missing in its residual,
+            slow waves above all.
         """
-        v = np.append(beta, -1.0)
+        v = np.r_[beta, -1.0, 0.0]
         power = np.einsum("i,lij,j->l", v, self.products, v)
+        if followed is not None:
+            power = power + np.einsum("lij,ij->l", self.products[:, :-2, :-2], followed)
         mean = power / np.maximum(self.pairs, 1e-300)
         if not mean[0] > 0 or self.pairs[0] <= LAGS[1]:
             return 1.0
@@ -134,7 +164,7 @@ class Strata:
 
 def sum_of(parts: Sequence[Strata]) -> Strata:
     """All of them together; triangles are stacked once."""
-    k = parts[0].raw.shape[0]
+    k = parts[0].triangles.shape[-1]
     triangles = np.zeros((CLASSES, FOLDS, k, k))
     for c in range(CLASSES):
         for f in range(FOLDS):
@@ -165,13 +195,14 @@ class StrataBuilder:
     Parameters
     ----------
     size : int
-        Entries per row, the torque last.
+        Entries of a row [w | tau].
     """
 
     def __init__(self, size: int) -> None:
         self._sum = Strata.empty(size)
+        whole = size + 1, size + 1
         self._triangles = [
-            [np.zeros((size, size), order="F") for _ in range(FOLDS)] for _ in range(CLASSES)
+            [np.zeros(whole, order="F") for _ in range(FOLDS)] for _ in range(CLASSES)
         ]
         self._raw = np.zeros((size, size), order="F")
         self._tail: tuple[Array, Array] | None = None
@@ -180,8 +211,20 @@ class StrataBuilder:
         """What comes next does not follow on what came last."""
         self._tail = None
 
-    def add(self, rows: Array, raw: Array, slowness: Array, fold: npt.NDArray[np.intp]) -> None:
-        """Add consecutive rows, (size, M) filtered and not, with slowness and fold, (M,)."""
+    def add(
+        self,
+        rows: Array,
+        raw: Array,
+        slowness: Array,
+        fold: npt.NDArray[np.intp],
+        slope: Array | None = None,
+    ) -> None:
+        """Add consecutive rows, (size, M) filtered and not, with slowness and fold, (M,).
+
+        Without the torque's `slope` (M,) nothing is known of delays.
+        """
+        slope = np.zeros(rows.shape[1]) if slope is None else slope
+        rows = np.vstack([rows, slope])
         level = np.searchsorted(EDGES, slowness)
         for c, f in sorted(set(zip(level.tolist(), fold.tolist(), strict=True))):
             chosen = (level == c) & (fold == f)

@@ -38,7 +38,7 @@ from feasid.reduction.strata import Strata
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
-FORMAT = 2
+FORMAT = 3
 """Version of the saved file."""
 
 LARGEST_FILE = 2**28
@@ -75,6 +75,8 @@ class Reduced:
         Equations per coordinate; `samples` unless a low-pass on both sides left fewer to keep.
     strata : tuple of Strata
         Per row its triangles by slowness and time; empty when the equations were not filtered.
+    period : float
+        Longest time between two samples of the logs [s]; 0 when it is not known.
     """
 
     fingerprint: str
@@ -89,6 +91,7 @@ class Reduced:
     digests: tuple[str, ...] = ()
     rows: int = -1
     strata: tuple[Strata, ...] = field(default=(), repr=False)
+    period: float = 0.0
 
     def __post_init__(self) -> None:
         if self.rows < 0:
@@ -144,15 +147,20 @@ class Reduced:
         digests = (*self.digests, *other.digests)
         strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
         rows = self.rows + other.rows
-        return Reduced(
-            *head, tuple(triangles), samples, notes, cutoff, robot, sources, digests, rows, strata
-        )
+        body = tuple(triangles), samples, notes, cutoff, robot
+        total = Reduced(*head, *body, sources, digests, rows, strata)
+        return replace(total, period=max(self.period, other.period))
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
         if other == 0:
             return self
         return NotImplemented
+
+    def shifted(self, delay: float) -> Reduced:
+        """The same rows with torques taken from so much later [s]; needs strata."""
+        strata = tuple(s.shifted(delay) for s in self.strata)
+        return replace(self, strata=strata, triangles=tuple(s.total for s in strata))
 
     def with_notes(self, *notes: str) -> Reduced:
         """The same data with further notes."""
@@ -214,6 +222,7 @@ class Reduced:
             "columns": np.array(self.columns),
             "samples": np.array(self.samples),
             "rows": np.array(self.rows),
+            "period": np.array(self.period),
             "notes": np.array([n.to_json() for n in self.notes], dtype=np.str_),
             "sources": np.array(self.sources, dtype=np.str_),
             "digests": np.array(self.digests, dtype=np.str_),
@@ -274,29 +283,18 @@ class Reduced:
         head = name, columns, tuple(supports), tuple(triangles), samples, notes, said
         rows = int(archive["rows"]) if version > 1 else samples
         strata = tuple(
-            _strata_of(archive, r, len(s) + 1)
+            Strata.of_archive(archive, r, len(s) + 1)
             for r, s in enumerate(supports)
             if f"counts_{r}" in archive
         )
-        return cls(*head, None, sources, digests, rows, strata)
+        period = float(archive["period"]) if version > 2 else 0.0
+        return cls(*head, None, sources, digests, rows, strata, period)
 
     def __repr__(self) -> str:
         return (
             f"<Reduced: {self.samples} samples, {len(self.triangles)} joint rows, "
             f"{len(self.columns)} base parameters>"
         )
-
-
-def _strata_of(archive: Any, row: int, size: int) -> Strata:
-    """One row's strata from a file, refused when their shapes or numbers cannot be."""
-    whole = Strata.empty(size)
-    arrays = {}
-    for part in fields(Strata):
-        array = np.asarray(archive[f"{part.name}_{row}"], dtype=np.float64)
-        if array.shape != getattr(whole, part.name).shape or not np.isfinite(array).all():
-            raise ValueError(f"{part.name} of row {row} are damaged")
-        arrays[part.name] = array
-    return Strata(**arrays)
 
 
 class Reducer:

@@ -74,10 +74,19 @@ class Window:
 
     @cached_property
     def _band(self) -> Array:
+        return self._banded(self.taps)
+
+    @cached_property
+    def _slope_band(self) -> Array:
+        """The derivative of the filtered signal [1 / s]: the Gaussian's own, by parts."""
+        at = np.arange(-self.half, self.half + 1) / self.rate
+        return self._banded(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps)
+
+    def _banded(self, taps: Array) -> Array:
         """Weights of TILE consecutive rows, shape (samples, TILE)."""
-        band = np.zeros(((TILE - 1) * self.spacing + len(self.taps), TILE))
+        band = np.zeros(((TILE - 1) * self.spacing + len(taps), TILE))
         for k in range(TILE):
-            band[k * self.spacing : k * self.spacing + len(self.taps), k] = self.taps
+            band[k * self.spacing : k * self.spacing + len(taps), k] = taps
         return band
 
     def centres(
@@ -124,8 +133,14 @@ class Window:
         -------
         ndarray, shape (k, count)
         """
+        return self._through(self._band, block, count)
+
+    def slopes(self, block: Array, count: int) -> Array:
+        """Time derivatives of the filtered values, as `rows` returns these."""
+        return self._through(self._slope_band, block, count)
+
+    def _through(self, band: Array, block: Array, count: int) -> Array:
         out = np.empty((block.shape[0], count))
-        band = self._band
         for k in range(0, count, TILE):
             tile = min(TILE, count - k)
             first = k * self.spacing

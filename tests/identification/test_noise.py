@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from simulated import hidden
 
 from feasid.identifiability.base import base_parameters
@@ -42,6 +43,27 @@ def test_whitened_residuals_have_unit_variance():
     r, rho, residual = found.whitened(data)
     total = residual**2 + np.sum((r @ beta - rho) ** 2)
     assert total / ROWS == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_an_estimate_followed_is_given_back():
+    """Forty parameters of slow waves take most of a slow residual; its correlation stays known."""
+    rng = np.random.default_rng(5)
+    rows, phi, count = 2000, 0.7, 80
+    error = lfilter([1.0], [1.0, -phi], rng.standard_normal(rows))
+    phase = np.outer(np.arange(1, count + 1), np.pi * (np.arange(rows) + 0.5) / rows)
+    block = np.vstack([np.cos(phase), error])
+    builder = StrataBuilder(count + 1)
+    builder.add(block, block, np.zeros(rows), np.zeros(rows, dtype=np.intp))
+    strata = builder.result()
+    support = (tuple(range(count)),)
+    data = Reduced("made", support[0], support, (strata.total,), rows, rows=rows, strata=(strata,))
+    beta, spread = noise.least_squares(*data.triangle()[:2])
+    blind = strata.correlation_time(beta)
+    spread = spread * float(np.sum((error - beta @ block[:-1]) ** 2)) / (rows - count)
+    (found,) = noise.correlation_times(data, beta, spread)
+    true = (1 + phi) / (1 - phi)
+    assert blind < found < true
+    assert true - found < 0.8 * (true - blind)  # a good part; the sum ends at the first lag below 0
 
 
 def test_rows_at_reversals_are_what_biases():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
+from scipy.interpolate import CubicSpline
 
 import feasid
 from feasid.identifiability.base import base_parameters
@@ -13,6 +14,7 @@ from feasid.reduction.strata import FOLDS, LAGS, Strata, StrataBuilder
 from feasid.reduction.triangle import Reduced
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
+SECOND_ORDER = 0.05  # of what the shift changes: friction jumps, and splines ring there
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,7 @@ def test_strata_add_up_to_the_triangles(arm):
     assert data.rows < 0.2 * data.samples
     for triangle, strata in zip(data.triangles, data.strata, strict=True):
         assert strata.counts.sum() == data.rows
-        parts = strata.triangles.reshape(-1, triangle.shape[0])
+        parts = strata.triangles.reshape(-1, len(triangle) + 1)[:, :-1]  # without slopes
         np.testing.assert_allclose(parts.T @ parts, triangle.T @ triangle, rtol=ROUNDING)
         assert (strata.counts.sum(axis=0) > 0).all()
 
@@ -78,9 +80,26 @@ def test_files_keep_everything(arm, tmp_path):
     data.save(tmp_path / "log.reduced")
     back = Reduced.load(tmp_path / "log.reduced")
     assert back.rows == data.rows
+    assert back.period == data.period
     for a, b in zip(data.strata, back.strata, strict=True):
         for name in ("triangles", "counts", "slowness", "products", "pairs", "raw"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+def test_torques_shift_against_the_motion(arm):
+    """Shifting reduced data is reducing a log whose torques were shifted, to second order."""
+    robot, base, delta = arm
+    log = simulate(robot, delta, 1)
+    late = log.copy()
+    t, delay = log["t"].to_numpy(), 0.2 * float(np.median(np.diff(log["t"])))
+    for j in robot.joints:
+        late[f"tau_{j}"] = CubicSpline(t, log[f"tau_{j}"])(t - delay)
+    own, other = (reduced(x, robot, base) for x in (log, late))
+    back = other.shifted(delay)
+    for a, b, c in zip(own.triangles, back.triangles, other.triangles, strict=True):
+        size = np.abs(a.T @ a).max()
+        moved = np.abs(c.T @ c - a.T @ a).max() / size
+        assert np.abs(b.T @ b - a.T @ a).max() / size < SECOND_ORDER * moved
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.5, 0.8])

@@ -1,0 +1,54 @@
+"""A delay of a fraction of a sample is found, taken out and counted in deviations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from simulated import RATE, Conditions, hidden
+
+import feasid
+from feasid.identification.timing import LONGEST, aligned
+
+SHARE = 0.2  # of a sample: three deviations of the worst of three arms
+
+
+def told(fit):
+    return [n for n in fit.notes if n.code == "sub-sample-delay"]
+
+
+def test_half_a_sample_is_found_told_and_taken_out():
+    late = hidden("ur5", 1, Conditions(delay=0.5 / RATE))
+    fit = feasid.fit(late.log, late.robot, diagnose=False)
+    (note,) = told(fit)
+    assert note.values["delay"] * RATE == pytest.approx(0.5, abs=SHARE)
+    assert "behind the motion" in note
+    error = np.abs(fit.beta - late.truth(fit.base)) / fit.base_table["std"]
+    assert np.mean(error < 1.96) > 0.88
+
+
+def test_a_log_in_time_is_left_alone():
+    arm = hidden("ur5", 1)
+    fit = feasid.fit(arm.log, arm.robot, diagnose=False)
+    assert not told(fit)
+    _, delay = aligned(feasid.reduce(arm.log, base=fit.base, filtering="equations"))
+    assert abs(delay.value) * RATE < SHARE
+    assert 0 < delay.deviation * RATE < 0.5  # known better than before the log was seen
+
+
+def test_longer_delays_are_left_to_the_diagnosis():
+    arm = hidden("ur5", 1)
+    late = arm.log.copy()
+    columns = [f"tau_{j}" for j in arm.robot.joints]
+    late[columns] = late[columns].shift(5).bfill()
+    fit = feasid.fit(late, arm.robot, diagnose=False)
+    assert not told(fit)
+    _, delay = aligned(feasid.reduce(late, base=fit.base, filtering="equations"))
+    assert delay.value == 0.0
+    assert LONGEST < 5
+
+
+def test_without_a_period_nothing_is_shifted():
+    arm = hidden("ur5", 1)
+    reduced = feasid.reduce(arm.log, arm.robot)
+    for unknown in (replace(reduced, period=0.0), replace(reduced, strata=())):
+        assert aligned(unknown)[0] is unknown
