@@ -29,7 +29,7 @@ from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import Noise, estimate
-from feasid.identification.priors import WEIGHT, Entropic
+from feasid.identification.priors import STRONGEST, WEIGHT, Entropic
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -245,7 +245,7 @@ def infer(
     start : ndarray, shape (n,)
         Any strictly feasible model.
     weight : float, "evidence", "held-out" or None
-        Of the prior. None takes the one that the log's evidence asks for, but at most `WEIGHT`: a
+        Of the prior. None takes the one that the log's evidence asks for, but at most `STRONGEST`: a
         description that contradicts the log is believed less.
     plausible : bool
         Whether masses are held within `MASS_RATIO` of the description's, unless the log insists.
@@ -294,7 +294,7 @@ def _weighed(
     evident, curve = problem.most_evident(problem.minimise(task.free(start), WEIGHT))
     if weight == "evidence":
         return evident, evident, curve
-    return min(evident, WEIGHT) if weight is None else float(weight), evident, curve
+    return min(evident, STRONGEST) if weight is None else float(weight), evident, curve
 
 
 def held_out(

@@ -298,7 +298,7 @@ class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
     prior_weight: Annotated[
         float | Literal["evidence", "held-out"] | None,
         Option("number", "in units of the whitened residual; evidence, held-out; None the "
-               "evidence's, but at most 3", None, "", 1e-6, 1e6,
+               "evidence's, but at most 10", None, "", 1e-6, 1e6,
                special=("evidence", "held-out"),
                needs=("prior", ("entropic", "euclidean", "scaled")), example="1"),
     ]  # fmt: skip
