@@ -245,8 +245,8 @@ def infer(
     start : ndarray, shape (n,)
         Any strictly feasible model.
     weight : float, "evidence", "held-out" or None
-        Of the prior. None takes the one that the log's evidence asks for, but at most `STRONGEST`: a
-        description that contradicts the log is believed less.
+        Of the prior. None takes the one that the log's evidence asks for, but at most
+        `STRONGEST`: a description that contradicts the log is believed less.
     plausible : bool
         Whether masses are held within `MASS_RATIO` of the description's, unless the log insists.
     noise : Noise, optional
