@@ -63,7 +63,7 @@ def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     base, found = fitted(arm, arm.terms.with_values(values))
     ratio, _ = errors(arm, base, found.delta)
     assert ratio <= 1.5
-    assert found.weight <= 3.0
+    assert found.weight < fitted(arm)[1].weight  # believed less than one that could be right
 
 
 def test_masses_stay_near_a_description_that_could_be_right():
