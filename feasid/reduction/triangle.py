@@ -147,8 +147,9 @@ class Reduced:
         digests = (*self.digests, *other.digests)
         strata = tuple(a + b for a, b in zip(self.strata, other.strata, strict=True))
         rows = self.rows + other.rows
-        body = tuple(triangles), samples, notes, cutoff, robot
-        total = Reduced(*head, *body, sources, digests, rows, strata)
+        total = Reduced(
+            *head, tuple(triangles), samples, notes, cutoff, robot, sources, digests, rows, strata
+        )
         return replace(total, period=max(self.period, other.period))
 
     def __radd__(self, other: object) -> Reduced:
