@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from feasid.logs.read.readers import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.notes import Note as Note
+    from feasid.online.gate import GateRules as GateRules
+    from feasid.online.online_fit import OnlineFit as OnlineFit
+    from feasid.online.result import OnlineEstimate as OnlineEstimate
     from feasid.options.presets import SOUSA_2014 as SOUSA_2014
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
@@ -115,6 +118,9 @@ _HOME = {
     "torque_constants": "identification.gains",
     "Range": "identification.ranges",
     "Ranges": "identification.ranges",
+    "GateRules": "online.gate",
+    "OnlineEstimate": "online.result",
+    "OnlineFit": "online.online_fit",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
     "ComputedTorque": "control.computed_torque",

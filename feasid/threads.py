@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
@@ -56,11 +56,30 @@ def one_thread() -> Iterator[None]:
     except ImportError:
         yield
         return
+    with _limited(threadpool_limits):
+        yield
+
+
+@contextmanager
+def _limited(threadpool_limits: Any) -> Iterator[None]:
     _LIMIT.enter(threadpool_limits)
     try:
         yield
     finally:
         _LIMIT.leave()
+
+
+def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
+    """`one_thread` for loops: the libraries that are loaded now are looked for once."""
+    try:
+        controller = import_module("threadpoolctl").ThreadpoolController()
+    except ImportError:
+        return nullcontext
+
+    def limits(number: int, user_api: str) -> Any:
+        return controller.limit(limits=number, user_api=user_api)
+
+    return lambda: _limited(limits)
 
 
 def limit_before_numpy() -> None:

@@ -39,6 +39,7 @@ ORDER = (
     "feasibility",
     "diagnosis",
     "identification",
+    "online",
     "inspection",
     "datasets",
     "cli",

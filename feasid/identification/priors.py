@@ -20,7 +20,7 @@ from scipy.special import multigammaln
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.program.barrier import OTHER_WEIGHT, Barrier, descend
+from feasid.feasibility.program.barrier import OTHER_WEIGHT, Barrier, descend, newton_step
 
 WEIGHT = 3.0
 """Where no evidence was asked yet: it wants 3 to 10 in simulation, and errors are flat there."""
@@ -35,6 +35,9 @@ at most that per constraint, in units of the whitened residual."""
 
 DECREMENT = 1e-10
 """Newton decrement, squared and halved, at which a minimum counts as reached."""
+
+RESUMED = (1e-4, 1e-6, BARRIERS[-1])
+"""The same from a neighbouring optimum."""
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
@@ -101,25 +104,48 @@ class Entropic:
             delta = self._newton(delta, weight, other / OTHER_WEIGHT)
         return delta
 
+    def with_rows(self, A: Array, b: Array) -> Entropic:
+        """The same problem with other equations; what does not depend on them is kept."""
+        other = replace(self, A=A, b=b)
+        other.__dict__.update(_bodies=self._bodies, _others=self._others)
+        return other
+
+    def resume(self, start: Array, weight: float) -> Array:
+        """`minimise` from the minimiser of similar equations, and one Newton step beyond."""
+        delta = start
+        for other in RESUMED if self._has_others else RESUMED[-1:]:
+            delta = self._newton(delta, weight, other / OTHER_WEIGHT)
+        last = BARRIERS[-1] / OTHER_WEIGHT
+        gradient, hessian = self._derivatives(delta, weight, last)
+        polished = delta + self.unit * newton_step(hessian, -gradient)
+        worth = self._value(delta, weight, last) + DECREMENT
+        return polished if self._value(polished, weight, last) <= worth else delta
+
     @property
     def _has_others(self) -> bool:
         return bool(self.feasible.linear) or any(b.kind == "matrix" for b in self.feasible.blocks)
 
     def _newton(self, delta: Array, weight: float, other: float) -> Array:
         def value(at: Array) -> float:
-            fit = 0.5 * float(np.sum((self.A @ at - self.b) ** 2))
-            return fit + weight * self._bodies.value(at) + other * self._others.value(at)
+            return self._value(at, weight, other)
 
         def derivatives(at: Array) -> tuple[Array, Array]:
-            slope, bend = self._bodies.derivatives(at)
-            more, stiffer = self._others.derivatives(at)
-            pull = self.unit * (self.A.T @ (self.A @ at - self.b))
-            return (
-                pull + weight * slope + other * more,
-                self._curvature + weight * bend + other * stiffer,
-            )
+            return self._derivatives(at, weight, other)
 
         return descend(delta, np.diag(self.unit), value, derivatives, DECREMENT)
+
+    def _value(self, at: Array, weight: float, other: float) -> float:
+        fit = 0.5 * float(np.sum((self.A @ at - self.b) ** 2))
+        return fit + weight * self._bodies.value(at) + other * self._others.value(at)
+
+    def _derivatives(self, at: Array, weight: float, other: float) -> tuple[Array, Array]:
+        slope, bend = self._bodies.derivatives(at)
+        more, stiffer = self._others.derivatives(at)
+        pull = self.unit * (self.A.T @ (self.A @ at - self.b))
+        return (
+            pull + weight * slope + other * more,
+            self._curvature + weight * bend + other * stiffer,
+        )
 
     def hessian(self, delta: Array) -> Array:
         """Second derivatives of the divergence in units of the parameters, shape (n, n)."""

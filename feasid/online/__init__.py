@@ -1,0 +1,1 @@
+"""Identification while the robot runs: feasible estimates, a gate, and control that uses them."""

@@ -1,0 +1,170 @@
+"""From samples as they come to filtered equations, with one causal filter for both sides.
+
+Positions (and velocities, when they are measured) pass a symmetric polynomial smoother, which gives
+position, velocity and acceleration with a pure delay of `half` samples; the torque is delayed by as
+many. Regressor and torque then pass the same causal low-pass F: F Y beta = F tau holds for the true
+beta whatever F, at the start of a run as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import signal
+
+from feasid.arrays import Array
+from feasid.dynamics.regressor import RegressorPlan
+from feasid.errors import InputError
+from feasid.identifiability.base import BaseParameters
+
+ORDER = 2
+"""Of the Butterworth low-pass."""
+
+POLYNOMIAL = 3
+"""Degree of the smoother: it leaves cubics as they are."""
+
+UNTURNED = 0.95
+"""Filtered sign of a joint's velocity above which it has not turned or rested lately."""
+
+SMOOTHERS = ("polynomial", "moving-average")
+
+
+class CausalEquations:
+    """Causal, block by block; the result does not depend on how a run is cut into blocks.
+
+    Parameters
+    ----------
+    base : BaseParameters
+    rate : float
+        Samples per second [Hz].
+    cutoff : float
+        Of the low-pass on both sides [Hz].
+    derivative_cutoff : float
+        Of the smoother before derivatives [Hz].
+    every : int
+        Keep each so-manieth row.
+    slow_weight : float
+        Factor on rows of a joint that has just turned or rests, where friction is least certain.
+    smoother : {"polynomial", "moving-average"}
+        Derivatives by the symmetric polynomial, or by backward differences and an exponential
+        moving average of the same cut-off, as in the Valkyrie experiment: without delay in name,
+        with its lag uncompensated in fact.
+    """
+
+    def __init__(
+        self,
+        base: BaseParameters,
+        rate: float,
+        cutoff: float,
+        derivative_cutoff: float,
+        every: int,
+        slow_weight: float,
+        smoother: str = "polynomial",
+    ) -> None:
+        if not cutoff < 0.5 * rate or not derivative_cutoff <= 0.5 * rate:
+            raise InputError(
+                f"cut-offs of {cutoff:g} and {derivative_cutoff:g} Hz need a rate above twice "
+                f"as much, not {rate:g} Hz"
+            )
+        self.robot = base.robot
+        self.plan = RegressorPlan.of(self.robot, [int(c) for c in base.independent])
+        self.rate, self.every, self.slow_weight = rate, every, slow_weight
+        self.half = half_width(rate, derivative_cutoff) if smoother == "polynomial" else 0
+        self._taps = [
+            signal.savgol_coeffs(
+                2 * self.half + 1, POLYNOMIAL, deriv=d, delta=1 / rate, use="dot"
+            )
+            for d in range(3)
+        ] if smoother == "polynomial" else []  # fmt: skip
+        self._decay = float(np.exp(-2 * np.pi * derivative_cutoff / rate))
+        self._sos = signal.butter(ORDER, cutoff, fs=rate, output="sos")
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a run: what comes next does not follow on what came before."""
+        dof = self.robot.dof
+        self._tail: dict[str, Array] = {x: np.zeros((dof, 0)) for x in ("q", "dq", "tau")}
+        sections = len(self._sos)
+        self._states = [np.zeros((sections, len(s) + 2, 2)) for s in self.plan.support]
+        self._average: tuple[Array, Array, Array] | None = None
+        self._next = 0
+
+    def push(self, q: Array, tau: Array, dq: Array | None = None) -> tuple[list[Array], Array]:
+        """CausalEquations of samples that follow on the last.
+
+        Parameters
+        ----------
+        q, tau, dq : ndarray, shape (dof, N)
+            `dq` always or never within a run.
+
+        Returns
+        -------
+        list of ndarray, shapes (len(support[j]) + 1, rows)
+            Per joint the coefficients of its base parameters, and its torque last.
+        ndarray of int, shape (rows,)
+            Which of the N samples each row was completed by.
+        """
+        motion = self._delayed(q, tau, dq) if self._taps else self._averaged(q, tau, dq)
+        count = motion[0].shape[1]
+        blocks = [np.empty((len(s) + 2, count)) for s in self.plan.support]
+        if count:
+            self.plan.fill(motion[0], motion[1], motion[2], blocks)
+        kept = np.arange(self._next, count, self.every)
+        self._next = int(kept[-1]) + self.every - count if kept.size else self._next - count
+        out = []
+        for j, block in enumerate(blocks):
+            block[-2], block[-1] = motion[3][j], np.sign(motion[1][j])
+            if count:
+                block, self._states[j] = signal.sosfilt(
+                    self._sos, block, axis=1, zi=self._states[j]
+                )
+            rows = block[:, kept]
+            out.append(rows[:-1] * np.where(np.abs(rows[-1]) < UNTURNED, self.slow_weight, 1.0))
+        return out, kept + q.shape[1] - count
+
+    def _delayed(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
+        """Position, velocity, acceleration and torque `half` samples ago, shape (dof, n)."""
+        fresh = {"q": q, "dq": q[:, :0] if dq is None else dq, "tau": tau}
+        whole = {x: np.concatenate([self._tail[x], v], axis=1) for x, v in fresh.items()}
+        keep = 2 * self.half
+        self._tail = {x: v[:, max(v.shape[1] - keep, 0) :] for x, v in whole.items()}
+        count = max(whole["q"].shape[1] - keep, 0)
+        if not count:
+            return q[:, :0], q[:, :0], q[:, :0], tau[:, :0]
+        position = _sliding(whole["q"], self._taps[0])
+        if dq is None:
+            rates = _sliding(whole["q"], self._taps[1]), _sliding(whole["q"], self._taps[2])
+        else:
+            rates = _sliding(whole["dq"], self._taps[0]), _sliding(whole["dq"], self._taps[1])
+        return position, *rates, whole["tau"][:, self.half : self.half + count]
+
+    def _averaged(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
+        """Backward differences, smoothed by exponential moving averages."""
+        if self._average is None:
+            first = q[:, :1] if dq is None else dq[:, :1]
+            still = np.zeros((self.robot.dof, 1))
+            self._average = q[:, :1], (still if dq is None else first), still
+        last, speed, push = self._average
+        gain = 1.0 - self._decay
+        if dq is None:
+            raw = np.diff(np.concatenate([last, q], axis=1), axis=1) * self.rate
+            rate, _ = signal.lfilter([gain], [1, -self._decay], raw, zi=self._decay * speed)
+        else:
+            rate = dq
+        raw = np.diff(np.concatenate([speed, rate], axis=1), axis=1) * self.rate
+        pushes, _ = signal.lfilter([gain], [1, -self._decay], raw, zi=self._decay * push)
+        self._average = q[:, -1:], rate[:, -1:], pushes[:, -1:]
+        return q, rate, pushes, tau
+
+
+def half_width(rate: float, cutoff: float) -> int:
+    """Samples on either side of a cubic smoother whose gain falls by 3 dB at this frequency.
+
+    R. W. Schafer (2011), What is a Savitzky-Golay filter?, IEEE Signal Processing Magazine 28(4).
+    """
+    return max(2, round(((POLYNOMIAL + 1) * 0.5 * rate / cutoff + 4.6) / 3.2))
+
+
+def _sliding(x: Array, taps: Array) -> Array:
+    """Weighted sums over a moving window, shape (dof, N - len(taps) + 1), contiguous."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, len(taps), axis=1)
+    return np.ascontiguousarray(windows @ taps)

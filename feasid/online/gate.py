@@ -1,0 +1,151 @@
+"""Whether the identified model may be used: decisions that say what they were made from.
+
+The coefficient of determination of the Valkyrie identification paper, eq. (32), is necessary but
+easily met by a wrong model. What counts besides is the error of prediction, each row predicted
+before it is learnt, against that of the nominal model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+
+
+@dataclass(frozen=True)
+class GateRules:
+    """What is asked of an identified model.
+
+    Attributes
+    ----------
+    r2, r2_closing : float
+        Coefficient of determination over the window: to open, and below which an open gate closes.
+    ratio, ratio_closing : float
+        Error of prediction over the nominal model's, all joints, each in units of its noise.
+    worst : float
+        The same for any single joint whose error is above its noise.
+    inertia : (float, float)
+        Smallest and largest eigenvalue of the mass matrix over the nominal one's.
+    patience : int
+        Decisions in a row that must agree before the gate moves.
+    bad : float
+        Share of unusable samples, of the last second, above which it closes at once.
+    """
+
+    r2: float = 0.95
+    r2_closing: float = 0.9
+    ratio: float = 0.9
+    ratio_closing: float = 1.2
+    worst: float = 1.5
+    inertia: tuple[float, float] = (0.2, 5.0)
+    patience: int = 3
+    bad: float = 0.1
+
+    def __post_init__(self) -> None:
+        ordered = self.r2_closing <= self.r2 <= 1.0 and 0 < self.ratio <= self.ratio_closing
+        low, high = self.inertia
+        if not (ordered and 0 < low < high and self.worst > 0 and self.patience >= 1):
+            raise InputError(f"a gate opens on stricter terms than it closes on: {self}")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a decision is made from.
+
+    Attributes
+    ----------
+    time : float
+    full : bool
+        Whether as many rows as were asked for are in.
+    r2 : float
+    error, nominal_error : ndarray, shape (dof,)
+        Root mean square of predictions in units of each joint's noise.
+    inertia : (float, float)
+        Smallest and largest eigenvalue of the mass matrix, over those of the nominal model's, at
+        the latest posture.
+    bad : float
+        Share of unusable samples lately.
+    verified : bool
+        Whether there is an estimate, verified in exact arithmetic.
+    """
+
+    time: float
+    full: bool
+    r2: float
+    error: Array
+    nominal_error: Array
+    inertia: tuple[float, float]
+    bad: float
+    verified: bool
+
+    @property
+    def ratio(self) -> float:
+        """Error over the nominal model's, all joints."""
+        own, below = np.linalg.norm(self.error), np.linalg.norm(self.nominal_error)
+        return float(own / below) if np.isfinite(own) and below > 0 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Whether the gate is open, what speaks against it, and the evidence."""
+
+    open: bool
+    reasons: tuple[str, ...]
+    evidence: Evidence = field(repr=False)
+
+    def __str__(self) -> str:
+        state = "identified model" if self.open else "nominal model"
+        why = f": {'; '.join(self.reasons)}" if self.reasons else ""
+        return f"{self.evidence.time:.2f} s, {state}{why}"
+
+
+class Gate:
+    """Opens and closes with hysteresis."""
+
+    def __init__(self, rules: GateRules | None = None) -> None:
+        self.rules = GateRules() if rules is None else rules
+        self.open = False
+        self._agreeing = 0
+
+    def decide(self, evidence: Evidence) -> Decision:
+        """Take evidence; the state after it, and what speaks against the identified model."""
+        at_once = self._at_once(evidence)
+        reasons = (*at_once, *self._against(evidence))
+        wanted = not reasons
+        self._agreeing = self._agreeing + 1 if wanted != self.open else 0
+        if at_once or self._agreeing >= self.rules.patience:
+            self.open, self._agreeing = wanted, 0
+        return Decision(self.open, reasons, evidence)
+
+    def _at_once(self, e: Evidence) -> tuple[str, ...]:
+        """What closes the gate without patience."""
+        out = []
+        if not e.verified:
+            out.append("no verified estimate")
+        if e.bad > self.rules.bad:
+            out.append(f"{100 * e.bad:.0f} % of the last second's samples are unusable")
+        low, high = e.inertia
+        if not (low >= self.rules.inertia[0] and high <= self.rules.inertia[1]):
+            out.append(
+                f"the mass matrix's eigenvalues are {low:.2g} and {high:.2g} times the nominal ones"
+            )
+        return tuple(out)
+
+    def _against(self, e: Evidence) -> tuple[str, ...]:
+        rules, out = self.rules, []
+        if not e.full and not self.open:
+            out.append("the buffer is not full")
+        least = rules.r2_closing if self.open else rules.r2
+        if not e.r2 >= least:
+            out.append(f"R2 of {e.r2:.3f} is below {least:g}")
+        most = rules.ratio_closing if self.open else rules.ratio
+        if not e.ratio <= most:
+            out.append(f"errors of prediction are {e.ratio:.2f} times the nominal model's")
+        above = e.error > np.maximum(rules.worst * e.nominal_error, 2.0)
+        if above.any() and not self.open:
+            out.append(f"joint {int(np.argmax(e.error / np.maximum(e.nominal_error, 1e-9)))} is "
+                       "predicted worse than by the nominal model")  # fmt: skip
+        return tuple(out)

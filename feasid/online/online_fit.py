@@ -1,0 +1,366 @@
+"""Identification while the robot runs: samples in, a feasible and verified model out."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import Counter, deque
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.control.mass import mass_function
+from feasid.errors import SolverError
+from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.priors import WEIGHT
+from feasid.online.change import ChangeDetector, ModelChange
+from feasid.online.equations import CausalEquations
+from feasid.online.gate import Decision, Evidence, Gate, GateRules
+from feasid.online.guard import Guard
+from feasid.online.inherit import Inherited
+from feasid.online.intake import Intake
+from feasid.online.problem import FeasibleProblem, deviations
+from feasid.online.result import OnlineEstimate
+from feasid.online.setting import block_of, check_options, store_of
+from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.robot.description import Robot
+from feasid.threads import thread_limiter
+
+ROWS_PER_CYCLE = 8.0
+"""Rows kept per period of the cut-off: four times what the sampling theorem asks."""
+
+LATELY = 2.0
+"""Time over which errors of prediction are compared [s]."""
+
+KEPT = 1000
+"""Decisions and changes that are remembered."""
+
+
+class OnlineFit:
+    """Identify a robot while it moves.
+
+    Memory and time per sample do not depend on how many have come. Samples are learnt in blocks, so
+    that the newest ones, up to `block`, wait.
+
+    Parameters
+    ----------
+    robot : Robot
+        The nominal model: description and prior. Without joint terms, it gets viscous, Coulomb and
+        offset friction and drive inertia, as `feasid.fit` adds them.
+    rate : float
+        Samples per second [Hz].
+    window : int, optional
+        Learn from the last so many samples, a multiple of `block`; default from all.
+    forgetting : float, optional
+        Factor per sample, below 1, by which squares fade; not together with `window`.
+    block : int, optional
+        Samples per block; default a sixteenth of the window, at most 0.125 s.
+    cutoff, derivative_cutoff : float
+        Low-pass on both sides of the equations, and on positions before derivatives [Hz].
+    smoother : {"polynomial", "moving-average"}
+        See `feasid.online.equations.CausalEquations`.
+    every : int, optional
+        Keep each so-manieth filtered row; default eight per period of the cut-off.
+    slow_weight : float
+        Factor on rows of a joint that has just turned or rests.
+    prior_weight : float
+        Of the divergence from the nominal model, as in `feasid.fit`.
+    full : int, optional
+        Samples from which the buffer counts as full; default the window, else 2 s.
+    rules : GateRules, optional
+    threshold : float
+        Of the detection of changes, see `feasid.online.change.ChangeDetector`.
+    carrier : str, optional
+        Body that a load would be fixed to; default the last one. After a change everything that a
+        load there cannot have changed is kept, and fades over the window.
+    feasible : FeasibleSet, optional
+        Default `feasid.feasible_set(robot)`.
+    base : BaseParameters, optional
+
+    Attributes
+    ----------
+    robot : Robot
+        With its joint terms.
+    base : BaseParameters
+    changes : deque of ModelChange
+    decisions : deque of Decision
+        Of the gate, one per estimate, the newest last.
+
+    Raises
+    ------
+    InputError
+        Names the option that cannot be.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        rate: float,
+        *,
+        window: int | None = None,
+        forgetting: float | None = None,
+        block: int | None = None,
+        cutoff: float = 10.0,
+        derivative_cutoff: float = 40.0,
+        smoother: str = "polynomial",
+        every: int | None = None,
+        slow_weight: float = 0.2,
+        prior_weight: float = WEIGHT,
+        full: int | None = None,
+        rules: GateRules | None = None,
+        threshold: float = float(np.log(20.0)),
+        carrier: str | None = None,
+        feasible: FeasibleSet | None = None,
+        base: BaseParameters | None = None,
+    ) -> None:
+        check_options(rate, window, forgetting, smoother, slow_weight, prior_weight)
+        if not robot.drives:
+            robot = robot.with_joint_terms(drive_inertia=True)
+        self.robot, self.rate = robot, float(rate)
+        self.base = base_parameters(robot) if base is None else base
+        self.block = block_of(self.rate, window, block)
+        keep = max(1, round(rate / (ROWS_PER_CYCLE * cutoff))) if every is None else every
+        derivative_cutoff = min(derivative_cutoff, 0.4 * rate)
+        self.equations = CausalEquations(
+            self.base, self.rate, cutoff, derivative_cutoff, keep, slow_weight, smoother
+        )
+        self._correlation = max(1.0, rate / (2 * cutoff) / keep)
+        self.full = full if full is not None else (window or round(2 * rate))
+        self._store = store_of(self.equations, window, forgetting, self.block)
+        feasible = feasible_set(robot) if feasible is None else feasible
+        self.problem = FeasibleProblem(self.base, feasible, prior_weight)
+        self.nominal_beta = self.base.K @ self.problem.nominal
+        self._mass = mass_function(self.base)
+        self._one_thread = thread_limiter()
+        self.gate = Gate(rules)
+        self._detector = ChangeDetector(robot.coordinates, threshold, round(2 * rate / self.block))
+        self._guard = Guard(robot.dof, self.rate)
+        self._intake = Intake(robot.dof, self.rate, self.block, self._learn)
+        self._inherited = Inherited(self.base, carrier, window or round(10 * rate))
+        self.changes: deque[ModelChange] = deque(maxlen=KEPT)
+        self.decisions: deque[Decision] = deque(maxlen=KEPT)
+        self._last: OnlineEstimate | None = None
+        self._noise = np.ones(robot.dof)
+        self._learnt = 0
+        self._since = 0
+        recent = max(1, round(LATELY * rate / self.block))
+        self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
+        self._bad: deque[int] = deque(maxlen=max(1, round(rate / self.block)))
+
+    @property
+    def faults(self) -> Counter[str]:
+        """Samples left out, by cause; see `feasid.online.guard.Guard`."""
+        return self._guard.faults
+
+    @property
+    def samples(self) -> int:
+        """Samples received so far."""
+        return self._intake.received
+
+    @property
+    def time(self) -> float:
+        """Time of the newest sample, by the rate [s]."""
+        return self.samples / self.rate
+
+    # -- samples -----------------------------------------------------------------------------
+
+    def update(
+        self,
+        q: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        dq: npt.ArrayLike | None = None,
+        t: float | None = None,
+    ) -> None:
+        """Take one sample.
+
+        Parameters
+        ----------
+        q, tau : array_like, shape (dof,)
+            Measured positions and torques [rad or m; N m or N]. Samples that are not finite are
+            left out and counted in `faults`.
+        dq : array_like, shape (dof,), optional
+            Measured velocities; always or never.
+        t : float, optional
+            Time stamp [s], by which gaps are noticed.
+
+        Raises
+        ------
+        InputError
+            When shapes are wrong, or velocities come and go.
+        """
+        self._intake.put(q, tau, dq, t)
+
+    def extend(self, q: Array, tau: Array, dq: Array | None = None, t: Array | None = None) -> None:
+        """Take many samples, arrays of shape (samples, dof); the same as `update` one by one."""
+        for k in range(len(q)):
+            self.update(
+                q[k], tau[k], None if dq is None else dq[k], None if t is None else float(t[k])
+            )
+
+    def _learn(self) -> None:
+        """Turn a full buffer into equations, predict them, and learn them."""
+        with self._one_thread():
+            self._learn_block()
+
+    def _learn_block(self) -> None:
+        raw = self._intake
+        speeds = raw.dq if raw.has_speed else None
+        usable, fresh = self._guard.judge(raw.q, raw.tau, speeds, raw.t)
+        self._bad.append(int(np.count_nonzero(~usable)))
+        parts = []
+        for first, last in _runs(usable, fresh):
+            if fresh[first]:
+                self.equations.reset()
+            part = slice(first, last)
+            rows, at = self.equations.push(
+                raw.q[part].T, raw.tau[part].T, None if speeds is None else speeds[part].T
+            )
+            parts.append((rows, at + first))
+        self._take(parts)
+        self._learnt += self.block
+        self._since += self.block
+
+    def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
+        """Predict and learn the rows of one block."""
+        sizes = [len(s) + 1 for s in self.equations.plan.support]
+        rows = [
+            np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
+            for j, k in enumerate(sizes)
+        ]
+        at = np.concatenate([np.empty(0), *(place for _, place in parts)])
+        if at.size:
+            self._predict(rows)
+        self._store.add(rows, self.block - 1 - at, self.block)
+        self._inherited.fade(self.block)
+
+    def _predict(self, rows: list[Array]) -> None:
+        """Errors of prediction of rows that were not learnt yet, and what follows from them."""
+        if self._last is None:
+            return
+        supports = self._supports
+        errors = []
+        for beta in (self._last.beta, self.nominal_beta):
+            missed = [beta[list(s)] @ r[:-1] - r[-1] for s, r in zip(supports, rows, strict=True)]
+            errors.append(np.sum(np.square(missed), axis=1) / self._noise**2)
+        count = rows[0].shape[1]
+        self._errors.append((errors[0], errors[1], count))
+        change = self._detector.see(np.sqrt(errors[0] / count), self.time)
+        if change is not None:
+            self.changes.append(change)
+            self._inherited.keep(*self._whitened())
+            self._store.clear()
+            self._errors.clear()
+            self._detector.reset()
+            self._since = 0
+
+    @property
+    def _supports(self) -> tuple[tuple[int, ...], ...]:
+        place = {c: k for k, c in enumerate(self.equations.plan.columns)}
+        return tuple(tuple(place[c] for c in s) for s in self.equations.plan.support)
+
+    # -- estimates ---------------------------------------------------------------------------
+
+    @property
+    def reduced(self) -> Reduced:
+        """The equations that are remembered, one triangle per joint; adds and saves."""
+        columns = self.equations.plan.columns
+        name = fingerprint(self.robot, columns)
+        triangles = tuple(self._store.triangles())
+        return Reduced(name, columns, self._supports, triangles, round(self._store.count))
+
+    def _whitened(self) -> tuple[Array, Array]:
+        """The remembered equations in units of their noise, with what was inherited."""
+        reduced = self.reduced
+        noise = deviations(reduced.triangles, self._store.count, self._correlation)
+        R, rho, _ = reduced.triangle(1.0 / noise)
+        return self._inherited.added(R, rho)
+
+    def estimate(self) -> OnlineEstimate:
+        """The most probable model that can exist, verified in exact arithmetic.
+
+        Returns
+        -------
+        OnlineEstimate
+            Without any sample the nominal model; with ``fresh`` False the last one that verified,
+            when the newest problem had no verified answer.
+        """
+        with self._one_thread():
+            return self._estimate()
+
+    def _estimate(self) -> OnlineEstimate:
+        began = clock.perf_counter()
+        reduced = self.reduced
+        scaled = deviations(reduced.triangles, self._store.count, self._correlation)
+        R, rho, _ = reduced.triangle(1.0 / scaled)
+        try:
+            solution = self.problem.solve(*self._inherited.added(R, rho))
+        except SolverError:
+            if self._last is None:
+                raise
+            decision = self._decide(self._last.delta, self._last.r2, False)
+            seconds = clock.perf_counter() - began
+            return replace(self._last, decision=decision, seconds=seconds, fresh=False)
+        self._noise = scaled / np.sqrt(self._correlation)
+        missed = reduced.residuals(self.base.K @ solution.delta) ** 2
+        torque = reduced.torque_norms**2
+        total = float(torque.sum())
+        r2 = 1.0 - float(missed.sum()) / total if total > 0 else -np.inf
+        joints = 1.0 - missed / np.where(torque > 0, torque, np.nan)
+        decision = self._decide(solution.delta, r2, True)
+        self._last = OnlineEstimate(
+            base=self.base,
+            time=self._learnt / self.rate,
+            rows=self._store.count,
+            delta=solution.delta,
+            covariance=solution.covariance,
+            noise=self._noise,
+            r2=r2,
+            r2_joints=joints,
+            decision=decision,
+            verified=solution.verified,
+            seconds=clock.perf_counter() - began,
+        )
+        return self._last
+
+    def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
+        nothing = np.full(self.robot.dof, np.inf)
+        error, other = nothing, nothing
+        if self._errors:
+            rows = sum(n for _, _, n in self._errors)
+            error = np.sqrt(sum(e for e, _, _ in self._errors) / rows)
+            other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
+        bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
+        evidence = Evidence(
+            time=self._learnt / self.rate,
+            full=self._since >= self.full,
+            r2=r2,
+            error=error,
+            nominal_error=other,
+            inertia=self._inertia(delta),
+            bad=bad,
+            verified=verified,
+        )
+        decision = self.gate.decide(evidence)
+        self.decisions.append(decision)
+        return decision
+
+    def _inertia(self, delta: Array) -> tuple[float, float]:
+        """Extreme eigenvalues of the mass matrix over the nominal one's, at the latest q."""
+        newest = self._intake.newest
+        q = newest if np.isfinite(newest).all() else np.zeros(self.robot.dof)
+        own, nominal = (np.linalg.eigvalsh(self._mass(x, q)) for x in (delta, self.problem.nominal))
+        return float(own[0] / nominal[0]), float(own[-1] / nominal[-1])
+
+    def __repr__(self) -> str:
+        faults = f", {sum(self.faults.values())} left out" if self.faults else ""
+        return f"<OnlineFit of {self.robot.name!r}: {self.samples} samples{faults}>"
+
+
+def _runs(usable: npt.NDArray[np.bool_], fresh: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Stretches (first, last + 1) of usable samples that follow on each other."""
+    starts = np.flatnonzero(usable & (fresh | np.r_[True, ~usable[:-1]]))
+    ends = np.flatnonzero(~usable)
+    cuts = np.sort(np.r_[starts, ends, len(usable)])
+    return [(int(a), int(cuts[np.searchsorted(cuts, a, side="right")])) for a in starts]

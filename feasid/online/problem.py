@@ -1,0 +1,202 @@
+"""The feasible estimate, built once and solved again with other data from where it was.
+
+    minimise  |R K delta - rho|^2 / 2 + sum over joint terms (delta / size)^2 / 2
+              + weight * divergence(delta, nominal)      over the feasible set
+
+as `feasid.fit` does (`feasid.identification.estimate`), but units, sizes and the nominal model
+are fixed before the first sample, from random motions of the description, so that only R and rho
+change. Each answer is verified in exact arithmetic before it is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.control.mass import mass_matrix
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.errors import SolverError
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import units
+from feasid.feasibility.program.reference import reference
+from feasid.identifiability.base import BaseParameters
+from feasid.identification.estimate import NOTHING, Task
+from feasid.identification.priors import Entropic
+from feasid.reduction.householder import stack
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+
+POSES, SPEED, PUSH = 200, 1.0, 3.0
+"""Random motions by which units are set: samples, rad/s or m/s, and per second."""
+
+FLOOR = 1e-3
+"""Smallest deviation of a joint's rows, as a share of its torque: noise-free data stay finite."""
+
+RIDGE = 1e-5
+"""On a joint's own least squares, as a share of its columns: directions that were not seen yet stay
+out of it, at a cost of at most that share of the torque."""
+
+NOISE = 1e-9
+"""The same as a share of the largest column: below lie columns that are rounding of zero."""
+
+LEAST_INERTIA = 0.01
+"""Smallest size of a drive inertia, as a share of the joints' mean inertia."""
+
+FEWEST = 0.05
+"""Share of the rows that is counted as left over, however many parameters a joint has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A verified model.
+
+    Attributes
+    ----------
+    delta : ndarray, shape (n,)
+    covariance : ndarray, shape (nb, nb)
+        Of the base parameters.
+    verified : str
+        What holds in exact arithmetic.
+    """
+
+    delta: Array
+    covariance: Array
+    verified: str
+
+
+class FeasibleProblem:
+    """See the module.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Its robot is the nominal model; what it does not say is taken generic, joint terms zero.
+    feasible : FeasibleSet
+    weight : float
+        Of the divergence from the nominal model, in units of the whitened residual.
+    """
+
+    def __init__(self, base: BaseParameters, feasible: FeasibleSet, weight: float) -> None:
+        self.base, self.feasible, self.weight = base, feasible, weight
+        self.nominal = nominal(base.robot, feasible, base.K)
+        described = base.robot.with_values(self.nominal)
+        task = Task.of(_described_motion(described, base), base, feasible, self.nominal)
+        self.task = replace(task, sizes=_all_sizes(task, described))
+        size = base.size
+        self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
+        self._start = self._empty.minimise(self.task.free(self.task.start(self._inside())), weight)
+
+    def _inside(self) -> Array:
+        """A strictly feasible model: the nominal one with a trace of every joint term."""
+        robot, out = self.base.robot, self.nominal.copy()
+        for k in range(len(robot.drives)):
+            for symbol, column in robot.drive_columns(k).items():
+                if symbol != "fo" and not out[column] > 0:
+                    out[column] = 1e-3 * self.task.scale.parameters[column]
+        return out
+
+    def problem(self, R: Array, rho: Array) -> Entropic:
+        """The problem for whitened equations of the base parameters."""
+        task = self.task
+        terms = np.flatnonzero(np.isfinite(task.sizes))
+        pull = np.zeros((len(terms), self.feasible.size))
+        pull[np.arange(len(terms)), terms] = 1.0 / task.sizes[terms]
+        A = np.vstack([R @ self.base.K, pull])
+        b = np.concatenate([rho, np.zeros(len(terms))])
+        return self._empty.with_rows(A @ task.door.T, b - A @ task.door.fixed)
+
+    def solve(self, R: Array, rho: Array) -> Solution:
+        """The most probable model, from where the last one was.
+
+        Raises
+        ------
+        SolverError
+            When the answer does not verify; the next call starts from the nominal model again.
+        """
+        problem = self.problem(R, rho)
+        free = problem.resume(self._start, self.weight)
+        task = self.task
+        delta = task.whole(free)
+        small = np.isfinite(task.sizes) & (np.abs(delta) < NOTHING * task.scale.parameters)
+        delta = task.whole(task.free(np.where(small, 0.0, delta)))
+        broken = self.feasible.violations(delta)
+        if broken:
+            self._start = self._empty.minimise(task.free(self._inside()), self.weight)
+            raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
+        self._start = free
+        covariance = task.spread(problem.covariance(free, self.weight, self.weight))
+        count = len(self.feasible.blocks), len(self.feasible.linear)
+        verified = (
+            f"{count[0]} matrices positive definite and {count[1]} limits kept, in exact rational "
+            f"arithmetic ({self.feasible.consistency} consistency)"
+        )
+        K = self.base.K
+        return Solution(delta, np.asarray(K @ covariance @ K.T), verified)
+
+
+def nominal(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
+    """The description's parameters; generic bodies and no joint terms where it says nothing."""
+    still = units(robot, feasible, K, np.zeros(len(K)))
+    out = np.where(np.isnan(robot.values), reference(robot, still).delta, robot.values)
+    for k in range(len(robot.drives)):
+        for column in robot.drive_columns(k).values():
+            if np.isnan(robot.values[column]):
+                out[column] = 0.0
+    return np.asarray(out)
+
+
+def _all_sizes(task: Task, robot: Robot) -> Array:
+    """Sizes of joint terms; for drive inertias that no motion tells from a body's, the body's.
+
+    Without samples nothing else would hold them.
+    """
+    out = task.sizes.copy()
+    rng = np.random.default_rng(0)
+    poses = np.pi * rng.uniform(-1, 1, (POSES // 10, robot.dof))
+    mass = np.mean([mass_matrix(robot, robot.values, q) for q in poses], axis=0)
+    usual = float(np.mean(np.diag(mass)))
+    for k in range(len(robot.drives)):
+        coupling = robot.coupling(k)[robot.independent]
+        own = float(coupling @ mass @ coupling)
+        for column in robot.drive_columns(k).values():
+            if not np.isfinite(out[column]):
+                out[column] = max(own, LEAST_INERTIA * usual)
+    return out
+
+
+def _described_motion(robot: Robot, base: BaseParameters) -> Reduced:
+    """What the nominal model does in random motions."""
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.uniform(-1, 1, (3, POSES, robot.dof))
+    q, dq, ddq = np.pi * q, SPEED * dq, PUSH * ddq
+    tau = inverse_dynamics(robot, q, dq, ddq)
+    columns = [int(c) for c in base.independent]
+    return Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
+
+
+def deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:
+    """Standard deviation of each joint's rows as if they were independent, shape (dof,).
+
+    Each joint's own least squares says how large its noise is; rows that follow one another err
+    alike, which `correlation`, rows per independent row, counts in.
+    """
+    out = np.ones(len(triangles))
+    for j, triangle in enumerate(triangles):
+        rows = count / correlation
+        left = max(rows - (triangle.shape[0] - 1), FEWEST * rows)
+        torque = float(np.linalg.norm(triangle[:, -1])) / np.sqrt(max(count, 1.0))
+        if left > 0:
+            noise = _unexplained(triangle) / np.sqrt(left * correlation)
+            out[j] = max(noise, FLOOR * torque) or 1.0
+    return np.asarray(out * np.sqrt(correlation))
+
+
+def _unexplained(triangle: Array) -> float:
+    """What a joint's own parameters leave of its torque, root of the sum of squares."""
+    sizes = np.linalg.norm(triangle, axis=0)
+    ridge = RIDGE * sizes + NOISE * sizes.max(initial=0.0)
+    ridge[-1] = 0.0
+    return abs(float(stack(triangle, np.diag(ridge))[-1, -1]))

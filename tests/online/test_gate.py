@@ -1,0 +1,131 @@
+"""The gate says why, waits, and does not flutter; changes are noticed, scatter is not."""
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid.online.change import ChangeDetector
+from feasid.online.gate import Evidence, Gate, GateRules
+from feasid.online.inherit import Inherited
+
+GOOD = {
+    "time": 1.0, "full": True, "r2": 0.99, "error": np.ones(3), "nominal_error": np.full(3, 5.0),
+    "inertia": (0.9, 1.2), "bad": 0.0, "verified": True,
+}  # fmt: skip
+
+
+def evidence(**changed):
+    return Evidence(**(GOOD | changed))
+
+
+def opened():
+    gate = Gate()
+    for _ in range(gate.rules.patience):
+        gate.decide(evidence())
+    assert gate.open
+    return gate
+
+
+def test_it_opens_after_patience_only():
+    gate = Gate()
+    states = [gate.decide(evidence()).open for _ in range(4)]
+    assert states == [False, False, True, True]
+    interrupted = Gate()
+    for verdict in (evidence(), evidence(), evidence(r2=0.5), evidence(), evidence()):
+        assert not interrupted.decide(verdict).open
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"full": False}, "the buffer is not full"),
+        ({"r2": 0.94}, "R2 of 0.940 is below 0.95"),
+        ({"error": np.full(3, 4.8)}, "0.96 times the nominal"),
+        ({"error": np.array([1.0, 9.0, 1.0])}, "joint 1 is predicted worse"),
+        ({"nominal_error": np.full(3, np.inf), "error": np.full(3, np.inf)}, "inf times"),
+        ({"inertia": (0.1, 1.0)}, "eigenvalues are 0.1 and 1 times"),
+        ({"inertia": (0.5, 7.0)}, "eigenvalues are 0.5 and 7 times"),
+        ({"inertia": (np.nan, np.nan)}, "eigenvalues"),
+        ({"bad": 0.2}, "20 % of the last second's samples"),
+        ({"verified": False}, "no verified estimate"),
+        ({"r2": np.nan}, "R2 of nan"),
+    ],
+)  # fmt: skip
+def test_every_condition_keeps_it_closed_and_is_named(changed, reason):
+    gate = Gate()
+    for _ in range(10):
+        decision = gate.decide(evidence(**changed))
+    assert not decision.open
+    assert any(reason in r for r in decision.reasons)
+    assert reason in str(decision)
+
+
+def test_closing_takes_more_than_not_opening():
+    gate = opened()
+    for _ in range(10):
+        assert gate.decide(evidence(r2=0.92, error=np.full(3, 5.5))).open
+    for _ in range(2):
+        assert gate.decide(evidence(error=np.full(3, 7.0))).open
+    assert not gate.decide(evidence(error=np.full(3, 7.0))).open
+
+
+@pytest.mark.parametrize("changed", [{"verified": False}, {"bad": 0.5}, {"inertia": (-1.0, 1.0)}])
+def test_danger_closes_at_once(changed):
+    assert not opened().decide(evidence(**changed)).open
+
+
+def test_rules_that_flutter_are_refused():
+    for rules in ({"r2": 0.8}, {"ratio": 2.0}, {"inertia": (5.0, 0.2)}, {"patience": 0}):
+        with pytest.raises(feasid.FeasidError, match="stricter terms"):
+            GateRules(**rules)
+
+
+# -- changes ---------------------------------------------------------------------------------
+
+
+def detector():
+    return ChangeDetector(("a", "b", "c"), np.log(20.0), 10)
+
+
+def test_scatter_is_no_change_and_a_factor_is():
+    rng = np.random.default_rng(0)
+    watch = detector()
+    for k in range(2000):
+        assert watch.see(np.exp(0.3 * rng.standard_normal(3)), k) is None
+    errors = np.array([1.0, 6.0, 1.0])
+    found = [watch.see(errors, 2000 + k) for k in range(8)]
+    change = next(c for c in found if c)
+    assert change.joints[0] == "b"
+    assert change.time <= 2005
+    assert change.size > 2
+    assert "at b" in str(change)
+
+
+def test_getting_better_is_no_change():
+    watch = detector()
+    for k in range(300):
+        assert watch.see(np.full(3, 10.0 * 0.98**k + 0.1), k) is None
+
+
+# -- what stays known ------------------------------------------------------------------------
+
+
+def test_only_what_a_load_changes_is_forgotten():
+    robot = feasid.Robot.from_dh([(np.pi / 2, 0.1, 0.2, 0), (0, 0.5, 0, 0), (0, 0.4, 0, 0)])
+    base = feasid.base_parameters(robot)
+    rng = np.random.default_rng(0)
+    before = rng.standard_normal(base.size)
+    load = np.asarray(base.K)[:, robot.inertial_columns[2]] @ rng.standard_normal(10)
+    R = np.linalg.qr(rng.standard_normal((80, base.size)), mode="r")
+    kept = Inherited(base, None, 100)
+    kept.keep(R, R @ before)
+    empty = np.zeros((base.size, base.size)), np.zeros(base.size)
+    A, b = kept.added(*empty)
+    scale = np.abs(b).max()
+    for beta in (before, before + load, before - 3 * load):
+        np.testing.assert_allclose(A @ beta, b, atol=1e-11 * scale)
+    other = before + rng.standard_normal(base.size)
+    assert np.linalg.norm(A @ other - b) > 0.1
+    kept.fade(100)
+    faded, _ = kept.added(*empty)
+    np.testing.assert_allclose(faded.T @ faded, np.exp(-1) * A.T @ A, atol=1e-12)

@@ -1,0 +1,374 @@
+"""Online estimates are those of a batch of the same rows, feasible, and bounded in memory."""
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from arms import panda, ur5
+from scipy import signal
+
+import feasid
+from feasid.online.equations import CausalEquations
+from feasid.online.problem import FeasibleProblem, deviations
+from feasid.online.store import Fading, Growing, SlidingWindow
+from feasid.reduction.triangle import Reduced
+
+RATE = 200.0
+CUTOFF = 5.0
+
+ROUNDING = 1e-8
+"""Of the largest entry: triangles of hundreds of rows in another order, then a convex optimum."""
+
+
+@cache
+def robot():
+    return panda().without_joint_terms().locked(dict.fromkeys(panda().joints[4:], 0.3))
+
+
+@cache
+def base():
+    return feasid.base_parameters(robot().with_joint_terms(drive_inertia=True))
+
+
+def truth(seed=0):
+    """Parameters other than the description's, with friction and drive inertia."""
+    rng = np.random.default_rng(seed)
+    model = base().robot
+    out = np.where(np.isnan(model.values), rng.uniform(0.1, 0.4, model.size), model.values)
+    for columns in model.inertial_columns:
+        out[columns] *= rng.uniform(0.7, 1.4)
+    return out
+
+
+@cache
+def log(samples, seed=0, noise=0.05):
+    """A smooth motion, sampled, and its torques with noise."""
+    model = base().robot
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples) / RATE
+    w, phase = 2 * np.pi * rng.uniform(0.1, 0.7, (2, 4, model.dof))
+    a = rng.uniform(0.1, 0.5, (4, model.dof))
+    angle = t[:, None, None] * w + phase
+    q = (a * np.sin(angle)).sum(axis=1)
+    dq = (a * w * np.cos(angle)).sum(axis=1)
+    ddq = -(a * w**2 * np.sin(angle)).sum(axis=1)
+    tau = feasid.inverse_dynamics(model, q, dq, ddq, parameters=truth())
+    return q, tau + noise * rng.standard_normal(tau.shape)
+
+
+def online(**options):
+    given = {"cutoff": CUTOFF, "base": base()} | options
+    return feasid.OnlineFit(base().robot, RATE, **given)
+
+
+def rows_of(fit, q, tau):
+    """All rows of a run in one piece, and the sample that completed each."""
+    mine = CausalEquations(base(), RATE, CUTOFF, 40.0, fit.equations.every, 0.2)
+    return mine.push(q.T, tau.T)
+
+
+def normal(triangles):
+    """Normal equations: what triangles say, whatever their signs."""
+    return [t.T @ t for t in triangles]
+
+
+def assert_same(found, expected):
+    for a, b in zip(normal(found), normal(expected), strict=True):
+        assert np.abs(a - b).max() <= ROUNDING * np.abs(b).max()
+
+
+def batch_estimate(fit, triangles, count):
+    """The same convex problem, solved from the start for other triangles."""
+    reduced = Reduced("", fit.reduced.columns, fit.reduced.supports, tuple(triangles), 1)
+    R, rho, _ = reduced.triangle(1 / deviations(triangles, count, fit._correlation))
+    return FeasibleProblem(base(), feasid.feasible_set(base().robot), 3.0).solve(R, rho)
+
+
+def triangle_of(block):
+    return np.linalg.qr(np.vstack([block.T, np.zeros((len(block), len(block)))]), mode="r")
+
+
+# -- batch equality --------------------------------------------------------------------------
+
+
+def test_a_window_is_a_batch_of_its_rows():
+    q, tau = log(2400)
+    fit = online(window=800, block=50)
+    for k in range(0, 2000, 400):  # estimates on the way start the last one warm
+        fit.extend(q[k : k + 400], tau[k : k + 400])
+        fit.estimate()
+    found = fit.estimate()
+    rows, at = rows_of(fit, q[:2000], tau[:2000])
+    inside = at >= 1200
+    expected = [triangle_of(block[:, inside]) for block in rows]
+    assert found.rows == inside.sum()
+    assert_same(fit.reduced.triangles, expected)
+    batch = batch_estimate(fit, expected, inside.sum())
+    scale = np.abs(base().K @ batch.delta).max()
+    np.testing.assert_allclose(found.beta, base().K @ batch.delta, atol=ROUNDING * scale)
+    np.testing.assert_allclose(found.covariance, batch.covariance, rtol=1e-5, atol=1e-9)
+
+
+def test_forgetting_is_a_weighted_batch():
+    q, tau = log(2400)
+    fit = online(forgetting=0.998, block=40)
+    fit.extend(q[:1200], tau[:1200])
+    fit.estimate()
+    fit.extend(q[1200:2000], tau[1200:2000])
+    rows, at = rows_of(fit, q[:2000], tau[:2000])
+    weights = 0.998 ** (1999 - at)
+    expected = [triangle_of(block * np.sqrt(weights)) for block in rows]
+    assert_same(fit.reduced.triangles, expected)
+    found = fit.estimate()
+    assert found.rows == pytest.approx(weights.sum(), rel=1e-12)
+    batch = base().K @ batch_estimate(fit, expected, weights.sum()).delta
+    np.testing.assert_allclose(found.beta, batch, atol=ROUNDING * np.abs(batch).max())
+
+
+def test_growing_is_a_batch_of_everything():
+    q, tau = log(1000)
+    fit = online()
+    fit.extend(q, tau)
+    rows, at = rows_of(fit, q, tau)
+    learnt = at < 1000 // fit.block * fit.block
+    assert_same(fit.reduced.triangles, [triangle_of(b[:, learnt]) for b in rows])
+
+
+def test_reduced_data_can_be_fitted_offline():
+    q, tau = log(2400)
+    fit = online()
+    fit.extend(q, tau)
+    offline = feasid.fit(fit.reduced, base().robot, prior=None, weights=None)
+    assert offline.relative_error["all"] < 0.02
+
+
+# -- equations -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("smoother", ["polynomial", "moving-average"])
+def test_equations_do_not_depend_on_how_a_run_is_cut(smoother, measured):
+    q, tau = (x[:300].T for x in log(1000))
+    dq = np.gradient(q, 1 / RATE, axis=1) if measured else None
+    whole, pieces = (CausalEquations(base(), RATE, CUTOFF, 40.0, 3, 0.2, smoother) for _ in "ab")
+    rows, at = whole.push(q, tau, dq)
+    cuts = [0, 1, 2, 9, 50, 51, 180, 300]
+    parts = [
+        pieces.push(q[:, a:b], tau[:, a:b], None if dq is None else dq[:, a:b])
+        for a, b in pairwise(cuts)
+    ]
+    again = [np.hstack([p[0][j] for p in parts]) for j in range(len(rows))]
+    places = np.hstack([p[1] + a for p, a in zip(parts, cuts[:-1], strict=True)])
+    assert places.tolist() == at.tolist()
+    for a, b in zip(rows, again, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_both_sides_pass_the_same_causal_filter():
+    """By a second way: smooth, form the regressor of the whole run, filter it."""
+    q, tau = log(1000)
+    mine = CausalEquations(base(), RATE, CUTOFF, 40.0, 1, 1.0)
+    half = mine.half
+    rows, at = mine.push(q.T, tau.T)
+    smooth = [
+        signal.savgol_filter(q, 2 * half + 1, 3, deriv=d, delta=1 / RATE, axis=0)[half:-half]
+        for d in range(3)
+    ]
+    Y = feasid.regressor(base().robot, *smooth, columns=base().independent)
+    sos = signal.butter(2, CUTOFF, fs=RATE, output="sos")
+    Y, u = signal.sosfilt(sos, Y, axis=0), signal.sosfilt(sos, tau[half:-half], axis=0)
+    assert at.tolist() == list(range(2 * half, 1000))
+    for j, support in enumerate(mine.plan.support):
+        place = [base().independent.tolist().index(c) for c in support]
+        np.testing.assert_allclose(rows[j][:-1], Y[:, j, place].T, atol=1e-8)
+        np.testing.assert_allclose(rows[j][-1], u[:, j], atol=1e-10)
+
+
+def test_no_row_uses_what_comes_later():
+    q, tau = (x[:400].T.copy() for x in log(1000))
+    first, at = CausalEquations(base(), RATE, CUTOFF, 40.0, 1, 0.2).push(q, tau)
+    q[:, 200:] += 1.0
+    tau[:, 200:] -= 9.0
+    second, _ = CausalEquations(base(), RATE, CUTOFF, 40.0, 1, 0.2).push(q, tau)
+    for a, b in zip(first, second, strict=True):
+        assert np.array_equal(a[:, at < 200], b[:, at < 200])
+
+
+# -- memory and drift ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 7, 16])
+def test_a_ring_forgets_exactly(blocks):
+    rng = np.random.default_rng(blocks)
+    ring = SlidingWindow([4], blocks)
+    history = []
+    for k in range(3 * blocks + 2):
+        block = rng.standard_normal((4, int(rng.integers(0, 9)))) * 10.0 ** rng.uniform(-3, 3)
+        history.append(block)
+        ring.add([block], np.arange(block.shape[1]), 5)
+        expected = np.hstack(history[-blocks:])
+        assert_same(ring.triangles(), [triangle_of(expected)])
+        assert ring.count == expected.shape[1]
+        assert ring.filled == min(k + 1, blocks)
+    ring.clear()
+    assert ring.count == ring.filled == 0
+    assert not ring.triangles()[0].any()
+
+
+@pytest.mark.parametrize("blocks", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_neither_drift_nor_growth(blocks):
+    """Ten rows at a time, the slow case ten million; torques jump by a million half-way."""
+    rng = np.random.default_rng(1)
+    pool = rng.standard_normal((64, 5, 10))
+    pool[:32, -1] *= 1e6
+    ring, fading = SlidingWindow([5], 8), Fading([5], 0.995)
+    age = np.arange(9, -1, -1)
+    for k in range(blocks):
+        block = pool[k % 32 if k < blocks // 2 else 32 + k % 32]
+        ring.add([block], age, 10)
+        fading.add([block], age, 10)
+    last = [pool[32 + k % 32] for k in range(blocks - 800, blocks)]
+    assert_same(ring.triangles(), [triangle_of(np.hstack(last[-8:]))])
+    weights = 0.995 ** np.arange(8000 - 1, -1, -1)
+    expected = [triangle_of(np.hstack(last) * np.sqrt(weights))]
+    assert_same(fading.triangles(), expected)
+    assert len(ring._tree) == 16
+    assert fading.count == pytest.approx(1 / (1 - 0.995), rel=1e-9)
+
+
+def test_all_stores_begin_empty():
+    for store in (Growing([3]), Fading([3], 0.9), SlidingWindow([3], 4)):
+        assert store.count == 0
+        assert store.triangles()[0].tolist() == [[0.0] * 3] * 3
+
+
+# -- estimates -------------------------------------------------------------------------------
+
+
+def test_every_estimate_is_feasible_in_exact_arithmetic():
+    q, tau = log(2400)
+    fit = online(window=800)
+    assert fit.estimate().rows == 0
+    for k in range(0, 2400, 150):
+        fit.extend(q[k : k + 150], tau[k : k + 150])
+        estimate = fit.estimate()
+        assert feasid.feasible_set(fit.robot).violations(estimate.delta) == ()
+        assert "exact rational arithmetic" in estimate.verified
+        assert estimate.fresh
+        assert (estimate.std >= 0).all()
+
+
+def test_the_truth_is_found_and_the_deviations_know_how_well():
+    q, tau = log(6000, noise=0.2)
+    fit = online()
+    fit.extend(q, tau)
+    estimate = fit.estimate()
+    error = estimate.beta - base().K @ truth()
+    assert np.linalg.norm(error) < 0.03 * np.linalg.norm(base().K @ truth())
+    assert np.median(np.abs(error) / estimate.std) < 3.0
+    assert estimate.r2 > 0.99
+    assert len(estimate.table) == base().size
+    assert estimate.robot.values.tolist() == estimate.delta.tolist()
+
+
+def test_without_samples_the_nominal_model_stands():
+    fit = online()
+    estimate = fit.estimate()
+    nominal = fit.base.K @ fit.problem.nominal
+    np.testing.assert_allclose(estimate.beta, nominal, rtol=1e-2, atol=1e-2)
+    assert not estimate.decision.open
+    assert "the buffer is not full" in estimate.decision.reasons
+
+
+def test_a_failed_verification_leaves_the_last_estimate(monkeypatch):
+    q, tau = log(2400)
+    fit = online()
+    fit.extend(q, tau)
+    last = fit.estimate()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(fit.problem.feasible), "violations", lambda *_: ("body 1",))
+        older = fit.estimate()
+    assert not older.fresh
+    assert older.beta.tolist() == last.beta.tolist()
+    assert not older.decision.open
+    assert "no verified estimate" in older.decision.reasons
+    assert fit.estimate().fresh
+
+
+# -- bad input -------------------------------------------------------------------------------
+
+
+def test_bad_samples_are_left_out_counted_and_harmless():
+    q, tau = (x.copy() for x in log(2400))
+    clean, dirty = online(), online()
+    clean.extend(q, tau)
+    q[500] = np.nan
+    tau[900, 2] = np.inf
+    q[1300:1330] = q[1300]
+    tau[1300:1330] = tau[1300]
+    dirty.extend(q, tau)
+    assert dirty.faults["not finite"] == 2
+    assert 20 <= dirty.faults["stale"] < 30
+    for fit in (clean, dirty):
+        fit.found = fit.estimate().beta
+    assert np.linalg.norm(dirty.found - clean.found) < 0.05 * np.linalg.norm(clean.found)
+
+
+def test_a_torque_that_stands_still_while_the_joint_moves_is_left_out():
+    q, tau = (x.copy() for x in log(2400))
+    tau[600:900, 1] = tau[600, 1]
+    fit = online()
+    fit.extend(q, tau)
+    assert 150 < fit.faults["stuck torque"] <= 300
+
+
+def test_gaps_are_bridged_or_begin_a_new_run():
+    q, tau = log(2400)
+    t = np.arange(2400) / RATE
+    keep = np.ones(2400, dtype=bool)
+    keep[[400, 401, 800]] = False
+    keep[1200:1300] = False
+    fit = online()
+    fit.extend(q[keep], tau[keep], t=t[keep])
+    assert fit._intake.bridged == 3
+    assert fit.faults == {"time jump": 1}
+    assert fit.samples == keep.sum()
+    whole = online()
+    whole.extend(q, tau)
+    a, b = fit.estimate().beta, whole.estimate().beta
+    assert np.linalg.norm(a - b) < 0.05 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 100, "forgetting": 0.9}, "two ways to forget"),
+        ({"window": 1}, "at least 2"),
+        ({"window": 100, "block": 30}, "no multiple"),
+        ({"forgetting": 1.0}, "between 0 and 1"),
+        ({"cutoff": 150.0}, "need a rate above twice"),
+        ({"smoother": "spline"}, "smoother must be one of"),
+        ({"slow_weight": 0.0}, "slow_weight"),
+        ({"prior_weight": -1.0}, "prior_weight"),
+        ({"carrier": "panda_link33"}, r"no body 'panda_link33' \(did you mean 'panda_link3'"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(feasid.FeasidError, match=message):
+        online(**options)
+
+
+def test_samples_are_checked():
+    fit = online()
+    with pytest.raises(feasid.FeasidError, match="needs 4 numbers"):
+        fit.update([0.0] * 3, [0.0] * 4)
+    fit.update([0.0] * 4, [0.0] * 4)
+    with pytest.raises(feasid.FeasidError, match="with every sample or with none"):
+        fit.update([0.0] * 4, [0.0] * 4, [0.0] * 4)
+
+
+def test_friction_and_drive_inertia_are_added_to_a_bare_description():
+    fit = feasid.OnlineFit(ur5(), 500.0)
+    assert {s for d in fit.robot.drives for s in d.symbols} == {"Ia", "fv", "fc", "fo"}
+    assert fit.problem.feasible.violations(fit.estimate().delta) == ()
