@@ -20,8 +20,8 @@ from feasid.online.adaptive import AdaptiveControl
 from feasid.robot import inertia
 
 RATE = 1000.0
-DECISIONS = 20
-"""Samples between decisions: 50 per second."""
+DECISIONS = 40
+"""Samples between decisions: 25 per second."""
 BANDWIDTH = 2 * np.pi * 2
 SMOOTH = 0.05
 """Speed over which Coulomb friction changes its sign in the model [rad/s]."""
@@ -101,7 +101,7 @@ def simulate(seconds: float, pick: float, identify: bool = True, seed: int = 0) 
     for k in range(len(run.error)):
         t = k / RATE
         if k == round(pick * RATE):
-            put_load(model, data)
+            put_load(model)
         q = np.round(data.qpos / STEP) * STEP
         speed = speed + 0.2 * ((q - before) * RATE - speed)
         before = q
@@ -121,7 +121,7 @@ def simulate(seconds: float, pick: float, identify: bool = True, seed: int = 0) 
     return run
 
 
-def put_load(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+def put_load(model: mujoco.MjModel) -> None:
     """A ball of 1 kg in the hand."""
     body = model.body("forearm").id
     ball = inertia.from_mass_com_inertia(LOAD, HAND, 0.4 * LOAD * 0.05**2 * np.eye(3))
@@ -135,7 +135,7 @@ def put_load(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     quat = np.empty(4)
     mujoco.mju_mat2Quat(quat, vectors.ravel())
     model.body_iquat[body] = quat
-    mujoco.mj_setConst(model, data)
+    mujoco.mj_setConst(model, mujoco.MjData(model))  # it moves the data that it is given
 
 
 def figures(run: Run, pick: float) -> dict[str, float]:

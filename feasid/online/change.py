@@ -16,8 +16,12 @@ from feasid.arrays import Array
 USUAL_SCATTER = np.log(1.5)
 """Drift of the sum: errors of blocks that are this much larger than usual count as ordinary."""
 
-LEARNING = 0.1
-"""Share of a block in what is usual."""
+PERSISTENT = 2.5
+"""Blocks that a change takes at least, less a half: one bad block, a joint that sticks, is none."""
+
+LEARNING, RELIEF = 0.1, 0.3
+"""Share of a block in what is usual, when its error is larger and when it is smaller: errors that
+fall while a model is learnt shall not hide a change."""
 
 
 @dataclass(frozen=True)
@@ -52,37 +56,37 @@ class ChangeDetector:
     threshold : float
         Of the sum of logarithms: log 20 is three blocks of four times the usual error.
     settle : int
-        Blocks before anything is usual.
+        Blocks before anything is usual; a quarter of them after a change.
     """
 
     def __init__(self, joints: tuple[str, ...], threshold: float, settle: int) -> None:
         self.joints, self.threshold, self.settle = joints, threshold, settle
         self.reset()
+        self._left = settle
 
     def reset(self) -> None:
         """Begin to learn what is usual."""
         self.level = 0.0
         self._usual: Array | None = None
-        self._seen = 0
+        self._left = self.settle // 4
 
     def see(self, errors: Array, time: float) -> ModelChange | None:
         """Take the whitened errors of a block, shape (dof,); a change when there is one.
 
-        What is usual is learnt from blocks that raise no suspicion.
+        What is usual is learnt, as logarithms of squares, from blocks that raise no suspicion;
+        errors within the noise count as noise.
         """
-        squares = np.maximum(np.asarray(errors, dtype=np.float64) ** 2, 1e-12)
-        self._seen += 1
-        if self._usual is None or self._seen <= self.settle:
-            last = squares if self._usual is None else self._usual
-            self._usual = last + (squares - last) / min(self._seen, 1 / LEARNING)
+        squares = np.log(np.maximum(np.asarray(errors, dtype=np.float64), 1.0)) * 2
+        self._left -= 1
+        if self._usual is None:
+            self._usual = squares
+        grown = squares - self._usual
+        ratio = 0.5 * float(np.log(np.mean(np.exp(grown))))
+        self.level = max(0.0, self.level + min(ratio - USUAL_SCATTER, self.threshold / PERSISTENT))
+        if self._left >= 0 or self.level == 0.0:
+            self.level = 0.0
+            self._usual = self._usual + np.where(grown > 0, LEARNING, RELIEF) * grown
+        if self.level <= self.threshold:
             return None
-        ratio = 0.5 * float(np.log(squares.mean() / self._usual.mean()))
-        self.level = max(0.0, self.level + ratio - USUAL_SCATTER)
-        if self.level > self.threshold:
-            grown = squares / self._usual
-            worst = np.flatnonzero(grown > 0.25 * grown.max())
-            names = tuple(self.joints[k] for k in worst[np.argsort(-grown[worst])][:3])
-            return ModelChange(time, float(np.exp(ratio)), names)
-        if self.level == 0.0:
-            self._usual = self._usual + LEARNING * (squares - self._usual)
-        return None
+        worst = [k for k in np.argsort(-grown)[:3] if grown[k] > grown.max() - np.log(4.0)]
+        return ModelChange(time, float(np.exp(ratio)), tuple(self.joints[k] for k in worst))

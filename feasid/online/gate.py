@@ -40,7 +40,7 @@ class GateRules:
     ratio: float = 0.9
     ratio_closing: float = 1.2
     worst: float = 1.5
-    inertia: tuple[float, float] = (0.2, 5.0)
+    inertia: tuple[float, float] = (0.1, 10.0)
     patience: int = 3
     bad: float = 0.1
 

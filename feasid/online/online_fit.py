@@ -135,7 +135,8 @@ class OnlineFit:
         self._mass = mass_function(self.base)
         self._one_thread = thread_limiter()
         self.gate = Gate(rules)
-        self._detector = ChangeDetector(robot.coordinates, threshold, round(2 * rate / self.block))
+        settle = -(-self.full // self.block)
+        self._detector = ChangeDetector(robot.coordinates, threshold, settle)
         self._guard = Guard(robot.dof, self.rate)
         self._intake = Intake(robot.dof, self.rate, self.block, self._learn)
         self._inherited = Inherited(self.base, carrier, window or round(10 * rate))
@@ -251,7 +252,6 @@ class OnlineFit:
             self.changes.append(change)
             self._inherited.keep(*self._whitened())
             self._store.clear()
-            self._errors.clear()
             self._detector.reset()
             self._since = 0
 

@@ -1,0 +1,131 @@
+"""How fast a robot of 7 joints with friction is identified while it runs, and that nothing drifts.
+
+python benchmarks/online.py             # speed
+python benchmarks/online.py --drift 10  # and 10 million samples
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import numpy as np
+from arms import panda
+
+import feasid
+from feasid.online.equations import CausalEquations
+
+RATE = 1000.0
+SECONDS = 20.0
+BETWEEN = 25
+"""Samples between estimates: 40 estimates per second at 1 kHz."""
+
+
+def motion(robot, samples: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples) / RATE
+    w, phase = 2 * np.pi * rng.uniform(0.1, 0.7, (2, 3, robot.dof))
+    a = rng.uniform(0.1, 0.4, (3, robot.dof))
+    angle = t[:, None, None] * w + phase
+    return (
+        (a * np.sin(angle)).sum(axis=1),
+        (a * w * np.cos(angle)).sum(axis=1),
+        -(a * w**2 * np.sin(angle)).sum(axis=1),
+    )
+
+
+def log(robot, samples: int):
+    rng = np.random.default_rng(1)
+    delta = np.where(np.isnan(robot.values), 0.3, robot.values)
+    q, dq, ddq = motion(robot, samples)
+    tau = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
+    return q, tau + 0.1 * rng.standard_normal(tau.shape)
+
+
+def told(label: str, seconds) -> None:
+    middle, late = np.percentile(seconds, [50, 99])
+    print(
+        f"  {label:22} median {1e3 * middle:8.4f} ms, 99th percentile {1e3 * late:8.4f} ms, "
+        f"largest {1e3 * max(seconds):8.3f} ms, {1 / np.mean(seconds):9.0f} per second"
+    )
+
+
+def speed(robot, q, tau, **options) -> None:
+    fit = feasid.OnlineFit(robot, RATE, **options)
+    print(f"{options}: {fit.base.size} base parameters, block of {fit.block} samples")
+    half = len(q) // 2
+    fit.extend(q[:half], tau[:half])
+    fit.estimate()
+    updates, estimates, infeasible = [], [], 0
+    for k in range(half, len(q)):
+        began = time.perf_counter()
+        fit.update(q[k], tau[k])
+        updates.append(time.perf_counter() - began)
+        if k % BETWEEN == 0:
+            began = time.perf_counter()
+            found = fit.estimate()
+            estimates.append(time.perf_counter() - began)
+            infeasible += bool(fit.problem.feasible.violations(found.delta))
+    told("update", updates)
+    told("verified estimate", estimates)
+    print(f"  {len(estimates)} estimates, {infeasible} of them infeasible in exact arithmetic")
+
+
+def drift(robot, millions: float) -> None:
+    """Ten million samples in a circle, against a batch of the last ones; needs minutes."""
+    q, tau = log(robot, 10_000)
+    total = int(millions * 1e6)
+    window = feasid.OnlineFit(robot, RATE, window=2000)
+    fading = feasid.OnlineFit(robot, RATE, forgetting=0.999, base=window.base)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    for k in range(0, total, len(q)):
+        for fit in (window, fading):
+            fit.extend(q, tau)
+            if k % 1_000_000 == 0:
+                fit.estimate()
+    spent = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"{total} samples twice in {spent:.0f} s, memory grew by {(after - before) / 1024:.1f} MB"
+    )
+    # What the last 40 000 samples give in one piece; older ones weigh less than 1e-17.
+    runs = 4
+    rows, at = CausalEquations(window.base, RATE, 10.0, 40.0, window.equations.every, 0.2).push(
+        np.tile(q, (runs, 1)).T, np.tile(tau, (runs, 1)).T
+    )
+    age = runs * len(q) - 1 - at
+    for label, fit, weights in (
+        ("window", window, (age < 2000).astype(float)),
+        ("forgetting", fading, 0.999 ** age.astype(float)),
+    ):
+        worst = 0.0
+        for triangle, block in zip(fit.reduced.triangles, rows, strict=True):
+            mine, batch = triangle.T @ triangle, (block * weights) @ block.T
+            worst = max(worst, float(np.abs(mine - batch).max() / np.abs(batch).max()))
+        print(f"  {label:10} normal equations off from a batch by {worst:.1e}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--drift", type=float, default=0.0, metavar="MILLIONS")
+    chosen = parser.parse_args()
+    robot = panda().without_joint_terms().with_joint_terms(drive_inertia=True)
+    if chosen.drift:
+        drift(robot, chosen.drift)
+        return
+    q, tau = log(robot, int(SECONDS * RATE))
+    speed(robot, q, tau, window=2000)
+    speed(robot, q, tau, forgetting=0.9995)
+    speed(robot, q, tau)
+
+
+if __name__ == "__main__":
+    main()
