@@ -24,7 +24,8 @@ from feasid.online.intake import Intake
 from feasid.online.problem import FeasibleProblem, deviations
 from feasid.online.result import OnlineEstimate
 from feasid.online.setting import block_of, check_options, store_of
-from feasid.reduction.triangle import Reduced, fingerprint
+from feasid.reduction.fingerprint import fingerprint
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.threads import thread_limiter
 
