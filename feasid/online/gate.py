@@ -102,7 +102,7 @@ class Decision:
         return f"{self.evidence.time:.2f} s, {state}{why}"
 
 
-class Gate:
+class ModelGate:
     """Opens and closes with hysteresis."""
 
     def __init__(self, rules: GateRules | None = None) -> None:

@@ -17,7 +17,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.priors import WEIGHT
 from feasid.online.change import ChangeDetector, ModelChange
 from feasid.online.equations import CausalEquations
-from feasid.online.gate import Decision, Evidence, Gate, GateRules
+from feasid.online.gate import Decision, Evidence, GateRules, ModelGate
 from feasid.online.guard import Guard
 from feasid.online.inherit import Inherited
 from feasid.online.intake import Intake
@@ -135,7 +135,7 @@ class OnlineFit:
         self.nominal_beta = self.base.K @ self.problem.nominal
         self._mass = mass_function(self.base)
         self._one_thread = thread_limiter()
-        self.gate = Gate(rules)
+        self.gate = ModelGate(rules)
         settle = -(-self.full // self.block)
         self._detector = ChangeDetector(robot.coordinates, threshold, settle)
         self._guard = Guard(robot.dof, self.rate)

@@ -5,7 +5,7 @@ import pytest
 
 import feasid
 from feasid.online.change import ChangeDetector
-from feasid.online.gate import Evidence, Gate, GateRules
+from feasid.online.gate import Evidence, GateRules, ModelGate
 from feasid.online.inherit import Inherited
 
 GOOD = {
@@ -19,7 +19,7 @@ def evidence(**changed):
 
 
 def opened():
-    gate = Gate()
+    gate = ModelGate()
     for _ in range(gate.rules.patience):
         gate.decide(evidence())
     assert gate.open
@@ -27,10 +27,10 @@ def opened():
 
 
 def test_it_opens_after_patience_only():
-    gate = Gate()
+    gate = ModelGate()
     states = [gate.decide(evidence()).open for _ in range(4)]
     assert states == [False, False, True, True]
-    interrupted = Gate()
+    interrupted = ModelGate()
     for verdict in (evidence(), evidence(), evidence(r2=0.5), evidence(), evidence()):
         assert not interrupted.decide(verdict).open
 
@@ -52,7 +52,7 @@ def test_it_opens_after_patience_only():
     ],
 )  # fmt: skip
 def test_every_condition_keeps_it_closed_and_is_named(changed, reason):
-    gate = Gate()
+    gate = ModelGate()
     for _ in range(10):
         decision = gate.decide(evidence(**changed))
     assert not decision.open
