@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from feasid.feasibility.verdict import Verdict as Verdict
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
+    from feasid.identification.choice import Choice as Choice
     from feasid.identification.gains import TorqueConstants as TorqueConstants
     from feasid.identification.gains import torque_constants as torque_constants
     from feasid.identification.identify import fit as fit
+    from feasid.identification.models import compare_models as compare_models
     from feasid.identification.payload import Payload as Payload
     from feasid.identification.payload import payload as payload
     from feasid.identification.ranges import Range as Range
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from feasid.robot.loops import Loop as Loop
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
+    from feasid.robot.parts import Feature as Feature
     from feasid.robot.parts import Rotor as Rotor
     from feasid.robot.write import write as write
     from feasid.robot.write import write_mjcf as write_mjcf
@@ -116,6 +119,9 @@ _HOME = {
     "payload_from_wrench": "identification.wrist",
     "TorqueConstants": "identification.gains",
     "torque_constants": "identification.gains",
+    "compare_models": "identification.models",
+    "Choice": "identification.choice",
+    "Feature": "robot.parts",
     "Range": "identification.ranges",
     "Ranges": "identification.ranges",
     "GateRules": "online.gate",

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 FORMAT = "feasid certificate 2"
 BODY = ("Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m")
 BALANCED = ("Lxx", "Lzz", "lz", "m")  # of a rotor that is symmetric about its axis
-SIGNED = ("Ia", "fv", "fc", "fs", "fl")
-SYMBOLS = {*BODY, *(f"rotor_{s}" for s in BODY), *SIGNED, "fo", "k"}
+SIGNED = ("Ia", "fv", "fc", "fs", "fl", "fb", *(f"p{k}" for k in range(1, 10)))
+FREE = ("fo", "k", "k2", "k3", "gs", "gc", "fd", *(f"u{k}" for k in range(1, 10)))
+SYMBOLS = {*BODY, *(f"rotor_{s}" for s in BODY), *SIGNED, *FREE}
 LIMITS = ("mass", "length", "terms")  # [kg], [m] and SI numbers of joint terms
 NUMBER = re.compile(r"-?\d{1,3800}(\.\d{1,400})?([eE][-+]?\d{1,3})?|-?\d{1,9}/\d{1,3}", re.A)
 LARGEST_FILE, LARGEST_MATRIX, LONGEST_NAME = 1 << 27, 64, 200
-SMALLEST = Fraction(10**8)  # limit of masses and joint terms
 MOST_WORK = 10**9  # products of 64-bit words in all matrices, by the schoolbook
 COMMON = "format claim consistency margin robot parameters matrix ties constraints digest"
 KEYS = {
@@ -40,7 +40,7 @@ KEYS = {
 }
 Matrix = list[list[Fraction]]
 Row = dict[int, Fraction]
-ZERO = Fraction(0)
+ZERO, SMALLEST = Fraction(0), Fraction(10**8)  # the latter limits masses and joint terms
 
 
 class Rule(NamedTuple):

@@ -157,11 +157,12 @@ def rules_of(data, n, ties):
                 return inertia(kind, {s: d[j] for s, j in own.items()})
 
             rules[role, owner] = Rule(list(own.values()), matrix, True)
-        for s in ("Ia", "fv", "fc", "fs", "fl"):
+        for s in ("Ia", "fv", "fc", "fs", "fl", "fb", *(f"p{k}" for k in range(1, 10))):
             if s in place:
                 left.discard(s)
                 rules["sign", owner, s] = Rule([place[s]], lambda d, j=place[s]: [[d[j]]], False)
-        need(left <= {"fo", "k"}, "symbol")
+        free = {"fo", "k", "k2", "k3", "gs", "gc", "fd"} | {f"u{k}" for k in range(1, 10)}
+        need(left <= free, "symbol")
     need(bodies > 0, "no body")
     for k, item in enumerate(data["constraints"]):
         need(set(item) == {"name", "strict", "size", "entries"}, "fields")

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "a saved fit as an HTML page, or two side by side",
     "show": "what a saved fit says, and whether its proof holds",
     "errors": "torque errors of a saved fit on other logs",
+    "models": "which friction a log shows: joint terms compared on stretches held out",
     "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
     "predict": "torques of a saved fit for the motion of a log",
     "export": "the model as C code: dynamics, mass matrix, regressor",

@@ -14,7 +14,8 @@ from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.experiment import Experiment
 from feasid.identifiability.formats import as_csv, as_dict, as_latex
-from feasid.robot.description import FRICTION, Robot
+from feasid.robot.description import Robot
+from feasid.robot.joint_drives import FRICTION
 from feasid.robot.load import load_robot
 
 WIDTH = 96

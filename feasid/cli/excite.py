@@ -12,7 +12,7 @@ from feasid.cli.options import locks, vector
 from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError, require
 from feasid.files import check_outputs, write_aside
-from feasid.robot.description import FRICTION
+from feasid.robot.joint_drives import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
 

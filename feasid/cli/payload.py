@@ -10,7 +10,7 @@ from feasid.cli.progress import step
 from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
 from feasid.files import check_outputs, write_aside
-from feasid.options.tables import LogOptions, ReduceOptions
+from feasid.options.tables import LoadOptions, LogOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="JSON", help="write the load's parameters here")
     add_json(parser)
     add("--overwrite", action="store_true", help="replace an existing output file")
-    add_options(parser, ReduceOptions)
+    add_options(parser, LoadOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    table = LogOptions if arguments.sensor else ReduceOptions
-    options = options_of(arguments, ReduceOptions, "feasid payload")
+    table = LogOptions if arguments.sensor else LoadOptions
+    options = options_of(arguments, LoadOptions, "feasid payload")
     with step("loading solvers"):
         from feasid.identification.payload import payload
         from feasid.identification.wrist import payload_from_wrench

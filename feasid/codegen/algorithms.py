@@ -8,7 +8,7 @@ set to zero: base parameters as the values of the leading columns give the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from feasid.codegen.vectors import Symmetric, Vector, cross, dot, plus, vector
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.parts import STRIBECK, Drive
 
 Body = tuple[Symmetric, Vector, Expression]
 """Inertia, first moment and mass about an origin."""
@@ -160,7 +161,27 @@ class Algorithms:
         if "fl" in drive.symbols:
             load = self._load[int(np.flatnonzero(row[0])[0])]
             out["fl"] = sign * graph.apply("abs", load)
-        return out
+        return out | self._further(drive, position, rate, sign)
+
+    def _further(
+        self, drive: Drive, position: Expression, rate: Expression, sign: Expression
+    ) -> dict[str, Expression]:
+        """Springs, compensators, and friction of breaking away and by direction."""
+        graph, bent, scaled = self.graph, position - drive.rest, rate * (1.0 / STRIBECK)
+        if drive.features:
+            raise InputError(
+                f"feature {drive.features[0].name!r} of {drive.name} is code of the caller's own, "
+                "which cannot be written as another"
+            )
+        made: dict[str, Callable[[], Expression]] = {
+            "fd": lambda: graph.apply("abs", rate),
+            "fb": lambda: sign * graph.apply("exp", graph.neg(scaled * scaled)),
+            "k2": lambda: bent * bent,
+            "k3": lambda: bent * bent * bent,
+            "gs": lambda: graph.apply("sin", position),
+            "gc": lambda: graph.apply("cos", position),
+        }
+        return {symbol: make() for symbol, make in made.items() if symbol in drive.symbols}
 
     @cached_property
     def _load(self) -> list[Expression]:

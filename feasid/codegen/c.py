@@ -20,7 +20,8 @@ from feasid.files import check_writable, write_aside
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
-C_FUNCTIONS = {"sin": "sin", "cos": "cos", "tanh": "tanh", "sqrt": "sqrt", "abs": "fabs"}
+SAME = ("sin", "cos", "tanh", "sqrt", "exp")
+C_FUNCTIONS = dict(zip(SAME, SAME, strict=True)) | {"abs": "fabs"}
 
 MEANING = {
     "inverse_dynamics": ("tau", "joint torques of a motion, friction included [N m or N]"),

@@ -16,6 +16,7 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "cos": math.cos,
     "tanh": math.tanh,
     "sqrt": math.sqrt,
+    "exp": math.exp,
     "abs": abs,
     "sign": lambda x: float((x > 0) - (x < 0)),
 }
@@ -141,7 +142,7 @@ class Graph:
         return self._node("mul", (self.of(factor), a))
 
     def apply(self, function: str, a: Expression) -> Expression:
-        """sin, cos, tanh, sqrt, abs or sign of a; odd and even ones know signs."""
+        """sin, cos, tanh, sqrt, exp, abs or sign of a; odd and even ones know signs."""
         if a.kind == "number":
             return self.of(FUNCTIONS[function](a.value))
         if a.kind == "neg" and function in ("cos", "abs"):

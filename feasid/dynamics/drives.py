@@ -6,7 +6,10 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.errors import InputError
-from feasid.robot.parts import DRIVE_SYMBOLS, Drive
+from feasid.robot.parts import DRIVE_SYMBOLS, FREE_FEATURES, SIGNED_FEATURES, STRIBECK, Drive
+
+SPRINGS = {"k": 1, "k2": 2, "k3": 3}
+"""Power of the deflection that each spring's torque grows with."""
 
 
 def drive_signal(
@@ -20,19 +23,28 @@ def drive_signal(
 ) -> Array:
     """Factor of a parameter; friction as in Sousa and Cortesao (2014) eq. (27).
 
-    c.ddq, v, 1, c.q - rest, or with s = sign(v) or tanh(v / transition): s, s sqrt|v|, s |load|.
+    c.ddq, v, 1, c.q - rest, or with s = sign(v) or tanh(v / transition): s, s sqrt|v|, s |load|;
+    the further ones are those of `feasid.robot.parts.Drive`.
     """
     if symbol not in DRIVE_SYMBOLS:
         raise InputError(f"unknown drive symbol {symbol!r}")
     if symbol == "Ia":
         return acceleration
-    if symbol == "k":
-        return position - drive.rest
+    if symbol in SPRINGS:
+        return np.asarray((position - drive.rest) ** SPRINGS[symbol])
+    if symbol in ("gs", "gc"):
+        return np.asarray(np.sin(position) if symbol == "gs" else np.cos(position))
+    if symbol in SIGNED_FEATURES or symbol in FREE_FEATURES:
+        return drive.feature(symbol).values(position, velocity, acceleration, load)
     if symbol == "fv":
         return velocity
     if symbol == "fo":
         return np.ones_like(velocity)
+    if symbol == "fd":
+        return np.abs(velocity)
     sign = np.tanh(velocity / drive.transition) if drive.transition else np.sign(velocity)
+    if symbol == "fb":
+        return np.asarray(sign * np.exp(-((velocity / STRIBECK) ** 2)))
     if symbol == "fs":
         return np.asarray(sign * np.sqrt(np.abs(velocity)))
     return np.asarray(sign * np.abs(load)) if symbol == "fl" and load is not None else sign

@@ -16,10 +16,13 @@ the potential by more than a constant, nor the friction: also where joints are c
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import erf
 
 from feasid.arrays import Array
+from feasid.dynamics.drives import SPRINGS
 from feasid.dynamics.kinematics import Node, State, nodes, propagate
 from feasid.robot.description import Robot
+from feasid.robot.parts import STRIBECK
 
 
 def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
@@ -59,8 +62,15 @@ def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
                 kinetic[:, column] = speed**2 / 2
             elif symbol == "fo":
                 potential[:, column] = place
-            elif symbol == "k":
-                potential[:, column] = (place - robot.drives[k].rest) ** 2 / 2
+            elif symbol in SPRINGS:
+                power = SPRINGS[symbol] + 1
+                potential[:, column] = (place - robot.drives[k].rest) ** power / power
+            elif symbol in ("gs", "gc"):
+                potential[:, column] = np.sin(place) if symbol == "gc" else -np.cos(place)
+            elif symbol == "fd":
+                friction[:, column] = speed * np.abs(speed) / 2
+            elif symbol == "fb":
+                friction[:, column] = erf(np.abs(speed) / STRIBECK)
             elif symbol == "fs":
                 friction[:, column] = np.abs(speed) ** 1.5 / 1.5
             elif symbol == "fv":

@@ -113,8 +113,12 @@ class RegressorPlan:
 
     def _load(self, q: Array, dq: Array, ddq: Array) -> Array | None:
         """Torques of the load model, where a wanted column depends on them."""
-        columns = (self.robot.drive_columns(k) for k in range(len(self.robot.drives)))
-        if any(c.get("fl") in self._wanted for c in columns):
+        wanted = (
+            column in self._wanted and drive.loaded(symbol)
+            for k, drive in enumerate(self.robot.drives)
+            for symbol, column in self.robot.drive_columns(k).items()
+        )
+        if any(wanted):
             return load_torque(self.robot, self.tree, q, dq, ddq)
         return None
 

@@ -22,6 +22,7 @@ from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.excitation.links import CapsuleLink, Gradient, Pairs, Places
 from feasid.robot.description import Robot
+from feasid.robot.parts import STRIBECK, Drive
 
 TINY = 1e-150
 """Where the root of a speed is divided by."""
@@ -59,11 +60,11 @@ class Chain:
                 f"robot {self.robot.name!r} has joints that follow others or closed loops: motions "
                 "are designed for joints that move independently"
             )
-        loaded = [d.name for d in self.robot.drives if "fl" in d.symbols]
+        loaded = [d.name for d in self.robot.drives if "fl" in d.symbols or d.features]
         if loaded:
             raise InputError(
-                f"drive {loaded[0]!r} has friction that grows with the load (fl): design the "
-                "motion without it"
+                f"drive {loaded[0]!r} has friction that grows with the load (fl) or features of "
+                "the caller's own: design the motion without them"
             )
 
     @cached_property
@@ -227,7 +228,9 @@ class Sweep:
             "fo": (one, none, none, none),
             "k": (coupling @ self.q - drive.rest, one, none, none),
             "fs": (sign * root, none, steep * root + flat, none),
+            "fd": (np.abs(velocity), none, np.sign(velocity), none),
         }
+        signals |= _further(drive, coupling @ self.q, velocity, sign, steep)
         return {symbol: signals[symbol] for symbol in drive.symbols}
 
     def _pull_drives(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
@@ -239,3 +242,20 @@ class Sweep:
                     bar = bar + coupling @ regressor_bar[places[symbol]]
                 for part, slope in zip((out.q, out.dq, out.ddq), slopes, strict=True):
                     part += np.outer(coupling, bar * slope)
+
+
+def _further(
+    drive: Drive, position: Array, velocity: Array, sign: Array, steep: Array
+) -> dict[str, tuple[Array, Array, Array, Array]]:
+    """Signals and derivatives of springs, compensators and friction of breaking away."""
+    none, x = np.zeros_like(velocity), position - drive.rest
+    fading = np.exp(-((velocity / STRIBECK) ** 2))
+    slope = fading * (steep - 2 * velocity / STRIBECK**2 * sign)
+    sin, cos = np.sin(position), np.cos(position)
+    return {
+        "fb": (sign * fading, none, slope, none),
+        "k2": (x**2, 2 * x, none, none),
+        "k3": (x**3, 3 * x**2, none, none),
+        "gs": (sin, cos, none, none),
+        "gc": (cos, -sin, none, none),
+    }

@@ -15,7 +15,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program.ascent import Inside
@@ -211,6 +211,7 @@ class Region:
                 row = constraint.coefficients @ delta[constraint.columns]
                 worth = float(own[0, 0] * (row + constraint.constant))
             asked = "limit" if place >= limits else "prior"
+            asked = "feasibility" if constraint.name.startswith(DISSIPATES) else asked
             out[asked if constraint.role == "asked" else "feasibility"] += max(worth, 0.0)
         whole = sum(out.values()) or 1.0
         return {source: worth / whole for source, worth in out.items()}

@@ -46,10 +46,10 @@ def visible(robot: Robot, columns: Index, units: Array, length: float, static: b
     static : bool
         Postures at rest only.
     """
-    if any("fl" in drive.symbols for drive in robot.drives):
+    if any("fl" in drive.symbols or drive.features for drive in robot.drives):
         raise InputError(
-            f"friction that grows with the load is for robots whose joints move by themselves; "
-            f"joints of robot {robot.name!r} are coupled or in loops"
+            "friction that grows with the load, and features, are for robots whose joints move by "
+            f"themselves; joints of robot {robot.name!r} are coupled or in loops"
         )
     rng = np.random.default_rng(0)
     count = 2 * len(columns) + SPARE

@@ -11,21 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.display import Display, Displayed, Measure
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Task
-from feasid.identification.noise import Noise, squares
+from feasid.identification.noise import Noise, estimate, squares
 from feasid.identification.priors import WEIGHT
 from feasid.notes import Note
 from feasid.reduction.narrow import narrowed
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
-from feasid.robot.description import FRICTION, Robot
+from feasid.robot.description import Robot
+from feasid.robot.joint_drives import FRICTION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
 GAIN = 0.01
 """A larger set must make the held-out error of its joint smaller by this share."""
 
+MISSED = 4.0
+"""Mean squared whitened residual from which a model lacks something, and has a noise of its own."""
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Displayed):
     """Terms per drive and what they were chosen by.
 
     Attributes
@@ -48,21 +54,24 @@ class Choice:
         Relative held-out torque error of each joint with each set on all joints.
     chosen : tuple of int
         Which set each drive got.
+    names : tuple of str
+        Of the drives.
     """
 
     robot: Robot
     sets: tuple[tuple[str, ...], ...]
     errors: Array
     chosen: tuple[int, ...]
+    names: tuple[str, ...]
 
     @property
     def note(self) -> Note:
         """Which drives got which terms."""
         got: dict[int, list[str]] = {}
-        for drive, k in zip(self.robot.drives, self.chosen, strict=True):
-            got.setdefault(k, []).append(drive.name)
+        for name, k in self.drives:
+            got.setdefault(k, []).append(name)
         said = [f"{' + '.join(self.sets[k]) or 'none'}: {', '.join(v)}" for k, v in got.items()]
-        text = "friction beyond viscous, Coulomb and offset, by held-out stretches"
+        text = "joint terms beyond viscous, Coulomb and offset, by held-out stretches"
         return Note(f"{text}: {'; '.join(said)}", "friction-chosen")
 
     @property
@@ -70,12 +79,54 @@ class Choice:
         """Held-out errors: a row per set, a column per coordinate."""
         import pandas as pd
 
-        rows = [" + ".join(s) or "none" for s in self.sets]
-        return pd.DataFrame(self.errors, index=pd.Index(rows, name="further terms"))
+        index = pd.Index(self._labels, name="further terms")
+        return pd.DataFrame(self.errors, index=index, columns=[*self.robot.coordinates])
+
+    @property
+    def drives(self) -> list[tuple[str, int]]:
+        """Each drive and the place of its set."""
+        return list(zip(self.names, self.chosen, strict=True))
+
+    @property
+    def _labels(self) -> list[str]:
+        return [" + ".join(s) or "none" for s in self.sets]
+
+    def explain(self) -> str:
+        """The whole table in per cent, the best of each joint marked, and the choice."""
+        best = self.errors == self.errors.min(axis=0)
+        cells = [
+            [f"{100 * e:.2f}{'*' if b else ' '}" for e, b in zip(row, marks, strict=True)]
+            for row, marks in zip(self.errors, best, strict=True)
+        ]
+        wide = max(map(len, self._labels))
+        widths = [max(9, len(j) + 1) for j in self.robot.coordinates]
+        head = "".join(f"{j:>{w}}" for j, w in zip(self.robot.coordinates, widths, strict=True))
+        lines = [f"{'held-out error [%]':{wide}}{head}"]
+        for label, row in zip(self._labels, cells, strict=True):
+            lines.append(
+                f"{label:{wide}}" + "".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True))
+            )
+        return "\n".join([*lines, str(self.note)])
+
+    def display(self) -> Display:
+        """Errors of the first and the last set, and what each joint gets."""
+        first, last = self.errors[0], self.errors[-1]
+        measures = [
+            Measure(self._labels[0], f"{100 * first.max():.3g} % at the worst joint, held out"),
+            Measure(self._labels[-1], f"{100 * last.max():.3g} %"),
+        ]
+        remarks = [f"{name}: {self._labels[k]}" for name, k in self.drives]
+        title = f"{len(self.sets)} models of {self.robot.name!r}, held-out torque errors"
+        return Display(title, measures, (), remarks, "choice.table, choice.explain()")
 
 
 def choose_terms(
-    reduced: Reduced, wide: Robot, sets: Sequence[Sequence[str]], weight: float = WEIGHT
+    reduced: Reduced,
+    wide: Robot,
+    sets: Sequence[Sequence[str]],
+    weight: float = WEIGHT,
+    *,
+    pruned: bool = False,
 ) -> Choice:
     """Choose among sets of friction terms for every drive.
 
@@ -86,25 +137,76 @@ def choose_terms(
     wide : Robot
         With all candidate terms.
     sets : sequence of sequences of terms
-        Names of `feasid.robot.description.FRICTION`, the smallest set first.
+        Names of `feasid.robot.joint_drives.FRICTION`, the smallest set first.
     weight : float
         Of the prior.
+    pruned : bool
+        Whether a joint gives its terms up again when, with those that the others chose, it does as
+        well without: what one joint lacks also spoils the bodies that others carry.
     """
-    candidates = {FRICTION[t] for s in sets for t in s}
-    whole = Task.of(reduced, base_parameters(wide), feasible_set(wide))
-    noise = whole.noise(reduced, weight, whole.reference)
-    errors = []
-    for terms in sets:
-        dropped = candidates - {FRICTION[t] for t in terms}
-        robot = without(wide, [dropped] * len(wide.drives))
-        errors.append(held_out_errors(reduced, wide, base_parameters(robot), noise, weight))
-    table = np.array(errors)
+    trial = _Trial.of(reduced, wide, sets, weight)
+    table = np.array([trial.errors([k] * len(wide.drives)) for k in range(len(sets))])
     rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
     enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
     drives = range(len(wide.drives))
     chosen = [_best(table, wide, k) if enough else len(sets) - 1 for k in drives]
-    drop = [candidates - {FRICTION[t] for t in sets[c]} for c in chosen]
-    return Choice(without(wide, drop), tuple(tuple(s) for s in sets), table, tuple(chosen))
+    if pruned and enough:
+        chosen = _pruned(trial, chosen)
+    names = tuple(d.name for d in wide.drives)
+    every = tuple(tuple(s) for s in sets)
+    return Choice(trial.robot(chosen), every, table, tuple(chosen), names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What every trial of terms shares."""
+
+    reduced: Reduced
+    wide: Robot
+    sets: Sequence[Sequence[str]]
+    weight: float
+    noise: Noise
+
+    @classmethod
+    def of(
+        cls, reduced: Reduced, wide: Robot, sets: Sequence[Sequence[str]], weight: float
+    ) -> _Trial:
+        whole = Task.of(reduced, base_parameters(wide), feasible_set(wide))
+        return cls(reduced, wide, sets, weight, whole.noise(reduced, weight, whole.reference))
+
+    def robot(self, chosen: Sequence[int]) -> Robot:
+        """The robot with a set of terms per drive."""
+        candidates = _symbols([t for s in self.sets for t in s])
+        return without(self.wide, [candidates - _symbols(self.sets[c]) for c in chosen])
+
+    def errors(self, chosen: Sequence[int]) -> Array:
+        """Held-out errors of every joint with these sets."""
+        base = base_parameters(self.robot(chosen))
+        return held_out_errors(self.reduced, self.wide, base, self.noise, self.weight)
+
+
+def _pruned(trial: _Trial, chosen: Sequence[int]) -> list[int]:
+    """Without the sets that do not pay beside those of the other drives."""
+    out = list(chosen)
+    error = trial.errors(out)
+    for drive in range(len(out)):
+        if not out[drive]:
+            continue
+        fewer = [*out[:drive], 0, *out[drive + 1 :]]
+        less, rows = trial.errors(fewer), np.flatnonzero(trial.wide.coupling(drive))
+        if (1 - GAIN) * np.linalg.norm(less[rows]) <= np.linalg.norm(error[rows]):
+            out, error = fewer, less
+    return out
+
+
+def sets_of(candidates: Sequence[str]) -> list[tuple[str, ...]]:
+    """No term, each, each two, and all."""
+    few = [s for size in (0, 1, 2) for s in combinations(candidates, size)]
+    return few if len(candidates) <= 2 else [*few, tuple(candidates)]
+
+
+def _symbols(terms: Sequence[str]) -> set[str]:
+    return {symbol for term in terms for symbol in FRICTION[term]}
 
 
 def without(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
@@ -112,8 +214,8 @@ def without(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
     drives = []
     for drive, drop in zip(robot.drives, dropped, strict=True):
         kept = tuple(s for s in drive.symbols if s not in drop)
-        drives.append(replace(drive, symbols=kept, values=None))
-    load = robot.load_model if any("fl" in d.symbols for d in drives) else None
+        drives += [replace(drive, symbols=kept, values=None)] if kept else []
+    load = robot.load_model if any(d.loaded(s) for d in drives for s in d.symbols) else None
     return replace(robot, drives=tuple(drives), load_model=load)
 
 
@@ -133,6 +235,7 @@ def held_out_errors(
 ) -> Array:
     """Relative torque error of every joint on stretches that the fit did not see, shape (dof,)."""
     part = narrowed(reduced, wide, base)
+    noise = _own(part, noise)
     task = Task.of(part, base, feasible_set(base.robot))
     missed = np.zeros(len(part.triangles))
     for fold in range(FOLDS):
@@ -143,6 +246,14 @@ def held_out_errors(
             missed[j] += float(squares(part, j, beta, [fold]).sum())
     torque = part.torque_norms
     return np.asarray(np.sqrt(missed) / np.where(torque > 0, torque, 1.0))
+
+
+def _own(part: Reduced, noise: Noise) -> Noise:
+    """The noise, or what a model that misses far more than it takes for noise."""
+    _, _, residual = noise.whitened(part)
+    if residual**2 <= MISSED * part.rows * len(part.triangles):
+        return noise
+    return estimate(part)[0]
 
 
 def _trained(task: Task, part: Reduced, noise: Noise, folds: Sequence[int], weight: float) -> Array:

@@ -27,7 +27,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, body_place
 from feasid.options.complete import checked, documented, part
-from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
+from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import robot_of
@@ -70,7 +70,7 @@ class TorqueConstants:
         return "\n".join(["torque constants", *lines])
 
 
-@documented(ReduceOptions)
+@documented(LoadOptions)
 @one_thread()
 def torque_constants(
     log: Log | Reduced | Sequence[Log | Reduced],
@@ -79,7 +79,7 @@ def torque_constants(
     loaded: Log | Reduced | Sequence[Log | Reduced] | None = None,
     load: Payload | npt.ArrayLike | None = None,
     body: str | None = None,
-    **options: Unpack[ReduceOptions],
+    **options: Unpack[LoadOptions],
 ) -> TorqueConstants:
     """Identify torque constants, jointly with the robot's parameters.
 
@@ -110,7 +110,7 @@ def torque_constants(
     """
     if (loaded is None) != (load is None):
         raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
-    chosen = checked(ReduceOptions, options, "torque_constants")
+    chosen = checked(LoadOptions, options, "torque_constants")
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
     sources = [opened(log), [] if loaded is None else opened(loaded)]
     base, _ = base_of(

@@ -10,7 +10,7 @@ from feasid.diagnosis.diagnose import diagnose
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.choice import choose_terms
+from feasid.identification.choice import choose_terms, sets_of
 from feasid.identification.result import Fit
 from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
@@ -29,13 +29,15 @@ from feasid.reduction.reduce import (
     base_of,
     columns_of,
     filtered,
+    offered,
     opened,
     reduce_tasks,
 )
 from feasid.reduction.task import Work
 from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import GEARED, robot_of, with_terms
-from feasid.robot.description import FRICTION, Robot
+from feasid.robot.description import Robot
+from feasid.robot.joint_drives import FRICTION
 from feasid.threads import one_thread
 
 MOST_DIAGNOSED = 10**6
@@ -76,7 +78,7 @@ def fit(
     sources = opened(data)
     wanted = robot_of(data, robot)
     terms = chosen["friction"], chosen["drive_inertia"]
-    base, said = base_of(wanted, sources, *terms, chosen["filtering"] == "equations")
+    base, said = base_of(wanted, sources, *terms, offered(chosen))
     tasks = alike(sources, base.robot, part(LogOptions, chosen))
     reduced = reduce_tasks(tasks, base)
     _check_amount(reduced, base)
@@ -123,12 +125,12 @@ def _supported(
     base: BaseParameters, reduced: Reduced, chosen: Mapping[str, Any]
 ) -> tuple[BaseParameters, Reduced, list[Note]]:
     """Without the candidates among the friction terms that the log does not support."""
-    there = [t for t in GEARED if any(FRICTION[t] in d.symbols for d in base.robot.drives)]
-    if chosen["friction"] is not None or not there or not reduced.strata:
+    wanted = chosen["candidates"] or (GEARED if chosen["friction"] is None else ())
+    there = [t for t in wanted if any(FRICTION[t][-1] in d.symbols for d in base.robot.drives)]
+    if not there or not reduced.strata:
         return base, reduced, []
-    sets: list[tuple[str, ...]] = [(), *((t,) for t in there)]
-    sets += [tuple(there)] if len(there) > 1 else []
-    choice = choose_terms(reduced, base.robot, sets)
+    pruned = chosen["candidates"] is not None
+    choice = choose_terms(reduced, base.robot, sets_of(there), pruned=pruned)
     narrow = base_parameters(choice.robot)
     return narrow, narrowed(reduced, base.robot, narrow), [choice.note]
 

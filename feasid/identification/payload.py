@@ -28,7 +28,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
-from feasid.options.tables import LogOptions, ReduceOptions, TermOptions
+from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import robot_of
@@ -120,7 +120,7 @@ class Payload:
         )
 
 
-@documented(ReduceOptions)
+@documented(LoadOptions)
 @one_thread()
 def payload(
     loaded: Log | Reduced | Sequence[Log | Reduced],
@@ -128,7 +128,7 @@ def payload(
     robot: Robot | str | Path | None = None,
     *,
     body: str | None = None,
-    **options: Unpack[ReduceOptions],
+    **options: Unpack[LoadOptions],
 ) -> Payload:
     """Identify a tool or load from a log with it and one without it.
 
@@ -156,7 +156,7 @@ def payload(
     SolverError
         When no answer passed verification.
     """
-    chosen = checked(ReduceOptions, options, "payload")
+    chosen = checked(LoadOptions, options, "payload")
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
     with_it, without = opened(loaded), opened(unloaded)
     base, said = base_of(

@@ -19,7 +19,8 @@ else:
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 
-FRICTION = ("viscous", "coulomb", "offset", "sqrt", "load")
+FURTHER = ("sqrt", "load", "stribeck", "direction", "spring", "compensator")
+FRICTION = ("viscous", "coulomb", "offset", *FURTHER)
 SMOOTHERS = ("butterworth", "savitzky-golay", "spline")
 
 
@@ -176,6 +177,18 @@ class TermOptions(TypedDict, total=False):
     ]  # fmt: skip
 
 
+class ChoiceOptions(TypedDict, total=False):
+    """Which joint terms a log may choose."""
+
+    candidates: Annotated[
+        Sequence[str] | None,
+        Option("words", "friction terms of which each joint gets those with which held-out "
+               "stretches are predicted better; None sqrt and load, where nothing is declared",
+               choices=FURTHER, needs=("filtering", ("equations", None)),
+               example="stribeck,direction"),
+    ]  # fmt: skip
+
+
 class BoundOptions(TypedDict, total=False):
     """What is known of the bodies besides that they can exist."""
 
@@ -260,7 +273,7 @@ class SetOptions(BoundOptions, total=False):
     ]  # fmt: skip
 
 
-class FitOptions(LogOptions, TermOptions, SetOptions, total=False):
+class FitOptions(LogOptions, TermOptions, ChoiceOptions, SetOptions, total=False):
     """All options of a fit."""
 
     weights: Annotated[
@@ -369,7 +382,11 @@ class CorrectOptions(BoundOptions, total=False):
     ]  # fmt: skip
 
 
-class ReduceOptions(LogOptions, TermOptions, total=False):
+class LoadOptions(LogOptions, TermOptions, total=False):
+    """How logs with and without a load are read, and what is fitted."""
+
+
+class ReduceOptions(LoadOptions, ChoiceOptions, total=False):
     """Options that decide what a log is reduced to."""
 
 

@@ -22,7 +22,8 @@ def fingerprint(robot: Robot, columns: Sequence[int]) -> str:
             digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
     for drive in robot.drives:
         terms = drive.name, sorted(drive.coupling.items()), drive.symbols
-        digest.update(repr(terms).encode())
+        named = "".join(f"{f.name}\0" for f in drive.features)
+        digest.update((repr(terms) + named).encode())
         for number in (drive.transition, drive.rest):
             if number:
                 digest.update(repr(number).encode())

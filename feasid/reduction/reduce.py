@@ -81,8 +81,8 @@ def reduce(
     sources = opened(data)
     if base is None:
         wanted = robot_of(data, robot)
-        asked = terms.get("friction"), terms.get("drive_inertia")
-        base, notes = base_of(wanted, sources, *asked, chosen["filtering"] == "equations")
+        asked = terms.get("friction"), terms.get("drive_inertia"), offered(chosen)
+        base, notes = base_of(wanted, sources, *asked)
     else:
         notes = []
     tasks = alike(sources, base.robot, part(LogOptions, chosen))
@@ -133,12 +133,17 @@ def filtered(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
     return checked(FitOptions, {**chosen, "filtering": said}, function)
 
 
+def offered(chosen: Mapping[str, Any]) -> Sequence[str] | None:
+    """The friction terms that may be chosen among later; None where nothing can be."""
+    return chosen.get("candidates") or () if chosen["filtering"] == "equations" else None
+
+
 def base_of(
     robot: Robot,
     sources: Sequence[Source],
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
-    candidates: bool = False,
+    candidates: Sequence[str] | None = None,
 ) -> tuple[BaseParameters, list[Note]]:
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
 

@@ -13,9 +13,10 @@ from feasid.errors import InputError
 from feasid.notes import Note
 from feasid.notes import notes as as_notes
 from feasid.robot.description import Robot
+from feasid.robot.joint_drives import FRICTION
 from feasid.robot.load import load_robot
 
-FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo"}
+USUAL = ("viscous", "coulomb", "offset")
 
 GEARED = ("sqrt", "load")
 """Friction of gears, of which a fit keeps what the log supports joint by joint."""
@@ -62,7 +63,7 @@ def with_terms(
     robot: Robot,
     friction: Sequence[str] | None,
     drive_inertia: bool | None,
-    candidates: bool = False,
+    candidates: Sequence[str] | None = None,
 ) -> tuple[Robot, list[Note]]:
     """The robot with the joint terms that a fit uses, and what was assumed.
 
@@ -73,28 +74,30 @@ def with_terms(
         Default those that the robot declares, the first three when it declares none.
     drive_inertia : bool, optional
         Default as the robot declares; when it declares nothing, with any friction.
-    candidates : bool
-        Whether the friction of gears is added for a choice, where nothing was declared, and
-        Coulomb friction changes its sign over `TRANSITION`.
+    candidates : sequence of str, optional
+        Terms that are added for a choice; empty for the friction of gears where nothing was
+        declared. Coulomb friction then changes its sign over `TRANSITION`; None for no choice.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
     own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
     shared = [d for d in robot.drives if len(d.coupling) > 1]
-    if friction is None and drive_inertia is None and own:
-        return _smooth(robot) if candidates else robot, notes
+    offered = candidates is not None
+    if friction is None and drive_inertia is None and own and not candidates:
+        return _smooth(robot) if offered else robot, notes
     have = {s for d in own for s in d.symbols}
     if drive_inertia is None:
         drive_inertia = "Ia" in have if own else friction is None or len(friction) > 0
     if friction is None and own:
-        friction = [word for word, symbol in FRICTION.items() if symbol in have]
+        friction = [word for word, symbols in FRICTION.items() if have.issuperset(symbols)]
     elif friction is None:
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
         alone = not robot.couplings and not robot.loops
         more = GEARED if described and alone else GEARED[:1]
-        friction = [*FRICTION, *(more if candidates else ())]
+        friction = [*USUAL, *(more if offered and not candidates else ())]
         notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
+    friction = [*friction, *(c for c in candidates or () if c not in friction)]
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
-    return _smooth(model) if candidates else model, notes
+    return _smooth(model) if offered else model, notes
 
 
 def _smooth(robot: Robot) -> Robot:

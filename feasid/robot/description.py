@@ -16,18 +16,17 @@ from feasid.robot import inertia
 from feasid.robot.closure import with_loops
 from feasid.robot.couplings import Coupling, without_joint
 from feasid.robot.dh import bodies_from_dh
+from feasid.robot.joint_drives import FRICTION, drive_like
 from feasid.robot.lock import hold
 from feasid.robot.loops import Loop
 from feasid.robot.order import parents_first
-from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Member, Source, constant
+from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Feature, Member, Source, constant
 from feasid.robot.structure import Structure
 
 if TYPE_CHECKING:
     import pandas as pd
 
 GRAVITY = (0.0, 0.0, -9.81)
-
-FRICTION = {"viscous": "fv", "coulomb": "fc", "offset": "fo", "sqrt": "fs", "load": "fl"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +86,8 @@ class Robot(Structure):
         if self.load_model is not None:
             shape = len(self.bodies), 10
             set_(self, "load_model", constant(self.load_model, shape, "the load model"))
-        elif any("fl" in d.symbols for d in self.drives):
-            raise DescriptionError("load-dependent friction (fl) needs a load_model")
+        elif any(d.loaded(s) for d in self.drives for s in d.symbols):
+            raise DescriptionError("terms that depend on the load (fl) need a load_model")
         doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
         if doubled:
             raise DescriptionError(f"parameter names are doubled: {sorted(doubled)}")
@@ -324,19 +323,22 @@ class Robot(Structure):
         drive_inertia: bool = False,
         couplings: Sequence[Drive] = (),
         joints: Sequence[str] | None = None,
+        features: Mapping[str, Sequence[Feature]] | None = None,
     ) -> Robot:
-        """The same robot with these terms on its one-degree-of-freedom joints; springs stay.
+        """The same robot with these terms on its one-degree-of-freedom joints.
 
         Parameters
         ----------
-        friction : sequence of {"viscous", "coulomb", "offset"}
-            Terms of the friction fv dq + fc sign(dq) + fo; empty for none.
+        friction : sequence of names of `feasid.robot.joint_drives.FRICTION`
+            Terms of the friction fv dq + fc sign(dq) + fo and further ones; empty for none.
         drive_inertia : bool
             Add the drive inertia Ia seen by each joint.
         couplings : sequence of Drive
             Further drives, for motors that move several joints.
         joints : sequence of str, optional
             Only these joints; default all with one degree of freedom.
+        features : mapping of str to sequence of Feature, optional
+            Torques of the caller's own, by joint; springs and features that it has stay.
         """
         if isinstance(friction, str):
             friction = (friction,)
@@ -344,16 +346,18 @@ class Robot(Structure):
         if unknown:
             hint = did_you_mean(str(unknown[0]), FRICTION)
             raise InputError(f"unknown friction term {unknown[0]!r}{hint}: choose of {[*FRICTION]}")
-        wanted = {FRICTION[f] for f in friction} | ({"Ia"} if drive_inertia else set())
+        wanted = {s for f in friction for s in FRICTION[f]} | ({"Ia"} if drive_inertia else set())
         symbols = tuple(s for s in DRIVE_SYMBOLS if s in wanted)
         chosen = self.joints if joints is None else joints
         known = {d.name: d for d in self.drives if len(d.coupling) == 1}
         drives = []
-        for i in sorted(self.joint_index(j) for j in chosen):
+        more = {self.joint_index(j): tuple(f) for j, f in (features or {}).items()}
+        for i in sorted({*(self.joint_index(j) for j in chosen), *more}):
             body, own = self.bodies[i], known.get(self.bodies[i].name)
-            if body.dof == 1 and (symbols or (own is not None and "k" in own.symbols)):
-                drives.append(_drive_like(own, body, symbols))
-        load = self._loads() if "fl" in wanted else None
+            mine = more.get(i, own.features if own is not None else ())
+            if body.dof == 1 and (symbols or mine or (own is not None and "k" in own.symbols)):
+                drives.append(drive_like(own, body, symbols, mine))
+        load = self._loads() if any(d.loaded(s) for d in drives for s in d.symbols) else None
         return replace(self, drives=(*drives, *couplings), load_model=load)
 
     def _loads(self) -> Array:
@@ -381,19 +385,3 @@ class Robot(Structure):
             f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}"
             f"{'; ' + self.reduction if self.reduction else ''}>"
         )
-
-
-def _drive_like(known: Drive | None, body: Body, symbols: tuple[str, ...]) -> Drive:
-    """A joint's drive with `symbols` and its spring, keeping the values that it already had.
-
-    A file that gives some terms says that the others are zero.
-    """
-    if known is None:
-        return Drive(body.name, {body.joint: 1.0}, symbols)
-    symbols = (*symbols, *(s for s in known.symbols if s == "k"))
-    values = None
-    if known.values is not None:
-        had = dict(zip(known.symbols, known.values, strict=True))
-        if known.from_file or all(s in had for s in symbols):
-            values = np.array([had.get(s, 0.0) for s in symbols])
-    return replace(known, symbols=symbols, values=values, from_file=False)

@@ -9,7 +9,7 @@ velocity of the body relative to its parent in the body's own frame, ``Phi_i dq`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,15 +17,34 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.errors import DescriptionError
+from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
 
 USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
 """Drive inertia, viscous, Coulomb and offset friction, eq. (27) of Sousa and Cortesao."""
 
-DRIVE_SYMBOLS = (*USUAL_SYMBOLS, "k", "fs", "fl")
-"""The same, the stiffness of a spring, and friction that grows with the root of the speed and with
-the load, as lubricated gears have it."""
+GEARED_SYMBOLS = ("k", "fs", "fl")
+"""The stiffness of a spring, and friction that grows with the root of the speed and with the load,
+as lubricated gears have it."""
+
+FURTHER_SYMBOLS = ("fb", "fd", "k2", "k3", "gs", "gc")
+"""Friction of breaking away (Stribeck), viscous friction that differs by direction, quadratic and
+cubic springs, and the sine and cosine of a gravity compensator."""
+
+SIGNED_FEATURES = tuple(f"p{k}" for k in range(1, 10))
+FREE_FEATURES = tuple(f"u{k}" for k in range(1, 10))
+"""What a `Feature` is called: coefficients of at least zero, and of either sign."""
+
+DRIVE_SYMBOLS = (
+    *USUAL_SYMBOLS,
+    *GEARED_SYMBOLS,
+    *FURTHER_SYMBOLS,
+    *SIGNED_FEATURES,
+    *FREE_FEATURES,
+)
+
+STRIBECK = 0.05
+"""Speed [rad/s or m/s] over which friction of breaking away fades."""
 
 ROTOR_SYMBOLS = tuple(f"rotor_{s}" for s in inertia.SYMBOLS)
 SYMMETRIC_ROTOR_SYMBOLS = ("rotor_Lxx", "rotor_Lzz", "rotor_lz", "rotor_m")
@@ -201,6 +220,45 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
+class Feature:
+    """A torque of the caller's own, linear in one coefficient that is fitted.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        ``function(q, dq, ddq, load)`` of arrays (N,) of the drive's own coordinate and of the rigid
+        bodies' torque at its joint by the description (None unless `load`); returns (N,).
+    positive : bool
+        The coefficient is at least zero, as of a torque that dissipates.
+    load : bool
+        The function looks at the load.
+    """
+
+    name: str
+    function: Callable[[Array, Array, Array, Array | None], Array]
+    positive: bool = False
+    load: bool = False
+
+    def values(self, q: Array, dq: Array, ddq: Array, load: Array | None) -> Array:
+        """The feature for a motion, shape (N,).
+
+        Raises
+        ------
+        InputError
+            The function does not return one finite number per sample.
+        """
+        found = np.asarray(self.function(q, dq, ddq, load), dtype=np.float64)
+        if found.shape != q.shape or not np.isfinite(found).all():
+            raise InputError(
+                f"feature {self.name!r} must return {q.shape[0]} finite numbers, one per sample; "
+                f"got an array of shape {found.shape}",
+                feature=self.name,
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Drive:
     """Drive inertia, friction and spring along a combination v = c . dq of joint velocities.
 
@@ -208,7 +266,9 @@ class Drive:
     which eq. (27) of Sousa and Cortesao has all but the spring; c is one joint's unit vector
     except for motors that move several joints. With a transition, tanh(v / transition) takes the
     place of sign(v). Gears add ``c sign(v) (fs sqrt|v| + fl |load|)``, the load being the rigid
-    bodies' torque at the joint, see ``Robot.load_model``.
+    bodies' torque at the joint, see ``Robot.load_model``. Further terms, with x = c.q - rest:
+    ``c (fb sign(v) exp(-(v / STRIBECK)^2) + fd |v| + k2 x^2 + k3 x^3 + gs sin(c.q) + gc cos(c.q))``
+    and `features`.
 
     Attributes
     ----------
@@ -217,7 +277,7 @@ class Drive:
     coupling : dict of str to float
         Factor per joint name.
     symbols : tuple of str
-        Which of ``Ia fv fc fo k fs fl`` it has; kept in that order, whatever the order given.
+        Which of `DRIVE_SYMBOLS` it has; kept in that order, whatever the order given.
     values : ndarray, shape (len(symbols),), or None
         One per symbol, given in the order in which the symbols are given.
     transition : float
@@ -227,6 +287,8 @@ class Drive:
     from_file : bool
         The terms are those for which a description file gives values; `feasid.fit` takes the
         usual friction besides.
+    features : tuple of Feature
+        What ``p1 p2 ...`` (positive ones, in order) and ``u1 u2 ...`` (the others) multiply.
     """
 
     name: str
@@ -236,6 +298,7 @@ class Drive:
     transition: float = 0.0
     rest: float = 0.0
     from_file: bool = False
+    features: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.transition) and self.transition >= 0):
@@ -248,6 +311,12 @@ class Drive:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")
         if len(set(self.symbols)) < len(self.symbols):
             raise DescriptionError(f"drive {self.name!r} has a symbol twice: {[*self.symbols]}")
+        if "fd" in self.symbols and "fv" not in self.symbols:
+            raise DescriptionError(
+                f"drive {self.name!r}: viscous friction that differs by direction (fd) is about "
+                "viscous friction (fv), which it lacks"
+            )
+        self._check_features()
         if "fl" in self.symbols and len(self.coupling) > 1:
             raise DescriptionError(
                 f"drive {self.name!r} moves several joints: load-dependent friction is of one joint"
@@ -263,6 +332,37 @@ class Drive:
             sorted_values = constant([by_symbol[s] for s in ordered], values.shape, "")
             object.__setattr__(self, "values", sorted_values)
         object.__setattr__(self, "symbols", ordered)
+
+    def _check_features(self) -> None:
+        known = set(feature_symbols(self.features))
+        named = {s for s in self.symbols if s in SIGNED_FEATURES or s in FREE_FEATURES}
+        if named - known:
+            raise DescriptionError(
+                f"drive {self.name!r} has {sorted(named - known)}, but no such feature"
+            )
+
+    def loaded(self, symbol: str) -> bool:
+        """Whether a term depends on the load."""
+        if symbol in SIGNED_FEATURES or symbol in FREE_FEATURES:
+            return self.feature(symbol).load
+        return symbol == "fl"
+
+    def feature(self, symbol: str) -> Feature:
+        """The feature that a symbol multiplies."""
+        return self.features[feature_symbols(self.features).index(symbol)]
+
+
+def feature_symbols(features: Sequence[Feature]) -> list[str]:
+    """The symbol of each feature: ``p1 p2 ...`` of positive ones, ``u1 u2 ...`` of the others."""
+    counts = {"p": 0, "u": 0}
+    out = []
+    for feature in features:
+        kind = "p" if feature.positive else "u"
+        counts[kind] += 1
+        out.append(f"{kind}{counts[kind]}")
+    if max(counts.values()) > len(FREE_FEATURES):
+        raise DescriptionError(f"a joint has at most {len(FREE_FEATURES)} features of a kind")
+    return out
 
 
 @dataclass(frozen=True)

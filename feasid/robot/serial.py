@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from feasid.errors import DescriptionError
+from feasid.errors import DescriptionError, OutputError
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.loops import Loop
-from feasid.robot.parts import Body, Drive, Limits, Member, Rotor
+from feasid.robot.parts import Body, Drive, Feature, Limits, Member, Rotor
 
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
@@ -26,6 +26,11 @@ def as_data(value: Any) -> Any:
     """A robot, or a part of one, as what JSON can hold."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__
+        if isinstance(value, Feature):
+            raise OutputError(
+                f"feature {value.name!r} is code, which no file holds: save a model without it",
+                feature=value.name,
+            )
         if kind not in KINDS:
             raise DescriptionError(f"a {kind} cannot be saved")
         parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in LEFT_OUT}

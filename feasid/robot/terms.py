@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.robot.parts import Drive
+from feasid.robot.parts import FREE_FEATURES, SIGNED_FEATURES, Drive
 
 SHOWN = 6
 """Names of one kind that a note lists; the rest is counted."""
@@ -66,7 +66,8 @@ def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[
         if drive.values is None:
             continue
         key, c = tuple(sorted(drive.coupling.items())), 1.0
-        if len(key) == 1:
+        bent = {"fb", "gs", "gc", *SIGNED_FEATURES, *FREE_FEATURES}.intersection(drive.symbols)
+        if len(key) == 1 and not (bent and abs(key[0][1]) != 1):
             ((joint, c),) = key
             key = ((joint, 1.0),)
         given = dict(zip(drive.symbols, map(float, drive.values), strict=True))
@@ -74,10 +75,11 @@ def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[
             given["fo"] = given.get("fo", 0.0) - given["k"] * drive.rest
         size = abs(c)
         weights = {"Ia": c * c, "fv": c * c, "k": c * c, "fc": size, "fo": c}
-        weights |= {"fs": size**1.5, "fl": size}
+        weights |= {"fs": size**1.5, "fl": size, "fb": size, "fd": c * size, "gs": c * c, "gc": c}
+        weights |= {"k2": c**3, "k3": c**4}
         total = out.setdefault(key, {})
         for symbol, value in given.items():
-            total[symbol] = total.get(symbol, 0.0) + weights[symbol] * value
+            total[symbol] = total.get(symbol, 0.0) + weights.get(symbol, 1.0) * value
     return out
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from feasid.errors import InputError
+from feasid.errors import InputError, OutputError
 from feasid.files import check_writable, write_aside
 from feasid.robot.description import Robot
 from feasid.robot.mjcf import write as mjcf
@@ -94,8 +94,13 @@ def write(
     beside = sidecar_path(target)
     for file in (target, beside):
         check_writable(file, overwrite=overwrite)
-    content = file_bytes(robot, kind)
     whole = robot if complete is None else complete
+    coded = [f"{f.name!r} of {d.name}" for d in whole.drives for f in d.features]
+    if coded:
+        raise OutputError(
+            f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
+        )
+    content = file_bytes(robot, kind)
     lost = unheld(whole, kind)
     if not (lost or complete is not None):
         write_aside(target, content, overwrite=overwrite)
@@ -162,7 +167,9 @@ def held_part(robot: Robot, kind: str) -> Robot:
                 else dict(zip(drive.symbols, drive.values, strict=True))
             )
             values = None if had is None else np.array([had[s] for s in kept])
-            drives.append(replace(drive, symbols=tuple(kept), values=values, transition=0.0))
+            drives.append(
+                replace(drive, symbols=tuple(kept), values=values, transition=0.0, features=())
+            )
     bodies = tuple(replace(b, rotor=None) for b in robot.bodies)
     return replace(robot, bodies=bodies, drives=tuple(drives), load_model=None)
 

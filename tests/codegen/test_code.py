@@ -15,6 +15,7 @@ from feasid.codegen.expression import Graph, operations
 from feasid.codegen.python import python_function
 from feasid.codegen.routine import ROUTINES, CodedModel
 from feasid.datasets import wam
+from feasid.robot.joint_drives import FRICTION
 
 SAMPLES = 6
 ROUNDING = 1e-12
@@ -110,12 +111,11 @@ def test_random_trees(seed, kind):
 
 @pytest.mark.parametrize("kind", ROUTINES)
 def test_all_joint_terms(kind):
-    """Friction with the root of the speed, with the load, and with a smooth sign; springs."""
+    """Friction of every kind, with a smooth sign; springs and gravity compensators."""
     robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
     rng = np.random.default_rng(1)
     robot = robot.with_values(rng.uniform(0.5, 1.5, robot.size))
-    terms = ("viscous", "coulomb", "offset", "sqrt", "load")
-    robot = robot.with_joint_terms(terms, drive_inertia=True).with_transition(0.3)
+    robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(0.3)
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
     model = CodedModel.of(robot)
     motion = motions(robot)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
-from feasid.certificate import definiteness
+from feasid.certificate import SIGNED, definiteness
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints import affine as constraints
@@ -24,8 +24,8 @@ from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
 from feasid.robot.known import Equality, equalities
 
-SIGNED = ("Ia", "fv", "fc", "fs", "fl")
-"""Joint terms that are not negative, eq. (28) of Sousa and Cortesao; the offset fo is free."""
+DISSIPATES = "friction dissipates in both directions"
+"""Start of the name of constraints that hold direction-dependent friction below the viscous."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,11 +286,17 @@ def feasible_set(
 def _signs(robot: Robot) -> list[Linear]:
     rows: list[Linear] = []
     for k, drive in enumerate(robot.drives):
-        for symbol, column in robot.drive_columns(k).items():
+        places = robot.drive_columns(k)
+        for symbol, column in places.items():
             if symbol in SIGNED:
                 index = np.array([column], dtype=np.intp)
                 label = f"{symbol} of {drive.name}"
                 rows.append(Linear(label, index, np.ones(1), role="sign"))
+        if "fd" in places:  # fv v + fd |v| works against v either way
+            index = np.array([places["fv"], places["fd"]], dtype=np.intp)
+            for sign, way in ((1.0, "forward"), (-1.0, "backward")):
+                name = f"{DISSIPATES}: {drive.name} {way}"
+                rows.append(Linear(name, index, np.array([1.0, sign])))
     return rows
 
 

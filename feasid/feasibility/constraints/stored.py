@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet, feasible_set
 from feasid.robot.description import Robot
 from feasid.robot.known import Equality
 
@@ -40,7 +40,7 @@ def as_plain(feasible: FeasibleSet) -> dict[str, Any]:
                 "opposite": c.opposite,
             }
             for c in feasible.linear
-            if c.role == "asked"
+            if c.role == "asked" and not c.name.startswith(DISSIPATES)
         ],
         "equalities": [
             {

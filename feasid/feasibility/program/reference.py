@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.arrays import Array, Mask
+from feasid.certificate import SIGNED
 from feasid.feasibility.constraints.units import Units, described
 from feasid.robot import inertia
 from feasid.robot.description import Robot
@@ -23,7 +24,7 @@ class Reference:
     Attributes
     ----------
     delta : ndarray, shape (n,)
-        Standard parameters; joint terms at one unit, offsets at zero.
+        Standard parameters; joint terms at one unit, those of either sign at zero.
     from_description : ndarray of bool, shape (n_bodies,)
         Which bodies kept the description's own inertials.
     """
@@ -59,6 +60,7 @@ def reference(robot: Robot, scale: Units) -> Reference:
     for k in range(len(robot.drives)):
         for symbol, column in robot.drive_columns(k).items():
             given = robot.values[column]
-            usable = np.isfinite(given) and (symbol == "fo" or given > 0)
-            delta[column] = given if usable else float(symbol != "fo") * scale.parameters[column]
+            signed = symbol in SIGNED
+            usable = np.isfinite(given) and (given > 0 or not signed)
+            delta[column] = given if usable else float(signed) * scale.parameters[column]
     return Reference(delta, known)

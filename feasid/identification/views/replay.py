@@ -19,7 +19,7 @@ from feasid.logs.recording import Recording
 from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 
-FRICTION = ("fv", "fc", "fo", "fs", "fl")
+FRICTION = ("fv", "fc", "fo", "fs", "fl", "fb", "fd")
 """Symbols of what depends on velocity alone, and on the load."""
 
 

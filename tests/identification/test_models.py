@@ -1,0 +1,215 @@
+"""Friction as it is: terms that a log shows are found, have the right signs, and are kept."""
+
+import numpy as np
+import pytest
+from logs import simulate
+
+import feasid
+from feasid.errors import DescriptionError, InputError, OutputError
+from feasid.robot.joint_drives import FRICTION
+from feasid.robot.parts import STRIBECK
+
+EXACT = 1e-12
+"""Sums of a few products in another order."""
+
+FOUND = 0.15
+"""Relative error of a further term's coefficient at 2 % noise of torque: what neighbours that look
+alike over the same speeds leave."""
+
+SAMPLES = 3000
+TERMS = {"stribeck": {"fb": 4.0}, "direction": {"fd": 0.8}, "spring": {"k": 5.0, "k3": 9.0}}
+OPTIONS = ("stribeck", "direction", "spring")
+
+
+def described():
+    """Two joints on crossing axes with inertials of their own."""
+    robot = feasid.Robot.from_dh(
+        [(np.pi / 2, 0.1, 0.3, 0.0), (0.0, 0.4, 0.0, 0.0)], gravity=(0.0, 0.0, -9.81)
+    )
+    values = np.zeros(robot.size)
+    for columns in robot.inertial_columns:
+        values[columns] = [0.05, 0, 0, 0.06, 0, 0.055, 0.05, 0.02, 0.01, 2.0]
+    return robot.with_values(values)
+
+
+def truth_of(robot, extra, body="2"):
+    """The description's inertials, usual friction, and further coefficients of one body's joint."""
+    values = robot.values.copy()
+    for k, drive in enumerate(robot.drives):
+        for symbol, column in robot.drive_columns(k).items():
+            usual = {"Ia": 0.2, "fv": 1.0, "fc": 1.5}.get(symbol, 0.0)
+            values[column] = extra.get(symbol, usual) if drive.name == body else usual
+    return values
+
+
+def log_with(terms, extra, seed=0, noise=0.02, features=None):
+    words = ("viscous", "coulomb", "offset", *terms)
+    robot = described().with_joint_terms(words, True, features=features).with_transition(0.005)
+    truth = truth_of(robot, extra)
+    return robot, truth, simulate(robot, truth, seed, samples=SAMPLES, noise=noise)
+
+
+@pytest.fixture(scope="module", params=TERMS)
+def case(request):
+    term = request.param
+    robot, truth, log = log_with([term], TERMS[term])
+    fit = feasid.fit(log, described(), candidates=OPTIONS, diagnose=False)
+    return term, robot, truth, log, fit
+
+
+def symbols(fit, body):
+    return {s for d in fit.robot.drives if d.name == body for s in d.symbols}
+
+
+def test_the_term_that_a_joint_has_is_chosen_there_and_not_elsewhere(case):
+    term, _, _, _, fit = case
+    assert symbols(fit, "2") >= set(FRICTION[term])
+    assert not symbols(fit, "1") & {s for t in OPTIONS for s in FRICTION[t]}
+    (note,) = [n for n in fit.notes if n.code == "friction-chosen"]
+    assert f"{term}: 2" in note or f"{term} +" in note or f"+ {term}" in note
+
+
+def test_its_coefficients_are_found(case):
+    term, _, _, _, fit = case
+    found = fit.joint_terms.loc["2"]
+    for symbol, value in TERMS[term].items():
+        assert found[symbol] == pytest.approx(value, rel=FOUND)
+
+
+def test_the_fit_is_certified_saved_and_written_with_it(case, tmp_path):
+    _, _, _, log, fit = case
+    assert "satisfies every constraint" in fit.certificate.verify()
+    fit.save(tmp_path / "arm.feasid")
+    saved = feasid.load(tmp_path / "arm.feasid")
+    written = fit.write(tmp_path / "arm.xml").written
+    assert written.sidecar is not None
+    read = feasid.load_robot(tmp_path / "arm.xml")
+    motion = [log.filter(regex=f"^{kind}_").to_numpy()[::50] for kind in ("q", "dq", "ddq")]
+    torque = feasid.inverse_dynamics(fit.robot, *motion)
+    for other in (saved.robot, read):
+        np.testing.assert_allclose(
+            feasid.inverse_dynamics(other, *motion), torque, rtol=1e-9, atol=1e-9
+        )
+
+
+def test_the_table_shows_why(case):
+    term, robot, _, log, _ = case
+    choice = feasid.compare_models(log, described(), [(), *((t,) for t in OPTIONS)])
+    table = choice.table
+    assert list(table.index) == ["none", *OPTIONS]
+    assert table.loc[term, robot.coordinates[1]] < table.loc["none", robot.coordinates[1]]
+    assert dict(choice.drives)["1"] == 0
+    assert term in choice.explain()
+    again = feasid.fit(log, choice.robot, diagnose=False)
+    assert symbols(again, "2") >= set(FRICTION[term])
+
+
+def test_nothing_is_added_by_default():
+    _, _, log = log_with([], {})
+    fit = feasid.fit(log, described(), diagnose=False)
+    assert not {s for d in fit.robot.drives for s in d.symbols} & {
+        s for t in (*OPTIONS, "compensator") for s in FRICTION[t]
+    }
+
+
+def test_friction_that_would_drive_a_joint_is_not_fitted():
+    """The log's own friction pushes backwards: the model's may not."""
+    _, _, log = log_with(["direction"], {"fd": 1.6, "fv": 0.5})
+    terms = ("viscous", "coulomb", "offset", "direction")
+    fit = feasid.fit(log, described(), friction=terms, diagnose=False)
+    found = fit.joint_terms.loc["2"]
+    assert abs(found["fd"]) <= found["fv"]
+    _, _, log = log_with(["stribeck"], {"fb": -1.0})
+    terms = ("viscous", "coulomb", "offset", "stribeck")
+    fit = feasid.fit(log, described(), friction=terms, diagnose=False)
+    assert fit.joint_terms.loc["2", "fb"] >= 0.0
+    assert "satisfies every constraint" in fit.certificate.verify()
+
+
+def cable(q, dq, ddq, load):
+    return np.sin(3 * q)
+
+
+FEATURES = {
+    "2": (
+        feasid.Feature("cable", cable),
+        feasid.Feature("drag", lambda q, dq, ddq, load: dq * np.abs(dq), positive=True),
+        feasid.Feature("gear", lambda q, dq, ddq, load: 0.1 * load, load=True),
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def featured():
+    extra = {"u1": 2.0, "p1": 0.4, "u2": -0.5}
+    robot, truth, log = log_with([], extra, features=FEATURES)
+    bare = described().with_joint_terms(features=FEATURES, drive_inertia=True)
+    return extra, robot, truth, log, feasid.fit(log, bare, diagnose=False)
+
+
+def test_features_of_the_callers_own_are_fitted(featured):
+    extra, _, _, log, fit = featured
+    for symbol, value in extra.items():
+        assert fit.joint_terms.loc["2", symbol] == pytest.approx(value, rel=FOUND)
+    assert fit.errors(log)["all"] < 0.05
+    assert "satisfies every constraint" in fit.certificate.verify()
+    assert "2.u1" in fit.range("2.u1").name
+
+
+def test_code_is_not_written_into_files(featured, tmp_path):
+    *_, fit = featured
+    with pytest.raises(OutputError, match="feature 'cable'"):
+        fit.save(tmp_path / "arm.feasid")
+    with pytest.raises(OutputError, match="feature 'cable' of 2"):
+        fit.write(tmp_path / "arm.xml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_feature_that_is_none_is_named():
+    bad = {"2": [feasid.Feature("short", lambda q, dq, ddq, load: q[:-1])]}
+    robot = described().with_joint_terms(features=bad)
+    with pytest.raises(InputError, match="feature 'short' must return"):
+        feasid.regressor(robot, np.zeros((5, 2)), np.zeros((5, 2)), np.zeros((5, 2)))
+    with pytest.raises(DescriptionError, match="no such feature"):
+        feasid.Drive("2", {"2": 1.0}, ("u1",))
+    with pytest.raises(DescriptionError, match="about viscous friction"):
+        feasid.Drive("2", {"2": 1.0}, ("fd",))
+
+
+def test_terms_are_what_their_words_say():
+    """Against their formulas, and the regressor against inverse dynamics."""
+    words = [*FRICTION]
+    robot = described().with_joint_terms(words, True, features=FEATURES)
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.standard_normal((3, 40, 2))
+    delta = rng.uniform(0.1, 1.0, robot.size)
+    rows = feasid.regressor(robot, q, dq, ddq)
+    torque = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta)
+    np.testing.assert_allclose(rows @ delta, torque, rtol=EXACT, atol=EXACT * 1e2)
+    column = {s: rows[:, 1, c] for s, c in robot.drive_columns(1).items()}
+    x, v = q[:, 1], dq[:, 1]
+    expected = {
+        "fb": np.sign(v) * np.exp(-((v / STRIBECK) ** 2)),
+        "fd": np.abs(v),
+        "k": x,
+        "k2": x**2,
+        "k3": x**3,
+        "gs": np.sin(x),
+        "gc": np.cos(x),
+        "u1": np.sin(3 * x),
+        "p1": v * np.abs(v),
+    }
+    for symbol, signal in expected.items():
+        np.testing.assert_allclose(column[symbol], signal, rtol=EXACT, atol=EXACT)
+
+
+def test_candidates_need_stretches_and_names():
+    _, _, log = log_with([], {})
+    with pytest.raises(InputError, match="candidates"):
+        feasid.fit(log, described(), candidates=("stribeck",), filtering="signals")
+    with pytest.raises(InputError, match="stribeck"):
+        feasid.fit(log, described(), candidates=("stribek",))
+    with pytest.raises(InputError, match="leave candidates out"):
+        feasid.compare_models(log, described(), [(), ("sqrt",)], candidates=("sqrt",))
+    with pytest.raises(InputError, match="no term to compare"):
+        feasid.compare_models(log, described(), [()])
