@@ -95,10 +95,11 @@ def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str,
     if chosen["nan"] == "error" and bad.any():
         refuse_holes(df, raw)
     excluded = blocks(np.flatnonzero(bad), "cell missing or not finite")
+    excluded += [e for what, rows in raw.corrupt for e in blocks(np.flatnonzero(rows), what)]
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     whole = chosen["filtering"] == "equations"
     bridge = BRIDGED / (chosen["cutoff"] or EQUATIONS) if whole else 0.0
-    stretches, repeated = _stretches(df, raw, ~bad, chosen["sort"], said, bridge)
+    stretches, repeated = _stretches(df, raw, ~(bad | raw.dropped), chosen["sort"], said, bridge)
     excluded += repeated
     said += unwrap(values["q"], robot, (s.rows for s in stretches))
     frequency: float | None

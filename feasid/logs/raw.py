@@ -51,12 +51,21 @@ class Signals:
     values : dict of str to ndarray, shape (N, dof)
         ``q`` and whichever of ``dq``, ``ddq``, ``tau`` the log has; NaN where cells are missing.
     notes : tuple of Note
+    corrupt : tuple of (str, ndarray of bool, shape (N,))
+        Rows that are left out, by what is wrong with them.
     """
 
     layout: Layout
     t: Array
     values: dict[str, Array]
     notes: tuple[Note, ...]
+    corrupt: tuple[tuple[str, Mask], ...] = ()
+
+    @property
+    def dropped(self) -> Mask:
+        """All of these rows."""
+        none = np.zeros(len(self.t), dtype=bool)
+        return np.asarray(np.any([none, *(rows for _, rows in self.corrupt)], axis=0))
 
 
 def read_raw(
@@ -69,6 +78,7 @@ def read_raw(
     torque: bool = True,
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
+    corrupt: str = "error",
     topic: str | None = None,
 ) -> Signals:
     """Find the columns, convert units, and bring motor-side signals to the joints.
@@ -99,6 +109,9 @@ def read_raw(
         for kind in WORDS
         if layout.columns[kind] is not None
     }
+    wrong = _corrupt(values, t) if corrupt == "drop" else ()
+    if not wrong:
+        _refuse_absurd(values, layout)
     if not robot.is_tree:
 
         def column(kind: str, joint: str) -> Array | None:
@@ -123,7 +136,7 @@ def read_raw(
     if layout.numbered:
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(Note(f"columns are matched by number: {order}", "numbered"))
-    return Signals(layout, t, values, as_notes(notes))
+    return Signals(layout, t, values, as_notes(notes), wrong)
 
 
 def _read_kind(
@@ -136,21 +149,41 @@ def _read_kind(
         factor = unit_factor(units, kind, joint)
         if factor != 1.0:
             out[:, k] *= factor
-        _refuse_absurd(out[:, k], column, joint)
     return out
 
 
-def _refuse_absurd(values: Array, column: Any, joint: str) -> None:
+def _absurd(values: Array) -> Mask:
+    return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
+
+
+def _refuse_absurd(values: Mapping[str, Array], layout: Layout) -> None:
     """Numbers beyond 1e50 are no physical quantity, and their squares overflow."""
-    far = np.flatnonzero(np.isfinite(values) & (np.abs(values) > LARGEST))
-    if far.size:
-        raise LogError(
-            f"column {column!r} of joint {joint!r} has {values[far[0]]:g} in row {far[0]}: no "
-            f"physical quantity exceeds {LARGEST:g}",
-            joint=joint,
-            column=column,
-            row=int(far[0]),
-        )
+    for kind, cells in values.items():
+        far = np.argwhere(_absurd(cells).T)
+        if far.size:
+            k, row = (int(x) for x in far[0])
+            column, joint = (layout.columns[kind] or ())[k], layout.coordinates[k]
+            raise LogError(
+                f"column {column!r} of joint {joint!r} has {cells[row, k]:g} in row {row}: no "
+                f"physical quantity exceeds {LARGEST:g}; corrupt='drop' leaves such rows out",
+                joint=joint,
+                column=column,
+                row=row,
+            )
+
+
+def _corrupt(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]:
+    """Rows with numbers that cannot be, whose cells are emptied, and rows that say nothing new."""
+    absurd, same = np.zeros(len(t), dtype=bool), np.ones(len(t), dtype=bool)
+    same[:1] = False
+    same[1:] &= np.diff(t) != 0  # those are left out in any case
+    for cells in values.values():
+        far = _absurd(cells)
+        absurd |= far.any(axis=1)
+        same[1:] &= (cells[1:] == cells[:-1]).all(axis=1)
+        cells[far] = np.nan
+    named = (f"number beyond {LARGEST:g}", absurd), ("repeats the row before", same & ~absurd)
+    return tuple((what, rows) for what, rows in named if rows.any())
 
 
 def _joint_side(
@@ -199,11 +232,11 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
 
 
 def holes(raw: Signals) -> Mask:
-    """Rows with a cell that is not finite."""
+    """Rows with a cell that is not finite, but for those that are left out anyway."""
     bad = np.zeros(len(raw.t), dtype=bool)
     for cells in raw.values.values():
         bad |= ~np.isfinite(cells).all(axis=1)
-    return bad
+    return bad & ~raw.dropped
 
 
 def refuse_holes(df: pd.DataFrame, raw: Signals) -> None:

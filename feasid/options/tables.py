@@ -60,6 +60,12 @@ class ReadOptions(TypedDict, total=False):
         Option("value", "matrix T of a motor-side log: q_motor = T q, tau = T' tau_motor",
                example="[[1, 0, 0], [0, 1, 0], [0, 0, 1]]", form=forms.MATRIX),
     ]  # fmt: skip
+    corrupt: Annotated[
+        Literal["error", "drop"],
+        Option("choice", "what rows get that cannot be (numbers beyond 1e50) or only repeat all "
+               "values of the row before; drop leaves both out and notes them", "error",
+               choices=("error", "drop"), example="drop"),
+    ]  # fmt: skip
     offsets: Annotated[
         Mapping[str, float] | None,
         Option("mapping", "added to q per joint, after the transmission", None, "rad or m",

@@ -394,3 +394,39 @@ def test_a_resting_joint_has_no_velocity_of_either_sign():
     assert any("elbow (100%)" in note for note in motion.notes)
     as_is = prepare(still, arm(), cutoff=8.0, rest=0.0).runs[0]
     assert (as_is.dq[:, 1] != 0).any()
+
+
+def test_corrupt_rows_are_left_out_when_asked_and_named():
+    table = log(2000)
+    table.loc[700, "tau_elbow"] = 1e282
+    table.loc[900:902, ["q_shoulder", "q_elbow", "tau_shoulder", "tau_elbow"]] = table.loc[
+        899, ["q_shoulder", "q_elbow", "tau_shoulder", "tau_elbow"]
+    ].to_numpy()
+    with pytest.raises(LogError, match=r"'tau_elbow'.*row 700.*corrupt='drop'"):
+        prepare(table, arm())
+    motion = prepare(table, arm(), corrupt="drop")
+    found = {e.reason: (e.first, e.count) for e in motion.excluded}
+    assert found["number beyond 1e+50"] == (700, 1)
+    assert found["repeats the row before"] == (900, 3)
+    assert any("number beyond 1e+50" in n for n in motion.notes)
+    rows = np.concatenate([run.rows for run in motion.runs])
+    assert not {700, 900, 901, 902} & {*rows.tolist()}
+
+
+def test_dropping_corrupt_rows_of_a_clean_log_changes_nothing():
+    for filtering in ("signals", "equations"):
+        plain, dropped = (
+            prepare(log(2000), arm(), filtering=filtering, corrupt=corrupt)
+            for corrupt in ("error", "drop")
+        )
+        for a, b in zip(plain.runs, dropped.runs, strict=True):
+            np.testing.assert_array_equal(a.tau, b.tau)
+        assert plain.excluded == dropped.excluded
+
+
+def test_corrupt_rows_do_not_hide_missing_cells():
+    table = log(2000)
+    table.loc[700, "tau_elbow"] = 1e282
+    table.loc[1200, "tau_elbow"] = np.nan
+    with pytest.raises(LogError, match="row 1200"):
+        prepare(table, arm(), corrupt="drop")
