@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, options_of
 from feasid.cli.schema import add_json, tell
-from feasid.options.tables import RangeOptions
+from feasid.options.set_tables import RangeOptions
 
 if TYPE_CHECKING:
     from feasid.identification.ranges import Ranges

@@ -7,7 +7,8 @@ import re
 
 from feasid.cli.options import as_words, spelled
 from feasid.options.complete import table_of
-from feasid.options.tables import CheckOptions, CorrectOptions, FitOptions
+from feasid.options.set_tables import CheckOptions, CorrectOptions
+from feasid.options.tables import FitOptions
 
 NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in table_of(t)} | {
     "lock",

@@ -21,7 +21,8 @@ from feasid.feasibility.proof.question import Question
 from feasid.feasibility.verdict import Verdict
 from feasid.identifiability.base import base_parameters
 from feasid.options.complete import completed, documented, part
-from feasid.options.tables import BoundOptions, CheckOptions
+from feasid.options.set_tables import CheckOptions
+from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
 from feasid.robot.load import load_robot
 

@@ -25,7 +25,8 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.options.complete import completed, documented, part
-from feasid.options.tables import BoundOptions, CorrectOptions
+from feasid.options.set_tables import CorrectOptions
+from feasid.options.tables import BoundOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.load import load_robot

@@ -30,7 +30,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.expressions import parameter_label
 from feasid.notes import Note
 from feasid.options.complete import completed, documented
-from feasid.options.tables import RangeOptions
+from feasid.options.set_tables import RangeOptions
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -235,7 +235,7 @@ class Ranged:
             ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
             parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
         **options
-            See `feasid.options.tables.RangeOptions`.
+            See `feasid.options.set_tables.RangeOptions`.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class Ranged:
         ----------
         wanted : iterable, optional
         **options
-            See `feasid.options.tables.RangeOptions`.
+            See `feasid.options.set_tables.RangeOptions`.
         """
         chosen = completed(RangeOptions, options, "ranges")
         residual = self.residual

@@ -14,10 +14,9 @@ from feasid.errors import FeasidError, InputError
 from feasid.feasibility.check import check as check_parameters
 from feasid.options.complete import checked, completed, table_of
 from feasid.options.option import Option
+from feasid.options.set_tables import CheckOptions, CorrectOptions
 from feasid.options.tables import (
     BoundOptions,
-    CheckOptions,
-    CorrectOptions,
     FitOptions,
     LogOptions,
     ReduceOptions,
