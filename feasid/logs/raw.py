@@ -103,7 +103,7 @@ def read_raw(
             joint=several[0],
         )
     t, notes = read_time(df, layout.time, rate, units)
-    notes = [*notes_of_file, *notes]
+    notes = [*said, *notes]
     values = {
         kind: _read_kind(df, layout, kind, units)
         for kind in WORDS
@@ -123,9 +123,7 @@ def read_raw(
         notes += check_followers(robot, values, column)
     if transmission is not None:
         values = _joint_side(values, transmission, len(layout.coordinates))
-        notes.append(
-            Note("motor side to joint side by the given transmission matrix", "transmission")
-        )
+        notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
     for joint, offset in (offsets or {}).items():
         if joint not in layout.coordinates:
             raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
