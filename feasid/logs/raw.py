@@ -103,7 +103,7 @@ def read_raw(
             joint=several[0],
         )
     t, notes = read_time(df, layout.time, rate, units)
-    notes = [*said, *notes]
+    notes = [*notes_of_file, *notes]
     values = {
         kind: _read_kind(df, layout, kind, units)
         for kind in WORDS
