@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
     add("--floor", type=float, metavar="Z", help="height that all links stay above [m]")
     add("--no-collision", action="store_true", help="links may meet each other")
+    add("--clearance", type=float, default=0.01, metavar="M", help="between links (default 0.01)")
+    add("--ignore", action="append", metavar="LINK,LINK", help="links that may touch")
+    add("--workspace", metavar="JSON", help="boxes that links stay in: {link: [low, high]} [m]")
+    add("--capsules", metavar="JSON", help="shapes: {link: [[start, end, radius], ...]} [m]")
     add("--given", nargs="+", default=[], metavar="REDUCED", help="logs there are already")
     add("--noise", type=float, default=1.0, help="torque noise [N m] (default 1)")
     add("--friction", nargs="*", choices=[*FRICTION], help="friction terms of the joints")
@@ -43,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--slow", type=float, default=0.0, help="0 to 1: slower in the middle, for friction")
     add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
     add("--seed", type=int, default=0)
+    add("--rounds", type=int, metavar="N", help="kicks after the starts; default while time lasts")
+    add("--starts", type=int, default=6, metavar="N", help="random starts (default 6)")
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
     add_json(parser)
 
@@ -69,6 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         family=arguments.family,
         floor=arguments.floor,
         collision=not arguments.no_collision,
+        clearance=arguments.clearance,
+        ignore=[tuple(pair.split(",")) for pair in arguments.ignore or ()],
+        workspace=_json(arguments.workspace, "--workspace"),
+        capsules=_json(arguments.capsules, "--capsules"),
         given=[Reduced.load(path) for path in arguments.given],
         noise=arguments.noise,
         friction=arguments.friction,
@@ -77,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         slow=arguments.slow,
         rate=arguments.rate,
         seed=arguments.seed,
+        rounds=arguments.rounds,
+        starts=arguments.starts,
         time_limit=arguments.time_limit,
         progress=_show if sys.stderr.isatty() else None,
         **{kind: _limits(getattr(arguments, kind), kind) for kind in LIMITS},
@@ -105,6 +118,16 @@ def _write(motion: Any, arguments: argparse.Namespace) -> None:
         kind = Path(arguments.plot).suffix.lstrip(".") or "png"
         motion.plot().savefig(buffer, format=kind)
         write_aside(arguments.plot, buffer.getvalue(), overwrite=overwrite)
+
+
+def _json(text: str | None, option: str) -> Any:
+    try:
+        found = None if text is None else json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        found = text
+    if found is not None and not isinstance(found, dict):
+        raise InputError(f'{option} needs JSON such as {{"link": [...]}}, not {text!r}')
+    return found
 
 
 def _show(seconds: float, text: str) -> None:

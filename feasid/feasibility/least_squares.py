@@ -157,10 +157,10 @@ class FeasibleFit:
         return tuple(b for b, k in zip(self.problem.feasible.bodies, known, strict=True) if k)
 
     @property
-    def repair_cost(self) -> float:
+    def increase(self) -> float:
         """Relative increase of ``|R beta - rho|`` over the solver's own point.
 
-        After slack, what was given up is in it.
+        Of an optimum the cost of its repair; of a model that slack or a prior chose, theirs too.
         """
         before = self.problem.error(self.raw)
         return max(0.0, self.problem.error(self.delta) / before - 1) if before > 0 else 0.0

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
-from robots import ARM
+from logs import arm_and_log
 
 import feasid
 from feasid.errors import InputError, LogError
@@ -16,12 +15,7 @@ SAME = 1e-9  # the same numbers on another way, where sums come in another order
 @pytest.fixture(scope="module")
 def case(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recording")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf")
-    true = robot.with_joint_terms()
-    log = simulate(true, arm_parameters(true), 3, samples=4000, noise=0.02)
-    log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
-    log.to_csv(folder / "log.csv", index=False)
+    robot, log = arm_and_log(folder, 4000, 0.02)
     log.to_parquet(folder / "log.parquet")
     return folder, robot, log
 

@@ -4,8 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from logs import arm_parameters, simulate
-from robots import ARM
+from logs import arm_and_log
 
 import feasid
 from feasid.cli import main
@@ -43,13 +42,7 @@ BAD = {  # a value of the wrong kind or out of range; anything is a mapping's or
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("options")
-    (folder / "arm.urdf").write_text(ARM)
-    robot = feasid.load_robot(folder / "arm.urdf")
-    true = robot.with_joint_terms()
-    log = simulate(true, arm_parameters(true), 3, samples=1200, noise=0.01)
-    log = log.drop(columns=[c for c in log if c.startswith("ddq_")])
-    log.to_csv(folder / "log.csv", index=False)
-    return folder, robot, log
+    return folder, *arm_and_log(folder, 1200, 0.01)
 
 
 def ones(robot):

@@ -108,7 +108,7 @@ def _feasibility(fit: Fitted) -> dict[str, Any]:
         "tightest": where,
         "verified": solution.verified,
         "price": fit.price,
-        "repair": fit.optimum.repair_cost,
+        "repair": fit.optimum.increase,
         "tie_break": solution.tie_break,
     }
 

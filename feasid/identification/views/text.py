@@ -79,7 +79,7 @@ def _verdict(fit: Fitted) -> str:
         f"FEASIBLE ({meaning})",
         f"  verified    {solution.verified}",
         f"  margin      {margin:.2e} of the body's own mass and size ({name})",
-        f"  repair      least-squares optimum +{100 * fit.optimum.repair_cost:.2g} % for strict "
+        f"  repair      least-squares optimum +{100 * fit.optimum.increase:.2g} % for strict "
         "feasibility",
         f"  full model  chosen towards {towards},",
         f"              at a residual {100 * fit.price:.2g} % above the smallest feasible one",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -31,15 +30,10 @@ from feasid.robot.mjcf.pose import ORIENTATIONS, MjcfPose, turned
 from feasid.robot.mjcf.terms import joint_terms
 from feasid.robot.terms import NO_TERMS, JointTerms
 from feasid.robot.urdf.read import MAX_NAME
-from feasid.robot.xml.text import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.robot.xml.text import LIMITS, Element, ReadLimits, XmlText
 
 FULL_ORDER = (0, 3, 4, 1, 5, 2)
 """Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
-
-
-def read_mjcf(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Mjcf:
-    """Read an MJCF file and its includes."""
-    return mjcf_of(parse_xml(read_bytes(path, limits), os.fspath(path), limits), limits)
 
 
 def mjcf_of(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:

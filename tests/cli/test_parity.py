@@ -1,0 +1,94 @@
+"""Options that Python has, the prompt has, and the other way round."""
+
+import argparse
+import inspect
+from importlib import import_module
+
+import pytest
+
+import feasid
+from feasid.cli import COMMANDS
+from feasid.cli.options import Parser
+from feasid.excitation.excite import excite
+
+FUNCTIONS = {
+    "fit": (feasid.fit,),
+    "reduce": (feasid.reduce,),
+    "doctor": (feasid.diagnose,),
+    "payload": (feasid.payload, feasid.payload_from_wrench),
+    "base": (feasid.base_parameters,),
+    "compare": (feasid.compare,),
+    "excite": (excite,),
+}
+
+ROBOT = {"lock", "gravity", "floating"}
+"""Of `feasid.load_robot`; the prompt reads files, once, and writes what it is told to."""
+
+INPUTS = {"data", "log", "loaded", "unloaded", "robot", "a", "b"}
+"""What a function works on: names of files at the prompt."""
+
+ONLY_PYTHON = {
+    "reduce": {
+        "base": "a value of the program",
+        "client": "a value of the program",
+        "on_error": "logs that fail are left out and told, exit status 4",
+        "progress": "a function; the prompt draws a bar",
+    },
+    "base": {
+        "snap": "--literal",
+        "static": "--static",
+        "known": "values of a program; feasid.fit --known",
+        "equal": "values of a program; feasid.fit --equal",
+        "mirrored": "values of a program; feasid.fit --mirrored",
+    },
+    "payload": {
+        "channels": "--sensor",
+        "rotation": "the sensor's axes, a matrix",
+        "position": "the sensor's place",
+    },
+    "excite": {
+        "collision": "--no-collision",
+        "prior": "a vector of the program's base parameters",
+        "task": "motions of a program",
+        "progress": "a function; the prompt shows it",
+    },
+}
+"""Keywords without an argument of their name, and what stands for them."""
+
+
+def arguments_of(command):
+    module = import_module(f"feasid.cli.{command}")
+    parser = Parser(prog=command)
+    module.add_arguments(parser)
+    actions = [a for a in parser._actions if not isinstance(a, argparse._HelpAction)]
+    return {s.lstrip("-").replace("-", "_") for a in actions for s in a.option_strings}
+
+
+def keywords_of(functions):
+    out = set()
+    for function in functions:
+        parameters = inspect.signature(function).parameters.values()
+        out |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
+    return out - INPUTS
+
+
+@pytest.mark.parametrize("command", FUNCTIONS)
+def test_what_python_has_the_prompt_has(command):
+    missing = keywords_of(FUNCTIONS[command]) - arguments_of(command)
+    assert missing - set(ONLY_PYTHON.get(command, {})) == set()
+
+
+@pytest.mark.parametrize("command", FUNCTIONS)
+def test_what_stands_for_a_keyword_exists(command):
+    for name, stead in ONLY_PYTHON.get(command, {}).items():
+        assert name in keywords_of(FUNCTIONS[command])
+        if stead.startswith("--"):
+            assert stead.lstrip("-").replace("-", "_") in arguments_of(command)
+
+
+@pytest.mark.parametrize("command", set(COMMANDS) - {"demo", "show", "verify", "check", "export"})
+def test_robots_are_read_with_the_same_options(command):
+    """Where a command reads a robot to work with, it can hold joints and turn gravity."""
+    given = arguments_of(command)
+    if command in ("fit", "reduce", "doctor", "payload", "base"):
+        assert given >= ROBOT
