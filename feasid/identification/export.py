@@ -145,7 +145,7 @@ def in_terms_of(fit: Fitted, kind: str) -> tuple[Robot, str]:
         chosen = kept
     else:
         how, chosen = "all parameters fitted again", other
-    how += f" in the terms of {kind.upper()}, which raises the residual by {100 * loss:.2g} %"
+    how += f" in the terms of {kind.upper()}, which raises the residual by {100 * loss:.3g} %"
     return held_part(fit.robot.with_values(chosen), kind), how
 
 
