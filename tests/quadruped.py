@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import mujoco
 import numpy as np
@@ -89,6 +90,7 @@ def row(values):
     return " ".join(repr(float(v)) for v in np.ravel(values))
 
 
+@cache
 def trot(robot, gait, seconds, seed):
     """What sensors show while the robot trots: a dict of arrays, noisy, one row per step."""
     model = mujoco.MjModel.from_xml_string(mjcf(robot))

@@ -121,6 +121,29 @@ def contact_torques(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact])
     return out
 
 
+def free_projector(
+    robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact], touching: npt.ArrayLike
+) -> Array:
+    """Orthogonal projectors P (samples, dof, dof) with ``P J' = 0`` for the points that touch.
+
+    Multiplied with regressor and torques, unknown contact forces drop out; see `free_rows`.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (samples, dof)
+    contacts : sequence of Contact
+        Without forces.
+    touching : array_like of bool, shape (samples, contacts)
+    """
+    flags = np.asarray(touching, dtype=np.float64)
+    jacobians = [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts]
+    parts = [j * flags[:, k, None, None] for k, j in enumerate(jacobians)]
+    _, s, vt = np.linalg.svd(np.concatenate(parts, axis=1), full_matrices=False)
+    held = vt * (s > SINGULAR * s[:, :1])[:, :, None]
+    return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
+
+
 def free_rows(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> list[Array]:
     """Per sample Z with ``Z J' = 0`` for the points touched, orthonormal rows (dof - rank, dof).
 

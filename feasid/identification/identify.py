@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -169,7 +169,15 @@ def _motions(tasks: Sequence[Work], robot: Robot) -> list[Iterable[Motion]]:
     if any(isinstance(t.source, Reduced) for t in tasks):
         raise InputError("this needs the log itself; reduced data hold no time")
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
-    return [recording.motions(robot, **options) for recording, options in recorded]
+    return [_known(recording.motions(robot, **options)) for recording, options in recorded]
+
+
+def _known(motions: Iterable[Motion]) -> Iterator[Motion]:
+    """The same, refused where contact forces are unknown."""
+    for motion in motions:
+        if any(run.free is not None for run in motion.runs):
+            raise InputError("robust and method='momentum' need the forces of all contacts")
+        yield motion
 
 
 def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:

@@ -4,7 +4,8 @@ Columns: time ``t`` (or the index), ``run``; ``q_<joint>`` [rad] and ``tau_<join
 every joint; of the base an IMU, ``gyro_x gyro_y gyro_z`` [rad/s] and ``acc_x acc_y acc_z`` [m/s^2],
 or its position ``base_x base_y base_z`` [m]; its orientation ``base_qx base_qy base_qz base_qw``,
 needed beside an IMU only for forces in world axes; ``force_<contact>_x`` and so on [N] of every
-contact, which may differ from run to run: zeros where nothing touches.
+contact, which may differ from run to run: zeros where nothing touches. Where its force is not
+known, ``contact_<contact>`` says when it touches, 1 or 0.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.dynamics.contacts import Contact, contact_torques
+from feasid.dynamics.contacts import Contact, contact_torques, free_projector
 from feasid.dynamics.floating import (
     FloatingMotion,
     base_index,
     floating_motion,
     imu_motion,
-    rotation_matrices,
     rotation_vectors,
 )
-from feasid.errors import InputError, LogError, did_you_mean
+from feasid.errors import InputError, LogError
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
-from feasid.logs.columns import numbers
-from feasid.logs.motion import Motion, Run, blocks
+from feasid.logs.floating_columns import IMU, POSE, arrays_of_log, check_names, stacked
+from feasid.logs.motion import Motion, Rows, Run, blocks
 from feasid.logs.mounts import Imu, Touch, imu_of, touch_of
 from feasid.logs.signals.derive import DERIVATIVE_SHARE, DERIVATIVES, equation_cutoff
 from feasid.logs.signals.filters import (
@@ -45,10 +45,8 @@ from feasid.robot.parts import Body
 if TYPE_CHECKING:
     import pandas as pd
 
-XYZ = ("x", "y", "z")
-
-POSE = tuple(f"base_{a}" for a in (*XYZ, "qx", "qy", "qz", "qw"))
-IMU = tuple(f"{kind}_{a}" for kind in ("gyro", "acc") for a in XYZ)
+TOUCHES = 0.5
+"""Above this a column ``contact_<contact>`` says that it touches."""
 
 UNUSED = ("columns", "units", "transmission", "offsets", "exclude", "sort", "delay", "decimate")
 """Options of other logs that those of floating robots do not have."""
@@ -109,6 +107,9 @@ def floating_log(
         Names the column that is missing, not finite, or a force whose contact is not described.
     """
     said = _Said.of(df, robot, imu, contacts or {}, rate)
+    if said.unknown:
+        names = ", ".join(said.unknown)
+        raise InputError(f"floating_log needs the forces of {names}; feasid.fit does not")
     longest = max(said.stretches, key=lambda s: len(s.rows))
     q = said.columns["q"][longest.rows]
     frequency = cutoff or choose_cutoff(q, longest.rate).frequency
@@ -176,7 +177,8 @@ def floating_runs(
             cut = slice(settling(wide, stretch.rate), -settling(wide, stretch.rate))
             rows = stretch.rows[cut]
             run = Run(stretch.label, stretch.rate, rows, said.t[rows], *part[:4])
-            runs.append(replace(run, anchor=round(float(run.t[0]) * stretch.rate)))
+            anchor = round(float(run.t[0]) * stretch.rate)
+            runs.append(replace(run, anchor=anchor, free=said.free(rows, run.q)))
     if not runs:
         raise _too_short(wide)
     how = "both sides of the equations through one Gaussian" if whole else "all signals through a"
@@ -185,6 +187,11 @@ def floating_runs(
     notes.append(Note(f"the base's motion: from {source}", "base"))
     if contacts:
         notes.append(Note(f"contacts: {', '.join(contacts)}", "contacts", contacts=[*contacts]))
+    if said.unknown:
+        if not whole:
+            raise InputError("unknown contact forces need filtering='equations'")
+        text = f"forces of {', '.join(said.unknown)} are unknown: equations free of them are fitted"
+        notes.append(Note(text, "unknown-forces", contacts=[*said.unknown]))
     kept = np.concatenate([run.rows for run in runs])
     left = np.setdiff1d(np.arange(len(df)), kept)
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
@@ -204,6 +211,7 @@ class _Said:
     base: int
     imu: Imu | None
     contacts: Mapping[str, Touch]
+    unknown: Mapping[str, Touch]
     columns: Mapping[str, Array]
     t: Array
     stretches: Sequence[Stretch]
@@ -219,8 +227,11 @@ class _Said:
         torque: bool = True,
     ) -> _Said:
         base = base_index(robot)
-        _check(df, robot, base, imu, contacts)
-        columns = _columns(df, robot, imu, contacts, torque)
+        check_names(df, robot, base, imu, contacts)
+        unknown = {k: v for k, v in contacts.items() if f"contact_{k}" in df}
+        contacts = {k: v for k, v in contacts.items() if k not in unknown}
+        columns = arrays_of_log(df, robot, imu, contacts, torque)
+        columns |= {f"contact_{k}": stacked(df, [f"contact_{k}"]) for k in unknown}
         t, _ = read_time(df, "t" if "t" in df else None, rate, None)
         codes, labels = run_labels(df, "run" if "run" in df else None)
         stretches: list[Stretch] = []
@@ -228,7 +239,15 @@ class _Said:
             rows = np.flatnonzero(codes == code)
             check_order(t[rows], rows, label)
             stretches += split_at_gaps(t[rows], rows, label)[0]
-        return cls(robot, base, imu, contacts, columns, t, stretches)
+        return cls(robot, base, imu, contacts, unknown, columns, t, stretches)
+
+    def free(self, rows: Rows, q: Array) -> Array | None:
+        """Projectors that remove the unknown forces; None when all are known."""
+        if not self.unknown:
+            return None
+        flags = [self.columns[f"contact_{name}"][rows, 0] > TOUCHES for name in self.unknown]
+        points = [Contact(t.body, t.position) for t in self.unknown.values()]
+        return free_projector(self.robot, q, points, np.stack(flags, axis=1))
 
     def equations(
         self, stretch: Stretch, cutoff: float, forces: bool = True
@@ -318,63 +337,3 @@ def _from_pose(
         twist=twist,
         acceleration=np.hstack([first_difference(omega, rate), push]),
     )
-
-
-def _check(
-    df: pd.DataFrame, robot: Robot, base: int, imu: Imu | None, contacts: Mapping[str, Touch]
-) -> None:
-    body = robot.bodies[base]
-    links = [body.name, *(m.name for m in body.members)]
-    if imu is not None and imu.link not in links:
-        raise InputError(
-            f"the IMU is on {imu.link!r}, which is no link of the base"
-            f"{did_you_mean(imu.link, links)}: {', '.join(links)}"
-        )
-    logged = {str(c)[6:-2] for c in df.columns if str(c).startswith("force_") and str(c)[-2] == "_"}
-    for name in sorted(logged - set(contacts)):
-        raise LogError(
-            f"the log has forces of a contact {name!r}, but not where it acts: "
-            f'contacts={{"{name}": Touch(body, position, axes)}}',
-            column=f"force_{name}_x",
-        )
-
-
-def _columns(
-    df: pd.DataFrame,
-    robot: Robot,
-    imu: Imu | None,
-    contacts: Mapping[str, Touch],
-    torque: bool,
-) -> dict[str, Array]:
-    """The log's signals as arrays; orientation as matrices, flattened."""
-    joints = [b.joint for b in robot.bodies if b.dof == 1]
-    wanted = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
-    if imu is not None:
-        wanted |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
-    else:
-        wanted["place"] = [f"base_{a}" for a in XYZ]
-    wanted |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
-    absent = [] if torque else wanted.pop("tau")
-    out = {kind: _stacked(df, names) for kind, names in wanted.items()}
-    if absent:
-        out["tau"] = np.full((len(df), len(absent)), np.nan)
-    if imu is None or any(touch.axes == "world" for touch in contacts.values()):
-        quaternion = _stacked(df, [f"base_q{a}" for a in "xyzw"])
-        out["turn"] = rotation_matrices(quaternion).reshape(-1, 9)
-    return out
-
-
-def _stacked(df: pd.DataFrame, names: Sequence[str]) -> Array:
-    for name in names:
-        if name not in df:
-            raise LogError(
-                f"the log has no column {name!r}{did_you_mean(name, df.columns)}", column=name
-            )
-    values = np.stack([numbers(df, name) for name in names], axis=1)
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        row, k = (int(b) for b in bad[0])
-        raise LogError(
-            f"column {names[k]!r} is missing or not finite in row {row}", column=names[k], row=row
-        )
-    return values

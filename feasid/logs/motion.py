@@ -35,6 +35,8 @@ class Run:
     own : (int, int) or None
         Samples that are the run's own; the others surround them and belong to another piece of
         the log. None when all are.
+    free : ndarray, shape (N, dof, dof), or None
+        Projectors that equations are multiplied with, so that unknown contact forces drop out.
     """
 
     label: str
@@ -47,6 +49,7 @@ class Run:
     tau: Array
     anchor: int = 0
     own: tuple[int, int] | None = None
+    free: Array | None = None
 
     def __len__(self) -> int:
         return len(self.t)

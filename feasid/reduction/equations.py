@@ -64,10 +64,15 @@ class Equations:
         ``base.independent``.
     cutoff : float
         Where the window's gain is 1/2 [Hz].
+    free : bool
+        Whether runs have projectors, with which every equation has all columns.
     """
 
-    def __init__(self, robot: Robot, columns: Sequence[int], cutoff: float) -> None:
+    def __init__(
+        self, robot: Robot, columns: Sequence[int], cutoff: float, free: bool = False
+    ) -> None:
         self.plan = RegressorPlan.of(robot, columns)
+        self.support = (self.plan.columns,) * robot.dof if free else self.plan.support
         self.cutoff = cutoff
         self._carried = carried(robot) if robot.dof != robot.axes else None
         self._slow = friction_speeds(robot, self._carried)
@@ -79,9 +84,12 @@ class Equations:
         for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
             part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
             motion = [x[:, part] for x in signals]
-            yield self._group(window, len(centres), motion, np.asarray(run.t[centres]))
+            free = None if run.free is None else run.free[part]
+            yield self._group(window, len(centres), motion, np.asarray(run.t[centres]), free)
 
-    def _group(self, window: Window, count: int, signals: list[Array], t: Array) -> Rows:
+    def _group(
+        self, window: Window, count: int, signals: list[Array], t: Array, free: Array | None
+    ) -> Rows:
         q, dq, ddq, tau = signals
         blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.support]
         self.plan.fill(q, dq, ddq, blocks)
@@ -91,19 +99,35 @@ class Equations:
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
             block[-1] = slowness(self._slow[j], joints)
+        if free is not None:
+            blocks = self._projected(blocks, free)
+        for block in blocks:
             through = window.rows(block, count)
             rows.filtered.append(through[:-1])
             rows.raw.append(block[:-1, own])
             rows.slowness.append(through[-1])
         return rows
 
+    def _projected(self, blocks: list[Array], free: Array) -> list[Array]:
+        """The equations multiplied with projectors (N, dof, dof); each has all columns then."""
+        place = {c: k for k, c in enumerate(self.plan.columns)}
+        wide = np.zeros((len(blocks), len(place) + 2, free.shape[0]))
+        for row, (block, support) in enumerate(zip(blocks, self.plan.support, strict=True)):
+            wide[row, [place[c] for c in support]] = block[:-2]
+            wide[row, -2:] = block[-2:]
+        mixed = free @ wide[:, :-1].transpose(2, 0, 1)
+        wide[:, :-1] = mixed.transpose(1, 2, 0)
+        return list(wide)
+
 
 class EquationReducer:
     """Accumulates equations; parameters as those of `Equations`."""
 
-    def __init__(self, robot: Robot, columns: Sequence[int], cutoff: float) -> None:
-        self.equations = Equations(robot, columns, cutoff)
-        self._strata = [StrataBuilder(len(s) + 1) for s in self.equations.plan.support]
+    def __init__(
+        self, robot: Robot, columns: Sequence[int], cutoff: float, free: bool = False
+    ) -> None:
+        self.equations = Equations(robot, columns, cutoff, free)
+        self._strata = [StrataBuilder(len(s) + 1) for s in self.equations.support]
         self._samples = self._rows = 0
         self._period = 0.0
 
@@ -151,7 +175,7 @@ class EquationReducer:
         return Reduced(
             fingerprint(plan.robot, plan.columns),
             plan.columns,
-            tuple(tuple(place[c] for c in s) for s in plan.support),
+            tuple(tuple(place[c] for c in s) for s in self.equations.support),
             tuple(s.total for s in strata),
             self._samples,
             as_notes(notes),

@@ -48,7 +48,8 @@ def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[in
     tally = Tally()
     for motion in motions:
         if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
-            reducer = EquationReducer(robot, columns, motion.cutoff)
+            free = any(run.free is not None for run in motion.runs)
+            reducer = EquationReducer(robot, columns, motion.cutoff, free)
         for run in motion.runs:
             if isinstance(reducer, EquationReducer):
                 reducer.add(run)

@@ -132,6 +132,11 @@ class Reduced:
                 "these reduced data belong to different robots (geometry, gravity, joint terms or "
                 "base parameters differ), so they cannot be added"
             )
+        if self.supports != other.supports:
+            raise InputError(
+                "one of these reduced data has unknown contact forces, the other has not: their "
+                "equations have different columns and cannot be added"
+            )
         if bool(self.strata) != bool(other.strata):
             raise InputError(
                 "one of these reduced data has filtered equations, the other filtered signals: "

@@ -9,19 +9,22 @@ from floating import loaded
 
 import feasid
 from feasid.cli import main
+from feasid.dynamics.contacts import free_projector
 from feasid.errors import InputError
 from feasid.logs.mounts import Imu
 from feasid.reduction.triangle import Reduced
 
 pytest.importorskip("mujoco")
 
-from quadruped import TOUCHED, Gait, equations, frame, torque_error, trot
+from quadruped import FEET, TOUCHED, Gait, equations, frame, torque_error, trot
 
 TRAINED, OTHER = Gait(1.6, 0.25, 0.5, 0.15), Gait(2.1, 0.18, 0.7, 0.1)
 
 ERROR = 1.3  # of the error that the true parameters have under the same noise
 MASS = 0.02  # relative
 WRONG = (0.6, 1.5)  # range of factors by which the description's bodies are off
+TOUCHING = 0.5  # [N], above which a foot's switch closes
+UNSEEN = 0.1  # relative error of equations free of contact forces, on another gait
 ALIKE = 0.05  # RMS of joint positions between two simulations, relative to their range
 
 
@@ -138,3 +141,62 @@ def test_left_and_right_mirror_each_other():
     assert torque_error(robot, fit.robot.values, test) <= ERROR * torque_error(
         robot, robot.values, test
     )
+
+
+def without_forces(df, log):
+    """Feet that feel when they touch, but not what."""
+    near = np.abs(log["force"]).max(axis=2) > TOUCHING
+    flags = {f"contact_{leg}": near[:, k].astype(float) for k, leg in enumerate(FEET)}
+    return df.drop(columns=[c for c in df if c.startswith("force_")]).assign(**flags)
+
+
+def test_forces_of_the_ground_need_not_be_known():
+    robot, wrong, _ = identified()
+    log, other = trot(robot, TRAINED, 6.0, 0), trot(robot, OTHER, 3.0, 1)
+    df = without_forces(frame(robot, log), log)
+    fit = feasid.fit(df, wrong, **options())
+    assert any(n.code == "unknown-forces" for n in fit.notes)
+    true = torque_error(robot, robot.values, other)
+    assert torque_error(robot, fit.robot.values, other) <= ERROR * true
+    assert torque_error(robot, wrong.values, other) > ERROR * true
+    masses = [r.values[9::10].sum() for r in (robot, wrong, fit.robot)]
+    assert abs(masses[2] / masses[0] - 1) < MASS < abs(masses[1] / masses[0] - 1)
+    assert fit.certificate.verify()
+    assert fit.errors(without_forces(frame(robot, other), other))["all"] < UNSEEN
+
+
+def test_what_is_wrong_with_unknown_forces_is_named():
+    robot, wrong, _ = identified()
+    log = trot(robot, TRAINED, 1.0, 0)
+    whole = frame(robot, log)
+    df = without_forces(whole, log)
+    for table, more, words in (
+        (df, {"contacts": {}}, "when a contact 'FL' touches, but not where it is"),
+        (df.assign(force_FL_x=0.0), {}, "forces of contact 'FL' and a column 'contact_FL'"),
+        (df.drop(columns="contact_FL"), {}, "no column 'force_FL_x'"),
+        (df, {"filtering": "signals"}, "need filtering='equations'"),
+        (df, {"robust": "huber"}, "need the forces of all contacts"),
+    ):
+        with pytest.raises(InputError, match=words):
+            feasid.fit(table, wrong, **options(**more))
+    known, unknown = (feasid.reduce(x, wrong, **options()) for x in (whole, df))
+    with pytest.raises(InputError, match="unknown contact forces, the other has not"):
+        known + unknown
+
+
+def test_projected_equations_are_free_of_contact_forces():
+    robot, *_ = identified()
+    rng = np.random.default_rng(0)
+    q, touching = rng.normal(size=(5, robot.dof)), rng.random((5, 4)) < 0.5
+    points = [feasid.Contact(t.body, t.position) for t in TOUCHED.values()]
+    P = free_projector(robot, q, points, touching)
+    np.testing.assert_allclose(P @ P, P, atol=1e-12)
+    force = rng.normal(size=(4, 5, 3)) * touching.T[:, :, None]
+    pushed = feasid.contact_torques(
+        robot,
+        q,
+        [feasid.Contact(c.body, c.position, f) for c, f in zip(points, force, strict=True)],
+    )
+    np.testing.assert_allclose(np.einsum("nij,nj->ni", P, pushed), 0, atol=1e-12)
+    rank = np.trace(P, axis1=1, axis2=2)
+    np.testing.assert_allclose(rank, robot.dof - 3 * touching.sum(axis=1), atol=1e-9)
