@@ -85,7 +85,7 @@ class CausalEquations:
         self._tail: dict[str, Array] = {x: np.zeros((dof, 0)) for x in ("q", "dq", "tau")}
         sections = len(self._sos)
         self._states = [np.zeros((sections, len(s) + 2, 2)) for s in self.plan.support]
-        self._average: tuple[Array, Array, Array] | None = None
+        self._average: tuple[Array, ...] | None = None
         self._next = 0
 
     def push(self, q: Array, tau: Array, dq: Array | None = None) -> tuple[list[Array], Array]:
@@ -152,7 +152,8 @@ class CausalEquations:
             rate = dq
         raw = np.diff(np.concatenate([speed, rate], axis=1), axis=1) * self.rate
         pushes, _ = signal.lfilter([gain], [1, -self._decay], raw, zi=self._decay * push)
-        self._average = q[:, -1:], rate[:, -1:], pushes[:, -1:]
+        newest = q[:, -1:], rate[:, -1:], pushes[:, -1:]
+        self._average = tuple(x.copy() for x in newest)  # the caller may write to its own again
         return q, rate, pushes, tau
 
 

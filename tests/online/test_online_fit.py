@@ -154,10 +154,13 @@ def test_equations_do_not_depend_on_how_a_run_is_cut(smoother, measured):
     whole, pieces = (CausalEquations(base(), RATE, CUTOFF, 40.0, 3, 0.2, smoother) for _ in "ab")
     rows, at = whole.push(q, tau, dq)
     cuts = [0, 1, 2, 9, 50, 51, 180, 300]
-    parts = [
-        pieces.push(q[:, a:b], tau[:, a:b], None if dq is None else dq[:, a:b])
-        for a, b in pairwise(cuts)
-    ]
+    parts = []
+    for a, b in pairwise(cuts):  # the caller's arrays are its own again afterwards
+        given = [None if x is None else x[:, a:b].copy() for x in (q, tau, dq)]
+        parts.append(pieces.push(*given))
+        for x in given:
+            if x is not None:
+                x[:] = np.nan
     again = [np.hstack([p[0][j] for p in parts]) for j in range(len(rows))]
     places = np.hstack([p[1] + a for p, a in zip(parts, cuts[:-1], strict=True)])
     assert places.tolist() == at.tolist()
