@@ -1,7 +1,7 @@
 """Whether the identified model may be used: decisions that say what they were made from.
 
-The coefficient of determination of the Valkyrie identification paper, eq. (32), is necessary but
-easily met by a wrong model. What counts besides is the error of prediction, each row predicted
+The coefficient of determination of the Valkyrie identification paper is necessary but easily met by
+a wrong model. What counts besides is the error of prediction, each row predicted
 before it is learnt, against that of the nominal model.
 """
 

@@ -19,7 +19,7 @@ def valkyrie(rate: float) -> dict[str, Any]:
     """Options of `feasid.OnlineFit`: 50 samples at 3 Hz, moving-average accelerations, R2 of 0.95.
 
     What remains of `feasid` are feasibility and the prior towards the nominal model, where the
-    paper has eq. (33).
+    paper weighs a guess.
     """
     if not rate >= 2 * ROWS_PER_SECOND:
         raise InputError(f"the rate must be at least {2 * ROWS_PER_SECOND:g} Hz, not {rate!r}")

@@ -35,8 +35,8 @@ class OnlineEstimate:
     noise : ndarray, shape (dof,)
         Standard deviation of each joint's filtered torques [N m or N].
     r2 : float
-        Coefficient of determination over the same rows, all joints; eq. (32) of the Valkyrie
-        identification paper: against zero, not against the mean.
+        Coefficient of determination over the same rows, all joints: against zero torque, not
+        against the mean, as the Valkyrie identification paper defines it.
     r2_joints : ndarray, shape (dof,)
     decision : Decision
         Whether the gate lets the model be used, and why not.
