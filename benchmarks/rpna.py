@@ -18,8 +18,13 @@ from pathlib import Path
 import numpy as np
 
 import feasid
+from feasid.logs.motion import Motion, Run
+from feasid.reduction.task import reduce_motions
 
 QUARTER = np.pi / 2
+
+HUMANOID_RATE = 500.0
+"""Samples per second of the humanoid's log [Hz]."""
 
 
 def puma() -> feasid.Robot:
@@ -91,18 +96,23 @@ def peak(n: int) -> tuple[float, float]:
 
 
 def humanoid(samples: int = 20_000) -> None:
-    """A floating tree of 30 bodies from samples to a feasible model, split by step."""
+    """A floating tree of 30 bodies from a log to a feasible model, both sides filtered, by step."""
     robot = tree(30)
     rng = np.random.default_rng(1)
     ten = np.array([0.02, 0, 0, 0.02, 0, 0.02, 0.01, 0, 0.01, 1.0])
     robot = robot.with_values(np.tile(ten, len(robot.bodies)))
-    motion = rng.normal(size=(3, samples, robot.dof))
+    t = np.arange(samples) / HUMANOID_RATE
+    rates, phases = rng.uniform(1, 20, robot.dof), rng.uniform(0, 6, robot.dof)
+    angle = np.outer(t, rates) + phases
+    motion = np.sin(angle), rates * np.cos(angle), -(rates**2) * np.sin(angle)
     tau = feasid.inverse_dynamics(robot, *motion)
     tau += 0.05 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    run = Run("log", HUMANOID_RATE, np.arange(samples), t, *motion, tau)
+    log = Motion(robot.coordinates, (run,), 8.0, (), rows=samples, filtering="equations")
     start = time.process_time()
     base = feasid.base_parameters(robot)
     told = time.process_time()
-    reduced = feasid.Reduced.from_samples(robot, *motion, tau)
+    reduced = reduce_motions([log], robot, [int(c) for c in base.independent])
     shrunk = time.process_time()
     fit = feasid.fit(reduced, robot, friction=())
     done = time.process_time()

@@ -190,7 +190,7 @@ def variances(
         support = list(reduced.supports[j])
         inner = spread[np.ix_(support, support)]
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]
-        followed = np.einsum("cij,jk,cik->c", white, inner, white)
+        followed = np.sum((white @ inner) * white, axis=(1, 2))
         left = np.maximum(counts - followed, FEWEST_LEFT * counts)
         power = np.sum(triangles[..., -2] ** 2) / max(float(counts.sum()), 1.0)
         floor = max(FLOOR**2 * float(power), TINY)

@@ -147,7 +147,7 @@ class Strata:
             slow waves above all.
         """
         v = np.r_[beta, -1.0, 0.0]
-        power = np.einsum("i,lij,j->l", v, self.products, v)
+        power = (self.products @ v) @ v
         if followed is not None:
             power = power + np.einsum("lij,ij->l", self.products[:, :-2, :-2], followed)
         mean = power / np.maximum(self.pairs, 1e-300)
