@@ -122,11 +122,9 @@ def array_of(content: bytes) -> Any:
     count = int(np.prod(sizes, dtype=object))
     if count * dtype.itemsize != len(content) - start:
         raise DamagedError("is damaged: its header does not agree with its size")
-    if not count:
-        sizes = tuple(min(size, 1) for size in sizes)
     array = np.frombuffer(content, dtype, count, start) if count else np.empty(0, dtype)
     try:
-        return array.reshape(sizes, order="F" if order[1] == "True" else "C").copy()
+        return array.reshape(sizes, order="F" if order[1] == "True" else "C").copy(order="K")
     except (ValueError, OverflowError) as error:
         raise DamagedError(f"is damaged: {error}") from error
 

@@ -30,11 +30,6 @@ def harmless(text: str, *, keep: str = LAYOUT) -> str:
     return "".join(c if c in keep or _prints(c) else _escaped(c) for c in text)
 
 
-def drawn(text: str) -> str:
-    """The same for Matplotlib, which reads what stands between dollar signs as a formula."""
-    return harmless(text, keep="").replace("$", r"\$")
-
-
 def _prints(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"
 

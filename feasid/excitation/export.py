@@ -11,6 +11,7 @@ import numpy as np
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, missing_extra
 from feasid.files import write_aside
+from feasid.harmless import harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +105,7 @@ def figure(motion: Trajectory) -> Figure:
             axis.margins(x=0)
             axis.grid(alpha=0.25)
             if c == 0:
-                axis.set_ylabel(joint, fontsize=8)
+                axis.set_ylabel(harmless(joint, keep=""), fontsize=8, parse_math=False)
         axes[0, c].set_title(kind, fontsize=9)
         axes[-1, c].set_xlabel("time [s]", fontsize=8)
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -16,8 +16,8 @@ from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
-from feasid.reduction.leakage import leakage
-from feasid.reduction.reduce import reduce
+from feasid.reduction.leakage import leakage, shared_rows
+from feasid.reduction.reduce import opened, reduce
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -32,6 +32,7 @@ class Predictor:
     base: BaseParameters
     reduced: Reduced
     log_options: Mapping[str, Any]
+    recordings: Sequence[Recording] = ()
 
     @property
     def beta(self) -> Array:
@@ -66,11 +67,16 @@ class Predictor:
             ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
             motion.
         """
-        reduced = reduce(other, base=self.base, **self.test_options(options))
+        chosen = self.test_options(options)
+        sources = opened(other)
+        reduced = reduce(sources, base=self.base, **chosen)
         errors = self.errors_of(reduced)
         errors.attrs["raw"] = self.raw_error(reduced)
         same = reduced.fingerprint == self.reduced.fingerprint
-        errors.attrs["leakage"] = leakage(self.reduced, reduced) if same else None
+        found = leakage(self.reduced, reduced) if same else None
+        if found is None:
+            found = shared_rows(self.recordings, sources, self.base.robot, chosen)
+        errors.attrs["leakage"] = found
         return errors
 
     def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:

@@ -125,7 +125,13 @@ def run_labels(df: pd.DataFrame, column: Any | None) -> tuple[npt.NDArray[np.int
         return np.zeros(len(df), dtype=np.intp), ["log"]
     import pandas as pd
 
-    codes, labels = pd.factorize(df[column])
+    try:
+        codes, labels = pd.factorize(df[column])
+    except TypeError as error:
+        raise LogError(
+            f"column {column!r} holds {error.args[0]}: label runs by numbers or texts",
+            column=column,
+        ) from None
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
         raise LogError(f"column {column!r} has no run in row {row}", column=column, row=row)

@@ -30,6 +30,21 @@ UNITS: dict[str, dict[str, float]] = {
 }
 """Factor to SI per unit; a number instead of a name is taken as the factor itself."""
 
+UNIT_WORDS = {
+    **dict.fromkeys(("deg", "degs", "degree", "degrees", "°", "º"), "deg"),
+    **dict.fromkeys(("rad", "rads", "radian", "radians"), "rad"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("s2", "sec^2", "s^2"), "s^2"),
+    "n m": "Nm",
+}
+"""Other spellings."""
+
+UNKNOWN_UNITS = "unknown-units"
+"""Code of the note that lists columns whose unit in the file is not known."""
+
+MOST_BITS = 1024
+"""Of an integer that a floating-point number may still hold."""
+
 SHOWN = 3
 """Rows that a message quotes before it says how many more there are."""
 
@@ -107,23 +122,29 @@ def _checked_mapping(
 ) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist."""
     known = ["t", "run", *KINDS, *(f"{kind}_{name}" for kind in KINDS for name in names)]
-    numbers = [f"{kind}_{k + 1}" for kind in KINDS for k in range(len(names))]
+    numbers = range(1, len(names) + 1)
+    numbered = [f"{kind}_{k}" for kind in KINDS for k in numbers]
     mapping: dict[str, Any] = {}
     for key, column in columns.items():
         if key in KINDS:
-            if not isinstance(column, str) or "{}" not in column:
+            if not isinstance(column, str) or column.count("{}") != 1:
                 raise LogError(
-                    f"columns[{key!r}] must be a pattern with {{}} for the joint, "
+                    f"columns[{key!r}] must be a pattern with one {{}} for the joint, "
                     f"for example 'position_{{}}', not {column!r}"
                 )
+            if not any(column.replace("{}", str(n)) in df.columns for n in [*names, *numbers]):
+                raise LogError(
+                    f"columns[{key!r}] is {column!r}, but the log has no such column for any "
+                    f"joint; it has {_listed(df.columns)}",
+                    column=column,
+                )
             for k, name in enumerate(names):
-                options = [
-                    c for c in (column.format(name), column.format(k + 1)) if c in df.columns
-                ]
+                named = (column.replace("{}", str(joint)) for joint in (name, k + 1))
+                options = [c for c in named if c in df.columns]
                 if options:
                     mapping.setdefault(f"{key}_{name}", options[0])
             continue
-        if key not in known and key not in numbers:
+        if key not in known and key not in numbered:
             hint = did_you_mean(str(key), known)
             raise LogError(
                 f"columns has the key {key!r}, which is no column that is looked for{hint}: use "
@@ -296,11 +317,43 @@ def numbers(df: pd.DataFrame, column: Any, joint: str | None = None) -> Array:
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
 
 
-def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:
+def numbers_of(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Cells of any kind as numbers, NaN where they are none.
+
+    Raises
+    ------
+    LogError
+        For an integer that no floating-point number can hold; names column and row.
+    """
     import pandas as pd
 
+    objects = cells.astype(object)
+    try:
+        return pd.to_numeric(objects, errors="coerce")
+    except OverflowError:
+        pass
+    large = [isinstance(c, int) and c.bit_length() > MOST_BITS for c in objects]
+    row = large.index(True) if True in large else 0
+    raise LogError(
+        f"column {cells.name!r} has an integer in row {row} that is too large for a number",
+        column=cells.name,
+        row=row,
+    )
+
+
+def spelled_unit(written: str) -> str:
+    """A unit as `UNITS` spells it: ``"°/sec"`` is ``"deg/s"``."""
+    text = written.strip().replace("²", "^2").replace("·", "*")
+    top, stroke, below = text.partition("/")
+    top = UNIT_WORDS.get(top.strip().lower(), top.strip())
+    below = UNIT_WORDS.get(below.strip().lower(), below.strip())
+    return f"{top}{stroke}{below}"
+
+
+def _refuse_text(series: pd.Series[Any], column: Any, joint: str | None) -> None:
+
     whose = f" of joint {joint!r}" if joint else ""
-    values = pd.to_numeric(series.astype(object), errors="coerce").isna() & series.notna()
+    values = numbers_of(series).isna() & series.notna()
     bad = np.flatnonzero(values.to_numpy())
     if not bad.size:
         raise LogError(

@@ -13,6 +13,8 @@ from feasid.arrays import Array, Mask
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
+    UNITS,
+    UNKNOWN_UNITS,
     WORDS,
     Layout,
     check_units,
@@ -95,6 +97,7 @@ def read_raw(
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     layout = find_columns(df, robot, columns, torque)
     check_units(units, layout.coordinates)
+    _refuse_unknown_units(layout, as_notes(notes_of_file), units)
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several and layout.columns["dq"] is None:
         raise LogError(
@@ -152,6 +155,26 @@ def _read_kind(
 
 def _absurd(values: Array) -> Mask:
     return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
+
+
+def _refuse_unknown_units(
+    layout: Layout, said: Iterable[Note], units: Mapping[str, Any] | None
+) -> None:
+    """A unit that the file states and nobody knows must not be taken for SI."""
+    unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
+    pairs = [("t", "t", layout.time)]
+    for kind, found in layout.columns.items():
+        names = layout.coordinates if found else ()
+        pairs += [(kind, f"{kind}_{j}", c) for j, c in zip(names, found or (), strict=True)]
+    for kind, key, column in pairs:
+        if column in unknown and not {kind, key} & set(units or {}):
+            raise LogError(
+                f"column {column!r} is in {unknown[column]!r}, which is no known unit; say what it "
+                f"is with units={{{key!r}: ...}}: one of {', '.join(UNITS[kind])}, or its factor "
+                "to SI",
+                column=column,
+                unit=unknown[column],
+            )
 
 
 def _refuse_absurd(values: Mapping[str, Array], layout: Layout) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.errors import FeasidError, InputError, LogError, NotEnoughDataError, missing_extra
+from feasid.errors import FeasidError, NotEnoughDataError
 from feasid.files import reading
 from feasid.logs.frame import prepare
 from feasid.logs.motion import Excluded, Motion, Run
+from feasid.logs.read.parquet import batches
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -144,17 +144,5 @@ def _pieces(batches: Iterator[pd.DataFrame], around: int) -> Iterator[Piece]:
 
 
 def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
-    try:
-        pa: Any = import_module("pyarrow")
-        pq: Any = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise missing_extra("reading Parquet", "pyarrow", "parquet") from error
-    try:
-        # With pre_buffer, what was read already stays in memory until the file is closed.
-        with reading(path, sys.maxsize) as source, pq.ParquetFile(source, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size=rows, use_threads=False):
-                yield batch.replace_schema_metadata(None).to_pandas()
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=str(path)) from error
+    with reading(path, sys.maxsize) as source:
+        yield from batches(source, str(path), rows, sys.maxsize)

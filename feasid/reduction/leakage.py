@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from feasid.arrays import Array
+from feasid.logs.recording import Recording
+from feasid.options.complete import part
+from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
 
 SAME_ROWS = 1e-9
 """Relative difference of all second moments below which two logs are one."""
+
+SHARED = 0.1
+"""Share of a test log's rows that may be rows of the fitted log: postures at rest repeat."""
 
 SAME_MOTION = 0.1
 """Relative difference of the regressors' second moments that two runs of one motion leave."""
@@ -46,6 +57,34 @@ def leakage(fitted: Reduced, test: Reduced) -> str | None:
             "that it extrapolates"
         )
     return None
+
+
+def shared_rows(
+    fitted: Sequence[Recording], test: Sequence[Recording | Reduced], robot: Robot, options: Any
+) -> str | None:
+    """Say so when rows of a test log are rows of a fitted one; streamed logs are not compared."""
+    ours = [r for r in fitted if not r.streamed]
+    theirs = [r for r in test if isinstance(r, Recording) and not r.streamed]
+    if not ours or not theirs:
+        return None
+    known = np.unique(np.concatenate([_rows(r, robot, options) for r in ours]))
+    asked = np.unique(np.concatenate([_rows(r, robot, options) for r in theirs]))
+    share = float(np.isin(asked, known).mean())
+    if share <= SHARED:
+        return None
+    return (
+        f"{100 * share:.0f} % of the test log's rows are rows of the fitted log: its errors say "
+        "little about other motions"
+    )
+
+
+def _rows(recording: Recording, robot: Robot, options: Any) -> npt.NDArray[np.uint64]:
+    """A hash per row of positions and torques."""
+    import pandas as pd
+
+    raw = recording.raw(robot, **part(ReadOptions, options))
+    cells = pd.DataFrame(np.hstack([raw.values["q"], raw.values["tau"]]))
+    return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
 
 
 def _distance(a: Array, b: Array) -> float:

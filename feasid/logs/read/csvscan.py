@@ -18,13 +18,21 @@ from feasid.errors import LogError
 DELIMITERS = (",", ";", "\t", "|")
 COMMENT = ("#", "%")
 
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I)
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I)
 COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 LONGEST_LINE = 1_000_000
 """Bytes that the header may have."""
 
 MOST_COLUMNS = 100_000
+
+LONGEST_NAME = 1000
+"""Characters of a column's name; expressions that look for units in it are slow on longer ones."""
+
+SAID = re.compile(r"sep=(.)\s*")
+"""Excel's first line, which says how columns are parted."""
+
+RETURN, FEED = b"\r", b"\n"
 
 INDEX = "index"
 """Name of a first column that has none, as pandas writes its index."""
@@ -45,8 +53,8 @@ class Scan:
         Byte range of the data rows.
     first_line : int
         Line number of the first data row, from 1.
-    trailing : bool
-        Every row ends with a delimiter, the header too.
+    trailing : int
+        Empty columns at the end of the header and of every row.
     notes : tuple of str
     """
 
@@ -56,7 +64,7 @@ class Scan:
     start: int
     end: int
     first_line: int
-    trailing: bool
+    trailing: int
     notes: tuple[str, ...]
 
 
@@ -93,14 +101,17 @@ def scan(
     if b"\0" in data:
         at = data.index(b"\0")
         raise LogError(f"{path}: not a text file (NUL byte at offset {at})", path=path, offset=at)
+    _refuse_returns(data, path)
     lines = _Lines(data, path)
     header, units, found_names, notes = _header(lines, path, delimiter, names, decimal)
     found = tuple(found_names)
-    trailing = names is None and len(found) > 1 and found[-1] == ""
     count = len(found)
+    kept = count if names is not None else max(1, _last(found))
+    trailing = count - kept
+    found = found[:kept]
     if trailing:
-        found = found[:-1]
-        notes.append("the header ends with a delimiter: the empty last column is dropped")
+        many = "the empty last column is" if trailing == 1 else f"{trailing} empty columns are"
+        notes.append(f"the header ends with a delimiter: {many} dropped")
     if names is None and len(found) > 1 and not found[0] and INDEX not in found:
         found = (INDEX, *found[1:])
         notes.append(f"column 1 has no name and is taken for an index, {INDEX!r}")
@@ -184,6 +195,10 @@ def _header(
         raise LogError(f"{path}: the file is empty", path=path)
     _refuse_markup(text, path)
     first = lines.line
+    if said := SAID.fullmatch(text):
+        notes.append(f"line {first} says how columns are parted: {text.strip()}")
+        lines.step()
+        first, delimiter, text = lines.line, delimiter or said[1], lines.peek() or ""
     delimiter = delimiter or _guess_delimiter(text)
     fields = _split(text, delimiter)
     if names is not None:
@@ -213,6 +228,32 @@ def _refuse_markup(text: str, path: str) -> None:
         raise LogError(f"{path}: not a CSV file, it starts with {start!r}", path=path, line=1)
 
 
+def _refuse_returns(data: bytes, path: str) -> None:
+    """A carriage return that ends no line: pandas would begin a new row there."""
+    if RETURN not in data:
+        return
+    if FEED not in data:
+        raise LogError(
+            f"{path}: its lines end with carriage returns alone, as on old Macs; save it with "
+            "line feeds",
+            path=path,
+        )
+    body = np.frombuffer(data, dtype=np.uint8)
+    places = np.flatnonzero(body == ord(RETURN))
+    after = np.append(body[1:], np.uint8(ord(FEED)))[places]
+    lone = places[after != ord(FEED)]
+    if lone.size:
+        line = data.count(FEED, 0, int(lone[0])) + 1
+        raise LogError(
+            f"{path}, line {line}: a carriage return stands inside the line", path=path, line=line
+        )
+
+
+def _last(names: Sequence[str]) -> int:
+    """How many columns there are up to the last one with a name."""
+    return max((k + 1 for k, name in enumerate(names) if name), default=0)
+
+
 def _guess_delimiter(text: str) -> str:
     count = {d: text.count(d) for d in DELIMITERS}
     best = max(DELIMITERS, key=lambda d: count[d])
@@ -239,7 +280,7 @@ def _units_row(lines: _Lines, delimiter: str, count: int, decimal: str) -> tuple
         return None
     fields = _split(text, delimiter)
     texts = [f for f in fields if f]
-    if len(fields) != count or not texts:
+    if len(fields) != count or not texts or max(map(len, texts)) > LONGEST_NAME:
         return None
     if any(_is_number(f, decimal) or COMMA_NUMBER.fullmatch(f) for f in texts):
         return None
@@ -251,6 +292,12 @@ def _check_names(names: Sequence[str], path: str, line: int) -> None:
         raise LogError(f"{path}, line {line}: {len(names)} columns, at most {MOST_COLUMNS}")
     first: dict[str, int] = {}
     for k, name in enumerate(names):
+        if len(name) > LONGEST_NAME:
+            raise LogError(
+                f"{path}, line {line}: column {k + 1} has a name of {len(name)} characters, at "
+                f"most {LONGEST_NAME}",
+                line=line,
+            )
         if not name:
             raise LogError(f"{path}, line {line}: column {k + 1} has no name", line=line)
         if name in first:
@@ -324,10 +371,11 @@ def _refuse_row(
         advice = "; the file is cut off, allow_truncated=True drops this line"
     elif text.lstrip().startswith(COMMENT):
         advice = "; comments may only stand before the header"
+    elif found > count and not text[-(found - count) :].strip(delimiter):
+        advice = f"; the row ends with {delimiter!r} once more than the header"
+        advice = advice if found == count + 1 else advice.replace("once", f"{found - count} times")
     elif delimiter == "," and found == 2 * count:
         advice = "; decimal commas need another delimiter between the columns"
-    elif found == count + 1 and text.endswith(delimiter):
-        advice = f"; the row ends with {delimiter!r}, the header does not"
     raise LogError(
         f"{path}, line {line}: {found} fields, expected {count}: {shown!r}{advice}",
         path=path,

@@ -14,7 +14,6 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,15 +23,17 @@ from feasid.errors import (
     InputError,
     LimitError,
     LogError,
-    missing_extra,
 )
 from feasid.files import MOST_BYTES, STDIN, missing_file, reading, size_of, too_large
-from feasid.logs.columns import UNITS
+from feasid.logs.columns import UNITS, UNKNOWN_UNITS, numbers_of, spelled_unit
 from feasid.logs.read.bags import read_bag
 from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, has_decimal_commas, scan
 from feasid.logs.read.digits import exactly
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.npz import MOST_EXPANSION, read_npz
+from feasid.logs.read.parquet import read_parquet
+from feasid.notes import Note
+from feasid.notes import notes as as_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,8 @@ def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.
         frame = read(path)
         own = frame["run"].astype(str) if "run" in frame.columns else None
         frame["run"] = label if own is None else label + ":" + own
-        notes += [f"{label}: {note}" for note in frame.attrs.pop("notes", ())]
+        said = as_notes(frame.attrs.pop("notes", ()))
+        notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
         frame.attrs.clear()
         frames.append(frame)
     columns = set(frames[0].columns)
@@ -162,7 +164,7 @@ def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.Dat
         raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
     with reading(path, max_bytes) as file:
         if kind == "parquet":
-            return _read_parquet(file, str(path), max_bytes)
+            return read_parquet(file, str(path), max_bytes)
         if kind == "npz":
             return read_npz(file, str(path), max_bytes)
         return read_csv(_text(file, path, max_bytes), str(path), **csv_options)
@@ -220,7 +222,8 @@ def read_csv(
     found = scan(data, path, delimiter, decimal or ".", names, allow_truncated)
     commas = decimal is None and has_decimal_commas(data, found)
     decimal = "," if commas else decimal or "."
-    columns = [*found.names, *([""] if found.trailing else [])]
+    empty = [f"\0{k}" for k in range(found.trailing)]  # no name of a text file
+    columns = [*found.names, *empty]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -241,10 +244,9 @@ def read_csv(
         ) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise LogError(f"{path}: {error}", path=path) from error
-    if found.trailing:
-        if df[""].notna().any():
-            raise LogError(f"{path}: the last column has cells but no name", path=path)
-        df = df.drop(columns="")
+    if df[empty].notna().to_numpy().any():
+        raise LogError(f"{path}: the last column has cells but no name", path=path)
+    df = df.drop(columns=empty)
     for name in df.columns:
         _check_cells(df[name], found, path)
     notes = list(found.notes)
@@ -264,7 +266,7 @@ def _check_cells(cells: pd.Series[Any], found: Scan, path: str) -> None:
 
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return
-    as_numbers = pd.to_numeric(cells.astype(object), errors="coerce")
+    as_numbers = numbers_of(cells)
     bad = (as_numbers.isna() & cells.notna()).to_numpy()
     text = str(cells.iloc[int(np.argmax(bad))]) if bad.any() else ""
     comma = COMMA_NUMBER.fullmatch(text.strip())
@@ -304,42 +306,16 @@ def _without_units(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
     """Convert columns whose unit below the header is known; say which are not."""
     known = {u: f for table in UNITS.values() for u, f in table.items()}
-    notes, unknown = [], []
-    for name, unit in zip(list(df.columns), units, strict=False):
+    notes, unknown = [], {}
+    for name, written in zip(list(df.columns), units, strict=False):
+        unit = spelled_unit(written)
         if unit in known and df[name].dtype.kind in "iuf":
             if known[unit] != 1.0:
                 df[name] = df[name] * known[unit]
-                notes.append(f"column {name!r} converted from {unit} to SI")
+                notes.append(f"column {name!r} converted from {written} to SI")
         elif unit and unit != "-":
-            unknown.append(f"{name} [{unit}]")
+            unknown[str(name)] = written
     if unknown:
-        notes.append(f"units not converted: {', '.join(unknown)}")
+        listed = ", ".join(f"{name} [{unit}]" for name, unit in unknown.items())
+        notes.append(Note(f"units not converted: {listed}", UNKNOWN_UNITS, units=unknown))
     return notes
-
-
-# -- Parquet --------------------------------------------------------------------------------------
-
-
-def _read_parquet(source: IO[bytes], path: str, max_bytes: int) -> pd.DataFrame:
-    try:
-        pa: Any = import_module("pyarrow")
-        pq: Any = import_module("pyarrow.parquet")
-    except ImportError:
-        raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
-    try:
-        with pq.ParquetFile(source) as file:
-            size = 8 * file.metadata.num_rows * file.metadata.num_columns
-            if size > max_bytes:
-                raise LimitError(
-                    f"{path}: {file.metadata.num_rows} rows x {file.metadata.num_columns} columns "
-                    f"need {size} bytes, more than the limit of {max_bytes} (max_bytes=...)",
-                    path=str(path),
-                )
-            # What pandas noted in the file about itself is not needed, and may be damaged.
-            df: pd.DataFrame = file.read().replace_schema_metadata(None).to_pandas()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise LogError(f"{path}: damaged or no Parquet file: {error}", path=path) from error
-    df.attrs = {}
-    return df

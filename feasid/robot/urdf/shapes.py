@@ -37,10 +37,16 @@ def _size(element: Element) -> list[float] | None:
         size = _floats(element, "size")
         return size if len(size) == 3 else None
     if element.tag == "sphere":
-        return _floats(element, "radius", "")
+        return _lengths(element, "radius")
     if element.tag in ("cylinder", "capsule"):
-        return _floats(element, "radius", "") + _floats(element, "length", "")
+        return _lengths(element, "radius", "length")
     return None
+
+
+def _lengths(element: Element, *attributes: str) -> list[float] | None:
+    """One number per attribute, or None where one is missing or several stand there."""
+    found = [_floats(element, attribute, "") for attribute in attributes]
+    return [numbers[0] for numbers in found] if all(len(n) == 1 for n in found) else None
 
 
 def _floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
