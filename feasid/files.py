@@ -28,6 +28,9 @@ STDIN = "-"
 MOST_BYTES = 2**30
 """Bytes that are read of a file unless a smaller limit is told."""
 
+PIECE = 2**24
+"""Bytes that are read at a time."""
+
 MOST_NAMES = 10_000
 """Names of a folder among which the nearest one is looked for."""
 
@@ -74,10 +77,18 @@ def reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
 def read_whole(path: Name, most: int = MOST_BYTES) -> bytes:
     """All bytes of a file that `reading` opens; at most `most`, should it grow meanwhile."""
     with reading(path, most) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise too_large(path, most)
-    return data
+        return rest_of(file, path, most)
+
+
+def rest_of(file: IO[bytes], path: Name, most: int) -> bytes:
+    """What is left of an open file, at most `most` bytes; memory is taken for what is there."""
+    pieces, size = [], 0
+    while piece := file.read(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise too_large(path, most)
+    return b"".join(pieces)
 
 
 def size_of(file: IO[bytes]) -> int:
@@ -157,10 +168,7 @@ def _unreadable(path: Name, error: Exception) -> InputError:
 
 
 def _standard_input(most: int) -> BinaryIO:
-    data = sys.stdin.buffer.read(most + 1)
-    if len(data) > most:
-        raise too_large("standard input", most)
-    return io.BytesIO(data)
+    return io.BytesIO(rest_of(sys.stdin.buffer, "standard input", most))
 
 
 # -- writing --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from feasid.errors import (
     LimitError,
     LogError,
 )
-from feasid.files import MOST_BYTES, STDIN, missing_file, reading, size_of, too_large
+from feasid.files import MOST_BYTES, STDIN, missing_file, reading, rest_of, size_of
 from feasid.logs.columns import UNITS, UNKNOWN_UNITS, numbers_of, spelled_unit
 from feasid.logs.read.bags import read_bag
 from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, has_decimal_commas, scan
@@ -176,9 +176,7 @@ def _read_one(path: Path, csv_options: dict[str, Any], max_bytes: int) -> pd.Dat
 def _text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
     """The file's bytes as UTF-8, decompressed with a limit."""
     zipped = path.suffix.lower() == ".gz"
-    data = _gunzip(file, path, max_bytes) if zipped else file.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise too_large(path, max_bytes)
+    data = _gunzip(file, path, max_bytes) if zipped else rest_of(file, path, max_bytes)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return data.decode("utf-16").encode()
