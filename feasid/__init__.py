@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from feasid.notes import Note as Note
     from feasid.online.gate import GateRules as GateRules
     from feasid.online.online_fit import OnlineFit as OnlineFit
+    from feasid.online.playback import Playback as Playback
+    from feasid.online.playback import watch as watch
     from feasid.online.result import OnlineEstimate as OnlineEstimate
     from feasid.options.presets import SOUSA_2014 as SOUSA_2014
     from feasid.reduction.reduce import reduce as reduce
@@ -126,6 +128,8 @@ _HOME = {
     "Ranges": "identification.ranges",
     "GateRules": "online.gate",
     "OnlineEstimate": "online.result",
+    "Playback": "online.playback",
+    "watch": "online.playback",
     "OnlineFit": "online.online_fit",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",

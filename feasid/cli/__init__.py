@@ -32,6 +32,7 @@ COMMANDS = {
     "models": "which friction a log shows: joint terms compared on stretches held out",
     "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
     "predict": "torques of a saved fit for the motion of a log",
+    "watch": "a log played back: what is learnt while the robot runs, and when to use it",
     "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model possible? exact verdicts on URDF and MJCF files",
     "correct": "the closest model that can exist, with a minimal change of the file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from feasid.online.result import OnlineEstimate
 from feasid.online.setting import block_of, check_options, store_of
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.triangle import Reduced
+from feasid.robot.added_terms import with_terms
 from feasid.robot.description import Robot
 from feasid.threads import thread_limiter
 
@@ -48,8 +50,7 @@ class OnlineFit:
     Parameters
     ----------
     robot : Robot
-        The nominal model: description and prior. Without joint terms, it gets viscous, Coulomb and
-        offset friction and drive inertia, as `feasid.fit` adds them.
+        The nominal model: description and prior.
     rate : float
         Samples per second [Hz].
     window : int, optional
@@ -79,6 +80,9 @@ class OnlineFit:
     feasible : FeasibleSet, optional
         Default `feasid.feasible_set(robot)`.
     base : BaseParameters, optional
+        Of the robot with its joint terms.
+    friction, drive_inertia
+        Joint terms, as `feasid.fit` takes and adds them.
 
     Attributes
     ----------
@@ -115,10 +119,11 @@ class OnlineFit:
         carrier: str | None = None,
         feasible: FeasibleSet | None = None,
         base: BaseParameters | None = None,
+        friction: Sequence[str] | None = None,
+        drive_inertia: bool | None = None,
     ) -> None:
         check_options(rate, window, forgetting, smoother, slow_weight, prior_weight)
-        if not robot.drives:
-            robot = robot.with_joint_terms(drive_inertia=True)
+        robot, _ = with_terms(robot, friction, drive_inertia)
         self.robot, self.rate = robot, float(rate)
         self.base = base_parameters(robot) if base is None else base
         self.block = block_of(self.rate, window, block)

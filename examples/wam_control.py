@@ -1,0 +1,256 @@
+"""The WAM experiment of Sousa and Cortesao (2014), re-enacted in MuJoCo.
+
+    python examples/wam_control.py [figures_prefix]
+
+Inverse-dynamics control with three models (eq. (76)-(77), Figure 3, gains of Table 4), the motion
+of Table 5 and three validation motions, 57 656 samples each, and four estimators against four
+motions as in Table 8. Torques are simulated: the plant is a WAM with the possible parameters that
+are closest to the published feasible ones, MuJoCo's dry friction, offsets, a ripple and noise of
+torque. What must agree with the paper is the order of things, not the digits.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pandas as pd
+
+import feasid
+from feasid.datasets import wam
+from feasid.feasibility.least_squares import feasible_least_squares
+
+KP = np.array([400.0, 204.1, 625.0, 400.0, 10000.0, 10000.0, 20408.2])
+KD = np.array([40.0, 28.6, 50.0, 40.0, 200.0, 200.0, 285.7])
+RATE, SAMPLES = 1000.0, 57_656
+CUTOFF = 2.5
+"""10 w_f L / 2 pi, the paper's low-pass on positions [Hz]."""
+CONDITIONS = {"A": 94.0, "B": 106.0, "C": 101.0}
+"""Published condition numbers of the validation motions."""
+NOISE, RIPPLE = 0.08, 0.1
+"""Shares of each joint's torque: white noise, and a wave over 1/100 of a turn."""
+STEP = 2 * np.pi / 2**18
+EPSILON = 1e-6
+POSTURES = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A Fourier series as eq. (78), by its table: a, b of shape (7, 5) and q0 of shape (7,)."""
+
+    a: np.ndarray
+    b: np.ndarray
+    q0: np.ndarray
+
+    def at(self, t):
+        """Position, velocity and acceleration, shape (samples, 7)."""
+        w = 0.1 * np.pi * np.arange(1, 6)
+        s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+        q = s / w @ self.a.T - c / w @ self.b.T + self.q0
+        return q, c @ self.a.T + s @ self.b.T, (c * w) @ self.b.T - (s * w) @ self.a.T
+
+
+def published() -> Motion:
+    """Table 5."""
+    table = wam.tables()["table5"]
+    return Motion(np.array(table["a"]), np.array(table["b"]), np.array(table["q0"]))
+
+
+def validation(base: feasid.BaseParameters) -> dict[str, Motion]:
+    """Motions of the same frequencies whose condition numbers are nearest to the published ones."""
+    start, t = published(), np.arange(0.0, 20.0, 0.05)
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        a, b = (x + 0.12 * rng.standard_normal(x.shape) for x in (start.a, start.b))
+        motion = Motion(a, b, start.q0 + 0.2 * rng.standard_normal(7))
+        Y = feasid.regressor(base.robot, *motion.at(t), columns=base.independent)
+        found.append((float(np.linalg.cond(Y.reshape(-1, base.size))), motion))
+    out = {}
+    for name, wanted in CONDITIONS.items():
+        best = min(range(len(found)), key=lambda k: abs(found[k][0] - wanted))
+        out[name] = found.pop(best)[1]
+    return out
+
+
+def plant(base: feasid.BaseParameters) -> tuple[mujoco.MjModel, np.ndarray]:
+    """The arm in MuJoCo, and its standard parameters."""
+    near = feasid.correct(wam.estimate("feasible_bounded"), base, total_mass=27.0)
+    robot = base.robot.with_values(near.delta)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "wam.xml")
+        feasid.write(robot, path)
+        model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.timestep = 1 / RATE
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    model.jnt_limited[:] = 0
+    return model, near.delta
+
+
+def drive(
+    model: mujoco.MjModel,
+    base: feasid.BaseParameters,
+    delta: np.ndarray,
+    beta: np.ndarray,
+    motion: Motion,
+    samples: int,
+    seed: int = 0,
+) -> tuple[pd.DataFrame, float]:
+    """Log of a motion under inverse-dynamics control with this model, and its tracking error."""
+    robot = base.robot
+    control = feasid.ComputedTorque(robot.with_values(delta), base=base, effort=[200.0] * 7)
+    control.use(without_friction(base, beta))
+    offsets = np.array([delta[robot.drive_columns(k)["fo"]] for k in range(7)])
+    rng = np.random.default_rng(seed)
+    t = np.arange(samples) / RATE
+    wanted, rate, _ = motion.at(t)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = wanted[0], rate[0]
+    q, tau = np.empty((2, samples, 7))
+    size = np.array([9.0, 25.0, 6.0, 9.0, 1.0, 1.2, 0.3])  # typical torques of this motion [N m]
+    for k in range(samples):
+        q[k] = data.qpos
+        alpha = KP * (wanted[k] - q[k]) + KD * (rate[k] - data.qvel)
+        tau[k] = control.torque(q[k], data.qvel, alpha)
+        lost = offsets + RIPPLE * size * np.sin(100 * q[k]) + NOISE * size * rng.standard_normal(7)
+        data.qfrc_applied[:] = tau[k] - lost
+        mujoco.mj_step(model, data)
+        if not np.isfinite(data.qpos).all() or np.abs(data.qpos - wanted[k]).max() > 10:
+            return pd.DataFrame(), np.inf
+    error = float(np.sqrt(np.mean((q - wanted) ** 2)))
+    columns = {f"q_{j}": np.round(q[:, k] / STEP) * STEP for k, j in enumerate(robot.joints)}
+    columns |= {f"tau_{j}": tau[:, k] for k, j in enumerate(robot.joints)}
+    return pd.DataFrame({"t": t, **columns}), error
+
+
+def without_friction(base: feasid.BaseParameters, beta: np.ndarray) -> np.ndarray:
+    """The model that the controller uses."""
+    names = [base.robot.parameter_names[c][1] for c in base.independent]
+    return np.where([n in ("fv", "fc", "fo") for n in names], 0.0, beta)
+
+
+def cad(base: feasid.BaseParameters) -> np.ndarray:
+    """Table 6's datasheet parameters; friction and drive inertia are not in the datasheet."""
+    return np.array([row["cad"] or 0.0 for row in wam.tables()["table6"]])
+
+
+def estimates(base: feasid.BaseParameters, reduced: feasid.Reduced) -> dict[str, np.ndarray]:
+    """OLS, its correction, and feasible least squares without and with further bounds."""
+    R, rho, _ = reduced.triangle()
+    ols = np.linalg.solve(R, rho)
+    table = wam.tables()
+    bounds = {"com_box": table["table7_com_boxes"], "total_mass": table["total_mass_max"]}
+
+    def fbpe(**limits: object) -> np.ndarray:
+        feasible = feasid.feasible_set(base.robot, "semi", **limits)
+        found = feasible_least_squares(R, rho, base, feasible, margin=EPSILON, friction_ridge=0.0)
+        return found.beta
+
+    return {
+        "OLS": ols,
+        "BPFC": feasid.correct(ols, base, consistency="semi", margin=EPSILON).beta,
+        "FBPE-OLS": fbpe(),
+        "FBPE-OLS extra": fbpe(**bounds),
+    }
+
+
+def positive_share(base: feasid.BaseParameters, delta: np.ndarray, beta: np.ndarray) -> float:
+    """Share of random postures at which the mass matrix is positive definite."""
+    control = feasid.ComputedTorque(base.robot.with_values(delta), base=base)
+    control.use(beta)
+    rng = np.random.default_rng(0)
+    postures = rng.uniform(-np.pi, np.pi, (POSTURES, 7))
+    smallest = [np.linalg.eigvalsh(control.mass_matrix(q))[0] for q in postures]
+    return float(np.mean(np.array(smallest) > 0))
+
+
+def reduced_log(log: pd.DataFrame, base: feasid.BaseParameters) -> feasid.Reduced:
+    """The paper's processing: positions filtered, torques not."""
+    return feasid.reduce(log, base.robot, filtering="signals", cutoff=CUTOFF, filter_torque=False)
+
+
+def experiment(samples: int = SAMPLES) -> dict[str, object]:
+    """Everything; prints as it goes."""
+    base = feasid.base_parameters(wam.robot())
+    model, delta = plant(base)
+    motions = {"identification": published(), **validation(base)}
+    logs, reduced = {}, {}
+    for k, (name, motion) in enumerate(motions.items()):
+        logs[name], error = drive(model, base, delta, cad(base), motion, samples, k)
+        reduced[name] = reduced_log(logs[name], base)
+        condition = np.linalg.cond(reduced[name].triangle()[0])
+        print(f"{name:15} condition {condition:6.1f}, tracking with CAD {1e3 * error:6.2f} mrad")
+    found = estimates(base, reduced["identification"])
+    table = pd.DataFrame(
+        {
+            label: [
+                100 * np.linalg.norm(r.residuals(beta)) / np.linalg.norm(r.torque_norms)
+                for r in reduced.values()
+            ]
+            for label, beta in found.items()
+        },
+        index=[*reduced],
+    )
+    print("\nrelative torque errors in percent, simulated\n", table.round(2).to_string(), sep="")
+    theirs = wam.tables()["table8_relative_error_percent"]
+    rows = {k: v for k, v in theirs.items() if k != "columns"}
+    told = pd.DataFrame.from_dict(rows, orient="index", columns=theirs["columns"])
+    print("\npublished, measured\n", told.to_string(), sep="")
+    models = {"CAD": cad(base), "OLS": found["OLS"], "feasible": found["FBPE-OLS extra"]}
+    models["OLS of the paper"] = wam.estimate("ols")
+    tracking, share = {}, {}
+    for label, beta in models.items():
+        _, error = drive(model, base, delta, beta, motions["A"], min(samples, 20_000))
+        tracking[label], share[label] = 1e3 * error, positive_share(base, delta, beta)
+        print(
+            f"{label:17} tracking on A {tracking[label]:8.2f} mrad, "
+            f"mass matrix positive definite at {100 * share[label]:.2f} % of random postures"
+        )
+    return {"base": base, "motions": motions, "logs": logs, "estimates": found, "errors": table,
+            "tracking": tracking, "share": share}  # fmt: skip
+
+
+def plot(done: dict[str, object], prefix: str) -> None:
+    """Figures 4 to 6."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    t = np.arange(0.0, 20.0, 0.02)
+    for number, name in ((4, "identification"), (5, "A")):
+        figure, axis = plt.subplots(figsize=(6, 3.2))
+        axis.plot(t, done["motions"][name].at(t)[0], lw=1)
+        axis.set(xlabel="time [s]", ylabel="joint position [rad]")
+        axis.legend([f"joint {k + 1}" for k in range(7)], fontsize=7, ncols=2)
+        figure.tight_layout()
+        figure.savefig(f"{prefix}_figure_{number}.png", dpi=80)
+    base, log = done["base"], done["logs"]["A"].iloc[:20_000]
+    q, dq, ddq = done["motions"]["A"].at(log["t"].to_numpy())
+    Y = feasid.regressor(base.robot, q, dq, ddq, columns=base.independent)
+    tau = Y @ done["estimates"]["FBPE-OLS extra"]
+    figure, axes = plt.subplots(7, 1, figsize=(6, 9), sharex=True)
+    for k, (axis, joint) in enumerate(zip(axes, base.robot.joints, strict=True)):
+        axis.plot(log["t"], log[f"tau_{joint}"], lw=0.5, color="0.6", label="commanded, simulated")
+        axis.plot(log["t"], tau[:, k], lw=1, label="predicted")
+        axis.set_ylabel(f"joint {k + 1}")
+    axes[0].legend(fontsize=7, loc="upper right", ncols=2)
+    axes[-1].set_xlabel("time [s]; torques in N m")
+    figure.tight_layout()
+    figure.savefig(f"{prefix}_figure_6.png", dpi=80)
+
+
+def main() -> None:
+    """Run the experiment, and draw it."""
+    done = experiment()
+    if len(sys.argv) > 1:
+        plot(done, sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Play a log back as if the robot ran: what is learnt, and when the model could be used."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
+from feasid.errors import InputError
+from feasid.files import check_writable
+from feasid.options.tables import ReadOptions
+
+if TYPE_CHECKING:
+    from feasid.online.playback import Playback
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid watch``."""
+    add = parser.add_argument
+    add("log", metavar="LOG", help="CSV, Parquet, NPZ or a bag with positions and torques")
+    add_robot_arguments(parser)
+    add("--window", type=float, default=10.0, metavar="S", help="time remembered; default 10 s")
+    add("--interval", type=float, default=1.0, metavar="S", help="between lines; default 1 s")
+    add("--plot", metavar="PNG", help="draw errors and gate over time")
+    add("--overwrite", action="store_true", help="replace the drawing if it exists")
+    add_options(parser, ReadOptions)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a line per interval; returns 0 when the gate was open at the end, else 1."""
+    if arguments.plot:
+        check_writable(arguments.plot, overwrite=arguments.overwrite)
+        if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
+    options = options_of(arguments, ReadOptions, "feasid watch")
+    robot = robot_from(arguments)
+    from feasid.online.playback import watch
+
+    def tell(so_far: Playback) -> None:
+        print(so_far.line(len(so_far.estimates) - 1), flush=True)
+
+    played = watch(
+        arguments.log,
+        robot,
+        window=arguments.window,
+        interval=arguments.interval,
+        each=tell,
+        **options,
+    )
+    for change in played.online.changes:
+        print(f"change at {change}")
+    for cause, count in played.online.faults.items():
+        print(f"{count} samples {cause}")
+    print(played.estimates[-1].verified)
+    if arguments.plot:
+        played.plot(arguments.plot)
+        print(f"wrote {arguments.plot}")
+    return 0 if played.estimates[-1].decision.open else 1

@@ -1,0 +1,160 @@
+"""A log played back through an online fit: what it would have said while the robot ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from feasid.errors import InputError, missing_extra
+from feasid.logs.recording import Recording
+from feasid.online.online_fit import OnlineFit
+from feasid.online.result import OnlineEstimate
+from feasid.options.complete import checked
+from feasid.options.tables import ReadOptions
+from feasid.robot.description import Robot
+from feasid.robot.load import load_robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTERVAL = 1.0
+"""Time between estimates [s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Playback:
+    """Estimates of a log in the order of time.
+
+    Attributes
+    ----------
+    online : OnlineFit
+        As it was at the end.
+    estimates : tuple of OnlineEstimate
+    """
+
+    online: OnlineFit
+    estimates: tuple[OnlineEstimate, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Per estimate: rows, R2, errors of prediction in units of noise, and the gate."""
+        import pandas as pd
+
+        evidence = [e.decision.evidence for e in self.estimates]
+        return pd.DataFrame(
+            {
+                "rows": [e.rows for e in self.estimates],
+                "r2": [e.r2 for e in self.estimates],
+                "error": [float(np.sqrt(np.mean(e.error**2))) for e in evidence],
+                "nominal_error": [float(np.sqrt(np.mean(e.nominal_error**2))) for e in evidence],
+                "open": [e.decision.open for e in self.estimates],
+                "why": ["; ".join(e.decision.reasons) for e in self.estimates],
+            },
+            index=pd.Index([e.time for e in self.estimates], name="time"),
+        )
+
+    def line(self, k: int) -> str:
+        """One estimate in a line."""
+        e = self.estimates[k]
+        model = "identified" if e.decision.open else "nominal   "
+        why = f"  {e.decision.reasons[0]}" if e.decision.reasons else ""
+        ratio = e.decision.evidence.ratio
+        told = f"{ratio:6.3f}" if np.isfinite(ratio) else "     -"
+        return f"{e.time:8.1f} s  R2 {e.r2:7.4f}  error / nominal's {told}  {model}{why}"
+
+    def __str__(self) -> str:
+        lines = [self.line(k) for k in range(len(self.estimates))]
+        lines += [f"change at {c}" for c in self.online.changes]
+        lines += [f"{n} samples {cause}" for cause, n in self.online.faults.items()]
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path) -> None:
+        """Draw R2, errors of prediction and the gate over time."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise missing_extra("plotting", "matplotlib", "plot") from error
+        table = self.table
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        top, bottom = figure.subplots(2, 1, sharex=True)
+        top.semilogy(table.index, table["error"], label="identified, before it is learnt")
+        top.semilogy(table.index, table["nominal_error"], label="nominal")
+        top.set_ylabel("error of prediction / noise")
+        bottom.plot(table.index, table["r2"].clip(lower=0.0), label="R2")
+        bottom.fill_between(table.index, 0, 1, where=table["open"], alpha=0.15, label="gate open")
+        for axis in (top, bottom):
+            for change in self.online.changes:
+                axis.axvline(change.time, color="k", ls=":", lw=0.8)
+            axis.legend()
+        bottom.set_xlabel("time [s]")
+        figure.savefig(path, dpi=80)
+
+
+def watch(
+    log: Any,
+    robot: Robot | str | Path | None = None,
+    *,
+    window: float | None = 10.0,
+    interval: float = INTERVAL,
+    each: Callable[[Playback], None] | None = None,
+    online: dict[str, Any] | None = None,
+    **options: Unpack[ReadOptions],
+) -> Playback:
+    """Play a log back through `feasid.OnlineFit`.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays or path
+    robot : Robot or path, optional
+        The nominal model; default what travels with the log.
+    window : float, optional
+        Time that is remembered [s]; None for everything.
+    interval : float
+        Time between estimates [s].
+    each : callable, optional
+        Called after every estimate with what there is so far.
+    online : dict, optional
+        Further options of `feasid.OnlineFit`.
+    **options
+        How the log is read.
+
+    Returns
+    -------
+    Playback
+        Prints itself.
+
+    Raises
+    ------
+    InputError
+        When the log has no torques, or is shorter than a block.
+    """
+    chosen = checked(ReadOptions, options, "watch")
+    recording = Recording.of(log)
+    robot = recording.frame.attrs.get("robot") if robot is None else robot
+    if robot is None:
+        raise InputError("which robot? pass one, or let it travel in the log's attrs['robot']")
+    robot = robot if isinstance(robot, Robot) else load_robot(robot)
+    raw = recording.raw(robot, **chosen)
+    steps = np.diff(raw.t)
+    if not steps.size or not (window is None or window > 0) or not interval > 0:
+        raise InputError("a log of at least two rows, a window and an interval above 0 are needed")
+    rate = 1.0 / float(np.median(steps))
+    block = max(1, round(min(0.125, (window or 10.0) / 16) * rate))
+    size = None if window is None else max(2, round(window * rate / block)) * block
+    fit = OnlineFit(robot, rate, window=size, block=block, **(online or {}))
+    q, tau, dq = (raw.values.get(x) for x in ("q", "tau", "dq"))
+    if q is None or tau is None:
+        raise InputError("the log needs positions and torques")
+    done: list[OnlineEstimate] = []
+    pause = max(1, round(interval * rate))
+    for first in range(0, len(q), pause):
+        part = slice(first, first + pause)
+        fit.extend(q[part], tau[part], None if dq is None else dq[part], raw.t[part])
+        done.append(fit.estimate())
+        if each is not None:
+            each(Playback(fit, tuple(done)))
+    return Playback(fit, tuple(done))
