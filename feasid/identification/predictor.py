@@ -14,6 +14,7 @@ from feasid.codegen.c import CCode, write_c
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
+from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
 from feasid.reduction.leakage import leakage, shared_rows
@@ -74,7 +75,7 @@ class Predictor:
         errors.attrs["raw"] = self.raw_error(reduced)
         same = reduced.fingerprint == self.reduced.fingerprint
         found = leakage(self.reduced, reduced) if same else None
-        if found is None:
+        if found is None and not robot_floats(self.base.robot):
             found = shared_rows(self.recordings, sources, self.base.robot, chosen)
         errors.attrs["leakage"] = found
         return errors
