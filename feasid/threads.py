@@ -13,32 +13,38 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class _Limit:
-    """The limit belongs to the process: the first who wants it sets it, the last one lifts it."""
+    """The limit belongs to the process: the thread that sets it lifts it, others leave it alone.
+
+    A thread must not save a limit that another one set: it would restore that in the end. And
+    OpenBLAS ignores some threads that lift a limit of others.
+    """
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.users = 0
+        self.owner = 0
+        self.depth = 0
         self.limits: Any = None
 
     def enter(self, threadpool_limits: Any) -> None:
         with self.lock:
-            if not self.users:
+            if not self.depth:
                 self.limits = threadpool_limits(1, user_api="blas")
-            self.users += 1
+                self.owner = get_ident()
+            self.depth += self.owner == get_ident()
 
     def leave(self) -> None:
         with self.lock:
-            self.users -= 1
-            if not self.users:
+            self.depth -= self.owner == get_ident()
+            if not self.depth and self.limits is not None:
                 self.limits.restore_original_limits()
-                self.limits = None
+                self.owner, self.limits = 0, None
 
 
 _LIMIT = _Limit()
@@ -46,11 +52,7 @@ _LIMIT = _Limit()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread meanwhile, where threadpoolctl is installed; also a decorator.
-
-    Of several threads that are here at once, the first sets the limit and the last restores what
-    the host had.
-    """
+    """Limit BLAS to one thread meanwhile, where threadpoolctl is installed; also a decorator."""
     try:
         threadpool_limits = import_module("threadpoolctl").threadpool_limits
     except ImportError:

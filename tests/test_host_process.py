@@ -1,0 +1,91 @@
+"""Many fits at once in one host: the same bits as one alone, and the host as it was."""
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.threads import one_thread
+
+AT_ONCE = 16
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("host")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
+    log = simulate(robot, arm_parameters(robot), 1, samples=250, noise=0.02)
+    log.to_csv(folder / "log.csv", index=False)
+    return folder, robot, log
+
+
+def bits(fit):
+    return fit.solution.delta.tobytes() + fit.covariance.tobytes()
+
+
+def limits():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    return sorted((x["filepath"], x["num_threads"]) for x in threadpoolctl.threadpool_info())
+
+
+def test_sixteen_fits_at_once_in_threads_give_the_bits_of_one(case):
+    _, robot, log = case
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    alone = bits(feasid.fit(log, robot, diagnose=False))
+    with threadpoolctl.threadpool_limits(3):
+        before = limits()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            waiting = [
+                pool.submit(lambda: bits(feasid.fit(log, robot, diagnose=False)))
+                for _ in range(AT_ONCE)
+            ]
+            assert {w.result() for w in waiting} == {alone}
+        assert limits() == before
+
+
+FIT = """
+import hashlib, sys, feasid
+fit = feasid.fit("log.csv", "arm.urdf", diagnose=False)
+print(hashlib.sha256(fit.solution.delta.tobytes() + fit.covariance.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_sixteen_fits_at_once_in_processes_give_the_bits_of_one(case):
+    folder = case[0]
+    order = [sys.executable, "-c", FIT]
+    settings = {"cwd": folder, "stdout": subprocess.PIPE, "text": True}
+    alone = subprocess.run(order, **settings, check=True).stdout
+    crowd = [subprocess.Popen(order, **settings) for _ in range(AT_ONCE)]
+    assert {process.communicate()[0] for process in crowd} == {alone}
+
+
+def test_a_thread_that_outlives_the_one_that_set_the_limit_leaves_none():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    np.linalg.qr(np.eye(3))
+    with threadpoolctl.threadpool_limits(4):
+        before = limits()
+        first, second = threading.Event(), threading.Event()
+
+        def outlive():
+            with one_thread():
+                first.set()
+                second.wait()
+
+        thread = threading.Thread(target=outlive)
+        with one_thread():
+            thread.start()
+            first.wait()
+            with one_thread():
+                pass
+            assert {n for _, n in limits()} == {1}
+        second.set()
+        thread.join()
+        assert limits() == before
