@@ -73,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _robot(arguments: argparse.Namespace) -> Robot:
     gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else vector(arguments.gravity)
     robot = load_robot(
-        arguments.robot, floating=arguments.floating, lock=locks(arguments.lock), gravity=gravity
+        arguments.robot,
+        floating=arguments.floating or None,
+        lock=locks(arguments.lock),
+        gravity=gravity,
     )
     friction = [w for w in arguments.friction.split(",") if w and w != "none"]
     if friction or arguments.drive_inertia:

@@ -64,9 +64,9 @@ def read(path: str) -> Array:
 
 def variants(path: str) -> Iterator[Robot]:
     """The robot of a file, as it is and with the joint terms that fits add."""
-    from feasid.inspection.held import load_held
+    from feasid.robot.load import load_robot
 
-    robot, _ = load_held(path)
+    robot = load_robot(path)
     yield robot
     yield robot.with_joint_terms()
     yield robot.with_joint_terms(drive_inertia=True)

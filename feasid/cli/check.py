@@ -157,7 +157,9 @@ def _text(results: Results, arguments: argparse.Namespace) -> None:
             start = "" if str(result).startswith(path) else f"{path}: "
             print(f"{start}{result}", file=sys.stderr)
         elif not (arguments.quiet and status == FEASIBLE):
-            print("\n".join(show.lines(result, arguments.verbose)))
+            headline, *others = show.lines(result, arguments.verbose)
+            reduced = _reduction(path)
+            print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
                 print("\n".join(f"  {line}" for line in _control_lines(path, result)))
     if len(results) > 1:
@@ -173,10 +175,21 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
             failed |= {k: v for k, v in result.data.items() if k in ("line", "column")}
             files.append(failed)
         else:
-            files.append(result.to_dict())
+            files.append({**result.to_dict(), "reduction": _reduction(path)})
             if arguments.control:
                 files[-1]["control"] = _control_dict(path)
     tell("check", {"consistency": "full", "files": files})
+
+
+def _reduction(path: str) -> str:
+    """What the robot has less of than it looks; empty where no robot can be made of the file."""
+    from feasid.robot.load import load_robot
+    from feasid.robot.mjcf.effects import EFFECTS
+
+    try:
+        return load_robot(path, ignore=EFFECTS).reduction
+    except FeasidError:
+        return ""
 
 
 def _control_lines(path: str, report: Report) -> Iterable[str]:

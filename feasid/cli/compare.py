@@ -43,8 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(found: Comparison, everything: bool) -> Iterator[str]:
     a, b = found.names
     yield f"A = {a}\nB = {b}"
-    if found.held:
-        yield f"joints that mimic others are held at zero: {', '.join(map(plain, found.held))}"
     if found.kinematics:
         yield "the kinematics differ:"
         yield from (f"  {text}" for text in found.kinematics)

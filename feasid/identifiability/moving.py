@@ -53,7 +53,9 @@ def visible(robot: Robot, columns: Index, units: Array, length: float, static: b
         )
     rng = np.random.default_rng(0)
     count = 2 * len(columns) + SPARE
-    q, dq = _motions(robot, rng, count, length)
+    ds = rng.standard_normal((robot.dof, count)) * _speeds(robot, length)
+    s = postures(robot, rng, count, length)
+    q, dq, *_ = carried(robot).motion(s, ds, np.zeros_like(ds))
     kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
     potential = potential - potential.mean(axis=0)
     parts = [potential] if static else [kinetic, potential, friction]
@@ -66,17 +68,19 @@ def _level(rows: Array) -> Array:
     return rows / largest if largest > 0 else rows
 
 
-def _motions(
-    robot: Robot, rng: np.random.Generator, count: int, length: float
-) -> tuple[Array, Array]:
-    """Joint coordinates and velocities (axes, N) of random motions."""
-    move = carried(robot)
-    speed = np.where(_turning(robot), 1.0, length)[:, None]
-    ds = rng.standard_normal((robot.dof, count)) * speed
-    nothing = np.zeros_like(ds)
+def postures(robot: Robot, rng: np.random.Generator, count: int, length: float = 1.0) -> Array:
+    """Random independent coordinates, (dof, count), at which all loops close and none is singular.
+
+    Prismatic joints go up to `length` [m].
+
+    Raises
+    ------
+    InputError
+        Where loops close too seldom.
+    """
+    speed = _speeds(robot, length)
     if robot.closure is None:
-        s = np.pi * REACH * rng.uniform(-1, 1, ds.shape) * speed
-        return move.motion(s, ds, nothing)[:2]
+        return np.asarray(np.pi * REACH * rng.uniform(-1, 1, (robot.dof, count)) * speed)
     home = robot.closure.assembled[robot.independent][:, None]
     found = np.zeros((robot.dof, 0))
     for reach in NEAR_LOOP:
@@ -85,14 +89,14 @@ def _motions(
         closed[closed] &= robot.closure.regular(q[:, closed])
         found = np.hstack([found, s[:, closed]])[:, :count]
         if found.shape[1] == count:
-            return move.motion(found, ds, nothing)[:2]
+            return found
     raise InputError(
         f"the loops of robot {robot.name!r} close at too few configurations around the one in "
         "which they are assembled: nothing can be said of its base parameters"
     )
 
 
-def _turning(robot: Robot) -> npt.NDArray[np.bool_]:
-    """Which independent coordinates are angles."""
+def _speeds(robot: Robot, length: float) -> Array:
+    """One per independent angle, `length` for the others, (dof, 1)."""
     turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
-    return np.array(turns)[robot.independent]
+    return np.where(np.array(turns)[robot.independent], 1.0, length)[:, None]

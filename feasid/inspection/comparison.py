@@ -19,8 +19,9 @@ from feasid.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
-from feasid.inspection.held import load_held
+from feasid.identifiability.moving import postures
 from feasid.robot.description import Robot
+from feasid.robot.load import load_robot
 from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive
 from feasid.robot.terms import summed
 
@@ -63,8 +64,6 @@ class Comparison:
     equivalent : bool
         Same kinematics and equal base parameters, joint terms included: the same joint torques
         for every motion.
-    held : tuple of str
-        Joints that mimic others and were held at zero.
     """
 
     names: tuple[str, str]
@@ -73,7 +72,6 @@ class Comparison:
     torques: dict[str, float]
     equivalent: bool
     tolerance: float
-    held: tuple[str, ...] = ()
 
     @property
     def different(self) -> tuple[BaseRow, ...]:
@@ -90,7 +88,6 @@ class Comparison:
             "kinematics": list(self.kinematics),
             "torques": self.torques,
             "base_parameters": [vars(row) for row in self.rows],
-            "held": list(self.held),
         }
 
 
@@ -124,10 +121,8 @@ def compare_files(
     a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = TOLERANCE
 ) -> Comparison:
     """Compare the robots of two files, URDF or MJCF; see `compare_robots`."""
-    (first, held_a), (second, held_b) = load_held(a), load_held(b)
-    found = compare_robots(first, second, tolerance)
-    held = tuple(dict.fromkeys((*held_a, *held_b)))
-    return replace(found, names=(os.fspath(a), os.fspath(b)), held=held)
+    found = compare_robots(load_robot(a), load_robot(b), tolerance)
+    return replace(found, names=(os.fspath(a), os.fspath(b)))
 
 
 def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparison:
@@ -145,6 +140,9 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     if joints:
         return Comparison(names, joints, (), {}, False, tolerance)
     a, b = _with_same_terms(a, _arranged(a, b))
+    ties = tuple(_tie_differences(a, b))
+    if ties:
+        return Comparison(names, ties, (), {}, False, tolerance)
     places = tuple(_place_differences(a, b))
     values = tuple(np.where(np.isnan(r.values), 0.0, r.values) for r in (a, b))
     torques = _torque_differences(a, b, *values)
@@ -190,7 +188,9 @@ def _arranged(a: Robot, b: Robot) -> Robot:
         return replace(body, name=name[body.name], parent=parent)
 
     order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
-    return replace(b, bodies=tuple(renamed(body) for body in order))
+    ends = {None: None, **name}
+    loops = [replace(x, first=name[x.first], second=ends[x.second]) for x in b.loops]
+    return replace(b, bodies=tuple(renamed(body) for body in order), loops=tuple(loops))
 
 
 def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
@@ -212,6 +212,16 @@ def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
         replace(a, drives=tuple(drives[0]), load_model=known if loads[0] is None else loads[0]),
         replace(b, drives=tuple(drives[1]), load_model=known if loads[1] is None else loads[1]),
     )
+
+
+def _tie_differences(a: Robot, b: Robot) -> Iterator[str]:
+    """Joints that follow others differently, and loops that are not the same."""
+    first, second = ({c.joint: (dict(c.factors), c.offset) for c in r.couplings} for r in (a, b))
+    for joint in dict.fromkeys((*first, *second)):
+        if first.get(joint) != second.get(joint):
+            yield f"joint {joint!r} follows other joints differently"
+    if first == second and sorted(a.ties) != sorted(b.ties):
+        yield "the closed loops differ"
 
 
 def _place_differences(a: Robot, b: Robot) -> Iterator[str]:
@@ -245,6 +255,8 @@ def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict
     """Relative torque difference per joint at random states."""
     rng = np.random.default_rng(0)
     q, dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(3))
+    if a.closure is not None:
+        q = postures(a, rng, SAMPLES).T
     tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
     off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
     sizes = np.array([[np.linalg.norm(x[:, rows]) for _, rows in a.moving] for x in (tau, off)])

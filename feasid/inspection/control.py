@@ -19,9 +19,9 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
-from feasid.inspection.held import load_held
-from feasid.inspection.show import plain
+from feasid.identifiability.moving import postures
 from feasid.robot.description import Robot
+from feasid.robot.load import load_robot
 from feasid.robot.mjcf.effects import EFFECTS
 
 if TYPE_CHECKING:
@@ -60,14 +60,10 @@ class Control:
     mass_matrix: MassMatrix
     base: Verdict
     """Base parameter feasibility test, eq. (51) of Sousa and Cortesao (2014)."""
-    held: tuple[str, ...] = ()
-    """Joints that mimic others and were held at zero."""
 
     def lines(self, impossible: int, weightless: int) -> Iterator[str]:
         """In words, given how many links cannot exist alone and how many bodies are limits."""
         mass = self.mass_matrix
-        if self.held:
-            yield f"joints that mimic others are held at zero: {', '.join(map(plain, self.held))}"
         yield (
             f"mass matrix: {mass.status} (smallest eigenvalue {mass.smallest:.2g} of the largest, "
             f"over {SAMPLES} configurations)"
@@ -99,29 +95,28 @@ class Control:
                 "margin": self.base.margin,
                 "bodies": list(self.base.bodies),
             },
-            "held": list(self.held),
         }
 
 
 def control_of_file(path: str | os.PathLike[str]) -> Control:
-    """Judge the robot in a file; joints that mimic others are held at zero.
+    """Judge the robot in a file.
 
     Raises
     ------
     FeasidError
         The file cannot be read, has no moving joint, or needs MuJoCo's compiler.
     """
-    return control(*load_held(path, ignore=EFFECTS))
+    return control(load_robot(path, ignore=EFFECTS))
 
 
-def control(robot: Robot, held: tuple[str, ...] = ()) -> Control:
+def control(robot: Robot) -> Control:
     """Judge a robot's own parameters as a controller sees them; those not given count as zero."""
     from feasid.feasibility.check import check
     from feasid.identifiability.base import base_parameters
 
     values = np.where(np.isnan(robot.values), 0.0, robot.values)
     base = base_parameters(robot)
-    return Control(mass_matrix(robot, values), check(base.values(values), base), held)
+    return Control(mass_matrix(robot, values), check(base.values(values), base))
 
 
 def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatrix:
@@ -151,7 +146,12 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
 
 
 def _configurations(robot: Robot, rng: np.random.Generator, samples: int) -> Array:
-    """Uniform within the limits, the first at zero; a turn or a metre where there are none."""
+    """Uniform within the limits, the first at zero; a turn or a metre where there are none.
+
+    In loops, where they close.
+    """
+    if robot.closure is not None:
+        return np.ascontiguousarray(postures(robot, rng, samples).T)
     low, high = np.full(robot.dof, -1.0), np.full(robot.dof, 1.0)
     for body, rows in robot.moving:
         reach = np.where(body.motion[:3].any(axis=0), np.pi, 1.0)

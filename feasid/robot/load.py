@@ -26,7 +26,7 @@ from feasid.robot.xml.text import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, 
 
 def load_robot(
     path: Any,
-    floating: bool = False,
+    floating: bool | None = None,
     lock: Mapping[str, float] | None = None,
     gravity: npt.ArrayLike | None = None,
     use_mujoco: bool = False,
@@ -44,9 +44,9 @@ def load_robot(
         as ROS passes it in ``robot_description``; models of Pinocchio and MuJoCo are taken as
         they are. A ``.xacro`` file is expanded when xacro is installed, and a bare name such as
         ``panda_description`` is looked up in ``robot_descriptions`` when that is.
-    floating : bool
-        Let the root link of a URDF float; else it is fixed to the world. In MJCF a free joint
-        says so.
+    floating : bool, optional
+        Let the root link of a URDF float, or fix it to the world; by default it floats where no
+        joint moves, as of a quadrotor, and a note says so. In MJCF a free joint says so.
     lock : mapping of str to float, optional
         Joints to hold at a position [rad or m]: their links become part of the link before.
     gravity : array_like, shape (3,), optional
@@ -143,7 +143,7 @@ def _parsed(path: Any, limits: ReadLimits) -> XmlText:
 
 def _from_mjcf(
     text: XmlText,
-    floating: bool,
+    floating: bool | None,
     gravity: npt.ArrayLike | None,
     use_mujoco: bool,
     limits: ReadLimits,

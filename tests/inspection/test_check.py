@@ -8,13 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from closed import MECHANISMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robots import ARM, example_urdfs, without_geometry
 
 import feasid
+from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
+from feasid.inspection.control import control_of_file
 from feasid.inspection.judge import judge_link
 from feasid.inspection.read import read_model
 from feasid.inspection.report import inspect, inspect_model
@@ -476,17 +479,34 @@ def test_the_mass_matrix_equals_pinocchios(tmp_path):
     assert found.status == "positive definite"
 
 
-def test_joints_that_mimic_are_held(tmp_path, capsys):
+def test_a_line_says_what_was_reduced(tmp_path, capsys):
     text = ('<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide"/>')
-    assert main(["check", "--control", write(tmp_path, "m.urdf", text)]) == 0
-    out = capsys.readouterr().out
-    assert "held at zero: wheel_joint" in out
-    assert "mass matrix: positive definite" in out
+    path = write(tmp_path, "m.urdf", text)
+    assert main(["check", "--control", path]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[1] == "  3 joints, 2 independent"
+    assert any("mass matrix: positive definite" in line for line in out)
+    assert main(["check", "--json", path]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["reduction"] == out[1].strip()
+
+
+@pytest.mark.parametrize("name", ["five-bar", "parallel gripper"])
+def test_closed_loops_as_control_sees_them(tmp_path, name):
+    path = tmp_path / "loops.xml"
+    path.write_text(MECHANISMS[name])
+    found = control_of_file(path)
+    assert found.mass_matrix.status == "positive definite"
+    assert found.base.feasible
+    robot = load_robot(path)
+    verdict = feasid.check(robot.with_values(-robot.values))
+    assert verdict.feasible is False
+    assert verdict.certificate.verify().startswith("infeasible")
 
 
 def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
-    path = tmp_path / "still.urdf"
-    path.write_text('<robot name="x"><link name="a"/></robot>')
+    path = tmp_path / "still.xml"
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    path.write_text(f"<mujoco><worldbody><body>{inertial}</body></worldbody></mujoco>")
     assert main(["check", "--control", str(path)]) == 0
     assert "control: not judged" in capsys.readouterr().out
     assert main(["check", "--control", "--json", str(path)]) == 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from closed import FIVE_BAR
 from robots import ARM
 
 from feasid import load_robot
@@ -130,12 +131,29 @@ def test_json(tmp_path, capsys):
     assert found["base_parameters"][0].keys() == {"expression", "a", "b", "relative"}
 
 
-def test_joints_that_mimic_are_held(tmp_path):
-    mimic = ('<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide"/>')
-    a = write(tmp_path, "a.urdf", mimic)
-    found = compare_files(a, a)
-    assert found.equivalent
-    assert found.held == ("wheel_joint",)
+MIMIC = ('<parent link="rod"/>', '<parent link="rod"/><mimic joint="slide"/>')
+
+
+def test_joints_that_mimic_move_along(tmp_path):
+    """Mass moved between a joint and its follower is not seen; another multiplier is."""
+    a, b = write(tmp_path, "a.urdf", MIMIC), tmp_path / "b.urdf"
+    robot = load_robot(a)
+    base = base_parameters(robot)
+    step = base.nullspace @ np.random.default_rng(4).normal(size=base.nullspace.shape[1])
+    write_urdf(robot.with_values(robot.values + 1e-5 * step / np.abs(step).max()), b)
+    assert compare_files(a, b).equivalent
+    twice = (MIMIC[0], MIMIC[1].replace('joint="slide"', 'joint="slide" multiplier="2"'))
+    found = compare_files(a, write(tmp_path, "twice.urdf", twice))
+    assert found.kinematics == ("joint 'wheel_joint' follows other joints differently",)
+    assert not found.equivalent
+
+
+def test_closed_loops_are_compared():
+    robot = load_robot(FIVE_BAR)
+    heavier = robot.with_values(robot.values * 1.1)
+    assert compare_robots(robot, heavier).torques["m1"] == pytest.approx(0.1, rel=1e-6)
+    moved = load_robot(FIVE_BAR.replace('anchor="0.14 0.2 0"', 'anchor="0.15 0.2 0"'))
+    assert compare_robots(robot, moved).kinematics == ("the closed loops differ",)
 
 
 def test_other_gravity_is_another_model(tmp_path):

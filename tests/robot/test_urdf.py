@@ -104,28 +104,37 @@ def test_of_two_origins_of_a_joint_the_first_counts_and_it_is_noted():
     assert "'shoulder' has a second <origin>" in robot.source.notes[0]
 
 
-NOTHING_MOVES = {
-    "ur3": "no links",
-    "quadrotor_base": "no moving joint",
-    "iris_simple": "no moving joint",
-}
+WITHOUT_LINKS = "ur3"
+SINGLE_BODIES = ("quadrotor_base", "iris_simple")
 
 
-@pytest.mark.parametrize("stem", ["quadrotor_base", "iris_simple"])
+@pytest.mark.parametrize("stem", SINGLE_BODIES)
 def test_a_single_body_floats(stem):
     path = next(p for p in example_urdfs() if p.stem == stem)
-    assert load_robot(path, floating=True).dof == 6
+    robot = load_robot(path)
+    assert robot.dof == load_robot(path, floating=True).dof == 6
+    assert any("no joint moves" in note for note in robot.source.notes)
+    with pytest.raises(FeasidError, match="no moving joint"):
+        load_robot(path, floating=False)
+
+
+def test_every_file_with_links_loads():
+    files = example_urdfs()
+    loaded = {path.stem for path in files if path.stem != WITHOUT_LINKS and load_robot(path)}
+    assert loaded == {path.stem for path in files} - {WITHOUT_LINKS}
+    assert len(loaded) == len(files) - 1
 
 
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_lumped_inertias_and_placements_equal_pinocchio(path):
     pinocchio = pytest.importorskip("pinocchio")
-    if path.stem in NOTHING_MOVES:
-        with pytest.raises(FeasidError, match=NOTHING_MOVES[path.stem]):
+    if path.stem == WITHOUT_LINKS:
+        with pytest.raises(FeasidError, match="no links"):
             load_robot(path)
         return
     robot = load_robot(path)
-    model = pinocchio.buildModelFromUrdf(str(path))
+    root = [pinocchio.JointModelFreeFlyer()] if path.stem in SINGLE_BODIES else []
+    model = pinocchio.buildModelFromUrdf(str(path), *root)
     assert robot.axes == model.nv
     for body in robot.bodies:
         theirs = np.empty(10)

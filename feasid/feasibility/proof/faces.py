@@ -14,9 +14,11 @@ from fractions import Fraction
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.dynamics.coupled import carried
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Block
+from feasid.identifiability.moving import postures
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 
@@ -177,7 +179,10 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
     Scaled so that the largest entry is 1 in units; zero for blocks that are not inertia matrices.
     """
     rng = np.random.default_rng(0)
-    q, dq = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
+    s, ds = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
+    if robot.closure is not None:
+        s = postures(robot, rng, SAMPLES)
+    q, dq, *_ = carried(robot).motion(s, ds, np.zeros_like(ds))
     tree = nodes(robot)
     states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
     out = []

@@ -38,7 +38,7 @@ class _Place:
 
 def robot_from_urdf(
     urdf: Urdf,
-    floating: bool = False,
+    floating: bool | None = None,
     gravity: npt.ArrayLike | None = None,
 ) -> Robot:
     """Build the robot: links on fixed joints are lumped into the body that carries them.
@@ -46,9 +46,9 @@ def robot_from_urdf(
     Parameters
     ----------
     urdf : Urdf
-    floating : bool
-        Let the root link float on a six-degree-of-freedom joint "floating_base"; else it is
-        fixed to the world.
+    floating : bool, optional
+        Let the root link float on a six-degree-of-freedom joint "floating_base", or fix it to the
+        world; by default it floats where no joint moves, with a note.
     gravity : array_like, shape (3,), optional
         Default (0, 0, -9.81).
 
@@ -65,6 +65,7 @@ def robot_from_urdf(
     moving: dict[str, tuple[str | None, Array, Array, UrdfJoint | None]] = {}
     followers, said = couplings(urdf)
     notes = [*urdf.notes, *said]
+    floating = _floats(urdf, floating, notes)
     for name in depth_first(urdf):
         joint = above.get(name)
         if joint is None:
@@ -81,12 +82,6 @@ def robot_from_urdf(
         places[name] = place
         link = Member(name, place.rotation, place.position, parameters(urdf.links[name].inertial))
         members.setdefault(place.body, []).append(link)
-    if not moving:
-        raise InputError(
-            f"{urdf.text.path}: robot {urdf.name!r} has no moving joint: a "
-            "body that floats is read with floating=True",
-            path=urdf.text.path,
-        )
     bodies = [
         _body(urdf, name, *place, tuple(members[name]), notes) for name, place in moving.items()
     ]
@@ -107,6 +102,19 @@ def robot_from_urdf(
         fixed=tuple(members[None]),
         couplings=followers,
     )
+
+
+def _floats(urdf: Urdf, asked: bool | None, notes: list[str]) -> bool:
+    """Whether the root link floats: as asked, else where nothing else could move."""
+    path = urdf.text.path
+    still = all(joint.type == "fixed" for joint in urdf.joints.values())
+    if still and asked is False:
+        raise InputError(
+            f"{path}: robot {urdf.name!r} has no moving joint: it can only float", path=path
+        )
+    if still and asked is None:
+        notes.append(f"{path}: no joint moves: the root link {urdf.root.name!r} floats")
+    return asked or still
 
 
 def parameters(inertial: UrdfInertial | None) -> Array | None:
