@@ -1,6 +1,6 @@
 """What designed motions are worth, beside the published and random ones.
 
-    python benchmarks/excitation.py wam [--seeds 3] [--rounds 90]
+    python benchmarks/excitation.py wam [--seeds 3] [--budget 110 | --rounds 90]
     python benchmarks/excitation.py arms [--rounds 20]
     python benchmarks/excitation.py loop [--seeds 10] [--rounds 3]
     python benchmarks/excitation.py log [--objective prediction]
@@ -10,7 +10,8 @@ their Table 5 motion as limits, against that motion. ``arms``: Panda and UR5 aga
 thousand random motions, every joint of which touches its limits and which need not keep torque
 limits or links apart. ``loop``: executed in MuJoCo by a PD controller, logged with noise and
 friction, fitted, judged by the noise-free torque on a motion nobody logged. ``log``: ten seconds
-added to the packaged log of a Z1. Needs the extra "test"; seconds are processor time of one thread.
+added to the packaged log of a Z1. Needs the extra "test"; seconds, those of the budget as well, are
+processor time of one thread.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import feasid
 from feasid.datasets import wam
+from feasid.excitation import excite
 from feasid.excitation.design import basis_of, problem_of, setting_of
 from feasid.excitation.keeping import touching
+from feasid.excitation.search import Clock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -79,7 +83,7 @@ def run_wam(arguments: argparse.Namespace) -> None:
             begun = time.process_time()
             motion = feasid.excite(
                 robot, 20.0, harmonics=harmonics, objective=objective, seed=seed,
-                rounds=arguments.rounds, time_limit=3600.0, **limits,
+                rounds=arguments.rounds, time_limit=arguments.budget, **limits,
             )  # fmt: skip
             took = time.process_time() - begun
             print(
@@ -123,7 +127,12 @@ def run_arms(arguments: argparse.Namespace) -> None:
             best = max(best, information(model, problem.chain.columns)[1])
         between = time.process_time()
         motion = feasid.excite(
-            robot, 10.0, rounds=arguments.rounds, time_limit=3600.0, **arms.limits(robot), **space
+            robot,
+            10.0,
+            rounds=arguments.rounds,
+            time_limit=arguments.budget,
+            **arms.limits(robot),
+            **space,
         )
         print(
             f"{robot.name}: log det {motion.certificate.log_det:+.1f}, best of {DRAWS} random "
@@ -143,7 +152,7 @@ def run_log(arguments: argparse.Namespace) -> None:
     begun = time.process_time()
     motion = feasid.excite(
         robot, 10.0, given=log, objective=arguments.objective, rounds=arguments.rounds,
-        time_limit=3600.0, acceleration=15.0, rate=len(frame) / float(np.ptp(frame["t"])),
+        time_limit=arguments.budget, acceleration=15.0, rate=len(frame) / float(np.ptp(frame["t"])),
     )  # fmt: skip
     after = motion.certificate.deviations
     k = int(np.argmax(before))
@@ -173,7 +182,7 @@ def run_loop(arguments: argparse.Namespace) -> None:
         random = problem.basis.matrices(t)[:3] @ random_coefficients(problem, rng)
         designed = feasid.excite(
             robot, 10.0, collision=False, drive_inertia=True, objective=arguments.objective,
-            rounds=arguments.rounds, time_limit=3600.0, seed=seed, **limits,
+            rounds=arguments.rounds, time_limit=arguments.budget, seed=seed, **limits,
         ).at(t)  # fmt: skip
         errors = []
         for way in (designed, tuple(random)):
@@ -196,11 +205,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["wam", "arms", "loop", "log"])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--budget", type=float, help="seconds of searching; default 20 rounds")
     parser.add_argument("--only", help="one of the WAM's objectives")
     parser.add_argument("--arm", default="ur5")
     parser.add_argument("--objective", default="logdet")
     arguments = parser.parse_args()
+    if arguments.rounds is None and arguments.budget is None:
+        arguments.rounds = 20
+    arguments.budget = arguments.budget or 3600.0
+    excite.Clock = partial(Clock, now=time.process_time)
     {"wam": run_wam, "arms": run_arms, "loop": run_loop, "log": run_log}[arguments.what](arguments)
 
 

@@ -22,10 +22,32 @@ from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.excitation.links import CapsuleLink, Gradient, Pairs, Places
 from feasid.robot.description import Robot
-from feasid.robot.parts import STRIBECK, Drive
+from feasid.robot.parts import STRIBECK
 
 TINY = 1e-150
 """Where the root of a speed is divided by."""
+
+
+@dataclass(frozen=True, eq=False)
+class DriveTerms:
+    """One symbol of all drives that have it.
+
+    Attributes
+    ----------
+    symbol : str
+    owners : ndarray of int
+        The drives.
+    values : ndarray, shape (owners, 1)
+        The description's; zero where it does not say.
+    wanted, places : ndarray of int
+        Those drives whose column is wanted, and where it stands.
+    """
+
+    symbol: str
+    owners: Places
+    values: Array
+    wanted: Places
+    places: Places
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +102,41 @@ class Chain:
         return np.ascontiguousarray(tens[self.pairs.owner].T)
 
     @cached_property
-    def drives(self) -> tuple[tuple[Array, dict[str, int], dict[str, float]], ...]:
-        """Per drive: coupling, places of its wanted columns by symbol, known values."""
+    def coupling(self) -> Array:
+        """Joint velocities to the drives', shape (drives, dof)."""
+        rows = [self.robot.coupling(k) for k in range(len(self.robot.drives))]
+        return np.array(rows).reshape(-1, self.robot.dof)
+
+    @cached_property
+    def widths(self) -> Array:
+        """Over which velocity each drive's sign changes, shape (drives, 1); 0 for the sign."""
+        own = np.array([drive.transition for drive in self.robot.drives])
+        return (own if self.smoothing is None else np.maximum(own, self.smoothing))[:, None]
+
+    @cached_property
+    def rests(self) -> Array:
+        """Where each drive's spring is slack, shape (drives, 1)."""
+        return np.array([[drive.rest] for drive in self.robot.drives])
+
+    @cached_property
+    def terms(self) -> tuple[DriveTerms, ...]:
+        """Joint terms, symbol by symbol."""
         place = {c: k for k, c in enumerate(self.columns)}
         known = np.nan_to_num(self.robot.values)
-        out = []
+        owners: dict[str, list[tuple[int, int]]] = {}
         for k in range(len(self.robot.drives)):
-            where = self.robot.drive_columns(k)
-            places = {s: place[c] for s, c in where.items() if c in place}
-            out.append((self.robot.coupling(k), places, {s: known[c] for s, c in where.items()}))
-        return tuple(out)
+            for symbol, column in self.robot.drive_columns(k).items():
+                owners.setdefault(symbol, []).append((k, column))
+        return tuple(
+            DriveTerms(
+                symbol,
+                np.array([k for k, _ in own]),
+                known[[c for _, c in own]][:, None],
+                np.array([k for k, c in own if c in place], dtype=np.intp),
+                np.array([place[c] for _, c in own if c in place], dtype=np.intp),
+            )
+            for symbol, own in owners.items()
+        )
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -202,60 +249,75 @@ class Sweep:
 
     def add_drives(self) -> None:
         """Drives' columns along c; see `_signals`."""
-        for k, (coupling, places, values) in enumerate(self.chain.drives):
-            for symbol, (signal, *_) in self._signals(k).items():
-                entries = np.outer(coupling, signal)
-                if symbol in places:
-                    self.regressor[places[symbol]] += entries
-                self.torques[...] += values.get(symbol, 0.0) * entries
+        coupling = self.chain.coupling
+        for terms in self.chain.terms:
+            signal, *_ = self._signals(terms.symbol)
+            along = coupling[terms.wanted][:, :, None]
+            self.regressor[terms.places] += along * signal[terms.wanted][:, None]
+            self.torques[...] += coupling[terms.owners].T @ (terms.values * signal[terms.owners])
 
-    def _signals(self, k: int) -> dict[str, tuple[Array, Array, Array, Array]]:
-        """What multiplies a drive's parameters, and its derivatives by c.q, c.dq and c.ddq."""
-        drive, (coupling, _, _) = self.chain.robot.drives[k], self.chain.drives[k]
-        velocity = coupling @ self.dq
-        width = drive.transition
-        if self.chain.smoothing is not None:
-            width = max(width, float(self.chain.smoothing[k]))
-        sign = np.tanh(velocity / width) if width else np.sign(velocity)
-        steep = (1 - sign**2) / width if width else np.zeros_like(velocity)
+    @cached_property
+    def _velocities(self) -> Array:
+        """c.dq of every drive, shape (drives, N)."""
+        return np.asarray(self.chain.coupling @ self.dq)
+
+    @cached_property
+    def _signs(self) -> tuple[Array, Array]:
+        """The smoothed signs of the drives' velocities, and their slopes."""
+        velocity, widths = self._velocities, self.chain.widths
+        smooth = widths > 0
+        width = np.where(smooth, widths, 1.0)
+        sign = np.where(smooth, np.tanh(velocity / width), np.sign(velocity))
+        return sign, np.where(smooth, (1 - sign**2) / width, 0.0)
+
+    def _signals(self, symbol: str) -> tuple[Array, Array, Array, Array]:
+        """What multiplies a parameter of every drive, and its derivatives by c.q, c.dq and c.ddq;
+        each (drives, N).
+        """
+        coupling, velocity = self.chain.coupling, self._velocities
         none, one = np.zeros_like(velocity), np.ones_like(velocity)
-        root = np.sqrt(np.abs(velocity))
-        flat = np.abs(sign) / (2 * np.maximum(root, TINY))
-        signals = {
-            "Ia": (coupling @ self.ddq, none, none, one),
-            "fv": (velocity, none, one, none),
-            "fc": (sign, none, steep, none),
-            "fo": (one, none, none, none),
-            "k": (coupling @ self.q - drive.rest, one, none, none),
-            "fs": (sign * root, none, steep * root + flat, none),
-            "fd": (np.abs(velocity), none, np.sign(velocity), none),
-        }
-        signals |= _further(drive, coupling @ self.q, velocity, sign, steep)
-        return {symbol: signals[symbol] for symbol in drive.symbols}
+        if symbol == "Ia":
+            return coupling @ self.ddq, none, none, one
+        if symbol == "fv":
+            return velocity, none, one, none
+        if symbol == "fo":
+            return one, none, none, none
+        sign, steep = self._signs
+        if symbol == "fc":
+            return sign, none, steep, none
+        if symbol == "fs":
+            root = np.sqrt(np.abs(velocity))
+            flat = np.abs(sign) / (2 * np.maximum(root, TINY))
+            return sign * root, none, steep * root + flat, none
+        if symbol == "fd":
+            return np.abs(velocity), none, np.sign(velocity), none
+        if symbol == "fb":
+            fading = np.exp(-((velocity / STRIBECK) ** 2))
+            slope = fading * (steep - 2 * velocity / STRIBECK**2 * sign)
+            return sign * fading, none, slope, none
+        return *_of_place(symbol, coupling @ self.q, self.chain.rests), none, none
 
     def _pull_drives(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
-        for k, (coupling, places, values) in enumerate(self.chain.drives):
-            pushed = 0.0 if torque_bar is None else coupling @ torque_bar
-            for symbol, (_, *slopes) in self._signals(k).items():
-                bar = values.get(symbol, 0.0) * pushed
-                if symbol in places:
-                    bar = bar + coupling @ regressor_bar[places[symbol]]
-                for part, slope in zip((out.q, out.dq, out.ddq), slopes, strict=True):
-                    part += np.outer(coupling, bar * slope)
+        coupling = self.chain.coupling
+        for terms in self.chain.terms:
+            _, *slopes = self._signals(terms.symbol)
+            bar = np.zeros_like(self._velocities)
+            if torque_bar is not None:
+                bar[terms.owners] = terms.values * (coupling[terms.owners] @ torque_bar)
+            along = coupling[terms.wanted][:, :, None]
+            bar[terms.wanted] += (along * regressor_bar[terms.places]).sum(axis=1)
+            for part, slope in zip((out.q, out.dq, out.ddq), slopes, strict=True):
+                part += coupling.T @ (bar * slope)
 
 
-def _further(
-    drive: Drive, position: Array, velocity: Array, sign: Array, steep: Array
-) -> dict[str, tuple[Array, Array, Array, Array]]:
-    """Signals and derivatives of springs, compensators and friction of breaking away."""
-    none, x = np.zeros_like(velocity), position - drive.rest
-    fading = np.exp(-((velocity / STRIBECK) ** 2))
-    slope = fading * (steep - 2 * velocity / STRIBECK**2 * sign)
-    sin, cos = np.sin(position), np.cos(position)
+def _of_place(symbol: str, place: Array, rests: Array) -> tuple[Array, Array]:
+    """Signals of springs and compensators, and their derivatives by the place."""
+    x, one = place - rests, np.ones_like(place)
+    sin, cos = np.sin(place), np.cos(place)
     return {
-        "fb": (sign * fading, none, slope, none),
-        "k2": (x**2, 2 * x, none, none),
-        "k3": (x**3, 3 * x**2, none, none),
-        "gs": (sin, cos, none, none),
-        "gc": (cos, -sin, none, none),
-    }
+        "k": (x, one),
+        "k2": (x**2, 2 * x),
+        "k3": (x**3, 3 * x**2),
+        "gs": (sin, cos),
+        "gc": (cos, -sin),
+    }[symbol]

@@ -188,8 +188,9 @@ def _arranged(a: Robot, b: Robot) -> Robot:
         return replace(body, name=name[body.name], parent=parent)
 
     order = [b.bodies[b.joint_index(joint)] for joint in a.joints]
-    ends = {None: None, **name}
-    loops = [replace(x, first=name[x.first], second=ends[x.second]) for x in b.loops]
+    ends: dict[str | None, str | None] = {None: None}
+    ends.update(name.items())
+    loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
     return replace(b, bodies=tuple(renamed(body) for body in order), loops=tuple(loops))
 
 
