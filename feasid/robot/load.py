@@ -12,6 +12,7 @@ import numpy.typing as npt
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.found import described, expanded, is_xacro
+from feasid.robot.loop_table import with_loop_table
 from feasid.robot.mjcf.compiled import compile_mjcf, robot_from_mjmodel
 from feasid.robot.mjcf.effects import check_ignored
 from feasid.robot.mjcf.read import mjcf_of
@@ -61,7 +62,8 @@ def load_robot(
         "gravcomp", "actuator", "nonlinear", "multidof", "flex", "plugin" (see
         `feasid.robot.mjcf.effects`). What is not named here is refused.
     sidecar : bool
-        Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold;
+        Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold, and
+        the table of loops beside it (``arm.urdf.loops.json``, see `feasid.robot.loop_table`);
         False reads the file as other programs do.
 
     Returns
@@ -101,6 +103,7 @@ def load_robot(
         )
     if sidecar and text.path != TEXT:
         robot = with_sidecar(robot, text.path, text.data)
+        robot = with_loop_table(robot, text.path)
     reading = {
         "floating": floating,
         "lock": held,

@@ -12,12 +12,15 @@ import numpy.typing as npt
 from feasid.errors import InputError, OutputError
 from feasid.files import check_writable, write_aside
 from feasid.robot.description import Robot
+from feasid.robot.loop_table import loop_table, loop_table_path
 from feasid.robot.mjcf import write as mjcf
 from feasid.robot.mjcf.generate import generated_mjcf
 from feasid.robot.reframed import on_axes
 from feasid.robot.sidecar import sidecar_bytes, sidecar_path
 from feasid.robot.urdf import write as urdf
 from feasid.robot.urdf.generate import generated_urdf
+from feasid.robot.urdf.read import urdf_of
+from feasid.robot.xml.text import parse_xml
 
 FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
 """Format by the path's suffix."""
@@ -92,7 +95,7 @@ def write(
     target, kind = Path(path), format_of(robot, path)
     robot, complete = _framed(robot, kind), complete and _framed(complete, kind)
     beside = sidecar_path(target)
-    for file in (target, beside):
+    for file in (target, beside, loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
     whole = robot if complete is None else complete
     coded = [f"{f.name!r} of {d.name}" for d in whole.drives for f in d.features]
@@ -101,6 +104,7 @@ def write(
             f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
         )
     content = file_bytes(robot, kind)
+    _write_loops(robot, kind, target, content, overwrite=overwrite)
     lost = unheld(whole, kind)
     if not (lost or complete is not None):
         write_aside(target, content, overwrite=overwrite)
@@ -110,6 +114,18 @@ def write(
     write_aside(beside, sidecar_bytes(whole, content, complete is not None), overwrite=overwrite)
     write_aside(target, content, overwrite=overwrite)
     return Written(str(target), kind, str(beside), lost)
+
+
+def _write_loops(robot: Robot, kind: str, target: Path, content: bytes, *, overwrite: bool) -> None:
+    """The table of a URDF's loops, and of couplings that are no ``<mimic>``."""
+    table = None
+    if kind == "urdf" and not robot.is_tree:
+        joints = urdf_of(parse_xml(content, str(target))).joints.values()
+        table = loop_table(robot, {joint.name for joint in joints if joint.mimic is not None})
+    if table is not None:
+        write_aside(loop_table_path(target), table, overwrite=overwrite)
+    else:
+        loop_table_path(target).unlink(missing_ok=True)
 
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> str:
