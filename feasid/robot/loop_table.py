@@ -28,7 +28,7 @@ from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.loops import Loop
 from feasid.robot.lump import compose
-from feasid.robot.parts import Member
+from feasid.robot.parts import Member, constant
 
 SUFFIX = ".loops.json"
 
@@ -151,8 +151,10 @@ def _end(
 ) -> tuple[str | None, Array, Array]:
     """Body, rotation and position of one end; a link that is fixed to a body is part of it."""
     link = entry.get(which)
-    position = np.array(entry[f"{which}_position"], dtype=np.float64)
-    rotation = np.array(entry.get(f"{which}_rotation", np.eye(3)), dtype=np.float64)
+    what = f"of loop {loop!r}"
+    position = constant(entry[f"{which}_position"], (3,), f"{which}_position {what}")
+    rotation = entry.get(f"{which}_rotation", np.eye(3))
+    rotation = constant(rotation, (3, 3), f"{which}_rotation {what}")
     if link is None:
         return None, rotation, position
     places: dict[str, tuple[str | None, Member]] = {m.name: (None, m) for m in robot.fixed}

@@ -118,13 +118,6 @@ def test_a_single_body_floats(stem):
         load_robot(path, floating=False)
 
 
-def test_every_file_with_links_loads():
-    files = example_urdfs()
-    loaded = {path.stem for path in files if path.stem != WITHOUT_LINKS and load_robot(path)}
-    assert loaded == {path.stem for path in files} - {WITHOUT_LINKS}
-    assert len(loaded) == len(files) - 1
-
-
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_lumped_inertias_and_placements_equal_pinocchio(path):
     pinocchio = pytest.importorskip("pinocchio")
@@ -138,11 +131,12 @@ def test_lumped_inertias_and_placements_equal_pinocchio(path):
     assert robot.axes == model.nv
     for body in robot.bodies:
         theirs = np.empty(10)
-        parameters = model.inertias[model.getJointId(body.joint)].toDynamicParameters()
+        joint = model.getJointId("root_joint" if root else body.joint)
+        parameters = model.inertias[joint].toDynamicParameters()
         theirs[inertia.PINOCCHIO] = parameters
         ours = np.zeros(10) if body.inertial is None else body.inertial
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=RTOL_PIN * np.abs(theirs).max())
-        home = model.jointPlacements[model.getJointId(body.joint)]
+        home = model.jointPlacements[joint]
         np.testing.assert_allclose(body.rotation, home.rotation, atol=RTOL_PIN)
         np.testing.assert_allclose(body.position, home.translation, atol=RTOL_PIN)
 
