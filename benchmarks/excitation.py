@@ -2,14 +2,15 @@
 
     python benchmarks/excitation.py wam [--seeds 3] [--budget 110 | --rounds 90]
     python benchmarks/excitation.py arms [--rounds 20]
-    python benchmarks/excitation.py loop [--seeds 10] [--rounds 3]
+    python benchmarks/excitation.py loop [--seeds 10] [--first 0] [--rounds 3]
     python benchmarks/excitation.py log [--objective prediction]
 
 ``wam``: the seven-joint arm of Sousa and Cortesao (2014), a period of 20 s, with the ranges of
 their Table 5 motion as limits, against that motion. ``arms``: Panda and UR5 against the best of a
 thousand random motions, every joint of which touches its limits and which need not keep torque
 limits or links apart. ``loop``: executed in MuJoCo by a PD controller, logged with noise and
-friction, fitted, judged by the noise-free torque on a motion nobody logged. ``log``: ten seconds
+friction, fitted, judged on a motion nobody logged by the noise-free torque of the true parameters,
+with the fit's law of friction for both. ``log``: ten seconds
 added to the packaged log of a Z1. Needs the extra "test"; seconds, those of the budget as well, are
 processor time of one thread.
 """
@@ -165,11 +166,11 @@ def run_log(arguments: argparse.Namespace) -> None:
 
 def run_loop(arguments: argparse.Namespace) -> None:
     """Design, execute, log, fit, predict."""
-    from simulated import Conditions, fourier, hidden, record
+    from simulated import Conditions, aligned, fourier, hidden, record
 
     conditions = Conditions(seconds=20.0)
     ratios = []
-    for seed in range(arguments.seeds):
+    for seed in range(arguments.first, arguments.first + arguments.seeds):
         truth = hidden(arguments.arm, seed, Conditions(seconds=2.0))
         robot, rng = truth.robot, np.random.default_rng([seed, 99])
         fresh = fourier(robot, rng, 20.0, 2.5)
@@ -188,7 +189,8 @@ def run_loop(arguments: argparse.Namespace) -> None:
         for way in (designed, tuple(random)):
             log = record(truth.model, truth.terms, truth.delta, way, rng, conditions)
             fit = feasid.fit(log, robot.with_joint_terms(drive_inertia=True), diagnose=False)
-            torque = feasid.inverse_dynamics(truth.terms, *fresh, parameters=truth.delta)
+            true = aligned(truth, fit.robot)
+            torque = feasid.inverse_dynamics(fit.robot, *fresh, parameters=true)
             predicted = feasid.inverse_dynamics(fit.robot, *fresh)
             errors.append(float(np.sqrt(np.mean((predicted - torque) ** 2))))
         ratios.append(errors[0] / errors[1])
@@ -205,6 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["wam", "arms", "loop", "log"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first of the loop's seeds")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--budget", type=float, help="seconds of searching; default 20 rounds")
     parser.add_argument("--only", help="one of the WAM's objectives")

@@ -172,7 +172,12 @@ def ten(mass, com, inertia):
 
 def tree_regressor(text, q, dq, ddq, seed=0):
     """MuJoCo's open torques as a matrix of the parameters of its bodies, (N, nv, 10 bodies)."""
-    model, data = unconstrained(text)
+    return regressor_of(*unconstrained(text), q, dq, ddq, seed)
+
+
+def regressor_of(model, data, q, dq, ddq, seed=0):
+    """The same of a compiled model whose torques depend on its bodies alone."""
+    model.body_simple[:] = model.body_sameframe[:] = model.dof_simplenum[:] = 0  # no short cuts
     bodies = model.nbody - 1
     rng = np.random.default_rng(seed)
     sets = [parameters_of(rng, bodies) for _ in range(10 * bodies + 10)]

@@ -387,6 +387,11 @@ def exact_rank(matrix):
 
 def exact_count(mechanism, seed=0, static=False, measured=None, held=()):
     """Number of base parameters, exactly."""
+    return exact_rank(measured_rows(mechanism, seed, static, measured, held))
+
+
+def measured_rows(mechanism, seed, static, measured, held):
+    """Rows of the measured joints at as many samples as the rank may need."""
     robot = mechanism.robot()
     rows = list(range(robot.dof))
     if measured is not None:
@@ -394,7 +399,7 @@ def exact_count(mechanism, seed=0, static=False, measured=None, held=()):
     few = len(rows) < robot.dof or held
     samples = -(-(robot.size + 8) // max(len(rows), 1)) + (robot.size if few else 4)
     y = exact_regressor(mechanism, samples, seed, static, held)[:, rows]
-    return exact_rank(y.reshape(-1, robot.size))
+    return y.reshape(-1, robot.size)
 
 
 # -- random mechanisms ---------------------------------------------------------------------------
@@ -531,14 +536,7 @@ def exact_echelon(matrix):
 
 def exact_base(mechanism, seed=0, static=False, measured=None, held=()):
     """Leading columns and K modulo P, without columns of Coulomb friction."""
-    robot = mechanism.robot()
-    rows = list(range(robot.dof))
-    if measured is not None:
-        rows = [r for j in measured for r in range(robot.rows[j].start, robot.rows[j].stop)]
-    few = len(rows) < robot.dof or held
-    samples = -(-(robot.size + 8) // max(len(rows), 1)) + (robot.size if few else 4)
-    y = exact_regressor(mechanism, samples, seed, static, held)[:, rows]
-    return exact_echelon(y.reshape(-1, robot.size))
+    return exact_echelon(measured_rows(mechanism, seed, static, measured, held))
 
 
 def residue(value, largest=10**5):

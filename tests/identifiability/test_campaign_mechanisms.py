@@ -5,15 +5,20 @@ its singular values have no clear gap nothing is compared; a mechanism whose loo
 name is none.
 """
 
+from importlib.metadata import distribution
+from pathlib import Path
+
+import mujoco
 import numpy as np
 import pytest
-from closed import directions, open_torques, tree_regressor, unconstrained
+from closed import directions, open_torques, regressor_of, tree_regressor, unconstrained
 from generated import one_loop, tree_with_couplings
 
 import feasid
 from feasid.dynamics.coupled import carried
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
+from feasid.robot.mjcf.effects import EFFECTS
 
 SAMPLES = 60
 GAP = 1e3  # what makes a rank clear: parameters are felt through differences of torques
@@ -52,15 +57,56 @@ def compare(text, seed, torques):
     ours = feasid.inverse_dynamics(robot, s.T, ds.T, dds.T)
     assert np.abs(ours - theirs).max() <= torques * np.abs(theirs).max()
     rows = [w.T @ y for w, y in zip(ways, tree_regressor(text, q, dq, ddq), strict=True)]
-    rows = np.vstack(rows)
+    rank = clear_rank(np.vstack(rows))
+    assert rank is None or base.size == rank or base.warnings
+    return base.size == rank
+
+
+def clear_rank(rows):
+    """Rank of a regressor at its widest gap; None when no gap is wide enough."""
     sizes = np.linalg.norm(rows, axis=0)
     values = np.linalg.svd(rows / sizes.clip(1e-6 * sizes.max()), compute_uv=False)
     values = np.r_[values.clip(1e-11 * values[0]), 1e-11 * values[0]]
     rank = int(np.argmax(values[:-1] / values[1:])) + 1
-    if values[rank - 1] / values[rank] < GAP:
-        return False
-    assert base.size == rank or base.warnings
-    return base.size == rank
+    return rank if values[rank - 1] / values[rank] >= GAP else None
+
+
+def wheel_models():
+    """Models in wheels: those of gymnasium, and the one that MuJoCo tests itself with."""
+    found = [
+        Path(str(wheel.locate_file(file)))
+        for wheel in (distribution("gymnasium"), distribution("mujoco"))
+        for file in wheel.files or ()
+        if file.suffix == ".xml" and file.parent.name in ("assets", "testdata")
+    ]
+    return sorted(path for path in found if "<joint" in path.read_text())
+
+
+SOME = ("hopper", "reacher", "inverted_double_pendulum")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, id=p.stem, marks=[] if p.stem in SOME else pytest.mark.slow)
+     for p in wheel_models()],
+)  # fmt: skip
+def test_count_of_models_in_wheels_is_the_rank_of_mujocos_dynamics(path):
+    """Without friction, springs, fluid and couplings: of the bodies alone."""
+    robot = feasid.load_robot(path, ignore=EFFECTS).without_joint_terms()
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    model.dof_armature[:] = model.dof_damping[:] = model.jnt_stiffness[:] = 0.0
+    model.opt.density = model.opt.viscosity = 0.0
+    rng = np.random.default_rng(0)
+    dq, ddq = rng.standard_normal((2, model.nv, SAMPLES))
+    q = np.repeat(model.qpos0[:, None], SAMPLES, axis=1)
+    for k in range(SAMPLES):
+        here = q[:, k].copy()
+        mujoco.mj_integratePos(model, here, rng.standard_normal(model.nv), 1.0)
+        q[:, k] = here
+    rows = regressor_of(model, mujoco.MjData(model), q, dq, ddq)
+    assert robot.is_tree
+    assert base_parameters(robot).size == clear_rank(rows.reshape(-1, rows.shape[2]))
 
 
 REFUSED = ("singular", "too few configurations")
