@@ -14,7 +14,7 @@ from feasid.errors import CertificateError
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
-from feasid.identifiability.base import BaseParameters
+from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Estimate
 from feasid.identification.noise import estimate as noise_of
 from feasid.identification.noise import least_squares
@@ -107,6 +107,13 @@ class Fitted(Predictor, Ranged):
     def beta(self) -> Array:
         """Base parameters, shape (nb,)."""
         return self.solution.beta
+
+    @cached_property
+    def unknowns(self) -> BaseParameters:
+        """Base parameters of what was unknown: without parameters that `known` names, or tied."""
+        given = {name: self.options.get(name) for name in ("known", "equal", "mirrored")}
+        asked = {name: value for name, value in given.items() if value}
+        return base_parameters(self.description, **asked) if asked else self.base
 
     @cached_property
     def base_table(self) -> pd.DataFrame:

@@ -50,12 +50,13 @@ def test_errors(fit: Fitted, test: Any) -> pd.Series[float]:
 
 
 def _headline(fit: Fitted) -> str:
-    size, base = fit.base.unknowns, len(fit.beta)
+    size, base = fit.unknowns.unknowns, fit.unknowns.size
+    total = "standard" if fit.unknowns is fit.base else "unknown standard"
     reduced = f"\n{fit.robot.reduction}" if fit.robot.reduction else ""
     cutoff = fit.reduced.cutoff
     filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
     return (
-        f"feasible fit of {fit.robot.name!r}: {base} base of {size} standard parameters, "
+        f"feasible fit of {fit.robot.name!r}: {base} base of {size} {total} parameters, "
         f"{len(fit.robot.bodies)} bodies\n"
         f"{fit.reduced.samples} samples x {fit.robot.dof} joints{filtered}, "
         f"condition number {fit.condition_number:.3g}{reduced}"
