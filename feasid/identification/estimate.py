@@ -20,21 +20,18 @@ from scipy.stats import chi2
 
 from feasid.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility.constraints.affine import bounds
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.substitution import Substitution
-from feasid.feasibility.constraints.units import Units, described, units
-from feasid.feasibility.least_squares import FeasibleFit
+from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import Noise, estimate
+from feasid.identification.plausible import Belief, beliefs, believing
 from feasid.identification.priors import STRONGEST, WEIGHT, Entropic
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
-
-MASS_RATIO = 3.0
-"""Masses stay within this factor of the description's unless the log insists."""
 
 INSISTENCE = 0.999
 """Probability, by a chi-square law, from which the log insists: had the bounds been true, it would
@@ -53,9 +50,6 @@ smooths the few whose description is worst (chosen in simulation)."""
 HELD_OUT = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Weights that are compared on held-out stretches."""
 
-NEAR = 1e-3
-"""A mass this close to its bound, as a share of it, is at it."""
-
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -71,10 +65,13 @@ class Estimate:
         Weight that the log's evidence asks for; `curve` has (weight, log evidence).
     covariance : ndarray, shape (n, n)
         Of the standard parameters; see `Entropic.covariance`.
-    bounded : tuple of str
-        Bodies whose mass lies at a bound of `MASS_RATIO`.
-    released : tuple of str
-        Bodies whose mass the log wants beyond these bounds, and which were let go.
+    bounded : tuple of Belief
+        What is believed and just holds; see `feasid.identification.plausible`.
+    released : tuple of Belief
+        What the log does not accept, and which was let go.
+    price : float
+        By how much twice the cost, in units of the squared whitened residual, is larger with all
+        that is believed than without; 0 where it decides nothing.
     """
 
     delta: Array
@@ -83,8 +80,9 @@ class Estimate:
     evident: float
     curve: tuple[tuple[float, float], ...]
     covariance: Array
-    bounded: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
+    bounded: tuple[Belief, ...] = ()
+    released: tuple[Belief, ...] = ()
+    price: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +135,11 @@ class Task:
                 broken=tuple(broken),
             )
         return cls(base, feasible, aim, term_sizes(reduced, base), scale, kind)
+
+    @cached_property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """What is believed of the bodies besides."""
+        return beliefs(self.base.robot, self.reference)
 
     @cached_property
     def door(self) -> Substitution:
@@ -248,7 +251,7 @@ def infer(
         Of the prior. None takes the one that the log's evidence asks for, but at most
         `STRONGEST`: a description that contradicts the log is believed less.
     plausible : bool
-        Whether masses are held within `MASS_RATIO` of the description's, unless the log insists.
+        Whether bodies are held to what is believed of them, unless the log insists.
     noise : Noise, optional
         When it is known already.
     timing : float
@@ -262,16 +265,17 @@ def infer(
     chosen, evident, curve = _weighed(reduced, task, noise, weight, start)
     problem, divergence = task.problem(r, rho, chosen)
     delta = task.whole(problem.minimise(task.free(start), divergence))
-    bounded: tuple[str, ...] = ()
-    released: tuple[str, ...] = ()
+    bounded: tuple[Belief, ...] = ()
+    released: tuple[Belief, ...] = ()
+    price = 0.0
     if plausible:
-        delta, bounded, released = _within_masses(task, problem, delta, chosen, (r, rho))
+        delta, bounded, released, price = _within_beliefs(task, problem, delta, chosen, (r, rho))
     believed = min(divergence, evident, DOUBTED) if task.kind == "entropic" else divergence
     covariance = problem.covariance(task.free(delta), divergence, believed)
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
     covariance += np.outer(late, late)
     return Estimate(
-        delta, noise, chosen, evident, curve, task.spread(covariance), bounded, released
+        delta, noise, chosen, evident, curve, task.spread(covariance), bounded, released, price
     )
 
 
@@ -322,29 +326,28 @@ def held_out(
     return tuple(curve)
 
 
-def _within_masses(
+def _within_beliefs(
     task: Task, problem: Entropic, delta: Array, weight: float, equations: tuple[Array, Array]
-) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
-    """The model with masses within bounds; those that the log does not accept are let go."""
-    robot = task.base.robot
-    usual = described(robot)
-    mass = task.reference[robot.inertial_columns[:, 9]]
-    ratio = delta[robot.inertial_columns[:, 9]] / mass
-    outside = usual & ((ratio > MASS_RATIO) | (ratio < 1 / MASS_RATIO))
-    if not outside.any() or task.feasible.equalities:
-        return delta, (), ()
-    held = replace(task, feasible=plausible_set(task))
+) -> tuple[Array, tuple[Belief, ...], tuple[Belief, ...], float]:
+    """The model within what is believed; what the log does not accept is let go."""
+    broken = tuple(b for b in task.beliefs if b.least(delta) < 0)
+    if not broken or task.feasible.equalities:
+        return delta, (), (), 0.0
+    held = replace(task, feasible=believing(task.feasible, task.beliefs))
     if not held.feasible.strictly_inside(task.reference):
-        return delta, (), ()
-    inside = held.solve(*equations, weight, task.reference)
+        return delta, (), (), 0.0
     own = weight if task.kind == "entropic" else TRACE
-    price = 2.0 * (problem.cost(inside, own) - problem.cost(delta, own))
-    names = np.array([b.name for b in robot.bodies])
-    if price > chi2.ppf(INSISTENCE, int(outside.sum())):
-        return delta, (), tuple(names[outside].tolist())
-    ratio = inside[robot.inertial_columns[:, 9]] / mass
-    near = (ratio > MASS_RATIO * (1 - NEAR)) | (ratio < (1 + NEAR) / MASS_RATIO)
-    return inside, tuple(names[usual & near].tolist()), ()
+    enough, here = float(chi2.ppf(INSISTENCE, len(broken))), problem.cost(delta, own)
+    # Least squares alone bound the price from below; where they insist, Newton's way is long.
+    price = feasible_least_squares(*equations, task.base, held.feasible).objective - 2.0 * here
+    if price > enough:
+        return delta, (), broken, price
+    inside = held.solve(*equations, weight, task.reference)
+    price = 2.0 * (problem.cost(inside, own) - here)
+    if price > enough:
+        return delta, (), broken, price
+    near = tuple(b for b in task.beliefs if b.near(inside, task.reference))
+    return inside, near, (), price
 
 
 def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:
@@ -362,15 +365,3 @@ def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:
     if broken:
         raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
     return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)
-
-
-def plausible_set(task: Task, released: Sequence[str] = ()) -> FeasibleSet:
-    """The feasible set with described bodies' masses within `MASS_RATIO` of the reference's."""
-    rows, robot = list(task.feasible.linear), task.base.robot
-    for i in np.flatnonzero(described(robot)):
-        if robot.bodies[i].name not in released:
-            column = int(robot.inertial_columns[i, 9])
-            mass = float(task.reference[column])
-            name = f"plausible mass of {robot.bodies[i].name}"
-            rows += bounds(name, [column], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
-    return replace(task.feasible, linear=tuple(rows))

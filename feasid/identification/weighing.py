@@ -14,15 +14,9 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.settle import settle
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import (
-    MASS_RATIO,
-    Estimate,
-    Task,
-    infer,
-    plausible_set,
-    verified,
-)
+from feasid.identification.estimate import Estimate, Task, infer, verified
 from feasid.identification.noise import Noise, estimate
+from feasid.identification.plausible import MASS_RATIO, believing, names
 from feasid.identification.priors import WEIGHT
 from feasid.identification.statistics import standard_deviations
 from feasid.notes import Note
@@ -121,12 +115,13 @@ class Weighing:
         )
         solution = verified(optimum, found.delta, task)
         K = self.base.K
-        said = (*_mass_notes(found), _prior_note(found, self.chosen["prior"]))
+        said = (*_belief_notes(found), _prior_note(found, self.chosen["prior"]))
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
         covariance = K @ found.covariance @ K.T
         believed = self.feasible
         if held and not self.feasible.equalities:
-            believed = plausible_set(task, found.released)
+            kept = [b for b in task.beliefs if b not in found.released]
+            believed = believing(self.feasible, kept)
         return Solved(solution, optimum, triangle, weights, covariance, believed, 1.0, found, said)
 
     def _reference(self) -> Array | None:
@@ -236,22 +231,42 @@ def _above(deviation: Array, equations: Reduced) -> Array:
     return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-300))
 
 
-def _mass_notes(found: Estimate) -> list[Note]:
-    """Masses that are at the edge of belief, or beyond."""
-    out = []
-    if found.bounded:
-        text = (
-            f"mass of {', '.join(found.bounded)}: at {MASS_RATIO:g} times the description's or a "
-            f"third of it, where plausible=True ends; the log says little against it"
-        )
-        out.append(Note(text, "mass-bound", bodies=found.bounded))
-    if found.released:
-        text = (
-            f"mass of {', '.join(found.released)}: more than {MASS_RATIO:g} times the "
-            "description's or less than a third, because the log insists; check the description"
-        )
-        out.append(Note(text, "mass-released", bodies=found.released))
-    return out
+def _belief_notes(found: Estimate) -> list[Note]:
+    """Bodies at the edge of what is believed, or beyond, and what it costs."""
+    paid = f"which raises the squared whitened residual by {found.price:.2g}"
+    kept, left = found.bounded, found.released
+    said = [
+        (
+            "mass-bound",
+            names(kept, "mass"),
+            f"at {MASS_RATIO:g} times the description's or a third of it, where plausible=True "
+            f"ends, {paid}; the log says little against it",
+        ),
+        (
+            "shape-bound",
+            names(kept, "shape"),
+            f"as far out as its collision or visual shape reaches, where plausible=True ends, "
+            f"{paid}; the log says little against it",
+        ),
+        (
+            "mass-released",
+            names(left, "mass"),
+            f"more than {MASS_RATIO:g} times the description's or less than a third, because the "
+            f"log insists (by {found.price:.3g} in the squared whitened residual); check the "
+            "description",
+        ),
+        (
+            "shape-released",
+            names(left, "shape"),
+            "outside its collision or visual shape, because the log insists (by "
+            f"{found.price:.3g} in the squared whitened residual); check the description",
+        ),
+    ]
+    return [
+        Note(f"mass of {', '.join(bodies)}: {text}", code, bodies=bodies, price=found.price)
+        for code, bodies, text in said
+        if bodies
+    ]
 
 
 def _prior_note(found: Estimate, kind: str) -> Note:

@@ -329,8 +329,8 @@ class FitOptions(LogOptions, TermOptions, ChoiceOptions, SetOptions, total=False
     ]  # fmt: skip
     plausible: Annotated[
         bool,
-        Option("flag", "masses within a third and three times the reference's unless the log "
-               "insists", True, example="no"),
+        Option("flag", "masses within a third and three times the reference's, and inside "
+               "links' shapes where these are known, unless the log insists", True, example="no"),
     ]  # fmt: skip
     slack: Annotated[
         float,

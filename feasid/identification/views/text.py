@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WORST_SHOWN = 5
 """Base parameters listed as least certain."""
 
-FIRST = ("mass-bound", "mass-released")
+FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
 """Codes of notes that the summary says first: the model is not what the description suggests."""
 
 SURE = 30.0

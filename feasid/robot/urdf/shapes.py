@@ -15,6 +15,11 @@ def collisions(link: Element) -> list[Shape | None]:
     return [_shape(collision) for collision in link.all("collision")]
 
 
+def visuals(link: Element) -> list[Shape | None]:
+    """The same of what is drawn."""
+    return [_shape(visual) for visual in link.all("visual")]
+
+
 def _shape(collision: Element) -> Shape | None:
     geometry = collision.find("geometry")
     if geometry is None or len(geometry.children) != 1:
