@@ -98,6 +98,8 @@ def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str,
     excluded += [e for what, rows in raw.corrupt for e in blocks(np.flatnonzero(rows), what)]
     chosen = {**chosen, "filtering": chosen["filtering"] or "signals"}
     whole = chosen["filtering"] == "equations"
+    if chosen["derivative_cutoff"] is not None and not whole:
+        raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
     bridge = BRIDGED / (chosen["cutoff"] or EQUATIONS) if whole else 0.0
     stretches, repeated = _stretches(df, raw, ~(bad | raw.dropped), chosen["sort"], said, bridge)
     excluded += repeated

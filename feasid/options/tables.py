@@ -145,7 +145,7 @@ class SignalOptions(TypedDict, total=False):
     derivative_cutoff: Annotated[
         float | None,
         Option("number", "low-pass before derivatives only; None 40, at most .4 of the rate", None,
-               "Hz", 0.0, open=True, needs=("filtering", ("equations",)), example="40"),
+               "Hz", 0.0, open=True, needs=("filtering", ("equations", None)), example="40"),
     ]  # fmt: skip
 
 

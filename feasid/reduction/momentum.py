@@ -77,7 +77,13 @@ def reduce_momentum(
         tally.add(motion)
         for run in (r.kept() for r in motion.runs):
             reducer.restart()
-            half = max(1, round(0.5 * window * run.rate))
+            half = round(0.5 * window * run.rate)
+            if half < 1:
+                raise InputError(
+                    f"a window of {window:g} s is shorter than two samples at {run.rate:.4g} Hz: "
+                    f"give window={2 / run.rate:.2g} or more",
+                    window=window,
+                )
             edges = np.arange(0, len(run), half)
             for first in range(0, len(edges) - 2, CHUNK_WINDOWS):
                 chosen = edges[first : first + CHUNK_WINDOWS + 2]

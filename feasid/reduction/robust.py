@@ -20,6 +20,7 @@ from feasid.notes import Note
 from feasid.reduction.equations import EquationReducer, Equations
 from feasid.reduction.strata import sum_of
 from feasid.reduction.triangle import Reduced, Reducer
+from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 
 SECONDS = 0.5
@@ -73,6 +74,8 @@ def reduce_blocks(
         return _equation_blocks(motions, robot, columns, seconds)
     blocks = []
     for source, run in ((motion, run) for motion in motions for run in motion.runs):
+        if source.cutoff:
+            _check_length(seconds, 1.0 / source.cutoff, source.cutoff)
         size = max(1, round(seconds * run.rate)) if np.isfinite(run.rate) else len(run)
         for start in range(0, len(run), size):
             part = slice(start, min(start + size, len(run)))
@@ -84,6 +87,16 @@ def reduce_blocks(
     return blocks
 
 
+def _check_length(seconds: float, memory: float, cutoff: float) -> None:
+    """Refuse blocks that share all their samples with their neighbours."""
+    if seconds < memory:
+        raise InputError(
+            f"a block of {seconds:g} s is shorter than the filter at {cutoff:g} Hz, whose memory "
+            f"is {memory:.2g} s: give block={memory:.2g} or more, or a higher cutoff",
+            block=seconds,
+        )
+
+
 def _equation_blocks(
     motions: Sequence[Motion], robot: Robot, columns: Sequence[int], seconds: float
 ) -> list[TimeSpan]:
@@ -92,6 +105,8 @@ def _equation_blocks(
     for motion in motions:
         equations = Equations(robot, columns, motion.cutoff or EQUATIONS)
         for run in motion.runs:
+            window = Window(equations.cutoff, run.rate)
+            _check_length(seconds, (2 * window.half + 1) / run.rate, equations.cutoff)
             parts: dict[int, EquationReducer] = {}
             seconds = max(seconds, 1.0 / run.rate)
             for rows in equations.of(run):

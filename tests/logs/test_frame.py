@@ -430,3 +430,16 @@ def test_corrupt_rows_do_not_hide_missing_cells():
     table.loc[1200, "tau_elbow"] = np.nan
     with pytest.raises(LogError, match="row 1200"):
         prepare(table, arm(), corrupt="drop")
+
+
+def test_a_rate_below_twice_the_bandwidth_is_named():
+    slow = log(400, rate=12.5)
+    with pytest.raises(LogError, match=r"rate of 12.5 Hz is below twice .* 8 Hz.*cutoff=2.5"):
+        prepare(slow, arm(), filtering="equations")
+    assert prepare(slow, arm(), filtering="equations", cutoff=5.0).cutoff == 5.0
+
+
+def test_a_derivative_cutoff_beside_filtered_signals_is_refused():
+    with pytest.raises(InputError, match="derivative_cutoff has no effect"):
+        prepare(log(), arm(), derivative_cutoff=40.0)
+    assert prepare(log(), arm(), filtering="equations", derivative_cutoff=40.0).runs

@@ -76,5 +76,9 @@ def test_mistakes_are_named(case):
         feasid.fit(feasid.reduce(clean, robot), robust="huber")
     with pytest.raises(InputError, match="block must be a number above 0"):
         feasid.fit(clean, robot, robust="huber", block=0.0)
+    with pytest.raises(InputError, match=r"shorter than the filter at 8 Hz.*give block="):
+        feasid.fit(clean, robot, robust="huber", block=0.05)
+    with pytest.raises(InputError, match="shorter than two samples at 200 Hz: give window="):
+        feasid.fit(clean, robot, method="momentum", window=0.001)
     with pytest.raises(InputError, match="at least 8 blocks"):
         feasid.fit(clean.iloc[:300], robot, robust="huber", block=1.0)

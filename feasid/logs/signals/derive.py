@@ -71,10 +71,19 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
     ------
     InputError
         When a cut-off is given that is not below half the sampling rate.
+    LogError
+        When the usual one is not.
     """
     longest = max(stretches, key=lambda s: len(s.rows), default=None)
     rate = longest.rate if longest is not None else np.nan
     if cutoff is None:
+        if rate < 2 * EQUATIONS:
+            raise LogError(
+                f"the log's rate of {rate:.4g} Hz is below twice the equations' bandwidth of "
+                f"{EQUATIONS:g} Hz: record faster, or give a lower one, "
+                f"cutoff={EQUATION_SHARE * rate:.2g}",
+                rate=rate,
+            )
         return EQUATIONS if not np.isfinite(rate) else min(EQUATIONS, EQUATION_SHARE * rate)
     if isinstance(cutoff, bool):
         raise LogError(
