@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid.cli.beta import save
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
 from feasid.cli.ranges import told as told_ranges
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from feasid.identification.result import Fit
 
 
-OUTPUTS = ("out", "save", "report", "parameters", "certificate")
+OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
 EXIT_USELESS = 5
 
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--report", metavar="HTML", help="write a report page here")
     add("--parameters", metavar="CSV", help="write base parameters here")
     add("--certificate", metavar="JSON", help="write the proof of feasibility here")
+    add("--optimality", metavar="JSON", help="write the proof that nothing fits much better here")
     add("--overwrite", action="store_true", help="replace existing output files")
     add("--force", action="store_true", help="write a model even if it is useless")
     add_options(parser, FitOptions)
@@ -110,6 +112,8 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.certificate:
         result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
         print(f"wrote {arguments.certificate}: check it with feasid verify")
+    if arguments.optimality:
+        save(result.optimum.optimality, arguments.optimality, arguments.overwrite)
     if arguments.save:
         result.save(arguments.save, overwrite=arguments.overwrite)
         print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")

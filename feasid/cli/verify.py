@@ -1,7 +1,8 @@
 """Check certificate files in exact rational arithmetic, without any solver.
 
-With --robot also whether a certificate is about that robot, and with --beta about these base
-parameters. Exit status: 0 every certificate holds, 1 one does not, 2 a file cannot be read.
+With --robot also whether a certificate is about that robot, whose K it rounds, with --beta about
+these base parameters, and with --log about the data of that log, fitted with the options given.
+Exit status: 0 every certificate holds, 1 one does not, 2 a file cannot be read.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import numpy as np
 from feasid import certificate
 from feasid.arrays import Array
 from feasid.cli import beta
+from feasid.cli.options import add_options, options_of
 from feasid.cli.schema import add_json, tell
 from feasid.errors import InputError
+from feasid.feasibility.proof import survival
 from feasid.feasibility.proof.claim import Certificate, mark
 from feasid.files import reading
 from feasid.identifiability.base import base_parameters
+from feasid.options.tables import FitOptions
 from feasid.robot.description import Robot
 
 SAME = 1e-9
@@ -33,11 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="certificate, JSON")
     parser.add_argument("--robot", metavar="FILE", help="compare with this robot, URDF or MJCF")
     parser.add_argument("--beta", metavar="CSV", help="compare with these base parameters")
+    parser.add_argument("--log", metavar="LOG", help="compare with the fit of this log")
+    add_options(parser, FitOptions)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
+    if arguments.log and not arguments.robot:
+        raise InputError("--log needs --robot: whose log is this?")
     if not arguments.json:
         return _checked(arguments)
     with redirect_stdout(StringIO()) as said:
@@ -59,7 +67,9 @@ def _checked(arguments: argparse.Namespace) -> int:
     if status or not (arguments.robot or arguments.beta):
         return status
     for path in arguments.files:
-        for holds, line in compared(Certificate.load(path), arguments.robot, arguments.beta):
+        proof = Certificate.load(path)
+        lines = [*compared(proof, arguments.robot, arguments.beta), *_logged(proof, arguments)]
+        for holds, line in lines:
             print(f"  {'' if holds else 'NOT '}{line}")
             status = max(status, int(not holds))
     return status
@@ -78,8 +88,8 @@ def compared(
             bool(same),
             f"of {robot_path}: its geometry, gravity and joint terms, to the last digit",
         )
-        for robot in robots[:1]:
-            yield from _matrix(robot, data["matrix"])
+        for robot in (same or robots)[:1]:
+            yield from survival.told(proof, robot, _base(robot))
     if beta_path is not None:
         values = beta.read(beta_path)
         shown = np.array([float(certificate.exact(v)) for v in data.get("values", [])])
@@ -90,21 +100,23 @@ def compared(
         yield error <= SAME, f"for the values of {beta_path}: relative difference {error:.1e}"
 
 
-def _matrix(robot: Robot, rows: list[list[list[object]]]) -> Iterator[tuple[bool, str]]:
-    """Whether the rows are those of K, or give single parameters."""
-    K = np.zeros((len(rows), robot.size))
-    for line, row in zip(K, rows, strict=True):
-        for j, value in row:
-            line[int(str(j))] = float(certificate.exact(value))
-    if (np.count_nonzero(K, axis=1) == 1).all() and (K[K != 0] == 1).all():
-        yield True, f"given are {len(rows)} single parameters of the {robot.size}"
+def _logged(proof: Certificate, arguments: argparse.Namespace) -> Iterator[tuple[bool, str]]:
+    """Whether a bound's data are what a fit of the log, with the same options, minimises."""
+    if not arguments.log:
         return
-    computed = np.asarray(base_parameters(robot).K)
-    if len(computed) != len(K):
-        yield False, f"its {len(K)} equations are the {len(computed)} of the base parameters"
+    if proof.claim != "bound":
+        yield False, f"of {arguments.log}: a certificate of what is {proof.claim} holds no data"
         return
-    error = _difference(K, computed)
-    yield error <= SAME, f"its matrix is K, computed in double precision: differs by {error:.1e}"
+    from feasid.identification.identify import fit
+
+    found = fit(arguments.log, arguments.robot, **options_of(arguments, FitOptions, "feasid fit"))
+    problem = found.optimum.problem
+    holds, said = survival.triangles(proof, problem.R, problem.rho)
+    yield holds, f"of {arguments.log}, {said}"
+
+
+def _base(robot: Robot) -> Array:
+    return np.asarray(base_parameters(robot).K, dtype=np.float64)
 
 
 def _difference(a: Array, b: Array) -> float:

@@ -140,3 +140,17 @@ def test_a_motor_of_several_joints_at_the_prompt(folder, capsys):
     assert "NAME:JOINT=FACTOR" in capsys.readouterr().err
     assert main([*arguments, "--coupling", "belt:sholder=1,wheel_joint=1"]) == 2
     assert "did you mean 'shoulder'" in capsys.readouterr().err
+
+
+def test_a_bound_is_about_the_robot_and_the_log(folder, capsys):
+    fit = ["fit", "log.csv", "--robot", "arm.urdf", "--optimality", "bound.json"]
+    assert main(fit) == 0
+    assert "wrote bound.json" in capsys.readouterr().out
+    asked = ["verify", "bound.json", "--robot", "arm.urdf", "--log"]
+    assert main([*asked, "log.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "its matrix is K" in out
+    assert "of log.csv, the log's triangle: every squared residual is the same within" in out
+    assert main([*asked, "test.csv"]) == 1
+    assert "NOT of test.csv" in capsys.readouterr().out
+    assert main(["verify", "bound.json", "--log", "log.csv"]) == 2

@@ -54,8 +54,8 @@ def precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
     Returns
     -------
     (Energies, rows) or None
-        None when the rows are not those of this robot's base parameters or exact as they stand,
-        or it is no tree, or larger than `LARGEST`.
+        The rows themselves where they are exact. None when they are not those of this robot's
+        base parameters, or it is no tree, or larger than `LARGEST`.
     """
     known = _known.setdefault(robot, {})
     if id(rows) not in known:  # the rows are kept, so that no others get their place
@@ -82,7 +82,9 @@ def _precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
     if energies is None:
         return None
     found = _refined(energies, rows, leads, counts)
-    return None if found is None or found == tuple(rows) else (energies, found)
+    if found is None:
+        return None
+    return energies, tuple(rows) if found == tuple(rows) else found
 
 
 @in_context

@@ -78,7 +78,7 @@ class Question:
     ) -> Question:
         """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
         values = None if beta is None else tuple(decimal(b) for b in beta)
-        return cls(robot, feasible, _plain_rows(K.tobytes(), K.shape[1]), values, margin)
+        return cls(robot, feasible, plain_rows(K), values, margin)
 
     def without(self, dropped: Sequence[int]) -> Question:
         """Without these equations, which the others say, too."""
@@ -90,7 +90,9 @@ class Question:
     def precise(self) -> Question | None:
         """With K to 45 digits; None where it is exact as it stands, or no base parameters' K."""
         found = None if self.energies else precise_rows(self.robot, self.rows)
-        return found and replace(self, energies=found[0], rows=found[1])
+        if found is None or found[1] is self.rows:
+            return None
+        return replace(self, energies=found[0], rows=found[1])
 
     @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -229,11 +231,8 @@ class Question:
         ]
 
     def limit(self, heaviest: int) -> dict[str, str]:
-        """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
-        reach = ROOM * float(lengths(self.robot).max())
-        tens = 10.0 ** np.floor(np.log10(reach))
-        reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
-        return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
+        """`size_limit` for this robot."""
+        return size_limit(self.robot, heaviest)
 
     def _checked(self, claim: str, **proof: Any) -> Certificate | None:
         found = self.stated(claim, **proof)
@@ -268,9 +267,21 @@ class Question:
         return Certificate({**data, "digest": checker.digest(data)})
 
 
+def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
+    """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
+    reach = ROOM * float(lengths(robot).max())
+    tens = 10.0 ** np.floor(np.log10(reach))
+    reach = float(f"{np.ceil(reach / tens * (1 - 1e-9)) * tens:.1g}")
+    return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
+
+
+def plain_rows(K: Array) -> tuple[Row, ...]:
+    """K as `plain` numbers; the same object for the same K."""
+    return _plain_rows(np.ascontiguousarray(K, dtype=np.float64).tobytes(), K.shape[1])
+
+
 @lru_cache(maxsize=8)
 def _plain_rows(K: bytes, columns: int) -> tuple[Row, ...]:
-    """K as `plain` numbers; the same object for the same K."""
     matrix = np.frombuffer(K).reshape(-1, columns)
     return tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in matrix)
 
