@@ -202,11 +202,6 @@ def _corrected_robot(
 ) -> Correction:
     """Free the bodies that break something; everything else keeps its values."""
     given, known = robot.values, np.isfinite(robot.values)
-    if feasible.equalities:
-        raise InputError(
-            "known or tied bodies are for base parameters: correct(beta, base, ...); a robot's own "
-            "values are corrected body by body"
-        )
     free = _to_change(robot, feasible)
     scale, aim = _own_units(robot, feasible, given)
     if around is not None:
@@ -221,6 +216,9 @@ def _corrected_robot(
         found = _freed(robot, feasible, group, rows, scale, aim, margin, solvers)
         delta[group] = found.delta[group]
         attempts += found.attempts
+    broken = described(feasible, known).violations(np.where(known, delta, 0.0))
+    if broken:
+        raise InputError(f"known values break {broken[0]}", constraint=broken[0])
     names = [n for n, f in zip(feasible.names, free, strict=True) if f]
     return Correction(
         Question.of(robot, feasible, np.eye(robot.size)[known], None, margin or 0.0),
@@ -249,15 +247,18 @@ def _freed(
     """The closest values of some parameters while the others keep theirs."""
     given, known = robot.values, np.isfinite(robot.values)
     seen = described(feasible, known)
+    seen = replace(seen, equalities=tuple(e for e in seen.equalities if part[[*e.columns]].any()))
     start = np.where(known, given, aim)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
     door = Substitution.of(seen, kept)
-    columns = rows[np.ix_(rows[:, part].any(axis=1), part)]
+    if not len(door.roots):
+        return Closest(door.fixed, door.fixed, ())
+    reach = rows[rows[:, part].any(axis=1)][:, part]
     inner = assemble(door.inside, scale.mass, scale.length, scale.parameters[door.roots])
     found = closest(
         robot,
-        columns,
-        columns @ start[door.roots],
+        reach @ door.T[part],
+        reach @ (start - door.fixed)[part],
         door.inside,
         inner,
         Reference(aim[door.roots], np.zeros(len(feasible.bodies), dtype=bool)),
@@ -272,6 +273,7 @@ def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
     """Free parameters in groups that neither a constraint nor the distance connects."""
     label = np.where(free, np.arange(len(free)), -1)
     together = [c.columns[free[c.columns]] for c in feasible.constraints]
+    together += [np.array(e.columns)[free[[*e.columns]]] for e in feasible.equalities]
     together += [np.flatnonzero((row != 0) & free) for row in rows]
     changed = True
     while changed:
@@ -284,17 +286,25 @@ def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
 
 
 def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
-    """Parameters of the bodies and drives that break something, shape (n,)."""
+    """Parameters of bodies and drives that break something or are tied to one that does, (n,)."""
     known = np.isfinite(robot.values)
-    values = np.where(known, robot.values, 0.0)
-    broken = set(described(feasible, known).violations(values))
+    values, seen = np.where(known, robot.values, 0.0), described(feasible, known)
+    broken = set(seen.violations(values))
     free = np.zeros(robot.size, dtype=bool)
     for constraint in feasible.constraints:
         if constraint.name in broken:
             free[constraint.columns] = True
-    for block in feasible.blocks:
-        if free[block.columns].any():
-            free[block.columns] = True
+    for tie in seen.equalities:
+        if tie.name in broken:
+            free[[*tie.columns]] = True
+    together = [block.columns.tolist() for block in feasible.blocks]
+    together += [list(tie.columns) for tie in seen.equalities]
+    before = -1
+    while before != free.sum():
+        before = int(free.sum())
+        for columns in together:
+            if free[columns].any():
+                free[columns] = True
     return free
 
 

@@ -125,3 +125,41 @@ def test_ties_that_contradict_each_other_are_the_callers_error():
     impossible = {"b0": np.zeros(10)}
     with pytest.raises(InputError, match="known values break pseudo-inertia of b0"):
         feasid.correct(BASE.K @ tied_parameters(9), BASE, known=impossible)
+
+
+@pytest.mark.parametrize(
+    "ties",
+    [
+        {"equal": [("b2", "b3")]},
+        {"mirrored": [("b0", "b1", "y")]},
+        {"known": {"b3": tied_parameters(1)[B[3]]}},
+        {"total_mass": (7.5, 7.5)},
+    ],
+    ids=["equal", "mirrored", "known", "total"],
+)
+def test_a_robots_own_values_are_corrected_with_ties(ties):
+    given = tied_parameters(2)
+    given[B[2, :6]] -= 0.8 * np.array([1, 0, 0, 1, 0, 1])
+    given[B[1, 0]] += 0.3
+    correction = feasid.correct(ROBOT.with_values(given), **ties)
+    feasible = feasible_set(ROBOT, **ties)
+    assert not feasible.violations(correction.delta)
+    assert correction.gap < 1e-5
+    # Nearer feasible points along the way back do not exist.
+    for share in (1e-3, 1e-2, 0.1):
+        assert feasible.violations(correction.delta + share * (given - correction.delta))
+
+
+def test_tied_bodies_meet_in_the_middle():
+    given = tied_parameters(4)
+    given[B[3]] = 1.2 * given[B[2]]
+    correction = feasid.correct(ROBOT.with_values(given), equal=[("b2", "b3")])
+    assert correction.delta[B[2]] == pytest.approx(1.1 * given[B[2]], rel=1e-6)
+    assert (correction.delta[B[3]] == correction.delta[B[2]]).all()
+    assert correction.changed == ("b2", "b3")
+
+
+def test_known_values_that_cannot_be_are_named():
+    known = {"b0": tied_parameters(5)[B[0]] * np.r_[np.ones(9), -1.0]}
+    with pytest.raises(InputError, match="known values break pseudo-inertia of b0"):
+        feasid.correct(ROBOT.with_values(tied_parameters(5)), known=known)

@@ -115,9 +115,10 @@ class Substitution:
 
 
 def described(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
-    """The constraints all of whose parameters are in `mask`, shape (n,)."""
+    """The constraints and ties all of whose parameters are in `mask`, shape (n,)."""
     return replace(
         feasible,
+        equalities=tuple(e for e in feasible.equalities if mask[[*e.columns]].all()),
         blocks=tuple(b for b in feasible.blocks if mask[b.columns].all()),
         linear=tuple(replace(c, opposite=0) for c in feasible.linear if mask[c.columns].all()),
     )
