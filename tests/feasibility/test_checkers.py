@@ -74,6 +74,7 @@ def originals():
             beta, base, mass={"a": (5, None)}, mass_sums={"both": (["a", "b"], None, 4)}
         ),
         "boundary": feasid.check(rod),
+        "feasible, still": feasid.check(still()),
     }
     robot = random_robot(rng, 2)
     turned = feasid.base_parameters(robot)
@@ -86,6 +87,13 @@ def originals():
     fit = feasible_least_squares(R, rho, turned, feasid.feasible_set(robot))
     out["bound"] = fit.optimality.data
     return out
+
+
+def still():
+    """A body on a joint without friction: a sign that holds with equality."""
+    ten = feasid.robot.inertia.from_mass_com_inertia(1.0, [0, 0, 0.1], np.eye(3) / 100)
+    robot = Robot((Body("one", None, inertial=ten),)).with_joint_terms()
+    return robot.with_values(np.r_[ten, np.zeros(robot.size - 10)])
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +126,20 @@ def test_both_checkers_know_the_same_matrices(kind):
             for r, c, v in entries:
                 matrix[r][c] += v * values[symbols[j]]
         assert matrix == inertia(kind, values)
+
+
+def test_a_sign_that_holds_with_equality_proves_nothing(certificates):
+    data = json.loads(json.dumps(certificates["feasible, still"]))
+    place = [tuple(name) for name in data["parameters"]].index(("one", "fv"))
+    (row,) = (i for i, row in enumerate(data["matrix"]) if [j for j, _ in row] == [place])
+    combination = ["1" if i == row else "0" for i in range(len(data["matrix"]))]
+    del data["point"]
+    data |= {"claim": "infeasible", "limit": None, "tied": [], "combination": combination}
+    data["multipliers"] = [[["sign", "one", "fv"], ["1"]]]
+    data["digest"] = certificate.digest(data)
+    with pytest.raises(ValueError, match="prove nothing"):
+        certificate.verify(data)
+    assert not holds(data)
 
 
 def test_both_checkers_agree_on_definiteness():
