@@ -25,8 +25,8 @@ FOLDED = 3
 
 LOUD, QUIET = "!! ", "   "
 
-BAD, GOOD = "#b3261e", "#1b6e3c"
-"""Text colours with a contrast above 4.5 on white."""
+LOUD_STYLE = 'style="background:#b3261e;color:#fff;padding:0 .3em"'
+"""Its own background, since nobody knows that of a notebook."""
 
 
 def plain(text: object) -> str:
@@ -116,14 +116,15 @@ class Display:
             asked = f"goal {escape(plain(m.goal))}" if m.goal else ""
             mark = f"{asked} \N{HEAVY CHECK MARK}" if m.goal and m.met else asked
             if not m.met:
-                mark = f'<strong style="color:{BAD}">{asked} NOT MET</strong>'
+                mark = f"<strong {LOUD_STYLE}>{asked} NOT MET</strong>"
             cells = (escape(plain(m.name)), escape(plain(m.value)), mark)
             said.append("<tr>" + "".join(f'<td style="text-align:left">{c}</td>' for c in cells))
             said.append("</tr>")
         said.append("</tbody></table>")
         if self.troubles:
-            items = "".join(f"<li>{escape(plain(t))}</li>" for t in self.troubles)
-            said.append(f'<ul style="color:{BAD}">{items}</ul>')
+            mark = f"<strong {LOUD_STYLE}>!!</strong>"
+            items = "".join(f"<li>{mark} {escape(plain(t))}</li>" for t in self.troubles)
+            said.append(f"<ul>{items}</ul>")
         if self.remarks:
             text = "\n".join(plain(r) for r in self.remarks)
             said.append(f"<details><summary>details</summary><pre>{escape(text)}</pre></details>")

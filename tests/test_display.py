@@ -19,21 +19,21 @@ from feasid.notes import Note
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 
 GOOD = """\
-feasible fit of 'arm': 3 base of 4 parameters, 1 body, 200 samples
+feasible fit of 'arm': 3 base of 4 parameters, 1 body
    can exist     yes, margin 0.012, every body   (goal > 0, exactly proved)
    predicts      good, 5 % off where not fitted  (goal <= 9 %)
    fitted error  4 % (3 a to 5 b)
-   known         2 of 3 base parameters within 30 %
+   known         2 of 3 base parameters within 30 %, from 200 samples
    mass          2 kg
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
 
 BAD = """\
-feasible fit of 'arm': 3 base of 4 parameters, 1 body, 200 samples
+feasible fit of 'arm': 3 base of 4 parameters, 1 body
    can exist     yes, margin 0.012, every body       (goal > 0, exactly proved)
 !! PREDICTS      useless, 99 % off where not fitted  (goal <= 9 %)  NOT MET
    fitted error  4 % (3 a to 5 b)
-   known         2 of 3 base parameters within 30 %
+   known         2 of 3 base parameters within 30 %, from 200 samples
    mass          2 kg
 !! all joints together: predicted 99 % off, no better than no model at all:
    leave it out of the equations or mend its torque (feasid.diagnose)

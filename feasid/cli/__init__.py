@@ -40,6 +40,7 @@ COMMANDS = {
     "excite": "a motion that makes the log worth fitting",
     "base": "which parameter combinations of a robot can be identified",
     "verify": "check a certificate exactly, without any solver",
+    "completion": "a script that completes commands and options in bash, zsh or fish",
 }
 
 EXIT_ERROR = 2

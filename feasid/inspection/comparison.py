@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.display import Display, Displayed, Measure
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
@@ -48,8 +49,8 @@ class BaseRow:
     relative: float
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed):
     """How two models differ.
 
     Attributes
@@ -77,6 +78,27 @@ class Comparison:
     def different(self) -> tuple[BaseRow, ...]:
         """Rows that differ by more than the tolerance."""
         return tuple(row for row in self.rows if row.relative > self.tolerance)
+
+    def display(self) -> Display:
+        """The comparison at a glance."""
+        same, size = not self.kinematics, len(self.rows)
+        measures = [Measure("joints", "same" if same else "differ", "same", same)]
+        if self.rows:
+            equal = size - len(self.different)
+            measures.append(
+                Measure("equal base parameters", f"{equal} of {size}", str(size), equal == size)
+            )
+        if self.torques:
+            worst = max(self.torques, key=lambda joint: self.torques[joint])
+            value = f"{100 * self.torques[worst]:.3g} % at {worst}, the most"
+            measures.append(Measure("torques differ by", value, "0", self.equivalent))
+        return Display(
+            f"{self.names[0]} and {self.names[1]}: {'' if self.equivalent else 'not '}equivalent",
+            measures,
+            [*self.kinematics, *(f"{r.expression}: {r.a:.6g}, {r.b:.6g}" for r in self.different)],
+            [f"held at zero: {joint}" for joint in self.held],
+            "more: comparison.rows, comparison.torques, comparison.different",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

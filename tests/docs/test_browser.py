@@ -1,7 +1,7 @@
 """Pages in a real browser, at a desk's and a phone's width, in light and in dark.
 
 Needs Chromium on the path and the extra "browser"; without them these are skipped. The site is
-looked at when it was built: ``sphinx-build -W docs docs/_build``.
+looked at when it was built: ``sphinx-build -W docs docs/_build/html``.
 """
 
 import shutil
@@ -25,7 +25,7 @@ HOSTILE = "&lt;script&gt;alert(1)&lt;/script&gt;"
 
 SCREENS = {"desk": (1280, 900, "light"), "phone": (390, 844, "dark")}
 
-SITE = Path(__file__).parents[2] / "docs" / "_build"
+SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 
 VISITED = ("index.html", "tutorials/kuka.html", "reference/index.html", "equations.html")
 
@@ -174,7 +174,7 @@ def test_a_page_runs_no_script_but_its_own(reports, browser, tmp_path):
 def site():
     """The documentation behind a server of its own, for pages that load their scripts."""
     if not (SITE / "index.html").exists():
-        pytest.skip("the site is not built: sphinx-build -W docs docs/_build")
+        pytest.skip("the site is not built: sphinx-build -W docs docs/_build/html")
     handler = partial(Quiet, directory=str(SITE))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()

@@ -41,7 +41,7 @@ def display(fit: Fitted, test: Any = None) -> Display:
     troubles = [*_troubles(fit)]
     return Display(
         f"feasible fit of {fit.robot.name!r}: {base} base of {fit.base.unknowns} parameters, "
-        f"{bodies} bod{'ies' if bodies != 1 else 'y'}, {fit.reduced.samples} samples",
+        f"{bodies} bod{'ies' if bodies != 1 else 'y'}",
         measures,
         troubles,
         [
@@ -84,7 +84,8 @@ def _errors(name: str, errors: pd.Series[float]) -> Measure:
 def _known(fit: Fitted) -> Measure:
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
-    return Measure("known", f"{sure} of {len(table)} base parameters within {SURE:g} %")
+    value = f"{sure} of {len(table)} base parameters within {SURE:g} %"
+    return Measure("known", f"{value}, from {fit.reduced.samples} samples")
 
 
 def _masses(fit: Fitted) -> list[Measure]:

@@ -1,0 +1,70 @@
+"""The site: ``sphinx-build -W docs docs/_build/html``; needs the extra "docs"."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import feasid
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tutorials: small matrices, busy machines
+
+project = "feasid"
+author = "The feasid developers"
+copyright = "The feasid developers, BSD-3-Clause"
+version = release = feasid.__version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "_listing",
+]
+exclude_patterns = ["_build", "pictures/*.py"]
+suppress_warnings = ["mystnb.unknown_mime_type"]
+nitpicky = False
+
+autodoc_default_options = {"members": True, "inherited-members": True, "show-inheritance": False}
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "feasid"
+html_favicon = "_static/favicon.svg"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"design": [], "changelog": []}
+
+# Pages run in folders of their own and find the example files' maker here.
+nb_execution_in_temp = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+paths = [HERE, os.path.join(ROOT, "examples"), ROOT, os.environ.get("PYTHONPATH", "")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+
+html_context = {"default_mode": "auto"}

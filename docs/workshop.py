@@ -1,0 +1,87 @@
+"""Files for the pages' examples: a small arm and logs of it, laid into the current folder."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import feasid
+
+LINK = """<link name="{name}"><inertial><origin xyz="0 0 {z}"/><mass value="{mass}"/>
+    <inertia ixx="{i}" iyy="{i}" izz="{k}" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+JOINT = """<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/>
+    <origin xyz="0 0 {z}"/><axis xyz="{axis}"/>
+    <limit lower="-2.5" upper="2.5" velocity="3" effort="60"/></joint>"""
+
+ARM = "\n".join(
+    [
+        '<robot name="arm">',
+        '<link name="base"/>',
+        JOINT.format(name="shoulder", parent="base", child="upper", z=0.1, axis="0 0 1"),
+        LINK.format(name="upper", z=0.1, mass=2.0, i=0.02, k=0.004),
+        JOINT.format(name="elbow", parent="upper", child="forearm", z=0.3, axis="0 1 0"),
+        LINK.format(name="forearm", z=0.12, mass=1.2, i=0.01, k=0.002),
+        JOINT.format(name="wrist", parent="forearm", child="hand", z=0.25, axis="1 0 0"),
+        LINK.format(name="hand", z=0.05, mass=0.5, i=0.001, k=0.0006),
+        "</robot>",
+    ]
+)
+
+RATE, SECONDS = 200.0, 12.0
+
+
+def set_up() -> None:
+    """Write ``arm.urdf``, ``log.csv``, ``other.csv`` and ``loaded.csv``."""
+    Path("arm.urdf").write_text(ARM)
+    robot = feasid.load_robot("arm.urdf")
+    for seed, name, load in ((1, "log", 0.0), (2, "other", 0.0), (1, "loaded", 0.4)):
+        log(truth(robot, load), seed).to_csv(f"{name}.csv", index=False, float_format="%.8g")
+
+
+def truth(robot: feasid.Robot, load: float = 0.0) -> feasid.Robot:
+    """What the arm really is: other inertias than its file says, friction, a load in the hand."""
+    robot = robot.with_joint_terms(drive_inertia=True)
+    values = robot.values.copy()
+    for k, columns in enumerate(robot.inertial_columns):
+        values[columns] *= (1.2, 0.9, 1.1)[k]
+    hand = robot.inertial_columns[-1]
+    values[hand[[0, 3]]] += load * 0.08**2
+    values[hand[8]] += load * 0.08
+    values[hand[9]] += load
+    for k in range(robot.dof):
+        terms = robot.drive_columns(k)
+        values[[terms[s] for s in ("Ia", "fv", "fc", "fo")]] = (0.02, 0.3, 0.2, 0.02)
+    return robot.with_values(values)
+
+
+def log(robot: feasid.Robot, seed: int) -> pd.DataFrame:
+    """A motion of a few sines per joint, with noise of 0.05 N m on the torques."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0, SECONDS, 1 / RATE)
+    rates = rng.uniform(1.0, 5.0, (4, 1, robot.dof))
+    sizes = rng.uniform(0.2, 0.5, rates.shape) * np.sign(rng.normal(size=rates.shape)) / rates
+    angles = rates * t[:, None] + rng.uniform(0, 6, rates.shape)
+    q = (sizes * np.sin(angles)).sum(axis=0)
+    dq = (sizes * rates * np.cos(angles)).sum(axis=0)
+    ddq = -(sizes * rates**2 * np.sin(angles)).sum(axis=0)
+    tau = feasid.inverse_dynamics(robot, q, dq, ddq)
+    tau += rng.normal(scale=0.05, size=tau.shape)
+    columns = {"t": t}
+    for k, joint in enumerate(robot.joints):
+        columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k], f"tau_{joint}": tau[:, k]}
+    return pd.DataFrame(columns)
+
+
+def wrist_log(robot: feasid.Robot, mass: float, centre: tuple[float, float, float]) -> pd.DataFrame:
+    """A slow motion with the forces [N] and moments [N m] that a sensor in the hand feels."""
+    t = np.arange(0, 40, 0.05)
+    q = np.sin(np.outer(t, [0.11, 0.17, 0.23])) * [1.0, 0.8, 1.2]
+    wrench = []
+    for row in q:
+        rotation, _ = robot.pose(dict(zip(robot.joints, row, strict=True)))["hand"]
+        force = mass * rotation.T @ [0, 0, 9.81]
+        wrench.append([*force, *np.cross(centre, force)])
+    columns = {"t": t} | {f"q_{j}": q[:, k] for k, j in enumerate(robot.joints)}
+    names = ("fx", "fy", "fz", "tx", "ty", "tz")
+    return pd.DataFrame(columns | dict(zip(names, np.transpose(wrench), strict=True)))

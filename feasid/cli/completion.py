@@ -1,0 +1,51 @@
+"""A script that completes commands and options: feasid completion bash > feasid.bash."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Any
+
+from feasid.cli.options import Parser
+from feasid.errors import missing_extra
+
+SHELLS = ("bash", "zsh", "fish")
+
+FILES = ("LOG", "FILE", "HTML", "CSV", "JSON", "URDF", "ROBOT", "MODEL", "PATH")
+"""Words in the placeholder of an argument that takes a path."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid completion``."""
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script; returns 0."""
+    try:
+        import shtab
+    except ImportError as error:
+        raise missing_extra("completion", "shtab", "completion") from error
+    print(shtab.complete(whole(shtab.FILE), arguments.shell))
+    return 0
+
+
+def whole(paths: Any) -> argparse.ArgumentParser:
+    """All commands in one parser, as no command needs it; `paths` completes files."""
+    from feasid.cli import COMMANDS
+
+    class Completed(Parser):
+        """Says of its arguments that they are paths."""
+
+        def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+            action = super().add_argument(*names, **settings)
+            if any(word in str(settings.get("metavar", "")) for word in FILES):
+                action.complete = paths  # type: ignore[attr-defined]
+            return action
+
+    parser = argparse.ArgumentParser(prog="feasid")
+    parser.add_argument("--version", action="store_true", help="print the version")
+    kinds = parser.add_subparsers(parser_class=Completed, metavar="COMMAND")
+    for name, line in COMMANDS.items():
+        import_module(f"feasid.cli.{name}").add_arguments(kinds.add_parser(name, help=line))
+    return parser

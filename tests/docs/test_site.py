@@ -1,0 +1,67 @@
+"""The site: every public name and command has its place and its example; pictures are small.
+
+The pages run when the site is built (``sphinx-build -W docs docs/_build/html``), which also
+checks every link between them.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import feasid
+from feasid.cli import COMMANDS
+
+DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = {p.name: p.read_text() for p in sorted((DOCS / "reference").glob("*.md"))}
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+NAMES = [n for n in feasid.__all__ if not n.startswith("_") and n not in ("datasets", "errors")]
+
+LARGEST = 300_000
+"""Bytes of a picture."""
+
+
+def cells(text):
+    return "\n".join(re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.S | re.M))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_its_entry_and_an_example(name):
+    pages = [t for t in REFERENCE.values() if re.search(rf"auto\w+:: feasid\.{name}\n", t)]
+    assert len(pages) == 1
+    assert re.search(rf"\bfeasid\.{name}\b", cells(pages[0]))
+    assert (getattr(feasid, name).__doc__ or "").strip()
+
+
+def test_every_page_is_in_the_tree():
+    trees = {p: p.read_text() for p in DOCS.rglob("*.md") if "_build" not in p.parts}
+    listed = {
+        (page.parent / entry).resolve()
+        for page, text in trees.items()
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", text, re.S)
+        for entry in re.findall(r"^(?!:)(\S+)$", tree, re.M)
+    }
+    pages = {p.with_suffix("").resolve() for p in trees} - {(DOCS / "index").resolve()}
+    assert pages == listed
+
+
+def test_pages_run_and_say_more_than_their_code():
+    assert len(TUTORIALS) > 6
+    for page in TUTORIALS:
+        if page.stem != "index":
+            text = page.read_text()
+            compile(cells(text), page.name, "exec")
+            assert len(re.sub(r"```.*?```", "", text, flags=re.S).split()) > 40
+
+
+def test_the_prompt_has_its_own_list():
+    assert "```{command-list}" in REFERENCE["index.md"]
+    assert all(COMMANDS.values())
+
+
+def test_pictures_are_small_and_described():
+    for picture in (DOCS / "pictures").glob("*.png"):
+        assert picture.stat().st_size < LARGEST
+    for page in DOCS.rglob("*.md"):
+        if "_build" not in page.parts:
+            assert not re.findall(r"!\[\s*\]\(", page.read_text())
