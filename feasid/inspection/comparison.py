@@ -96,8 +96,7 @@ class Comparison(Displayed):
             f"{self.names[0]} and {self.names[1]}: {'' if self.equivalent else 'not '}equivalent",
             measures,
             [*self.kinematics, *(f"{r.expression}: {r.a:.6g}, {r.b:.6g}" for r in self.different)],
-            [f"held at zero: {joint}" for joint in self.held],
-            "more: comparison.rows, comparison.torques, comparison.different",
+            more="more: comparison.rows, comparison.torques, comparison.different",
         )
 
     def to_dict(self) -> dict[str, Any]:
