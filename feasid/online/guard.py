@@ -13,13 +13,44 @@ STALE = 10
 """Samples in a row that are equal to the last bit in everything: the message is an old one."""
 
 STUCK = 0.25
-"""Time with one and the same torque, to the last bit, while the joint moves [s]."""
+"""Time with one and the same torque or position, to the last bit, while the joint moves [s]."""
 
 MOVED = 1e-2
 """Distance [rad or m] within `STUCK` from which a joint moves."""
 
 JUMP = 0.5
 """Share of the sample time by which a time stamp may be off."""
+
+
+class Stillness:
+    """Signals that do not change to the last bit for long, while something else moves."""
+
+    def __init__(self, dof: int, after: int) -> None:
+        self._after = after
+        self._length = [0] * dof
+        self._value: Array | None = None
+        self._origin = np.zeros(dof)
+
+    def judge(self, signal: Array, moving: Array) -> Mask:
+        """Rows in which some joint's signal has stood still while `moving` moved; (N, dof) both."""
+        count = len(signal)
+        out = np.zeros(count, dtype=bool)
+        if self._value is None:
+            self._value, self._origin = signal[0] + np.nan, moving[0].copy()
+        for j in range(signal.shape[1]):
+            run, last = _runs(
+                np.r_[self._value[j], signal[:-1, j]] == signal[:, j], self._length[j]
+            )
+            if run.max(initial=0) >= self._after:
+                start = np.where(run > 0, np.arange(count) - run, np.arange(count))
+                origin = np.where(start < 0, self._origin[j], moving[np.maximum(start, 0), j])
+                moved = (run >= self._after) & (np.abs(moving[:, j] - origin) > MOVED)
+                out |= _whole(np.where(moved | (run < self._after), run, 0), self._after)
+            if last < count:
+                self._origin[j] = moving[count - 1 - last, j]
+            self._length[j] = last
+        self._value = signal[-1].copy()
+        return out
 
 
 class Guard:
@@ -29,19 +60,18 @@ class Guard:
     ----------
     faults : Counter
         Samples left out, by cause: "not finite", "time jump" (the first after it), "stale", and
-        "stuck torque" for any joint.
+        for any joint "stuck torque" and, where velocities are measured, "stuck position".
     """
 
     def __init__(self, dof: int, rate: float) -> None:
         self.rate = rate
         self.faults: Counter[str] = Counter()
-        self._stuck_after = max(STALE, round(STUCK * rate))
+        after = max(STALE, round(STUCK * rate))
+        self._torques, self._positions = Stillness(dof, after), Stillness(dof, after)
+        self._travelled = np.zeros(dof)
         self._last: Array | None = None
-        self._torque: Array | None = None
         self._time = np.nan
         self._equal = 0
-        self._same = np.zeros(dof, dtype=np.intp)
-        self._from = np.zeros(dof)
 
     def judge(self, q: Array, tau: Array, dq: Array | None, t: Array) -> tuple[Mask, Mask]:
         """Which samples can be used, and which of them do not follow on the one before.
@@ -57,9 +87,12 @@ class Guard:
         self._count("not finite", ~finite)
         stale = self._stale(rows)
         self._count("stale", stale & finite)
-        stuck = self._stuck(q, tau)
+        with np.errstate(invalid="ignore", over="ignore"):
+            stuck = self._torques.judge(tau, q)
+            frozen = np.zeros_like(stuck) if dq is None else self._positions.judge(q, self._way(dq))
         self._count("stuck torque", stuck & finite & ~stale)
-        usable = finite & ~stale & ~stuck
+        self._count("stuck position", frozen & finite & ~stale)
+        usable = finite & ~stale & ~stuck & ~frozen
         before = np.r_[self._time, t[:-1]]
         with np.errstate(invalid="ignore"):
             off = np.asarray(np.abs((t - before) * self.rate - 1.0) > JUMP)
@@ -67,6 +100,12 @@ class Guard:
         self._time = t[-1]
         follows = np.r_[True, usable[:-1]]
         return usable, off | ~follows
+
+    def _way(self, dq: Array) -> Array:
+        """Distance travelled by measured velocities."""
+        way = self._travelled + np.cumsum(np.nan_to_num(dq, posinf=0.0, neginf=0.0), 0) / self.rate
+        self._travelled = way[-1]
+        return np.asarray(way)
 
     def _count(self, cause: str, which: npt.ArrayLike) -> None:
         number = int(np.count_nonzero(which))
@@ -81,27 +120,6 @@ class Guard:
         run, self._equal = _runs(equal, self._equal)
         self._last = rows[-1:].copy()
         return _whole(run, STALE)
-
-    def _stuck(self, q: Array, tau: Array) -> Mask:
-        """Rows at which some joint's torque has stood still for long while it moved."""
-        out = np.zeros(len(q), dtype=bool)
-        if self._torque is None:
-            self._torque = tau[0] + np.nan
-            self._from = q[0].copy()
-        for j in range(q.shape[1]):
-            same = np.r_[self._torque[j], tau[:-1, j]] == tau[:, j]
-            run, last = _runs(same, int(self._same[j]))
-            if run.max(initial=0) >= self._stuck_after:
-                start = np.where(run > 0, np.arange(len(q)) - run, np.arange(len(q)))
-                origin = np.where(start < 0, self._from[j], q[np.maximum(start, 0), j])
-                moved = (run >= self._stuck_after) & (np.abs(q[:, j] - origin) > MOVED)
-                counted = np.where(moved | (run < self._stuck_after), run, 0)
-                out |= _whole(counted, self._stuck_after)
-            if last < len(q):
-                self._from[j] = q[len(q) - 1 - last, j]
-            self._same[j] = last
-        self._torque = tau[-1].copy()
-        return out
 
 
 def _whole(run: npt.NDArray[np.intp], least: int) -> Mask:

@@ -59,7 +59,7 @@ def control(**options):
     return AdaptiveControl(robot, 200.0, backend="python", effort=[50.0] * 4, **options)
 
 
-def learnt(seconds=12, **options):
+def learnt(seconds=6, **options):
     """A controller that has watched a motion of another model long enough to open its gate."""
     mine = control(**options)
     robot = mine.online.robot
@@ -72,7 +72,7 @@ def learnt(seconds=12, **options):
     tau += 0.01 * np.random.default_rng(0).standard_normal(tau.shape)
     for k in range(len(t)):
         mine.observe(motion[0][k], tau[k])
-        if k % 20 == 19:
+        if k % 40 == 39:
             mine.decide()
     return mine
 

@@ -219,7 +219,7 @@ def test_a_ring_forgets_exactly(blocks):
     assert not ring.triangles()[0].any()
 
 
-@pytest.mark.parametrize("blocks", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("blocks", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_neither_drift_nor_growth(blocks):
     """Ten rows at a time, the slow case ten million; torques jump by a million half-way."""
     rng = np.random.default_rng(1)
@@ -324,6 +324,18 @@ def test_a_torque_that_stands_still_while_the_joint_moves_is_left_out():
     fit = online()
     fit.extend(q, tau)
     assert 150 < fit.faults["stuck torque"] <= 300
+
+
+def test_a_position_that_stands_still_while_its_velocity_does_not_is_left_out():
+    q, tau = (x.copy() for x in log(2400))
+    dq = np.gradient(q, 1 / RATE, axis=0)
+    fit = online()
+    fit.extend(q, tau, dq)
+    assert not fit.faults
+    q[600:900, 1] = q[600, 1]
+    fit = online()
+    fit.extend(q, tau, dq)
+    assert 150 < fit.faults["stuck position"] <= 300
 
 
 def test_gaps_are_bridged_or_begin_a_new_run():

@@ -35,7 +35,20 @@ def test_a_log_is_played_back(folder):
 
 
 def test_the_prompt_tells_it_line_by_line(folder, capsys):
-    status = main(["watch", "log.csv", "--robot", "arm.urdf", "--window", "1", "--plot", "w.png"])
+    status = main(
+        [
+            "watch",
+            "log.csv",
+            "--robot",
+            "arm.urdf",
+            "--window",
+            "1",
+            "--interval",
+            "2",
+            "--plot",
+            "w.png",
+        ]
+    )
     printed = capsys.readouterr().out
     assert status in (0, 1)
     assert printed.count("error / nominal's") >= 3
