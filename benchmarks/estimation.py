@@ -2,13 +2,15 @@
 
     python benchmarks/estimation.py simulated [--seeds 10] [--tracking] [--published]
     python benchmarks/estimation.py descriptions [--seeds 3]
+    python benchmarks/estimation.py samples [--seeds 3]
     python benchmarks/estimation.py real
 
 "simulated": default `feasid.fit` on the arms of `tests/simulated.py`, nothing told. Error on a
 faster motion over that of the true parameters, both sides filtered; error of the base parameters;
 how often intervals of 1.96 deviations hold the truth; ``--tracking`` adds computed torque at
 2.5 rad/s, ``--published`` the same with `feasid.SOUSA_2014`. "descriptions": masses of the
-description wrong threefold, and placeholders. "real": logs of the repository; torques and
+description wrong threefold, and placeholders. "samples": an exact model with white
+noise, from 2 500 to 250 000 samples. "real": logs of the repository; torques and
 prediction filtered by a zero-phase third-order Butterworth at the cut-off named, derivatives at
 four times it.
 """
@@ -37,6 +39,9 @@ CONDITIONS = {
     "half a sample of delay": simulated.Conditions(delay=0.5 / simulated.RATE),
     "1 % torque ripple": simulated.Conditions(ripple=0.01),
 }
+
+SAMPLES = (2_500, 25_000, 250_000)
+"""Ten times more each: the error should be 3.2 times less."""
 
 
 def judged(arm: simulated.Hidden, fit: feasid.Fit, tracking: bool) -> dict[str, float]:
@@ -106,6 +111,17 @@ def with_wrong_descriptions(seeds: int) -> None:
         shown(what, found)
 
 
+def with_more_samples(seeds: int) -> None:
+    for name in simulated.ARMS:
+        before = None
+        for samples in SAMPLES:
+            errors = [simulated.exact_error(name, seed, samples) for seed in range(seeds)]
+            error = float(np.median(errors))
+            less = f"; {before / error:.2f} times less" if before else ""
+            print(f"{name:<8}{samples:>8} samples: error {error:.5f}{less}", flush=True)
+            before = error
+
+
 def butterworth_error(robot: feasid.Robot, log, cutoff: float, options) -> float:
     """Relative torque error, both sides filtered alike."""
     wide = {"derivative_cutoff": 4 * cutoff, "cutoff": cutoff, "filtering": "equations"}
@@ -153,7 +169,7 @@ def on_real_logs() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("what", choices=("simulated", "descriptions", "real"))
+    parser.add_argument("what", choices=("simulated", "descriptions", "samples", "real"))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--tracking", action="store_true")
     parser.add_argument("--published", action="store_true")
@@ -162,6 +178,8 @@ def main() -> None:
         in_simulation(chosen.seeds, chosen.tracking, chosen.published)
     elif chosen.what == "descriptions":
         with_wrong_descriptions(chosen.seeds)
+    elif chosen.what == "samples":
+        with_more_samples(chosen.seeds)
     else:
         on_real_logs()
 

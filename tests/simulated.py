@@ -35,6 +35,8 @@ FITTED_SPEED, TEST_SPEED = 1.5, 2.5
 """Largest joint speed of the excitation and of the motion it is judged on [rad/s]."""
 RIPPLES = 200.0
 """Periods of torque ripple per 2 pi rad of a joint: two per turn of a motor geared by 100."""
+EXACT_TRANSITION = 0.005
+"""Speed over which exact Coulomb friction changes its sign [rad/s], that of the default fit."""
 BANDWIDTH = 2 * np.pi * 6
 DAMPING = 0.9
 
@@ -109,6 +111,45 @@ def hidden(name, seed=0, conditions=Conditions()):
     fast = fourier(robot, rng, conditions.seconds, TEST_SPEED)
     logs = [record(model, terms, delta, way, rng, conditions) for way in ((q, dq, ddq), fast)]
     return Hidden(robot, terms, delta, *logs, model)
+
+
+def exact_log(name, seed, samples):
+    """A log of an exact model: positions, velocities and accelerations as they are, white noise.
+
+    Returns the arm's description, the truth with its terms, the log and a faster one to judge by.
+    """
+    rng = np.random.default_rng([seed, samples, *name.encode()])
+    robot = description(name)
+    terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
+    terms = terms.with_transition(EXACT_TRANSITION)
+    delta = np.zeros(terms.size)
+    for columns, body in zip(terms.inertial_columns, robot.bodies, strict=True):
+        delta[columns] = wrong_body(body.inertial, rng)
+    for k in range(terms.dof):
+        place = terms.drive_columns(k)
+        delta[place["Ia"]], delta[place["fv"]] = rng.uniform(0.1, 0.5), rng.uniform(0.5, 2.0)
+        delta[place["fc"]] = rng.uniform(0.5, 2.0)
+    logs = []
+    for seconds, speed in ((samples / RATE, FITTED_SPEED), (SECONDS, TEST_SPEED)):
+        way = fourier(robot, rng, seconds, speed)
+        torque = feasid.inverse_dynamics(terms, *way, parameters=delta)
+        size = np.sqrt(np.mean(torque**2, axis=0))
+        torque += TORQUE_NOISE * size * rng.standard_normal(torque.shape)
+        columns = {"t": np.arange(len(torque)) / RATE}
+        for kind, signal in zip(("q", "dq", "ddq", "tau"), (*way, torque), strict=True):
+            columns |= {f"{kind}_{j}": signal[:, k] for k, j in enumerate(terms.joints)}
+        logs.append(pd.DataFrame(columns))
+    return robot, terms.with_values(delta), *logs
+
+
+def exact_error(name, seed, samples):
+    """Relative error of the default fit's prediction on the faster motion, next to no noise."""
+    robot, truth, log, test = exact_log(name, seed, samples)
+    fit = feasid.fit(log, robot, diagnose=False)
+    way = [test[[f"{k}_{j}" for j in truth.joints]].to_numpy()[::5] for k in ("q", "dq", "ddq")]
+    right = feasid.inverse_dynamics(truth, *way)
+    missed = feasid.inverse_dynamics(fit.robot, *way) - right
+    return float(np.linalg.norm(missed) / np.linalg.norm(right))
 
 
 def wrong_body(ten, rng, mass=WRONG_MASS, shape=WRONG_SHAPE, centre=WRONG_CENTRE):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from simulated import Conditions, hidden
+from simulated import Conditions, exact_error, hidden
 
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
@@ -64,6 +64,17 @@ def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     ratio, _ = errors(arm, base, found.delta)
     assert ratio <= 1.5
     assert found.weight < fitted(arm)[1].weight  # believed less than one that could be right
+
+
+@pytest.mark.slow
+def test_the_error_falls_with_the_root_of_the_samples():
+    """Ten times the samples of an exact model, a third of the error: the prior fades."""
+    errors = [
+        np.median([exact_error("ur5", seed, samples) for seed in range(3)])
+        for samples in (25_000, 250_000)
+    ]
+    assert errors[0] / errors[1] > 0.8 * np.sqrt(10)  # medians of three draws
+    assert errors[1] < 4e-4
 
 
 def test_masses_stay_near_a_description_that_could_be_right():
