@@ -2,11 +2,12 @@
 
     python benchmarks/reduction.py [--repeat 5] [--memory]
 
-Prints seconds and ratios: ours, the peer (a Python loop over Pinocchio's regressor and one QR of
-the stacked base columns), and the bare product W'W of the full regressor on one BLAS thread, a
-lower bound for anyone who forms it. ``--memory`` reduces two million samples in a process of its
-own and prints its peak. The robot is the seven-joint arm of ``feasid.datasets`` "wam7" with
-friction and drive inertia, 69 base columns of 98.
+Prints seconds of processor time on one thread and ratios: ours, one-sided and with both sides of
+the equations filtered (from signals, and from positions and torques in a data frame), the peer (a
+Python loop over Pinocchio's regressor and one QR of the stacked base columns), and the bare product
+W'W of the full regressor, a lower bound for anyone who forms it. ``--memory`` reduces two million
+samples in a process of its own and prints its peak. The robot is the seven-joint arm of
+``feasid.datasets`` "wam7" with friction and drive inertia, 69 base columns of 98.
 """
 
 from __future__ import annotations
@@ -16,29 +17,52 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import feasid
 from feasid.datasets import wam
 from feasid.identifiability.base import base_parameters
+from feasid.logs.motion import Run
+from feasid.reduction.equations import EquationReducer
 from feasid.reduction.triangle import Reduced, Reducer
 from feasid.robot.inertia import PINOCCHIO
 
+RATE, BAND, CUTOFF = 1000.0, 40.0, 8.0
+"""Of the motion, its derivatives and the equations [Hz], as `feasid.fit` has them."""
 LONG = 2_000_000
 BLOCK = 50_000
 
 
 def best(function: Callable[[], object], repeat: int) -> float:
-    """Shortest wall time of several calls."""
+    """Shortest processor time of several calls on one thread; a busy machine does not count."""
     times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
+    with threadpool_limits(1):
+        for _ in range(repeat):
+            start = time.process_time()
+            function()
+            times.append(time.process_time() - start)
     return min(times)
+
+
+def both_sides(robot: feasid.Robot, t, motion, tau, columns) -> Reduced:
+    """Signals to reduced data, regressor and torque behind one low-pass."""
+    run = Run("log", RATE, np.arange(len(t)), t, *motion, tau, band=BAND)
+    reducer = EquationReducer(robot, columns, CUTOFF)
+    reducer.add(run)
+    return reducer.result()
+
+
+def raw_log(robot: feasid.Robot, t, motion, tau) -> pd.DataFrame:
+    """Time, positions and torques as a logger has them."""
+    positions = {f"q_{j}": motion[0][:, k] for k, j in enumerate(robot.joints)}
+    return pd.DataFrame(
+        {"t": t, **positions, **{f"tau_{j}": tau[:, k] for k, j in enumerate(robot.joints)}}
+    )
 
 
 def pinocchio_model(robot: feasid.Robot):
@@ -85,7 +109,7 @@ def pinocchio_loop(model, motion, tau, columns, robot) -> np.ndarray:
 def compare(repeat: int) -> dict[str, float]:
     robot = wam.robot()
     columns = [int(c) for c in base_parameters(robot).independent]
-    _, *motion = wam.motion()
+    t, *motion = wam.motion()
     tau = np.random.default_rng(0).standard_normal(motion[0].shape)
     out = {}
     ours = best(lambda: Reduced.from_samples(robot, *motion, tau, columns=columns), repeat)
@@ -96,11 +120,18 @@ def compare(repeat: int) -> dict[str, float]:
     )
     out["times faster"] = out["Pinocchio loop + numpy qr [s]"] / ours
     full = feasid.regressor(robot, *motion).reshape(-1, robot.size)
-    with threadpool_limits(1):
-        out["W'W on one thread [s]"] = best(lambda: full.T @ full, repeat)
-        one = best(lambda: Reduced.from_samples(robot, *motion, tau, columns=columns), repeat)
-    out["ours, one thread [s]"] = one
-    out["of W'W"] = one / out["W'W on one thread [s]"]
+    bare = out["W'W [s]"] = best(lambda: full.T @ full, repeat)
+    out["of W'W"] = ours / bare
+    log, base = raw_log(robot, t, motion, tau), base_parameters(robot)
+    filtered = {
+        "both sides": lambda: both_sides(robot, t, motion, tau, columns),
+        "both sides, all 98 columns": lambda: both_sides(robot, t, motion, tau, range(robot.size)),
+        "both sides, from positions": lambda: feasid.reduce(log, base=base, filtering="equations"),
+    }
+    for what, reduce in filtered.items():
+        seconds = out[f"{what} [s]"] = best(reduce, repeat)
+        out[f"{what}, times faster"] = out["Pinocchio loop + numpy qr [s]"] / seconds
+        out[f"{what}, of W'W"] = seconds / bare
     reduced = Reduced.from_samples(robot, *motion, tau, columns=columns)
     a, rho, residual = reduced.triangle()
     mine = np.zeros((len(rho) + 1,) * 2)
@@ -131,12 +162,19 @@ def long_log() -> None:
     """Reduce two million samples, a block at a time; prints the peak memory of this process."""
     robot = wam.robot()
     reducer = Reducer(robot)
+    both = EquationReducer(robot, [int(c) for c in base_parameters(robot).independent], CUTOFF)
     rng = np.random.default_rng(0)
-    start = time.perf_counter()
-    for _ in range(LONG // BLOCK):
-        reducer.add(*rng.standard_normal((4, BLOCK, robot.dof)))
-    seconds = time.perf_counter() - start
-    print(f"{reducer.result().samples} samples: {seconds:.1f} s, peak memory {peak():.0f} MB")
+    for name, add in (("one-sided", reducer.add), ("both sides", partial(_added, both))):
+        start = time.perf_counter()
+        for _ in range(LONG // BLOCK):
+            add(*rng.standard_normal((4, BLOCK, robot.dof)))
+        seconds = time.perf_counter() - start
+        print(f"{name}: {LONG} samples: {seconds:.1f} s, peak memory {peak():.0f} MB")
+
+
+def _added(reducer: EquationReducer, *signals: np.ndarray) -> None:
+    t = np.arange(BLOCK) / RATE
+    reducer.add(Run("log", RATE, np.arange(BLOCK), t, *signals, band=BAND))
 
 
 def peak() -> float:

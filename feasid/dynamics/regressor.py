@@ -100,6 +100,18 @@ class RegressorPlan:
         blocks : sequence of ndarray, shapes (at least len(support[r]), N)
             Overwritten.
         """
+        self.fill_bodies(q, dq, ddq, blocks)
+        self.fill_drives(q, dq, ddq, blocks)
+
+    @cached_property
+    def smooth(self) -> tuple[tuple[int, ...], ...]:
+        """Per row the places in its support that only bodies fill: they move as smoothly as q."""
+        count = range(len(self.robot.drives))
+        drives = {c for k in count for c in self.robot.drive_columns(k).values()}
+        return tuple(tuple(k for k, c in enumerate(s) if c not in drives) for s in self.support)
+
+    def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+        """Write the entries `smooth` only."""
         work = np.empty((10, q.shape[1]))
         states = propagate(self.tree, self.robot.gravity, q, dq, ddq)
         for node, state, (kept, rows) in zip(self.tree, states, self._places, strict=True):
@@ -107,6 +119,9 @@ class RegressorPlan:
                 wrench = Wrench.of(state, node, kept)
                 for k, (r, first) in enumerate(rows):
                     wrench.project(state, k, blocks[r][first : first + len(kept)], work)
+
+    def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+        """Write the other entries: friction jumps."""
         load = self._load(q, dq, ddq)
         for k in range(len(self.robot.drives)):
             self._fill_drive(k, (q, dq, ddq), load, blocks)
@@ -174,7 +189,15 @@ class ProjectedPlan(RegressorPlan):
             out.append([(r, [place[c] for c in self.joints.support[r]]) for r in rows])
         return out
 
-    def fill(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+    @cached_property
+    def smooth(self) -> tuple[tuple[int, ...], ...]:
+        """Nothing: dq/ds goes through everything."""
+        return tuple(() for _ in self.support)
+
+    def fill_bodies(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
+        """Nothing is filled here."""
+
+    def fill_drives(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:
         """Write each row's entries, as `RegressorPlan.fill` does."""
         q, dq, ddq, jacobian = self.carries.motion(q, dq, ddq)
         parts = [np.empty((len(s), q.shape[1])) for s in self.joints.support]

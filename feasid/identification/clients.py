@@ -86,7 +86,7 @@ def _squares(motion: Motion, run: Run, signal: Array) -> Array:
     out = np.zeros(signal.shape[1])
     for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
         part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
-        out += (window.rows(as_samples_last(signal[part]), len(centres)) ** 2).sum(axis=1)
+        out += (window.comb().rows(as_samples_last(signal[part]), len(centres)) ** 2).sum(axis=1)
     return out
 
 

@@ -37,6 +37,9 @@ class Run:
         the log. None when all are.
     free : ndarray, shape (N, dof, dof), or None
         Projectors that equations are multiplied with, so that unknown contact forces drop out.
+    band : float or None
+        Cut-off [Hz] of the low-pass behind which positions and their derivatives were taken;
+        None when there was none.
     """
 
     label: str
@@ -50,6 +53,7 @@ class Run:
     anchor: int = 0
     own: tuple[int, int] | None = None
     free: Array | None = None
+    band: float | None = None
 
     def __len__(self) -> int:
         return len(self.t)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.arrays import Array, Mask
 from feasid.dynamics.coupled import Carried, carried
@@ -17,9 +18,11 @@ from feasid.notes import notes as as_notes
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS, SLOW, StrataBuilder
 from feasid.reduction.triangle import Reduced
-from feasid.reduction.window import Window
+from feasid.reduction.window import Comb, Window
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
+
+Places = npt.NDArray[np.intp]
 
 EDGE = 1e-6
 """Times this close below the start of a fold, as a share of its length, belong to it."""
@@ -54,6 +57,20 @@ class Rows:
         return Rows(filtered, raw, slope, slowness, self.t[chosen])
 
 
+@dataclass(frozen=True, eq=False)
+class Combs:
+    """One and the same low-pass for signals at all samples and at `every` so many of them.
+
+    What bodies feel is as smooth as the motion, so that few samples tell its filtered values;
+    friction jumps, and torques carry noise.
+    """
+
+    full: Comb
+    thin: Comb
+    slope: Comb
+    every: int
+
+
 class Equations:
     """Forms the equations of runs at the rows that are kept.
 
@@ -76,37 +93,62 @@ class Equations:
         self.cutoff = cutoff
         self._carried = carried(robot) if robot.dof != robot.axes else None
         self._slow = friction_speeds(robot, self._carried)
+        smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth]
+        rest = zip(smooth, self.plan.support, strict=True)
+        self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
 
     def of(self, run: Run) -> Iterator[Rows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
         window = Window(self.cutoff, run.rate)
+        every = window.every(run.band) if run.free is None else 1
+        combs = Combs(window.comb(), window.comb(every), window.slope, every)
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
-        for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
+        for centres in window.groups(len(run), every * CHUNK, run.anchor, run.own):
             part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
             motion = [x[:, part] for x in signals]
             free = None if run.free is None else run.free[part]
-            yield self._group(window, len(centres), motion, np.asarray(run.t[centres]), free)
+            own = np.asarray(centres - part.start)
+            yield self._group(combs, own, motion, np.asarray(run.t[centres]), free)
 
     def _group(
-        self, window: Window, count: int, signals: list[Array], t: Array, free: Array | None
+        self, combs: Combs, own: Places, signals: list[Array], t: Array, free: Array | None
     ) -> Rows:
+        """Rows at `own` of these samples."""
         q, dq, ddq, tau = signals
-        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.support]
-        self.plan.fill(q, dq, ddq, blocks)
-        own = window.half + window.spacing * np.arange(count)
         joints = dq if self._carried is None else self._carried.motion(q, dq, ddq)[1]
-        rows = Rows([], [], list(window.slopes(tau, count)), [], t)
+        blocks = [np.empty((len(s) + 2, q.shape[1])) for s in self.plan.support]
         for j, block in enumerate(blocks):
             block[-2] = tau[j]
             block[-1] = slowness(self._slow[j], joints)
-        if free is not None:
-            blocks = self._projected(blocks, free)
-        for block in blocks:
-            through = window.rows(block, count)
+        rows = Rows([], [], list(combs.slope.rows(tau, len(own))), [], t)
+        if free is None:
+            parts = self._thinned(combs, own, (q, dq, ddq), blocks)
+        else:
+            self.plan.fill(q, dq, ddq, blocks)
+            mixed = self._projected(blocks, free)
+            parts = ((combs.full.rows(x, len(own)), x[:, own]) for x in mixed)
+        for through, raw in parts:
             rows.filtered.append(through[:-1])
-            rows.raw.append(block[:-1, own])
+            rows.raw.append(raw[:-1])
             rows.slowness.append(through[-1])
         return rows
+
+    def _thinned(
+        self, combs: Combs, own: Places, motion: tuple[Array, Array, Array], blocks: list[Array]
+    ) -> Iterator[tuple[Array, Array]]:
+        """Per coordinate filtered and raw rows; the smooth ones from some of the samples."""
+        start = int(own[0]) % combs.every
+        q, dq, ddq = (np.ascontiguousarray(x[:, start :: combs.every]) for x in motion)
+        bodies = [np.zeros((len(s), q.shape[1])) for s in self.plan.support]
+        self.plan.fill_bodies(q, dq, ddq, bodies)
+        self.plan.fill_drives(*motion, blocks)
+        for body, block, (smooth, rest) in zip(bodies, blocks, self._parts, strict=True):
+            through, raw = np.empty((2, len(block), len(own)))
+            through[smooth] = combs.thin.rows(body, len(own))[smooth]
+            raw[smooth] = body[:, (own - start) // combs.every][smooth]
+            through[rest] = combs.full.rows(block[rest], len(own))
+            raw[rest] = block[np.ix_(rest, own)]
+            yield through, raw
 
     def _projected(self, blocks: list[Array], free: Array) -> list[Array]:
         """The equations multiplied with projectors (N, dof, dof); each has all columns then."""

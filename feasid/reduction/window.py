@@ -28,8 +28,48 @@ CUT = 1e-4
 DENSITY = 2.6
 """Rows kept per second and Hz of the cut-off: the filter's gain at half that rate is .31."""
 
+OVERSAMPLED = 6.0
+"""Samples per period of the highest frequency from which a smooth signal's filtered values are
+those of all samples: at 1 kHz behind 40 Hz every fourth changes base parameters by 2e-6."""
+
 TILE = 8
 """Rows per product: larger ones multiply more zeros, smaller ones call more often (measured)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comb:
+    """Weights of the samples around a kept row, and samples from one such row to the next."""
+
+    taps: Array
+    spacing: int
+
+    @cached_property
+    def _band(self) -> Array:
+        """Weights of TILE consecutive rows, shape (samples, TILE)."""
+        band = np.zeros(((TILE - 1) * self.spacing + len(self.taps), TILE))
+        for k in range(TILE):
+            band[k * self.spacing : k * self.spacing + len(self.taps), k] = self.taps
+        return band
+
+    def rows(self, block: Array, count: int) -> Array:
+        """Filtered values at `count` rows of a block whose first sample has the first weight.
+
+        Parameters
+        ----------
+        block : ndarray, shape (k, at least (count - 1) spacing + len(taps))
+        count : int
+
+        Returns
+        -------
+        ndarray, shape (k, count)
+        """
+        out = np.empty((block.shape[0], count))
+        for k in range(0, count, TILE):
+            tile = min(TILE, count - k)
+            first = k * self.spacing
+            width = (tile - 1) * self.spacing + len(self.taps)
+            out[:, k : k + tile] = block[:, first : first + width] @ self._band[:width, :tile]
+        return out
 
 
 @dataclass(frozen=True)
@@ -72,22 +112,24 @@ class Window:
         w = np.exp(-0.5 * (at * self.cutoff / HALF_GAIN) ** 2)
         return np.asarray(w / w.sum())
 
-    @cached_property
-    def _band(self) -> Array:
-        return self._banded(self.taps)
+    def comb(self, every: int = 1) -> Comb:
+        """The low-pass of signals of which only every so many samples are there."""
+        taps = self.taps[self.half % every :: every]
+        return Comb(taps / taps.sum(), self.spacing // every)
 
     @cached_property
-    def _slope_band(self) -> Array:
+    def slope(self) -> Comb:
         """The derivative of the filtered signal [1 / s]: the Gaussian's own, by parts."""
         at = np.arange(-self.half, self.half + 1) / self.rate
-        return self._banded(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps)
+        return Comb(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps, self.spacing)
 
-    def _banded(self, taps: Array) -> Array:
-        """Weights of TILE consecutive rows, shape (samples, TILE)."""
-        band = np.zeros(((TILE - 1) * self.spacing + len(taps), TILE))
-        for k in range(TILE):
-            band[k * self.spacing : k * self.spacing + len(taps), k] = taps
-        return band
+    def every(self, band: float | None) -> int:
+        """How many samples apart a signal may be taken that a low-pass at `band` [Hz] left.
+
+        A divisor of `spacing`, so that kept rows fall on samples that are taken.
+        """
+        most = 1 if band is None else int(self.rate / (OVERSAMPLED * band))
+        return max((m for m in range(1, most + 1) if self.spacing % m == 0), default=1)
 
     def centres(
         self, samples: int, anchor: int = 0, own: tuple[int, int] | None = None
@@ -120,30 +162,3 @@ class Window:
         size = TILE * max(1, room // (TILE * self.spacing))
         for start in range(0, len(centres), size):
             yield centres[start : start + size]
-
-    def rows(self, block: Array, count: int) -> Array:
-        """Filtered values at `count` rows of a block that starts `half` before the first.
-
-        Parameters
-        ----------
-        block : ndarray, shape (k, (count - 1) spacing + 2 half + 1)
-        count : int
-
-        Returns
-        -------
-        ndarray, shape (k, count)
-        """
-        return self._through(self._band, block, count)
-
-    def slopes(self, block: Array, count: int) -> Array:
-        """Time derivatives of the filtered values, as `rows` returns these."""
-        return self._through(self._slope_band, block, count)
-
-    def _through(self, band: Array, block: Array, count: int) -> Array:
-        out = np.empty((block.shape[0], count))
-        for k in range(0, count, TILE):
-            tile = min(TILE, count - k)
-            first = k * self.spacing
-            width = (tile - 1) * self.spacing + len(self.taps)
-            out[:, k : k + tile] = block[:, first : first + width] @ band[:width, :tile]
-        return out

@@ -1,19 +1,25 @@
 """Both sides filtered: exact where theory is, additive, and kept in files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
 from scipy.interpolate import CubicSpline
+from simulated import hidden
 
 import feasid
 from feasid.identifiability.base import base_parameters
+from feasid.identification.noise import least_squares
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
 from feasid.reduction.strata import FOLDS, LAGS, Strata, StrataBuilder
 from feasid.reduction.triangle import Reduced
+from feasid.reduction.window import Window
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
+THINNED = 2e-5  # of the base parameters, a hundredth of their deviations
 SECOND_ORDER = 0.05  # of what the shift changes: friction jumps, and splines ring there
 
 
@@ -60,6 +66,24 @@ def test_strata_add_up_to_the_triangles(arm):
         parts = strata.triangles.reshape(-1, len(triangle) + 1)[:, :-1]  # without slopes
         np.testing.assert_allclose(parts.T @ parts, triangle.T @ triangle, rtol=ROUNDING)
         assert (strata.counts.sum(axis=0) > 0).all()
+
+
+def test_bodies_are_as_well_known_from_every_fourth_sample():
+    """At 1 kHz behind 40 Hz; friction and torque are taken at every sample."""
+    arm = hidden("ur5", 1)
+    robot = arm.terms.with_transition(0.005)
+    base = base_parameters(robot)
+    motion = prepare(arm.log, robot, filtering="equations")
+    columns = [int(c) for c in base.independent]
+    found = []
+    for run in motion.runs:
+        assert Window(motion.cutoff, run.rate).every(run.band) == 4
+    for band in (motion.runs[0].band, None):
+        reducer = EquationReducer(robot, columns, motion.cutoff)
+        for run in motion.runs:
+            reducer.add(replace(run, band=band))
+        found.append(least_squares(*reducer.result().triangle()[:2])[0])
+    assert np.linalg.norm(found[0] - found[1]) < THINNED * np.linalg.norm(found[1])
 
 
 def test_logs_add(arm):

@@ -27,7 +27,7 @@ def test_rows_are_those_of_the_whole_convolution(rate, cutoff, samples):
     rows = []
     for group in window.groups(samples, 400):
         part = signal[:, group[0] - window.half : group[-1] + window.half + 1]
-        rows.append(window.rows(part, len(group)))
+        rows.append(window.comb().rows(part, len(group)))
     np.testing.assert_allclose(np.hstack(rows), whole[:, centres - window.half], atol=1e-13)
     assert window.spacing == max(1, round(rate / (DENSITY * cutoff)))
 

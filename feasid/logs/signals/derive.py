@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -159,7 +159,9 @@ def process(
     unwanted = keep & _widened(mask[rows], smear)
     left_out += blocks(np.unique(rows[unwanted]), "excluded by hand")
     keep &= ~unwanted
-    return _cut(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate), left_out
+    runs = _cut(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
+    band = cutoff if how.smoothing == "butterworth" else None
+    return [replace(run, band=band) for run in runs], left_out
 
 
 def _placed(
