@@ -48,20 +48,24 @@ def compiled(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Callable[.
         file, library = Path(folder, "robot.c"), Path(folder, "robot.so")
         file.write_text(code.text)
         Path(folder, "robot.h").write_text(code.header)
-        done = subprocess.run(
-            [command, *FLAGS, str(file), "-o", str(library), "-lm"],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        if done.returncode:
-            raise InputError(f"{command} could not compile the code: {done.stderr[:500]}")
-        loaded = ctypes.CDLL(str(library))
+        _compile([command, *FLAGS, str(file), "-o", str(library), "-lm"])
+        try:
+            loaded = ctypes.CDLL(str(library))
+        except OSError as error:
+            raise InputError(f"what {command} compiled cannot be loaded: {error}") from error
     return {
         routine.name: _callable(loaded, routine.name, routine.inputs, len(routine.outputs))
         for routine in code.routines
     }
+
+
+def _compile(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"the C compiler {command[0]!r} did not work: {error}") from error
+    if done.returncode:
+        raise InputError(f"{command[0]} could not compile the code: {done.stderr[:500]}")
 
 
 def _callable(

@@ -39,7 +39,8 @@ class ComputedTorque:
         Of this robot; default `feasid.base_parameters`.
     backend : {"auto", "c", "python"}
         Machine code through the system's C compiler, or a function of Python floats; "auto" takes
-        a compiler that is there. ``backend`` tells which it is.
+        a compiler that is there and works. ``backend`` tells which it is. Either way one instance
+        belongs to one thread.
 
     Attributes
     ----------
@@ -69,9 +70,8 @@ class ComputedTorque:
         source = CodedModel.of(robot, nominal.base, argument=True)
         self.robot = robot
         self.base = source.base
-        self.backend = backend if backend != "auto" else ("c" if compiler() else "python")
         self.refused = 0
-        self._code = _functions(source, self.backend)
+        self._code, self.backend = _functions(source, backend)
         self._bound = _efforts(robot, effort)
         self._still = np.zeros(robot.dof)
         self._last: Array | None = None
@@ -170,12 +170,18 @@ class ComputedTorque:
         )
 
 
-def _functions(
-    source: CodedModel, backend: str
-) -> dict[str, Callable[..., Sequence[float] | Array]]:
-    if backend == "c":
-        return dict(compiled(source, KINDS))
-    return {kind: _listed(python_function(source.routine(kind))) for kind in KINDS}
+Functions = dict[str, Callable[..., Sequence[float] | Array]]
+
+
+def _functions(source: CodedModel, backend: str) -> tuple[Functions, str]:
+    """The routines, and which backend they came from."""
+    if backend == "c" or (backend == "auto" and compiler() is not None):
+        try:
+            return dict(compiled(source, KINDS)), "c"
+        except InputError:
+            if backend == "c":
+                raise
+    return {kind: _listed(python_function(source.routine(kind))) for kind in KINDS}, "python"
 
 
 def _listed(function: Callable[..., list[float]]) -> Callable[..., list[float]]:

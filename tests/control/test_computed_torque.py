@@ -95,6 +95,14 @@ def test_results_are_not_overwritten_by_the_next_call(control):
     assert first.tolist() == kept.tolist()
 
 
+@pytest.mark.skipif(shutil.which("false") is None, reason="no command that fails")
+def test_a_compiler_that_fails_is_done_without_unless_it_was_asked_for(monkeypatch):
+    monkeypatch.setenv("CC", "false")
+    assert feasid.ComputedTorque(ur5()).backend == "python"
+    with pytest.raises(feasid.FeasidError, match="could not compile"):
+        feasid.ComputedTorque(ur5(), backend="c")
+
+
 def test_options_are_checked():
     with pytest.raises(feasid.FeasidError, match=r"no backend 'pyton'.*did you mean 'python'"):
         feasid.ComputedTorque(ur5(), backend="pyton")
