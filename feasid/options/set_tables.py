@@ -68,6 +68,6 @@ class RangeOptions(TypedDict, total=False):
     ]  # fmt: skip
     plausible: Annotated[
         bool,
-        Option("flag", "only within what the fit believed besides its bounds: plausible masses",
+        Option("flag", "only within what the fit believed besides its bounds: masses and shapes",
                True, example="no"),
     ]  # fmt: skip
