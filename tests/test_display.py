@@ -20,7 +20,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 
 GOOD = """\
 feasible fit of 'arm': 3 base of 4 parameters, 1 body
-   can exist     yes, margin 0.012, every body   (goal > 0, exactly proved)
+   can exist     yes, margin 0.012, every body   (goal > 0, proved)
    predicts      good, 5 % off where not fitted  (goal <= 9 %)
    fitted error  4 % (3 a to 5 b)
    known         2 of 3 base parameters within 30 %, from 200 samples
@@ -30,7 +30,7 @@ feasible fit of 'arm': 3 base of 4 parameters, 1 body
 
 BAD = """\
 feasible fit of 'arm': 3 base of 4 parameters, 1 body
-   can exist     yes, margin 0.012, every body       (goal > 0, exactly proved)
+   can exist     yes, margin 0.012, every body       (goal > 0, proved)
 !! PREDICTS      useless, 99 % off where not fitted  (goal <= 9 %)  NOT MET
    fitted error  4 % (3 a to 5 b)
    known         2 of 3 base parameters within 30 %, from 200 samples

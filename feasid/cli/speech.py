@@ -57,9 +57,10 @@ def _value(text: str) -> tuple[int, object]:
     simple = SIMPLE.match(text)
     length = simple.end() if simple else _balanced(text)
     try:
-        return length, ast.literal_eval(text[:length])
+        value = ast.literal_eval(text[:length])
     except (ValueError, SyntaxError):
         return 0, None
+    return (0, None) if "..." in text[:length] else (length, value)  # dots stand for something
 
 
 def _balanced(text: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from feasid.arrays import Array, Mask
 from feasid.diagnosis.direction import decided
 from feasid.diagnosis.excitation import check_excitation
-from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
+from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered, settled
 from feasid.diagnosis.model import check_model
 from feasid.diagnosis.signals import check_signals
 from feasid.diagnosis.velocity import check_velocities
@@ -80,7 +80,7 @@ def diagnose(
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
-    return Diagnosis(ordered(findings), len(df), span, rate, raw.notes)
+    return Diagnosis(ordered(settled(findings, chosen)), len(df), span, rate, raw.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from feasid.display import Display, Displayed, Measure
@@ -155,15 +155,25 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda f: (LEVELS.index(f.level), -f.confidence)))
 
 
+def settled(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
+    """The findings, those that the chosen options mend already as notes."""
+    return [
+        replace(f, level="note", remedy="", message=f"{f.message}; mended by what was asked for")
+        if f.options and all(chosen.get(key) == value for key, value in f.options.items())
+        else f
+        for f in findings
+    ]
+
+
 def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Options joined: mappings entry by entry, sequences end to end."""
     out: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
             if isinstance(value, Mapping):
-                out[key] = {**out.get(key, {}), **value}
+                out[key] = {**(out.get(key) or {}), **value}
             elif isinstance(value, tuple):
-                out[key] = (*out.get(key, ()), *value)
+                out[key] = (*(out.get(key) or ()), *value)
             else:
                 out[key] = value
     return out

@@ -70,8 +70,8 @@ def read_time(
         ]
     if column is None and isinstance(df.index, pd.RangeIndex):
         raise LogError(
-            "the log has no time: give a column t or an index in seconds, name the column with "
-            'columns={"t": ...}, or give the sampling rate with rate=...'
+            "the log has no time: give a column t or an index in seconds, name the column, "
+            f'columns={{"t": "{_growing(df)}"}}, or give the sampling rate [Hz], say rate=200'
         )
     series = df[column] if column is not None else df.index.to_series()
     where = f"column {column!r}" if column is not None else "the index"
@@ -93,6 +93,13 @@ def read_time(
     if units is not None and "t" in units:
         return t * unit_factor(units, "t"), []
     return _in_seconds(t, where)
+
+
+def _growing(df: pd.DataFrame) -> str:
+    """The first column whose numbers only grow, as time does."""
+    numbers = df.select_dtypes("number")
+    growing = (str(c) for c in numbers if len(df) > 1 and (numbers[c].diff().iloc[1:] > 0).all())
+    return next(growing, "stamp")
 
 
 def _refuse_holes(bad: Mask, where: str, column: Any) -> None:

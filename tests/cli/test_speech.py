@@ -24,6 +24,7 @@ from feasid.cli.speech import at_the_prompt
         ("the delay is 3 s, the mass 4 kg", "the delay is 3 s, the mass 4 kg"),
         ("--cutoff=8 was given", "--cutoff=8 was given"),
         ("column 'rate' and my_rate=3 and x.rate=2", "column 'rate' and my_rate=3 and x.rate=2"),
+        ("Map others with units={'q': ...}", "Map others with --units{'q': ...}"),
         ("units={'q': 'deg", "--units{'q': 'deg"),
     ],
 )

@@ -66,7 +66,7 @@ def goal(errors: HeldOut) -> float:
 def _possible(fit: Fitted) -> Measure:
     margin = min(fit.solution.margins.values())
     meaning = {"full": "every body", "semi": "semi consistency only"}[fit.solution.consistency]
-    return Measure("can exist", f"yes, margin {margin:.2g}, {meaning}", "> 0, exactly proved")
+    return Measure("can exist", f"yes, margin {margin:.2g}, {meaning}", "> 0, proved")
 
 
 def _predicts(quality: Quality) -> Measure:
