@@ -18,8 +18,9 @@ BEGIN, END = "<!-- campaign -->", "<!-- end of campaign -->"
 
 NAMES = ("urdf", "mjcf", "csv", "npz", "parquet", "mcap", "reduced", "saved fit", "command")
 
-SILENCE = 120.0
-"""Seconds without a word after which a process is taken to hang: it tells of 100 inputs at once."""
+SILENCE = 300.0
+"""Seconds without a word after which a process is taken to hang; it makes its seeds first, and
+tells of 100 inputs at once."""
 
 
 def run(name, first, count, seconds, kept, silence=SILENCE):
@@ -28,11 +29,11 @@ def run(name, first, count, seconds, kept, silence=SILENCE):
     begun = time.monotonic()
     while number < first + count and time.monotonic() - begun < seconds:
         left = seconds - (time.monotonic() - begun)
-        last, lines, hung = number - 1, [], False
+        last, lines, hung, rest = number - 1, [], False, b""
         order = [name, number, first + count - number, left, kept]
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.campaign.child", *map(str, order)], cwd=ROOT,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
                  "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
@@ -42,11 +43,11 @@ def run(name, first, count, seconds, kept, silence=SILENCE):
                 if not selector.select(silence):
                     hung = True
                     process.kill()
-                line = process.stdout.readline()
-                if not line:
+                if not (piece := os.read(process.stdout.fileno(), 2**16)):
                     break
-                lines.append(json.loads(line))
-            words = process.stderr.read()
+                *whole, rest = (rest + piece).split(b"\n")
+                lines += map(json.loads, whole)
+            words = process.stderr.read().decode(errors="replace")
         for told in lines:
             stages[told["stage"]] += 1
             last = told["number"]
