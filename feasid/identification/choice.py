@@ -18,6 +18,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.display import Display, Displayed, Measure
+from feasid.dynamics.coupled import carried
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Task
@@ -193,7 +194,7 @@ def _pruned(trial: _Trial, chosen: Sequence[int]) -> list[int]:
         if not out[drive]:
             continue
         fewer = [*out[:drive], 0, *out[drive + 1 :]]
-        less, rows = trial.errors(fewer), np.flatnonzero(trial.wide.coupling(drive))
+        less, rows = trial.errors(fewer), _moved(trial.wide, drive)
         if (1 - GAIN) * np.linalg.norm(less[rows]) <= np.linalg.norm(error[rows]):
             out, error = fewer, less
     return out
@@ -219,9 +220,17 @@ def without(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
     return replace(robot, drives=tuple(drives), load_model=load)
 
 
+def _moved(robot: Robot, drive: int) -> list[int]:
+    """The coordinates whose torques a drive is part of."""
+    joints = set(np.flatnonzero(robot.coupling(drive)).tolist())
+    if robot.dof == robot.axes:
+        return sorted(joints)
+    return [j for j, own in enumerate(carried(robot).rows) if joints.intersection(own)]
+
+
 def _best(table: Array, robot: Robot, drive: int) -> int:
     """The set whose held-out errors of the drive's joints are smallest, by more than `GAIN`."""
-    rows = np.flatnonzero(robot.coupling(drive))
+    rows = _moved(robot, drive)
     error = np.sqrt(np.mean(table[:, rows] ** 2, axis=1))
     best = 0
     for k in range(1, len(error)):

@@ -213,3 +213,32 @@ def test_candidates_need_stretches_and_names():
         feasid.compare_models(log, described(), [(), ("sqrt",)], candidates=("sqrt",))
     with pytest.raises(InputError, match="no term to compare"):
         feasid.compare_models(log, described(), [()])
+
+
+def test_joints_that_follow_others_choose_by_the_torques_they_take_part_in():
+    robot = feasid.Robot.from_dh([(0, 0.4, 0, 0), (0.5, 0.3, 0, 0), (0, 0.2, 0.1, 0)])
+    values = np.zeros(robot.size)
+    for columns in robot.inertial_columns:
+        values[columns] = [0.05, 0, 0, 0.06, 0, 0.055, 0.05, 0.02, 0.01, 2.0]
+    bodies = robot.with_values(values).bodies
+    follower = feasid.Coupling(robot.joints[2], {robot.joints[1]: -0.5}, 0.2)
+    coupled = feasid.Robot(bodies, couplings=(follower,))
+    true = coupled.with_joint_terms(("viscous", "coulomb", "offset"), True)
+    known = true.values.copy()
+    known[np.isnan(known)] = 0.3
+    rng = np.random.default_rng(0)
+    t, w = np.arange(1500) * 0.005, np.arange(1, 5)
+    a, b = rng.uniform(-0.4, 0.4, (2, 4, true.dof))
+    sin, cos = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+    q, dq = sin @ a + cos @ b, (cos * w) @ a - (sin * w) @ b
+    ddq = -(sin * w**2) @ a - (cos * w**2) @ b
+    tau = feasid.inverse_dynamics(true, q, dq, ddq, parameters=known)
+    tau += 0.02 * tau.std(axis=0) * rng.standard_normal(tau.shape)
+    log = {"t": t}
+    for kind, signal in {"q": q, "dq": dq, "ddq": ddq, "tau": tau}.items():
+        log |= {f"{kind}_{name}": signal[:, k] for k, name in enumerate(true.coordinates)}
+    fit = feasid.fit(log, coupled, diagnose=False)
+    assert fit.relative_error["all"] < 0.05
+    truth = dict(zip(true.parameter_names, known, strict=True))
+    spans = zip(fit.robot.parameter_names, fit.ranges(), strict=True)
+    assert all(truth.get(name, 0.0) in span for name, span in spans)

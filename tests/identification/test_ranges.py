@@ -204,6 +204,8 @@ def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot):
     mass = fit.range("rod.m")
     assert mass.lower == pytest.approx(known["rod"][9]) == mass.upper
     assert delta[true.inertial_columns[0][9]] in fit.range("upper.m")
+    positive = [n for n in fit.robot.parameter_names if n[1] in ("m", "Lzz", "fv", "fc")]
+    assert all(span.lower >= 0 for span in fit.ranges(positive))
 
 
 def test_fits_without_a_prior_have_ranges_in_units_of_their_residual(robot):
@@ -260,3 +262,20 @@ def test_a_saved_fit_has_the_same_ranges(fit, folder, capsys):
     assert main(["ranges", str(folder / "arm.feasid"), "uper.m"]) == 2
     assert "did you mean" in capsys.readouterr().err
     assert main(["ranges", str(folder / "arm.feasid"), "upper.m", "--level", "2"]) == 2
+
+
+def test_a_fit_at_the_prompt_tells_its_ranges(fit, robot, folder, capsys):
+    true = robot.with_joint_terms()
+    simulate(true, arm_parameters(true), 0, samples=1500, noise=0.1).to_csv(
+        folder / "log.csv", index=False
+    )
+    order = ["fit", str(folder / "log.csv"), "--robot", str(folder / "arm.urdf"), "--ranges"]
+    order += ["--diagnose", "no", "--friction", "viscous,coulomb,offset"]
+    assert main([*order, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["ranges"]
+    assert [r["parameter"] for r in told["ranges"]] == [
+        ".".join(name) for name in fit.robot.parameter_names
+    ]
+    assert any(r["upper"] is None for r in told["ranges"] if r["mark"] == "not determined") or all(
+        r["mark"] != "not determined" for r in told["ranges"]
+    )

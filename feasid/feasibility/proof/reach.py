@@ -115,14 +115,14 @@ class ReachProver:
 
         Each body's multiplier follows from the form's own entries.
         """
-        if self.question.feasible.equalities:
-            return None
         left = [decimal(x) for x in form]
         Z: dict[int, Exact] = {}
         for place, block in enumerate(self.question.feasible.blocks):
             columns = block.columns.tolist()
             if block.role == "asked" or not any(left[j] for j in columns):
                 continue
+            if self.question.is_frame(block):
+                return None
             zero = [[Fraction(0)] * block.size for _ in range(block.size)]
             Z[place] = corrected(block.basis, zero, [-left[j] for j in columns])
             if definiteness(Z[place]) == "indefinite":
