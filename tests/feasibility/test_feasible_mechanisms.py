@@ -70,3 +70,24 @@ def test_rotors_are_judged_and_corrected_by_themselves(mechanism):
     assert changed[span].any()
     assert not np.delete(changed, np.arange(span.start, span.stop)).any()
     assert feasid.check(corrected.robot).feasible is True
+
+
+@pytest.mark.parametrize("consistency", ["full", "semi"])
+def test_arms_with_joints_that_follow_others_are_judged_and_fitted(consistency):
+    rng = np.random.default_rng(2)
+    bodies = (
+        feasid.Body("a", None),
+        feasid.Body("b", "a", random_rotation(rng), [0.3, 0.1, 0]),
+        feasid.Body("c", "b", random_rotation(rng), [0.2, 0, 0.1]),
+    )
+    robot = feasid.Robot(bodies, couplings=(feasid.Coupling("c", {"b": -0.5}, 0.2),))
+    base = feasid.base_parameters(robot)
+    delta = np.concatenate([cloud(rng) for _ in bodies])
+    assert feasid.check(base.values(delta), base, consistency=consistency).feasible is True
+    delta[robot.inertial_columns[:, :6]] -= 1.0
+    verdict = feasid.check(base.values(delta), base, consistency=consistency)
+    assert verdict.feasible is False
+    verdict.certificate.verify()
+    corrected = feasid.correct(base.values(delta), base, consistency=consistency)
+    assert corrected.gap < 1e-4
+    corrected.optimality.verify()
