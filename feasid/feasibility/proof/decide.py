@@ -118,7 +118,8 @@ def _decided(
     if problem.dropped and not again:
         rest = question.without(problem.dropped)
         return replace(decide(rest, scale, aim, solvers, again=True), dropped=problem.dropped)
-    for delta in (aim, np.zeros(len(aim))):
+    own = question.robot.values
+    for delta in (aim, np.where(np.isfinite(own), own, aim), np.zeros(len(aim))):
         found = _at(problem, scale, delta)
         if found is not None:
             return found

@@ -1,0 +1,52 @@
+"""Base parameters of real robots without friction: they exist, and are proved to."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid.errors import FeasidError
+
+pin = pytest.importorskip("pinocchio")
+
+FILES = sorted(
+    (Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots").rglob("*.urdf")
+)
+
+SAMPLE = ("ur5_robot", "z1", "baxter", "a1")
+
+
+def judged(path):
+    """What is said of the links, and of the base parameters with zero friction."""
+    try:
+        robot = feasid.load_robot(path).without_joint_terms().with_joint_terms()
+    except FeasidError as error:
+        pytest.skip(f"{type(error).__name__}: {error}"[:120])
+    values = robot.values.copy()
+    values[np.setdiff1d(np.arange(robot.size), robot.inertial_columns)] = 0.0
+    if not np.isfinite(values).all():
+        pytest.skip("a link is not described")
+    robot = robot.with_values(values)
+    base = feasid.base_parameters(robot)
+    return feasid.check(robot), base, base.values(values)
+
+
+def same(path):
+    own, base, beta = judged(path)
+    if own.status != "feasible":
+        pytest.skip("its links cannot exist")
+    verdict = feasid.check(beta, base)
+    assert verdict.status == "feasible"
+    verdict.certificate.verify()
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_base_parameters_of_a_real_robot_without_friction_are_feasible(name):
+    same(next(path for path in FILES if path.stem == name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_base_parameters_of_every_real_robot_without_friction_are_feasible(path):
+    same(path)
