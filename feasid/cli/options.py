@@ -46,11 +46,12 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(joined, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Usage, what is wrong, and what was perhaps meant; exit status 2."""
+        """What is wrong, what was perhaps meant, and where to read on; exit status 2."""
         unknown = message.partition("unrecognized arguments: ")[2].split()
         known = [s for action in self._actions for s in action.option_strings]
         hints = [did_you_mean(word.split("=")[0], known) for word in unknown[:1]]
-        super().error(message + "".join(hints))
+        said = f"{self.prog}: error: {message}{''.join(hints)}"
+        self.exit(2, f"{said}\n{self.prog} --help lists the arguments\n")
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
