@@ -284,14 +284,18 @@ def record(model, terms, delta, way, rng, conditions):
     return pd.DataFrame({"t": t, **columns})[keep].reset_index(drop=True)
 
 
-def tracking_error(hidden, robot, seed=0, seconds=6.0):
-    """RMS joint error [rad] under computed torque with this model on a motion at 2.5 rad/s."""
+def tracking_error(hidden, robot, seed=0, seconds=6.0, gains=None):
+    """RMS joint error [rad] under computed torque with this model on a motion at 2.5 rad/s.
+
+    The gains are those of another model's inertia where this one's may be impossible.
+    """
     rng = np.random.default_rng([seed, 7])
     way = fourier(hidden.robot, rng, seconds, TEST_SPEED)
     q, dq, _ = way
     feed = feasid.inverse_dynamics(robot, *way)
-    bare = robot.without_joint_terms()
-    m = diagonal_inertia(bare, robot.values[robot.inertial_columns].ravel(), q[::200])
+    sized = robot if gains is None else gains
+    bare = sized.without_joint_terms()
+    m = diagonal_inertia(bare, sized.values[sized.inertial_columns].ravel(), q[::200])
     stiff, damp = m * BANDWIDTH**2, 2 * DAMPING * m * BANDWIDTH
 
     def torque(k, x, v, data):

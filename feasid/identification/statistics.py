@@ -45,29 +45,6 @@ def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
     return np.where(blind, np.inf, deviation)
 
 
-def covariance(triangle: Array, residual: float, rows: int) -> Array:
-    """Covariance of least-squares estimates, ``s^2 (W'W)^-1``, shape (nb, nb).
-
-    Parameters
-    ----------
-    triangle, residual, rows
-        As for `standard_deviations`, whose squares are the diagonal: infinite for a parameter
-        that the data do not fix, whose other entries are NaN.
-    """
-    deviation = standard_deviations(triangle, residual, rows)
-    blind = ~np.isfinite(deviation)
-    size = triangle.shape[0]
-    norms = np.linalg.norm(triangle, axis=0)
-    scale = np.where(norms > 0, norms, 1.0)
-    _, singular, right = np.linalg.svd(triangle / scale)
-    seen = singular > RANK_TOLERANCE * max(singular[0], 1e-300)
-    half = right[seen] / singular[seen, None] / scale
-    out: Array = half.T @ half * (residual**2 / max(rows - size, 1))
-    out[blind] = out[:, blind] = np.nan
-    out[blind, blind] = np.inf
-    return out
-
-
 def condition_number(triangle: Array) -> float:
     """Condition number of W, from its triangle; infinite when columns are dependent."""
     singular = np.linalg.svd(triangle, compute_uv=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from simulated import Conditions, exact_error, hidden
 
+import feasid
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
@@ -64,6 +65,19 @@ def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     ratio, _ = errors(arm, base, found.delta)
     assert ratio <= 1.5
     assert found.weight < fitted(arm)[1].weight  # believed less than one that could be right
+
+
+@pytest.mark.parametrize(
+    "name", ["ur5", *(pytest.param(n, marks=pytest.mark.slow) for n in ("panda", "z1"))]
+)
+def test_deviations_of_momentum_count_windows(name):
+    """Windows overlap and rows of the log are many more: neither makes intervals too short."""
+    arm = hidden(name, 0, Conditions(stiction=False))
+    fit = feasid.fit(arm.log, arm.robot, method="momentum", diagnose=False)
+    off = (fit.beta - arm.truth(fit.base)) / fit.base_table["std"].to_numpy()
+    assert fit.equations.rows < 0.1 * len(arm.log)
+    assert np.mean(np.abs(off) < 1.96) >= 0.85  # some sixty parameters of one arm
+    assert np.sqrt(np.mean(off**2)) < 1.5
 
 
 @pytest.mark.slow

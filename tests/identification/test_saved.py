@@ -86,18 +86,6 @@ def test_what_an_older_version_kept_no_model_for_is_said(folder, fit, tmp_path):
         model.write(tmp_path / "out.urdf")
 
 
-def test_covariance_is_that_of_least_squares(fit):
-    """Against the textbook formula, on a fit whose every parameter is seen."""
-    from feasid.identification.statistics import covariance
-
-    r, rho, residual = fit.equations.triangle(fit.weights)
-    rows = fit.reduced.samples * 3
-    found = covariance(r, residual, rows)
-    expected = residual**2 / (rows - len(rho)) * np.linalg.inv(r.T @ r)
-    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-    np.testing.assert_allclose(found / scale, expected / scale, atol=1e-6)
-
-
 def test_it_is_text_and_plain_arrays(folder, fit):
     with zipfile.ZipFile(folder / "arm.feasid") as archive:
         assert set(archive.namelist()) == {
