@@ -14,7 +14,7 @@ import copy
 import importlib
 import json
 import os
-import signal
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = ["tests/feasibility/test_certificate.py", "tests/feasibility/test_checkers.py"]
 ARGUMENTS = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(ROOT)]
 ARGUMENTS += [str(ROOT / test) for test in TESTS]
-SECONDS = 300
+SECONDS = 100
+"""Of processor time for the tests of one mutant."""
 
 COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -110,7 +111,7 @@ def survives(source: str, prepared: Prepared) -> bool:
     """True when no test notices, in a process of its own."""
     child = os.fork()
     if child == 0:
-        signal.alarm(SECONDS)  # what hangs is noticed
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))  # what hangs is noticed
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
