@@ -82,8 +82,9 @@ def drift(robot, millions: float) -> None:
     """Ten million samples in a circle, against a batch of the last ones; needs minutes."""
     q, tau = log(robot, 10_000)
     total = int(millions * 1e6)
-    window = feasid.OnlineFit(robot, RATE, window=2000)
-    fading = feasid.OnlineFit(robot, RATE, forgetting=0.999, base=window.base)
+    never = {"threshold": np.inf}  # the motion's jumps are no changes to be learnt anew after
+    window = feasid.OnlineFit(robot, RATE, window=2000, **never)
+    fading = feasid.OnlineFit(robot, RATE, forgetting=0.999, base=window.base, **never)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()
     for k in range(0, total, len(q)):
@@ -96,12 +97,16 @@ def drift(robot, millions: float) -> None:
     print(
         f"{total} samples twice in {spent:.0f} s, memory grew by {(after - before) / 1024:.1f} MB"
     )
-    # What the last 40 000 samples give in one piece; older ones weigh less than 1e-17.
-    runs = 4
-    rows, at = CausalEquations(window.base, RATE, 10.0, 40.0, window.equations.every, 0.2).push(
-        np.tile(q, (runs, 1)).T, np.tile(tau, (runs, 1)).T
+    # What the last 40 000 samples give in one piece; older ones weigh less than 1e-17. It begins
+    # at a multiple of `every`, so that the same rows are kept.
+    every = window.equations.every
+    learnt = total // window.block * window.block
+    first = (learnt - 40_000) // every * every
+    last = np.arange(first, learnt) % len(q)
+    rows, at = CausalEquations(window.base, RATE, 10.0, 40.0, every, 0.2).push(
+        q[last].T, tau[last].T
     )
-    age = runs * len(q) - 1 - at
+    age = len(last) - 1 - at
     for label, fit, weights in (
         ("window", window, (age < 2000).astype(float)),
         ("forgetting", fading, 0.999 ** age.astype(float)),
