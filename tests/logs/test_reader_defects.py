@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -166,6 +167,15 @@ def test_small_parquet_files_cost_little(tmp_path, kind, answer):
     said, peak = done.stdout.split()
     assert said == answer
     assert int(peak) < MEGABYTES
+
+
+def test_statistics_that_lie_do_not_end_the_process():
+    """Arrow throws where nobody can catch it when a column of this file is asked for its size."""
+    pytest.importorskip("pyarrow")
+    path = Path(__file__).parents[1] / "data" / "statistics_that_lie.parquet"
+    done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] in ("LogError", "200")
 
 
 def test_only_numbers_and_texts_of_parquet_are_read(tmp_path, case):

@@ -65,7 +65,8 @@ def opened(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[
         source.seek(0)
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
-            _check(file.metadata, set(names), path, min(most, max(LEAST, MOST_EXPANSION * size)))
+            expanded = max(LEAST, MOST_EXPANSION * size)
+            _check(file.metadata, len(names), path, most, expanded)
             yield file, names
     except (InputError, MemoryError):
         raise
@@ -73,19 +74,21 @@ def opened(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[
         raise LogError(f"{path}: damaged or no Parquet file: {error}", path=path) from error
 
 
-def _check(metadata: Any, names: set[str], path: str, most: int) -> None:
-    """Refuse what unpacks, or what counts, beyond reason."""
-    packed = 0
-    for group in (metadata.row_group(k) for k in range(metadata.num_row_groups)):
-        chunks = (group.column(k) for k in range(group.num_columns))
-        packed += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema in names)
-    size = max(packed, CELL * metadata.num_rows * len(names))
-    if size > most:
+def _check(metadata: Any, columns: int, path: str, most: int, expanded: int) -> None:
+    """Refuse what unpacks, or what counts, beyond reason.
+
+    Of its groups, not of their columns: where a column's statistics lie, Arrow ends the process
+    that asks for them.
+    """
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    packed = sum(group.total_byte_size for group in groups)
+    size = CELL * metadata.num_rows * columns
+    if packed > expanded or size > min(most, expanded):
         raise LimitError(
-            f"{path}: {metadata.num_rows} rows x {len(names)} columns of numbers and texts need "
-            f"{size} bytes, more than the limit of {most}",
+            f"{path}: {metadata.num_rows} rows x {columns} columns of numbers and texts need "
+            f"{max(packed, size)} bytes, more than the limit of {min(most, expanded)}",
             path=path,
-            limit=most,
+            limit=min(most, expanded),
         )
 
 
