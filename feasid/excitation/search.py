@@ -2,8 +2,8 @@
 
 Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
 gets a larger exponent and the barrier comes closer to the limits. Early stages are short and may
-overstep limits a little; the best motions are then brought inside by the last ones. Motions are
-compared where the barrier costs little: a heavy one prefers others.
+overstep limits a little; the best few motions are then brought inside by the last ones, and the
+best of these is taken: what lies well away from the limits is not always best at them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ COARSE = (
     Stage(4, LimitBarrier(3e-2, 3e-2), 40),
     Stage(16, LimitBarrier(1e-2, 1e-2), 60),
 )
-MEDIUM = (Stage(16, LimitBarrier(3e-3, 3e-3), 60),)
-FINE = (Stage(64, LimitBarrier(1e-3, 1e-3), 80), Stage(256, LimitBarrier(1e-3, 2e-4), 150))
+MEDIUM = (Stage(16, LimitBarrier(1e-2, 1e-2), 60),)
+FINE = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
 LAST = (
     Stage(256, LimitBarrier(1e-2, 1e-4), 100),
     Stage(256, LimitBarrier(3e-3, 3e-5), 200),
@@ -61,9 +61,6 @@ STARTING = 0.25
 STARTS, POOL = 6, 3
 """Random starts of an island, and how many of the best motions are kicked."""
 
-STALLED, WINDOW = 1e-4, 10
-"""A descent that gains less than this in so many iterations ends, until the last stages."""
-
 PATIENCE, PROGRESS = 15, 1e-3
 """Kicks in a row that may gain less than this before the search starts elsewhere."""
 
@@ -75,9 +72,6 @@ HOPELESS = 0.03
 
 KICKS = (0.03, 0.5)
 """Sizes of kicks, in units of what limits allow."""
-
-RISES = (3e-3, 0.3)
-"""How much kicks along soft directions are to raise the value, by the descent's own curvature."""
 
 
 class TimeIsUpError(Exception):
@@ -199,7 +193,7 @@ class Search:
     def _kick(self) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
         favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
-        start = Found(np.inf, self._kicked(favourite), favourite.hessian)
+        start = Found(np.inf, self._kicked(favourite.z), favourite.hessian)
         kicked = self._descend(start, MEDIUM)
         if kicked.value < self._value(self.pool[0].z, MEDIUM[-1]) + HOPELESS:
             self._enter(self._descend(kicked, FINE))
@@ -226,51 +220,37 @@ class Search:
             if last.value < best:
                 best, self.final = last.value, last.z
 
-    def _kicked(self, found: Found) -> Array:
-        """One of several disturbances: along soft directions, of all joints, of one or two, or a
-        new motion for one.
-        """
-        shape, rng = self.problem.coordinates.shape, self.rng
-        kicked = found.z.reshape(shape).copy()
-        size = float(np.exp(rng.uniform(*np.log(KICKS))))
-        first, second = rng.permutation(np.arange(max(shape[0], 2)) % shape[0])[:2]
-        match int(rng.integers(6)):
-            case 0 | 1:
-                kicked += self._softly(found).reshape(shape)
+    def _kicked(self, z: Array) -> Array:
+        """One of several disturbances: of all joints, of one, or a new motion for one."""
+        shape = self.problem.coordinates.shape
+        kicked = z.reshape(shape).copy()
+        joint = int(self.rng.integers(shape[0]))
+        low, high = np.log(KICKS)
+        size = float(np.exp(self.rng.uniform(low, high)))
+        match int(self.rng.integers(4)):
+            case 0:
+                kicked += 0.3 * size * self.rng.standard_normal(shape)
+            case 1:
+                kicked[joint] += size * self.rng.standard_normal(shape[1])
             case 2:
-                kicked += 0.3 * size * rng.standard_normal(shape)
-            case 3:
-                kicked[first] += size * rng.standard_normal(shape[1])
-            case 4:
-                kicked[[first, second]] += 0.7 * size * rng.standard_normal((2, shape[1]))
+                kicked[joint] = self.draw(self.rng).reshape(shape)[joint]
             case _:
-                kicked[first] = self.draw(rng).reshape(shape)[first]
+                kicked[joint, 1:] *= -1.0
         return kicked.ravel()
-
-    def _softly(self, found: Found) -> Array:
-        """A step that is long where the value hardly changes; by BFGS's inverse Hessian."""
-        rise = float(np.exp(self.rng.uniform(*np.log(RISES))))
-        metric = _definite(found.hessian)
-        step = self.rng.standard_normal(found.z.size)
-        if metric is not None:
-            step = np.linalg.cholesky(metric) @ step
-        return np.asarray(np.sqrt(2 * rise / found.z.size) * step)
 
     def _value(self, z: Array, stage: Stage) -> float:
         return self.problem(z, self.family(stage.power), stage.barrier)[0]
 
     def _descend(self, start: Found, stages: tuple[Stage, ...], *, keep: bool = False) -> Found:
-        """Through these stages; what `keep` and the last stages reach survives interruption.
+        """Through these stages; what `keep` reaches survives interruption.
 
         Stages differ little, so that each begins with the inverse Hessian of the one before.
         """
         at = start
         self.descents += 1
-        values: list[float] = []
         share = 1 - RESERVE if self.exploring else 1.0
         for stage in stages:
             objective = self.family(stage.power)
-            values.clear()
 
             def evaluate(
                 x: Array, objective: Objective = objective, stage: Stage = stage
@@ -284,10 +264,6 @@ class Search:
                     self.final = x
                 elif keep:
                     self.pool = [Found(np.inf, x)]
-                values.append(float(intermediate_result.fun))
-                gain = values[-1 - WINDOW] - values[-1] if len(values) > WINDOW else np.inf
-                if self.exploring and gain < STALLED:
-                    raise StopIteration
 
             options: Any = {
                 "maxiter": stage.iterations,
