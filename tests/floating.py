@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+import pandas as pd
 import pytest
 from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
+from feasid.dynamics.contacts import frame_jacobian
 
 SAMPLES = 3
+RATE = 500.0
+LEVER = (0.03, -0.02, 0.05)
+FOOT = feasid.Touch("FL_LOWER_LEG", (0.0, 0.0, -0.16))
 
 
 def random_motion(robot, seed=0):
@@ -29,3 +36,44 @@ def loaded(name):
     if path is None:
         pytest.skip(f"{name} is not in the wheel")
     return feasid.load_robot(path, floating=True).without_joint_terms(), path
+
+
+@cache
+def smooth_log():
+    """A smooth motion with one contact: robot, log and the true generalised forces."""
+    robot, _ = loaded("solo12")
+    t = np.arange(1500) / RATE
+    rng = np.random.default_rng(0)
+    phases, rates = rng.uniform(0, 6, (2, 24))
+    wave = np.sin(np.outer(t, 4 + rates) + phases)
+    q = 0.5 * wave[:, :12]
+    turn = Rotation.from_rotvec(0.4 * wave[:, 12:15]).as_matrix()
+    place, force = 0.1 * wave[:, 15:18], 5 * wave[:, 18:21]
+    d = lambda x: np.gradient(x, 1 / RATE, axis=0)  # noqa: E731
+    cross = np.swapaxes(turn, 1, 2) @ d(turn)
+    omega = np.stack([cross[:, 2, 1], cross[:, 0, 2], cross[:, 1, 0]], 1)
+    push = np.einsum("nji,nj->ni", turn, d(d(place)))
+    motion = feasid.floating_motion(
+        robot,
+        (q, d(q), d(d(q))),
+        rotation=turn,
+        position=place,
+        twist=np.hstack([omega, np.einsum("nji,nj->ni", turn, d(place))]),
+        acceleration=np.hstack([d(omega), push]),
+    )
+    tau = feasid.inverse_dynamics(robot, *motion)
+    lever = np.array(LEVER)
+    felt = push + np.cross(d(omega), lever) + np.cross(omega, np.cross(omega, lever))
+    felt -= np.einsum("nji,j->ni", turn, robot.gravity)
+    pushed = np.einsum(
+        "nij,ni->nj", frame_jacobian(robot, motion.q, FOOT.body, FOOT.position)[:, 3:], force
+    )
+    quaternion = Rotation.from_matrix(turn).as_quat()
+    columns = {"t": t}
+    for k, joint in enumerate(robot.joints[1:]):
+        columns |= {f"q_{joint}": q[:, k], f"tau_{joint}": (tau - pushed)[:, 6 + k]}
+    for k, axis in enumerate("xyz"):
+        columns |= {f"gyro_{axis}": omega[:, k], f"acc_{axis}": felt[:, k]}
+        columns |= {f"base_{axis}": place[:, k], f"force_foot_{axis}": force[:, k]}
+    columns |= {f"base_q{a}": quaternion[:, k] for k, a in enumerate("xyzw")}
+    return robot, pd.DataFrame(columns), tau

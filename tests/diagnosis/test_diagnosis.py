@@ -317,7 +317,7 @@ def test_doctor_prints_a_screen_and_its_exit_status(tmp_path, capsys):
     df["tau_lwr_1_joint"] *= -1
     df.to_csv(tmp_path / "bad.csv", index=False)
     assert main(["doctor", str(tmp_path / "bad.csv"), *arguments, "--json"]) == 1
-    first = json.loads(capsys.readouterr().out)[0]
+    first = json.loads(capsys.readouterr().out)["findings"][0]
     assert (first["code"], first["joints"]) == ("sign", ["lwr_1_joint"])
     assert main(["doctor", str(tmp_path / "bda.csv"), *arguments]) == 2
     assert "did you mean 'bad.csv'" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from floating import loaded, smooth_log
 from logs import arm_parameters, simulate
 from mjcf_files import TREE
 from robots import ARM
@@ -53,6 +54,9 @@ def shelf(tmp_path_factory):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(whole)
     (folder / "scene.xml").write_text(TREE)
+    _, path = loaded("solo12")
+    (folder / "dog.urdf").write_bytes(path.read_bytes())
+    smooth_log()[1].to_csv(folder / "trot.csv", index=False)
     robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
     for seed, name in enumerate(("log.csv", "other.csv")):
         log = simulate(robot, arm_parameters(robot), seed, noise=0.02)

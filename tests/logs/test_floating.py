@@ -1,72 +1,25 @@
 """The contract of a floating robot's log: what is read, and what is refused by name."""
 
-from functools import cache
-
 import numpy as np
-import pandas as pd
 import pytest
-from floating import loaded
+from floating import FOOT, LEVER, RATE, smooth_log
 from robots import example_urdfs
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.dynamics.contacts import frame_jacobian
 from feasid.dynamics.floating import base_rows
 from feasid.errors import InputError, LogError
 from feasid.logs.floating import floating_log
 from feasid.logs.mounts import Imu, Touch
 
-RATE, CUTOFF = 500.0, 40.0
+CUTOFF = 40.0
 SMOOTHED = 2e-3  # relative: motions of 2 Hz through filters and differences at 500 Hz
-LEVER = (0.03, -0.02, 0.05)
-FOOT = Touch("FL_LOWER_LEG", (0.0, 0.0, -0.16))
-
-
-@cache
-def example():
-    """A smooth motion with one contact: robot, log and the true generalised forces."""
-    robot, _ = loaded("solo12")
-    t = np.arange(1500) / RATE
-    rng = np.random.default_rng(0)
-    phases, rates = rng.uniform(0, 6, (2, 24))
-    wave = np.sin(np.outer(t, 4 + rates) + phases)
-    q = 0.5 * wave[:, :12]
-    turn = Rotation.from_rotvec(0.4 * wave[:, 12:15]).as_matrix()
-    place, force = 0.1 * wave[:, 15:18], 5 * wave[:, 18:21]
-    d = lambda x: np.gradient(x, 1 / RATE, axis=0)  # noqa: E731
-    cross = np.swapaxes(turn, 1, 2) @ d(turn)
-    omega = np.stack([cross[:, 2, 1], cross[:, 0, 2], cross[:, 1, 0]], 1)
-    push = np.einsum("nji,nj->ni", turn, d(d(place)))
-    motion = feasid.floating_motion(
-        robot,
-        (q, d(q), d(d(q))),
-        rotation=turn,
-        position=place,
-        twist=np.hstack([omega, np.einsum("nji,nj->ni", turn, d(place))]),
-        acceleration=np.hstack([d(omega), push]),
-    )
-    tau = feasid.inverse_dynamics(robot, *motion)
-    lever = np.array(LEVER)
-    felt = push + np.cross(d(omega), lever) + np.cross(omega, np.cross(omega, lever))
-    felt -= np.einsum("nji,j->ni", turn, robot.gravity)
-    pushed = np.einsum(
-        "nij,ni->nj", frame_jacobian(robot, motion.q, FOOT.body, FOOT.position)[:, 3:], force
-    )
-    quaternion = Rotation.from_matrix(turn).as_quat()
-    columns = {"t": t}
-    for k, joint in enumerate(robot.joints[1:]):
-        columns |= {f"q_{joint}": q[:, k], f"tau_{joint}": (tau - pushed)[:, 6 + k]}
-    for k, axis in enumerate("xyz"):
-        columns |= {f"gyro_{axis}": omega[:, k], f"acc_{axis}": felt[:, k]}
-        columns |= {f"base_{axis}": place[:, k], f"force_foot_{axis}": force[:, k]}
-    columns |= {f"base_q{a}": quaternion[:, k] for k, a in enumerate("xyzw")}
-    return robot, pd.DataFrame(columns), tau
 
 
 @pytest.mark.parametrize("imu", [None, Imu("base_link", position=LEVER)], ids=["pose", "imu"])
 def test_the_log_says_what_moved_it(imu):
     """Joint rows of Y delta are what was applied, whichever way the base is measured."""
-    robot, df, _ = example()
+    robot, df, _ = smooth_log()
     said = floating_log(df, robot, imu=imu, contacts={"foot": FOOT}, cutoff=CUTOFF)
     joints = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[base_rows(robot)])
     torque = feasid.inverse_dynamics(robot, *said.motion)[:, joints]
@@ -76,7 +29,7 @@ def test_the_log_says_what_moved_it(imu):
 
 @pytest.mark.parametrize("imu", [None, Imu("base_link")], ids=["pose", "imu"])
 def test_forces_may_be_in_the_bases_axes(imu):
-    robot, df, _ = example()
+    robot, df, _ = smooth_log()
     turn = Rotation.from_quat(df[[f"base_q{a}" for a in "xyzw"]]).as_matrix()
     names = [f"force_foot_{a}" for a in "xyz"]
     turned = np.einsum("nji,nj->ni", turn, df[names].to_numpy())
@@ -89,7 +42,7 @@ def test_forces_may_be_in_the_bases_axes(imu):
 
 
 def test_runs_are_kept_apart():
-    robot, df, _ = example()
+    robot, df, _ = smooth_log()
     half = len(df) // 2
     runs = df.assign(run=np.arange(len(df)) // half, t=df["t"] % (half / RATE))
     one = floating_log(df, robot, imu=Imu("base_link"), contacts={"foot": FOOT}, cutoff=CUTOFF)
@@ -98,13 +51,13 @@ def test_runs_are_kept_apart():
 
 
 def test_the_cutoff_is_found():
-    robot, df, _ = example()
+    robot, df, _ = smooth_log()
     said = floating_log(df, robot, imu=Imu("base_link"), contacts={"foot": FOOT})
     assert 4 < said.cutoff < RATE / 2
 
 
 def refused(message, kind=LogError, drop=(), change=None, robot=None, **options):
-    arm, df, _ = example()
+    arm, df, _ = smooth_log()
     df = df.drop(columns=list(drop)).assign(**(change or {}))
     options = {"imu": Imu("base_link"), "contacts": {"foot": FOOT}, "cutoff": CUTOFF} | options
     with pytest.raises(kind, match=message):
@@ -128,7 +81,7 @@ def test_what_is_wrong_is_named():
 
 
 def test_a_fit_names_what_is_wrong():
-    robot, df, _ = example()
+    robot, df, _ = smooth_log()
     fixed = feasid.load_robot(next(p for p in example_urdfs() if p.stem == "solo12"))
     imu, contacts = Imu("base_link"), {"foot": FOOT}
     with pytest.raises(LogError, match=r"says how a base moves .*is fixed.*floating=True"):

@@ -200,7 +200,7 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
             out.append(square)
         elif block.kind == "matrix":
             out.append(_balanced(square, block))
-        else:  # eq. (17) has the first moment's sign turned
+        else:  # semi consistency has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
             out.append(_spread(twist.T @ twist))
     sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
@@ -217,7 +217,7 @@ def _balanced(square: Array, block: Block) -> Array:
 
 
 def _spread(E: Array) -> Array:
-    """The multiplier of eq. (17) with the same energy and the largest span.
+    """The multiplier of a semi-consistent body with the same energy and the largest span.
 
     Of the lower right 3x3 matrix only the trace is felt, of the upper right X only X - X'.
     """
