@@ -253,6 +253,9 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     model = json.loads(content["model.json"])
     if model["format"] != FORMAT:
         raise ValueError(f"its format is {model['format']!r}")
+    made = model["made"]
+    if not isinstance(made, dict) or not {"created", "feasid"} <= set(made):
+        raise ValueError("it does not say when and by what it was made")
     if int(model["version"]) > VERSION:
         raise InputError(
             f"{path} has version {model['version']} and was saved by feasid "

@@ -279,6 +279,8 @@ class Reduced:
                 raise ValueError(f"support {len(triangles)} is damaged")
             supports.append(tuple(int(s) for s in support))
             triangles.append(triangle)
+        if not triangles:
+            raise ValueError("there is no triangle in it")
         read = Note.of_json if version > 1 else Note
         notes = tuple(read(str(n)) for n in archive["notes"])
         name, samples = str(archive["fingerprint"]), int(archive["samples"])

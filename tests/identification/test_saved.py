@@ -133,6 +133,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("update it", {"model.json": newer}),
         ("format is 'else'", {"model.json": foreign}),
         ("wings", {"model.json": robot}),
+        ("when and by what", {"model.json": json.dumps({**model, "made": {}})}),
         ("not a saved fit", {"model.json": "{"}),
         ("lacks arrays.npz", {"arrays.npz": None}),
         ("not those of its base parameters", {"arrays.npz": other.getvalue()}),
