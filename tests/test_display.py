@@ -20,8 +20,8 @@ HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 
 GOOD = """\
 feasible fit of 'arm': 3 base of 4 parameters, 1 body
-   can exist     yes, margin 0.012, every body   (goal > 0, proved)
-   predicts      good, 5 % off where not fitted  (goal <= 9 %)
+   can exist     yes, margin 0.012, every body  (goal > 0, proved)
+   predicts      good, 5 % off where unseen     (goal <= 9 %)
    fitted error  4 % (3 a to 5 b)
    known         2 of 3 base parameters within 30 %, from 200 samples
    mass          2 kg
@@ -30,8 +30,8 @@ feasible fit of 'arm': 3 base of 4 parameters, 1 body
 
 BAD = """\
 feasible fit of 'arm': 3 base of 4 parameters, 1 body
-   can exist     yes, margin 0.012, every body       (goal > 0, proved)
-!! PREDICTS      useless, 99 % off where not fitted  (goal <= 9 %)  NOT MET
+   can exist     yes, margin 0.012, every body   (goal > 0, proved)
+!! PREDICTS      useless, 99 % off where unseen  (goal <= 9 %)  NOT MET
    fitted error  4 % (3 a to 5 b)
    known         2 of 3 base parameters within 30 %, from 200 samples
    mass          2 kg
@@ -183,3 +183,11 @@ def test_pages_for_notebooks_escape_everything():
     assert "\x1b" not in html + shown.text()
     assert "\u202e" not in html + shown.text()
     assert html.count("&lt;script&gt;") == 6
+
+
+def test_a_bad_joint_in_a_good_whole_is_what_misses_the_goal():
+    fit = fitted(0.05)
+    levels = SimpleNamespace(level="doubtful", errors=fit.quality.errors, reasons=("b: 60 % off",))
+    fit.quality = levels
+    line = next(x for x in display(fit).text().splitlines() if "PREDICTS" in x)
+    assert line.endswith("(goal each joint)  NOT MET")
