@@ -133,7 +133,9 @@ class Origins:
         """What stands between a body and the one before, from the body on."""
         by_joint = (link for link, by in self.placed.items() if by.joint == body.joint)
         link: str | None = body.name if body.name in self.placed else next(by_joint, None)
-        while link is not None and link in self.placed and link != body.parent:
+        seen = {body.parent}  # the text of a saved file may go in circles
+        while link is not None and link in self.placed and link not in seen:
+            seen.add(link)
             yield self.placed[link]
             link = self.placed[link].before
 
