@@ -24,7 +24,7 @@ import pytest
 from feasid import certificate
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ["tests/feasibility/test_certificate.py", "tests/feasibility/test_checkers.py"]
+TESTS = [f"tests/feasibility/test_{name}.py" for name in ("certificate", "checkers", "verdict")]
 ARGUMENTS = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(ROOT)]
 ARGUMENTS += [str(ROOT / test) for test in TESTS]
 SECONDS = 100

@@ -142,6 +142,22 @@ def test_a_sign_that_holds_with_equality_proves_nothing(certificates):
     assert not holds(data)
 
 
+def test_limits_are_of_masses_first_and_second_moments_and_joint_terms(certificates):
+    data = json.loads(json.dumps(certificates["infeasible, limit"]))
+    data["parameters"].append(["b0", "fv"])
+    data["limit"] = {"mass": "300000000", "length": "7", "terms": "200000000"}
+    sizes = dict.fromkeys(("lx", "ly", "lz"), 2_100_000_000) | {"m": 3 * 10**8, "fv": 2 * 10**8}
+    expected = [sizes.get(symbol, 14_700_000_000) for _, symbol in data["parameters"]]
+    assert certificate.Claim(data).limits == expected
+
+
+def test_the_bound_that_is_told_is_the_root_of_the_floor(certificates):
+    data = certificates["bound"]
+    told = float(certificate.verify(data).split("better than ")[1].split(";")[0])
+    assert told == pytest.approx(float(Fraction(data["floor"])) ** 0.5, rel=1e-8)
+    assert told <= float(Fraction(data["floor"])) ** 0.5
+
+
 def test_both_checkers_agree_on_definiteness():
     rng = np.random.default_rng(2)
     for _ in range(300):
