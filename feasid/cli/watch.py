@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
+from feasid.cli.schema import add_json, aside
+from feasid.cli.schema import tell as tell_json
 from feasid.errors import InputError
 from feasid.files import check_writable
 from feasid.options.tables import ReadOptions
@@ -24,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--interval", type=float, default=1.0, metavar="S", help="between lines; default 1 s")
     add("--plot", metavar="PNG", help="draw errors and gate over time")
     add("--overwrite", action="store_true", help="replace the drawing if it exists")
+    add_json(parser)
     add_options(parser, ReadOptions)
 
 
@@ -40,20 +43,35 @@ def run(arguments: argparse.Namespace) -> int:
     def tell(so_far: Playback) -> None:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)
 
-    played = watch(
-        arguments.log,
-        robot,
-        window=arguments.window,
-        interval=arguments.interval,
-        each=tell,
-        **options,
-    )
-    for change in played.online.changes:
-        print(f"change at {change}")
-    for cause, count in played.online.faults.items():
-        print(f"{count} samples {cause}")
-    print(played.estimates[-1].verified)
-    if arguments.plot:
-        played.plot(arguments.plot)
-        print(f"wrote {arguments.plot}")
+    with aside(arguments.json):
+        played = watch(
+            arguments.log,
+            robot,
+            window=arguments.window,
+            interval=arguments.interval,
+            each=tell,
+            **options,
+        )
+        for change in played.online.changes:
+            print(f"change at {change}")
+        for cause, count in played.online.faults.items():
+            print(f"{count} samples {cause}")
+        print(played.estimates[-1].verified)
+        if arguments.plot:
+            played.plot(arguments.plot)
+            print(f"wrote {arguments.plot}")
+    if arguments.json:
+        tell_json("watch", _told(played))
     return 0 if played.estimates[-1].decision.open else 1
+
+
+def _told(played: Playback) -> dict[str, Any]:
+    """Every estimate, changes and faults, as plain data."""
+    return {
+        "estimates": [
+            {"time": e.time, "r2": e.r2, "open": e.decision.open, "reasons": e.decision.reasons}
+            for e in played.estimates
+        ],
+        "changes": [str(change) for change in played.online.changes],
+        "faults": dict(played.online.faults),
+    }

@@ -35,6 +35,7 @@ ORDERS = {
                "--out", "motion.csv"],
     "base": ["arm.urdf"],
     "verify": ["proof.json"],
+    "watch": ["log.csv", *ROBOT, "--window", "4", "--interval", "2"],
 }  # fmt: skip
 
 MORE = [
