@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": "do that on a real log inside the package",
     "doctor": "say what is wrong with a log and what mends it",
     "payload": "identify a tool or load, from logs with and without it or a wrist sensor",
+    "gains": "torque per unit of motor current, by a known load or the description",
     "report": "a saved fit as an HTML page, or two side by side",
     "show": "what a saved fit says, and whether its proof holds",
     "errors": "torque errors of a saved fit on other logs",
@@ -129,6 +130,4 @@ def _dispatch(argv: list[str]) -> int:
 
 def _usage() -> str:
     lines = [f"  {name:10} {text}" for name, text in COMMANDS.items()]
-    return "\n".join(
-        ["usage: feasid COMMAND ...", "", *lines, "", "feasid COMMAND --help tells more."]
-    )
+    return "\n".join(["usage: feasid COMMAND ...", "", *lines, "feasid COMMAND --help tells more."])

@@ -27,6 +27,7 @@ ORDERS = {
     "demo": ["--out", "z1.urdf"],
     "doctor": ["log.csv", *ROBOT],
     "payload": ["log.csv", "--without", "test.csv", *ROBOT, "--out", "load.json"],
+    "gains": ["log.csv", *ROBOT, "--loaded", "test.csv", "--load", "known.json"],
     "check": ["arm.urdf"],
     "correct": ["arm.urdf", "--out", "fixed.urdf"],
     "compare": ["arm.urdf", "out.urdf"],
@@ -50,6 +51,8 @@ MORE = [
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("json")
     (folder / "arm.urdf").write_text(ARM)
+    known = {"mass": 1.0, "centre": [0, 0, 0.1], "inertia": (1e-3 * np.eye(3)).tolist()}
+    (folder / "known.json").write_text(json.dumps(known))
     robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
     truth = arm_parameters(robot)
     for seed, name in ((1, "log.csv"), (2, "test.csv")):

@@ -15,6 +15,7 @@ FUNCTIONS = {
     "reduce": (feasid.reduce,),
     "doctor": (feasid.diagnose,),
     "payload": (feasid.payload, feasid.payload_from_wrench),
+    "gains": (feasid.torque_constants,),
     "base": (feasid.base_parameters,),
     "compare": (feasid.compare,),
     "excite": (excite,),
@@ -86,7 +87,7 @@ def test_what_stands_for_a_keyword_exists(command):
             assert stead.lstrip("-").replace("-", "_") in arguments_of(command)
 
 
-@pytest.mark.parametrize("command", ["fit", "reduce", "doctor", "payload", "base"])
+@pytest.mark.parametrize("command", ["fit", "reduce", "doctor", "payload", "gains", "base"])
 def test_robots_are_read_with_the_same_options(command):
     """Where a command reads a robot to work with, it can hold joints and turn gravity."""
     assert arguments_of(command) >= ROBOT

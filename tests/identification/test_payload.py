@@ -188,6 +188,28 @@ def test_torque_constants_from_a_known_load():
         feasid.torque_constants(without, robot, loaded=loaded)
 
 
+def test_torque_constants_at_the_prompt(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    robot = arm("ur5")
+    for name, log in zip(("log.csv", "with.csv"), logs("ur5"), strict=True):
+        in_ampere(log, robot).to_csv(name, index=False)
+    urdf = next(p for p in example_urdfs() if str(p).endswith(simulated.ARMS["ur5"][0]))
+    mass, centre = LOADS["ur5"]
+    known = {"mass": mass, "centre": centre, "inertia": (mass * np.diag([8e-4, 1e-3, 1.2e-3]))}
+    (tmp_path / "load.json").write_text(json.dumps(known, default=np.ndarray.tolist))
+    words = ["gains", "log.csv", "--robot", str(urdf), "--loaded", "with.csv"]
+    assert main([*words, "--load", "load.json", "--out", "units.json"]) == 0
+    factors = json.loads((tmp_path / "units.json").read_text())
+    joint = robot.joints[1]
+    assert factors[f"tau_{joint}"] == pytest.approx(CONSTANTS[1], rel=CONSTANT_ERROR)
+    assert f"--units tau_{robot.joints[0]}=" in capsys.readouterr().out or len(factors) < robot.dof
+    assert main(words) == 2
+    assert "needs both" in capsys.readouterr().err
+    (tmp_path / "load.json").write_text('{"mass": 2}')
+    assert main([*words, "--load", "load.json"]) == 2
+    assert "load.json: a load is JSON with mass, centre, inertia" in capsys.readouterr().err
+
+
 def test_torque_constants_from_a_description():
     robot = arm("ur5")
     without, _ = (in_ampere(log, robot) for log in logs("ur5"))

@@ -1,0 +1,101 @@
+"""Torque per unit of motor current, per joint, from logs whose torque columns hold currents."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
+from feasid.cli.progress import step
+from feasid.cli.schema import add_json, aside, tell
+from feasid.errors import InputError
+from feasid.files import check_outputs, read_whole, write_aside
+from feasid.options.tables import LoadOptions
+from feasid.robot.inertia import from_mass_com_inertia
+
+SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid gains``."""
+    add = parser.add_argument
+    add("logs", nargs="+", metavar="LOG", help="currents: CSV, Parquet, NPZ, bags, reduced")
+    add("--loaded", nargs="+", metavar="LOG", help="the same with a load that is known")
+    add(
+        "--load",
+        metavar="JSON",
+        help="that load: mass [kg], centre [m] and, about it, inertia [kg m2] in the axes of the "
+        "body that carries it, as feasid payload --out writes them",
+    )
+    add_robot_arguments(parser)
+    add("--body", metavar="NAME", help="what carries the load; default the last body")
+    add("--out", metavar="JSON", help="write the factors here, by column")
+    add_json(parser)
+    add("--overwrite", action="store_true", help="replace an existing output file")
+    add_options(parser, LoadOptions)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the constants; returns 0."""
+    if bool(arguments.loaded) != bool(arguments.load):
+        raise InputError("a known load needs both: logs with it, --loaded, and what it is, --load")
+    inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
+    check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
+    options = options_of(arguments, LoadOptions, "feasid gains")
+    load = _load(arguments.load) if arguments.load else None
+    with step("loading solvers"):
+        from feasid.identification.gains import torque_constants
+        from feasid.reduction.reduce import opened
+    robot = robot_from(arguments)
+    with step("identifying torque constants"):
+        found = torque_constants(
+            opened(arguments.logs),
+            robot,
+            loaded=opened(arguments.loaded) if arguments.loaded else None,
+            load=load,
+            body=arguments.body,
+            **options,
+        )
+    told = [
+        {"joint": j, "constant": _number(k), "deviation": _number(s)}
+        for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
+    ]
+    with aside(arguments.json):
+        print(found)
+        if arguments.out:
+            text = json.dumps(found.units, indent=1).encode()
+            write_aside(arguments.out, text, overwrite=arguments.overwrite)
+            print(f"wrote {arguments.out}")
+        if found.units:
+            factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())
+            print(f"fit these logs with --units {factors}")
+    if arguments.json:
+        tell("gains", {"constants": told, "units": found.units})
+    return 0
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _load(path: str) -> Array:
+    """Ten parameters of the load that a file tells.
+
+    Raises
+    ------
+    InputError
+        Names the file and what it lacks.
+    """
+    try:
+        data: Any = json.loads(read_whole(path))
+        mass, centre, inertia = (np.array(data[key], dtype=np.float64) for key in SHAPES)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: a load is JSON with {', '.join(SHAPES)}") from error
+    for key, value in zip(SHAPES, (mass, centre, inertia), strict=True):
+        if value.shape != SHAPES[key] or not np.isfinite(value).all():
+            raise InputError(f"{path}: {key} must be finite, of shape {SHAPES[key]}")
+    return from_mass_com_inertia(mass, centre, inertia)
