@@ -73,11 +73,9 @@ class Predictor:
         reduced = reduce(sources, base=self.base, **chosen)
         errors = self.errors_of(reduced)
         errors.attrs["raw"] = self.raw_error(reduced)
-        same = reduced.fingerprint == self.reduced.fingerprint
-        found = leakage(self.reduced, reduced) if same else None
-        if found is None and not robot_floats(self.base.robot):
-            found = shared_rows(self.recordings, sources, self.base.robot, chosen)
-        errors.attrs["leakage"] = found
+        floats = robot_floats(self.base.robot)
+        rows = None if floats else shared_rows(self.recordings, sources, self.base.robot, chosen)
+        errors.attrs["leakage"] = rows or leakage(self.reduced, reduced)
         return errors
 
     def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:

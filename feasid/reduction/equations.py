@@ -100,6 +100,8 @@ class Equations:
     def of(self, run: Run) -> Iterator[Rows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
         window = Window(self.cutoff, run.rate)
+        if window.half > len(run):
+            return
         every = window.every(run.band) if run.free is None else 1
         combs = Combs(window.comb(), window.comb(every), window.slope, every)
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]

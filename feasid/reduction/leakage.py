@@ -27,6 +27,8 @@ SAME_MOTION = 0.1
 ROUNDING = 1e-20
 """Second moment below which, beside the largest, a column is rounding."""
 
+THE_SAME = "the test log is the fitted log: its errors say nothing about other motions"
+
 
 def leakage(fitted: Reduced, test: Reduced) -> str | None:
     """Say so when a test log holds the fitted rows or repeats the fitted motion.
@@ -45,7 +47,7 @@ def leakage(fitted: Reduced, test: Reduced) -> str | None:
         return None
     whole = max(_distance(a, b) for a, b in zip(fitted.triangles, test.triangles, strict=True))
     if whole < SAME_ROWS:
-        return "the test log is the fitted log: its errors say nothing about other motions"
+        return THE_SAME
     motion = max(
         _distance(a[:, :-1], b[:, :-1])
         for a, b in zip(fitted.triangles, test.triangles, strict=True)
@@ -70,6 +72,8 @@ def shared_rows(
     known = np.unique(np.concatenate([_rows(r, robot, options) for r in ours]))
     asked = np.unique(np.concatenate([_rows(r, robot, options) for r in theirs]))
     share = float(np.isin(asked, known).mean())
+    if share == 1.0 and len(asked) == len(known):
+        return THE_SAME
     if share <= SHARED:
         return None
     return (

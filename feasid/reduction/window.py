@@ -32,6 +32,9 @@ OVERSAMPLED = 6.0
 """Samples per period of the highest frequency from which a smooth signal's filtered values are
 those of all samples: at 1 kHz behind 40 Hz every fourth changes base parameters by 2e-6."""
 
+LONGEST = 2.0**40
+"""Samples beyond which no window reaches: longer than any log, and still a number of samples."""
+
 TILE = 8
 """Rows per product: larger ones multiply more zeros, smaller ones call more often (measured)."""
 
@@ -98,12 +101,12 @@ class Window:
     def half(self) -> int:
         """Samples on either side of a row's own."""
         reach = float(HALF_GAIN / self.cutoff * np.sqrt(-2 * np.log(CUT)))
-        return max(1, round(reach * self.rate))
+        return max(1, round(min(reach * self.rate, LONGEST)))
 
     @cached_property
     def spacing(self) -> int:
         """Samples from one kept row to the next."""
-        return max(1, round(self.rate / (DENSITY * self.cutoff)))
+        return max(1, round(min(self.rate / DENSITY / self.cutoff, LONGEST)))
 
     @cached_property
     def taps(self) -> Array:

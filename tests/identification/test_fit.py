@@ -218,7 +218,8 @@ def test_kuka_urdf_is_exactly_feasible_and_loads_elsewhere(kuka, tmp_path):
     rows = [model.joints[model.getJointId(j)].idx_v for j in fit.robot.joints]
     rigid = np.array([pin.rnea(model, data, *sample)[rows] for sample in zip(*motion, strict=True)])
     seen = feasid.load_robot(out, sidecar=False)
-    terms = np.array([d.values for d in seen.drives])
+    known = [dict(zip(d.symbols, d.values, strict=True)) for d in seen.drives]
+    terms = np.array([[d.get("fv", 0.0), d.get("fc", 0.0)] for d in known])
     friction = terms[:, 0] * motion[1] + terms[:, 1] * np.sign(motion[1])
     predicted = feasid.inverse_dynamics(seen, *motion)
     difference = np.linalg.norm(rigid + friction - predicted) / np.linalg.norm(predicted)

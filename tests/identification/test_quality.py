@@ -86,7 +86,7 @@ def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     words += ["--out", str(out)]
     assert main(words) == EXIT_USELESS
     said = capsys.readouterr()
-    assert "USELESS" in said.out
+    assert "!! PREDICTS      useless" in said.out
     assert "this fit is useless" in said.err
     assert "nothing was written" in said.err
     assert not out.exists()
