@@ -230,6 +230,15 @@ def test_each_claim_says_what_it_proves(certificates):
     assert "no parameters fit better than" in said["bound"]
 
 
+def test_what_is_asked_of_no_parameter_is_refused(certificates):
+    data = copy.deepcopy(certificates["feasible, asked"])
+    data["constraints"].append(
+        {"name": "one", "strict": True, "size": 1, "entries": [[0, 0, [], "1"]]}
+    )
+    with pytest.raises(ValueError, match="constraint 'one' is on no parameter"):
+        certificate.verify(signed(data))
+
+
 def test_what_is_asked_beyond_is_printed_with_the_limit(certificates):
     said = certificate.verify(certificates["infeasible, bounds"])
     assert "asked: mass of a lower: 1 a.m + -5 >= 0" in said
