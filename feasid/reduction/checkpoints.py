@@ -15,9 +15,10 @@ from feasid.errors import FeasidError, OutputError
 from feasid.files import is_folder, is_regular, write_aside
 from feasid.logs.digest import digest
 from feasid.logs.recording import Recording, key_of
+from feasid.reduction.archive import FORMAT
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.task import Work, reduce_task
-from feasid.reduction.triangle import FORMAT, Reduced
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
 SUFFIX = ".part"

@@ -14,11 +14,10 @@ log again.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +31,12 @@ from feasid.files import reading, write_aside
 from feasid.identifiability.base import base_parameters
 from feasid.notes import Note
 from feasid.notes import notes as as_notes
+from feasid.reduction.archive import content, values_of
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.householder import absorb, stack
 from feasid.reduction.strata import Strata
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
-
-FORMAT = 3
-"""Version of the saved file."""
 
 LARGEST_FILE = 2**28
 """Bytes that a saved file may unpack to; a robot of 1000 parameters needs a tenth."""
@@ -222,26 +219,7 @@ class Reduced:
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""
-        arrays: dict[str, Any] = {
-            "format": np.array(FORMAT),
-            "fingerprint": np.array(self.fingerprint),
-            "columns": np.array(self.columns),
-            "samples": np.array(self.samples),
-            "rows": np.array(self.rows),
-            "period": np.array(self.period),
-            "notes": np.array([n.to_json() for n in self.notes], dtype=np.str_),
-            "sources": np.array(self.sources, dtype=np.str_),
-            "digests": np.array(self.digests, dtype=np.str_),
-            "cutoff": np.array(np.nan if self.cutoff is None else self.cutoff),
-        }
-        for r, (support, triangle) in enumerate(zip(self.supports, self.triangles, strict=True)):
-            arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
-            arrays[f"triangle_{r}"] = triangle
-        for r, strata in enumerate(self.strata):
-            arrays |= {f"{f.name}_{r}": getattr(strata, f.name) for f in fields(Strata)}
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
-        return buffer.getvalue()
+        return content(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Reduced:
@@ -253,50 +231,13 @@ class Reduced:
     def from_file(cls, file: IO[bytes], name: str) -> Reduced:
         """Read an open file, which messages call `name`; see `load`."""
         try:
-            return cls._from_archive(arrays_of(unpacked(file, name, LARGEST_FILE)))
+            return cls(**values_of(arrays_of(unpacked(file, name, LARGEST_FILE))))
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:
             raise
         except (LookupError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             raise InputError(f"{name} is not a file of reduced data: {error}", path=name) from error
-
-    @classmethod
-    def _from_archive(cls, archive: Any) -> Reduced:
-        version = int(archive["format"])
-        if version > FORMAT:
-            raise InputError(f"reduced data of format {version} need a newer feasid")
-        columns = tuple(int(c) for c in archive["columns"])
-        supports: list[tuple[int, ...]] = []
-        triangles: list[Array] = []
-        while f"triangle_{len(triangles)}" in archive:
-            support = archive[f"support_{len(triangles)}"]
-            triangle = np.asarray(archive[f"triangle_{len(triangles)}"], dtype=np.float64)
-            size = support.size + 1
-            if triangle.shape != (size, size) or not np.isfinite(triangle).all():
-                raise ValueError(f"triangle {len(triangles)} is damaged")
-            if support.size and not (support.min() >= 0 and support.max() < len(columns)):
-                raise ValueError(f"support {len(triangles)} is damaged")
-            supports.append(tuple(int(s) for s in support))
-            triangles.append(triangle)
-        if not triangles:
-            raise ValueError("there is no triangle in it")
-        read = Note.of_json if version > 1 else Note
-        notes = tuple(read(str(n)) for n in archive["notes"])
-        name, samples = str(archive["fingerprint"]), int(archive["samples"])
-        cutoff = float(archive["cutoff"])
-        said = None if np.isnan(cutoff) else cutoff
-        sources = tuple(str(x) for x in archive["sources"])
-        digests = tuple(str(x) for x in archive.get("digests", ()))
-        head = name, columns, tuple(supports), tuple(triangles), samples, notes, said
-        rows = int(archive["rows"]) if version > 1 else samples
-        strata = tuple(
-            Strata.of_archive(archive, r, len(s) + 1)
-            for r, s in enumerate(supports)
-            if f"counts_{r}" in archive
-        )
-        period = float(archive["period"]) if version > 2 else 0.0
-        return cls(*head, None, sources, digests, rows, strata, period)
 
     def __repr__(self) -> str:
         return (

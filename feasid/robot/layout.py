@@ -1,0 +1,128 @@
+"""Which column belongs to which parameter of a robot, and what its description says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.arrays import Array
+from feasid.errors import InputError
+from feasid.robot import inertia
+from feasid.robot.parts import Drive
+from feasid.robot.structure import Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Layout(Structure):
+    """Standard parameters in order: body by body its ten, its rotor's and its drive's."""
+
+    drives: tuple[Drive, ...]
+
+    @cached_property
+    def _layout(self) -> tuple[list[tuple[str, str]], list[int], list[int], list[int]]:
+        """Names, and the first column of each body, rotor (-1: none) and drive."""
+        names: list[tuple[str, str]] = []
+        first_body, first_rotor = [], []
+        first_drive = [-1] * len(self.drives)
+
+        def add(owner: str, symbols: Iterable[str]) -> int:
+            first = len(names)
+            names.extend((owner, symbol) for symbol in symbols)
+            return first
+
+        own = {
+            self.joint_index(next(iter(d.coupling))): k
+            for k, d in enumerate(self.drives)
+            if len(d.coupling) == 1 and d.name == self.bodies[self._first_joint(d)].name
+        }
+        for i, body in enumerate(self.bodies):
+            first_body.append(add(body.name, inertia.SYMBOLS))
+            first_rotor.append(add(body.name, body.rotor.symbols) if body.rotor else -1)
+            if i in own:
+                first_drive[own[i]] = add(body.name, self.drives[own[i]].symbols)
+        for k, drive in enumerate(self.drives):
+            if first_drive[k] < 0:
+                first_drive[k] = add(drive.name, drive.symbols)
+        return names, first_body, first_rotor, first_drive
+
+    def _first_joint(self, drive: Drive) -> int:
+        return self.joint_index(next(iter(drive.coupling)))
+
+    @cached_property
+    def parameter_names(self) -> tuple[tuple[str, str], ...]:
+        """(body, symbol) of each body's ten, its rotor's, its drive's; shared drives last."""
+        return tuple(self._layout[0])
+
+    @cached_property
+    def names(self) -> pd.MultiIndex:
+        """`parameter_names` as a pandas MultiIndex with levels body and symbol."""
+        import pandas as pd
+
+        return pd.MultiIndex.from_tuples(self.parameter_names, names=["body", "symbol"])
+
+    @property
+    def size(self) -> int:
+        """Number of standard parameters, n."""
+        return len(self.parameter_names)
+
+    @cached_property
+    def inertial_columns(self) -> npt.NDArray[np.intp]:
+        """Columns of each body's ten parameters; int array, shape (n_bodies, 10)."""
+        return np.array(self._layout[1])[:, None] + np.arange(10)
+
+    def rotor_columns(self, body: int) -> slice:
+        """Columns of a body's rotor parameters; empty when it has no rotor."""
+        rotor, first = self.bodies[body].rotor, self._layout[2][body]
+        return slice(first, first + len(rotor.symbols)) if rotor else slice(0, 0)
+
+    def drive_columns(self, drive: int) -> dict[str, int]:
+        """Column per symbol of a drive."""
+        first = self._layout[3][drive]
+        return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
+
+    def coupling(self, drive: int) -> Array:
+        """The drive's vector c over the joint velocities, shape (axes,)."""
+        c = np.zeros(self.axes)
+        for joint, factor in self.drives[drive].coupling.items():
+            c[self.rows[self.joint_index(joint)].start] = factor
+        return c
+
+    @cached_property
+    def values(self) -> Array:
+        """The description's own parameters, shape (n,); NaN where it does not say."""
+        out = np.full(self.size, np.nan)
+        for i, body in enumerate(self.bodies):
+            if body.inertial is not None:
+                out[self.inertial_columns[i]] = body.inertial
+            if body.rotor is not None and body.rotor.values is not None:
+                out[self.rotor_columns(i)] = body.rotor.values
+        for k, drive in enumerate(self.drives):
+            if drive.values is not None:
+                out[list(self.drive_columns(k).values())] = drive.values
+        out.setflags(write=False)
+        return out
+
+    def check_parameters(self, parameters: npt.ArrayLike) -> Array:
+        """Return `parameters` as a finite vector of length n, or say which entry is wrong."""
+        try:
+            delta = np.asarray(parameters, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"parameters must be numbers: {error}") from error
+        if delta.shape != (self.size,):
+            raise InputError(
+                f"parameters have shape {delta.shape}, but robot {self.name!r} has {self.size} "
+                f"({len(self.bodies)} bodies, {len(self.drives)} drives): see robot.names"
+            )
+        bad = np.flatnonzero(~np.isfinite(delta))
+        if bad.size:
+            body, symbol = self.parameter_names[int(bad[0])]
+            raise InputError(
+                f"parameter {body}.{symbol} is {delta[bad[0]]}", body=body, symbol=symbol
+            )
+        return delta
