@@ -16,6 +16,12 @@ class FeasidError(Exception):
     Keyword arguments become attributes, so that a program can act on what the message says:
     ``error.joint``, ``error.column``, ``error.row``, ``error.path``, ``error.line``. The message
     is harmless wherever it is printed, the attributes are what was found.
+
+    Parameters
+    ----------
+    message : str
+    **data
+        What was found, by name; also in the attribute ``data``.
     """
 
     def __init__(self, message: str, **data: Any) -> None:

@@ -15,6 +15,15 @@ class Note(str):
     It is the text, made harmless, wherever a string is wanted, so that printing and joining need
     nothing special; a program asks ``note.code`` and ``note.values`` and never reads the sentence.
 
+    Attributes
+    ----------
+    code : str
+        Says which note it is; empty for a plain string.
+    values : dict
+        Its numbers by name.
+
+    Examples
+    --------
     >>> note = Note("2 rows are not used", "unused", rows=2)
     >>> f"{note} ({note.code})", note.values
     ('2 rows are not used (unused)', {'rows': 2})
@@ -31,12 +40,31 @@ class Note(str):
         return note
 
     def to_json(self) -> str:
-        """One line that `of_json` reads back."""
+        """One line that `of_json` reads back.
+
+        Returns
+        -------
+        str
+        """
         return json.dumps([str(self), self.code, self.values], default=str)
 
     @classmethod
     def of_json(cls, line: str) -> Note:
-        """What `to_json` wrote; ``ValueError`` for anything else."""
+        """What `to_json` wrote.
+
+        Parameters
+        ----------
+        line : str
+
+        Returns
+        -------
+        Note
+
+        Raises
+        ------
+        ValueError
+            It is not JSON, or no note.
+        """
         read = json.loads(line)
         match read:
             case [str(text), str(code), dict(values)]:

@@ -81,7 +81,11 @@ class ComputedTorque:
         self.use(nominal.beta)
 
     def use(self, beta: npt.ArrayLike) -> None:
-        """Take other base parameters, shape (nb,), from now on.
+        """Take other base parameters from now on.
+
+        Parameters
+        ----------
+        beta : array_like, shape (nb,)
 
         Raises
         ------
@@ -131,26 +135,79 @@ class ComputedTorque:
         return torque
 
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """The same without limits and without a check."""
+        """`torque` without limits and without a check.
+
+        Parameters
+        ----------
+        q, dq, ddq : array_like, shape (dof,)
+            [rad or m, per s, per s^2]
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            [N m or N]
+        """
         return np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
 
     def gravity(self, q: npt.ArrayLike) -> Array:
-        """Torques that hold the bodies still, shape (dof,)."""
+        """Torques that hold the bodies still.
+
+        Parameters
+        ----------
+        q : array_like, shape (dof,)
+            [rad or m]
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            [N m or N]
+        """
         return np.array(self._code["gravity"](self._beta, q))
 
     def friction(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Array:
-        """Torques of friction and springs, shape (dof,)."""
+        """Torques of friction and springs.
+
+        Parameters
+        ----------
+        q, dq : array_like, shape (dof,)
+            [rad or m, per s]
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            [N m or N]
+        """
         return np.array(self._code["friction"](self._beta, q, dq, self._still))
 
     # -- dynamics ----------------------------------------------------------------------------
 
     def mass_matrix(self, q: npt.ArrayLike) -> Array:
-        """Mass matrix M, drive inertia included; shape (dof, dof)."""
+        """Mass matrix M, drive inertia included.
+
+        Parameters
+        ----------
+        q : array_like, shape (dof,)
+            [rad or m]
+
+        Returns
+        -------
+        ndarray, shape (dof, dof)
+        """
         dof = self.robot.dof
         return np.array(self._code["mass_matrix"](self._beta, q)).reshape(dof, dof)
 
     def forward_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
-        """Accelerations that torques cause, ``M^-1 (tau - h)``; shape (dof,).
+        """Accelerations that torques cause, ``M^-1 (tau - h)``.
+
+        Parameters
+        ----------
+        q, dq, tau : array_like, shape (dof,)
+            [rad or m, per s; N m or N]
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            [per s^2]
 
         Raises
         ------

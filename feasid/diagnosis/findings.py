@@ -106,7 +106,13 @@ class Diagnosis(Displayed):
         return any(f.code == code for f in self.findings)
 
     def frame(self) -> pd.DataFrame:
-        """The findings as a table."""
+        """The findings as a table.
+
+        Returns
+        -------
+        DataFrame
+            level, code, joints, message, remedy, confidence, rows and times; one row per finding.
+        """
         import pandas as pd
 
         columns = ["level", "code", "joints", "message", "remedy", "confidence", "rows", "times"]

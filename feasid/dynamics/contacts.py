@@ -94,7 +94,20 @@ def frame_jacobian(robot: Robot, q: npt.ArrayLike, body: str, position: npt.Arra
 
 
 def contact_torques(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> Array:
-    """Generalised forces of known contacts, ``sum J' f``, (samples, dof): to be added to torques.
+    """Generalised forces of known contacts, ``sum J' f``, to be added to torques.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (samples, dof)
+        As for `feasid.regressor`.
+    contacts : sequence of Contact
+        Each with its force, its moment, or both, shape (samples, 3) [N, N m].
+
+    Returns
+    -------
+    ndarray, shape (samples, dof)
+        [N m or N]
 
     Raises
     ------
@@ -145,9 +158,27 @@ def free_projector(
 
 
 def free_rows(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> list[Array]:
-    """Per sample Z with ``Z J' = 0`` for the points touched, orthonormal rows (dof - rank, dof).
+    """Per sample Z with ``Z J' = 0`` for the points touched.
 
     Multiplied with regressor and torques, unknown contact forces drop out.
+
+    Parameters
+    ----------
+    robot : Robot
+    q : array_like, shape (samples, dof)
+        As for `feasid.regressor`.
+    contacts : sequence of Contact
+        Points that are touched, at least one; forces are not needed.
+
+    Returns
+    -------
+    list of ndarray, shape (dof - rank, dof)
+        One per sample, with orthonormal rows.
+
+    Raises
+    ------
+    InputError
+        No such body; joints that are coupled or in loops; `q` of the wrong shape.
     """
     stacked = np.concatenate(
         [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts], axis=1

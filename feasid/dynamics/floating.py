@@ -54,6 +54,10 @@ def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
     order : {"xyzw", "wxyz"}
         Scalar part last (ROS, Pinocchio) or first (MuJoCo).
 
+    Returns
+    -------
+    ndarray, shape (samples, 3, 3)
+
     Raises
     ------
     InputError
@@ -107,6 +111,11 @@ def floating_motion(
         Of the base's origin [m]; torques do not depend on it.
     axes : {"body", "world"}
         Axes of the vectors in `twist` and `acceleration`.
+
+    Returns
+    -------
+    FloatingMotion
+        Unpacks into q, dq and ddq, each of shape (samples, dof).
 
     Raises
     ------
@@ -173,6 +182,16 @@ def imu_motion(
         Derivative of `gyro`, in the IMU's axes [rad/s^2].
     rotation, position : array_like, shapes (3, 3) and (3,)
         Pose of the IMU in the base's frame.
+
+    Returns
+    -------
+    FloatingMotion
+        Unpacks into q, dq and ddq, each of shape (samples, dof).
+
+    Raises
+    ------
+    InputError
+        The robot is fixed, or an array has the wrong shape or an entry that is not finite.
     """
     rate = _samples(gyro, (3,), "gyro")
     count = len(rate)

@@ -97,6 +97,11 @@ class Trajectory(Displayed):
         Returns
         -------
         q, dq, ddq : ndarray, shapes (N, dof) or (dof,)
+
+        Raises
+        ------
+        InputError
+            A time is not finite.
         """
         times = np.asarray(t, dtype=np.float64)
         if not np.isfinite(times).all():
@@ -106,22 +111,80 @@ class Trajectory(Displayed):
         return q, dq, ddq
 
     def jerk(self, t: npt.ArrayLike) -> Array:
-        """Exact third derivative at times (N,), shape (N, dof) [per s^3]."""
+        """Exact third derivative.
+
+        Parameters
+        ----------
+        t : array_like, shape (N,)
+            [s]
+
+        Returns
+        -------
+        ndarray, shape (N, dof)
+            [rad or m per s^3]
+        """
         times = np.atleast_1d(np.asarray(t, dtype=np.float64))
         return np.asarray(self.basis.matrices(times)[3] @ self.coefficients)
 
     def to_frame(self, periods: int = 1) -> pd.DataFrame:
-        """Columns ``t``, ``q_<joint>``, ``dq_<joint>`` and ``ddq_<joint>``, one row per sample."""
+        """Columns ``t``, ``q_<joint>``, ``dq_<joint>`` and ``ddq_<joint>``, one row per sample.
+
+        Parameters
+        ----------
+        periods : int
+            How often the motion is repeated.
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        InputError
+            `periods` is below 1.
+        """
         return export.frame(self, periods)
 
     def to_csv(self, path: str | Path, *, periods: int = 1, overwrite: bool = False) -> None:
-        """Write `to_frame` as CSV."""
+        """Write `to_frame` as CSV.
+
+        Parameters
+        ----------
+        path : path
+        periods : int
+            How often the motion is repeated.
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        InputError
+            `periods` is below 1.
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+        """
         export.write_csv(self, path, periods, overwrite=overwrite)
 
     def to_ros(
         self, path: str | Path, *, rate: float | None = None, overwrite: bool = False
     ) -> None:
-        """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML, one period."""
+        """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML, one period.
+
+        Parameters
+        ----------
+        path : path
+        rate : float, optional
+            Points per second [Hz]; default the motion's.
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        InputError
+            `rate` is not positive.
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+        """
         export.write_ros(self, path, rate, overwrite=overwrite)
 
     def plot(self) -> Figure:

@@ -145,6 +145,10 @@ def correct(
         and Park 2020) around a model: a distance of mass distributions, which does not depend on
         units or frames.
 
+    Returns
+    -------
+    Correction
+
     Raises
     ------
     InputError, SolverError

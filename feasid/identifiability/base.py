@@ -34,6 +34,7 @@ from feasid.identifiability.tables import (
     NEVER,
     explained,
     owners,
+    rounding_told,
     symbol_rows,
     symbol_table,
 )
@@ -44,9 +45,6 @@ from feasid.robot.load import load_robot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from scipy import sparse
-
-NOTES = 4
-"""Roundings that are spelled out in a sentence."""
 
 Index = npt.NDArray[np.intp]
 
@@ -199,21 +197,7 @@ class BaseParameters(Displayed):
 
     def rounding_note(self) -> str:
         """What was taken for exact, and what the numbers give when taken literally."""
-        if not self.snapped:
-            return "no rounding in the description"
-        decide = self.deciding or self.snapped
-        shown = [str(s) for s in decide[:NOTES]]
-        if len(decide) > NOTES:
-            shown.append(f"and {len(decide) - NOTES} more")
-        text = "; ".join(shown)
-        if self.deciding:
-            others = len(self.snapped) - len(self.deciding)
-            text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
-        if not self.deciding:
-            return f"{text}: no count depends on it"
-        return (
-            f"{text}: {self.literal.size} base parameters when taken literally, {self.size} exact"
-        )
+        return rounding_told(self)
 
     @cached_property
     def certified(self) -> RankCheck:
@@ -242,6 +226,15 @@ class BaseParameters(Displayed):
         use : BaseParameters
             Of the same robot, for what the model will be used for: all motions, free flight,
             another gravity.
+
+        Returns
+        -------
+        Gap
+
+        Raises
+        ------
+        InputError
+            The two are not of one robot's parameters.
         """
         return Gap(self.knowledge, use.knowledge)
 
@@ -252,7 +245,21 @@ class BaseParameters(Displayed):
         return Knowledge(self.matrix, self.transfers, self.independent, names, self.expressions)
 
     def values(self, parameters: npt.ArrayLike) -> Array:
-        """The base parameters K delta of standard parameters delta, eq. (38); shape (nb,)."""
+        """The base parameters K delta of standard parameters delta, eq. (38).
+
+        Parameters
+        ----------
+        parameters : array_like, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (nb,)
+
+        Raises
+        ------
+        InputError
+            Wrong length, or which entry is not finite.
+        """
         return np.asarray(self.matrix @ self.robot.check_parameters(parameters))
 
     def table(self) -> str:
@@ -272,6 +279,22 @@ class BaseParameters(Displayed):
     def explain(self, name: str) -> str:
         """Say what can be known of a parameter and which joint hides it.
 
+        Parameters
+        ----------
+        name : str
+            As printed, ``"forearm.m"``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        InputError
+            With the closest known name.
+
+        Examples
+        --------
         >>> import feasid
         >>> rows = [(0, 1, 0, 0), (0, 1, 0, 0)]
         >>> base = base_parameters(feasid.Robot.from_dh(rows, gravity=(0, -9.81, 0)))

@@ -24,6 +24,9 @@ ALONE, COMBINED, NEVER, GIVEN = "alone", "combined", "not at all", "given"
 MARKS = {ALONE: "★", NEVER: "✕", GIVEN: "="}
 LEADING, FOLLOWING = "●", "○"
 
+NOTES = 4
+"""Roundings that are spelled out in a sentence."""
+
 ROWS = tuple(SYMBOLS[k] for k in RPNA)
 """Symbols in the order of the tables of Wensing et al. (2024)."""
 
@@ -234,3 +237,20 @@ def _restriction(base: BaseParameters, owner: int) -> str:
         return ""
     name = base.robot.bodies[parent].name
     return f" (body {name!r} moves in {rank} of 6 directions only, gravity included)"
+
+
+def rounding_told(base: BaseParameters) -> str:
+    """What was taken for exact, and what the numbers give when taken literally."""
+    if not base.snapped:
+        return "no rounding in the description"
+    decide = base.deciding or base.snapped
+    shown = [str(s) for s in decide[:NOTES]]
+    if len(decide) > NOTES:
+        shown.append(f"and {len(decide) - NOTES} more")
+    text = "; ".join(shown)
+    if base.deciding:
+        others = len(base.snapped) - len(base.deciding)
+        text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
+    if not base.deciding:
+        return f"{text}: no count depends on it"
+    return f"{text}: {base.literal.size} base parameters when taken literally, {base.size} exact"

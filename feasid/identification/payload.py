@@ -82,7 +82,22 @@ class Payload:
     def of(
         cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
     ) -> Payload:
-        """From ten parameters and the covariance of their least squares."""
+        """From ten parameters and the covariance of their least squares.
+
+        Parameters
+        ----------
+        body : str
+        fit : FeasibleFit
+            Of the load's ten parameters.
+        covariance : ndarray, shape (10, 10)
+            Of their least squares.
+        residual : (float, float)
+            See the attribute.
+
+        Returns
+        -------
+        Payload
+        """
         mass, centre, inertia = to_mass_com_inertia(fit.delta)
         slope = np.c_[np.zeros((3, 6)), np.eye(3), -centre] / mass
         return cls(
@@ -98,7 +113,22 @@ class Payload:
         )
 
     def on(self, robot: Robot) -> Robot:
-        """The robot that carries the load."""
+        """The robot that carries the load.
+
+        Parameters
+        ----------
+        robot : Robot
+            With a body of this name.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        InputError
+            No such body, or the description gives it no inertial to add to.
+        """
         k = body_place(robot, self.body)
         body = robot.bodies[k]
         if body.inertial is None:

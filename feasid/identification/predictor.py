@@ -67,6 +67,11 @@ class Predictor:
             before any low-pass, None where the log's signals were filtered.
             ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
             motion.
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
         """
         chosen = self.test_options(options)
         sources = opened(other)
@@ -79,7 +84,20 @@ class Predictor:
         return errors
 
     def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:
-        """Relative torque errors on reduced data; of other base parameters when given."""
+        """Relative torque errors on reduced data.
+
+        Parameters
+        ----------
+        reduced : Reduced
+            For the same base parameters.
+        beta : ndarray, shape (nb,), optional
+            Default the fitted ones.
+
+        Returns
+        -------
+        Series
+            Per joint and "all"; NaN where there is no torque.
+        """
         import pandas as pd
 
         chosen = self.beta if beta is None else beta
@@ -92,7 +110,17 @@ class Predictor:
         return pd.Series(values, index=index, name="relative torque error")
 
     def raw_error(self, reduced: Reduced) -> float | None:
-        """Relative error of all joints at the kept rows, unfiltered; None without strata."""
+        """Relative error of all joints at the kept rows, unfiltered; None without strata.
+
+        Parameters
+        ----------
+        reduced : Reduced
+            For the same base parameters.
+
+        Returns
+        -------
+        float or None
+        """
         if not reduced.strata:
             return None
         missed = torque = 0.0
@@ -116,6 +144,11 @@ class Predictor:
         -------
         DataFrame
             ``tau_<joint>`` [N m or N], with the labels of the log's rows that are in its runs.
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
         """
         import pandas as pd
 
@@ -141,11 +174,39 @@ class Predictor:
         return pd.concat(parts)
 
     def to_c(self, path: str | Path, **options: Any) -> CCode:
-        """Write the model as C99; see `feasid.write_c` for the options."""
+        """Write the model as C99; see `feasid.write_c` for the options.
+
+        Parameters
+        ----------
+        path : path
+            Of the source; the header is written beside it.
+        **options
+            Of `feasid.write_c`.
+
+        Returns
+        -------
+        CCode
+
+        Raises
+        ------
+        InputError, OutputError
+            As of `feasid.write_c`.
+        """
         return write_c(self.robot, path, **options)
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:
-        """Options for another log: those of the fitted one, at the cut-off that it got."""
+        """Options for another log: those of the fitted one, at the cut-off that it got.
+
+        Parameters
+        ----------
+        options : mapping, optional
+            Replace those of the fitted log.
+
+        Returns
+        -------
+        mapping
+            `feasid.options.tables.LogOptions`.
+        """
         chosen = cast(LogOptions, {**self.log_options, **(options or {})})
         if chosen.get("cutoff") is None and self.reduced.cutoff is not None:
             chosen["cutoff"] = self.reduced.cutoff

@@ -124,6 +124,10 @@ class Range:
         Of the lower and of the upper end.
     models : (ndarray, ndarray)
         Models that fit and exist, shape (n,) each, near the ends.
+    region : Region
+        The models that fit and exist.
+    ends : (End, End)
+        The lower and the upper end with their proofs.
     """
 
     name: str
@@ -146,6 +150,19 @@ class Range:
 
         It says that what exists beyond the end, within our limits, has a squared residual of at
         least the budget. None where there is no end, or where the end is itself attained.
+
+        Parameters
+        ----------
+        end : {"lower", "upper"}
+
+        Returns
+        -------
+        Certificate or None
+
+        Raises
+        ------
+        InputError
+            There is no such end.
         """
         if end not in ("lower", "upper"):
             raise InputError(f"a range has a lower and an upper end, not {end!r}")
@@ -163,7 +180,17 @@ class Range:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranges(Displayed, Sequence[Range]):
-    """Ranges of several parameters; a sequence, and a table."""
+    """Ranges of several parameters; a sequence, and a table.
+
+    Attributes
+    ----------
+    items : tuple of Range
+    level : float
+        Confidence level of the budget.
+    budget : float
+        Largest squared residual of a model that fits.
+    notes : tuple of Note
+    """
 
     items: tuple[Range, ...]
     level: float
@@ -263,6 +290,17 @@ class Ranged:
         wanted : iterable, optional
         **options
             See `feasid.options.set_tables.RangeOptions`.
+
+        Returns
+        -------
+        Ranges
+
+        Raises
+        ------
+        InputError
+            When there is no such parameter.
+        SolverError
+            When an end could not be proved.
         """
         chosen = completed(RangeOptions, options, "ranges")
         residual = self.residual

@@ -62,7 +62,23 @@ class Fit(Displayed, Fitted):
         return export(self, path, self.in_terms_of, overwrite=overwrite, test=test)
 
     def in_terms_of(self, kind: str) -> tuple[Robot, str]:
-        """The best model in the terms of "urdf" or "mjcf", and how it came about."""
+        """The best model in the terms of a file format, and how it came about.
+
+        Parameters
+        ----------
+        kind : {"urdf", "mjcf"}
+
+        Returns
+        -------
+        robot : Robot
+            With only the terms that the format holds.
+        how : str
+
+        Raises
+        ------
+        SolverError
+            No answer for the smaller model passed verification.
+        """
         return in_terms_of(self, kind)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -70,6 +86,17 @@ class Fit(Displayed, Fitted):
 
         Text and plain arrays in a ZIP archive: parameters, covariance, certificate, options,
         notes, the reduced log, versions, and hashes of the description and the logs.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         told = contents(self, fitted=self.recordings)
         save(self, path, self.summary(), told, self.in_terms_of, overwrite=overwrite)
@@ -102,12 +129,56 @@ class Fit(Displayed, Fitted):
         return client_errors(self, path, client, log, self.recordings)
 
     def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
-        """`write` for a robot that came from a URDF file."""
+        """`write` for a robot that came from a URDF file.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether files that exist are replaced.
+        force : bool
+            Write a model even if `quality` calls it useless.
+
+        Returns
+        -------
+        Export
+            As of `write`.
+
+        Raises
+        ------
+        OutputError
+            The robot came from no such file, `path` exists and `overwrite` is False, or the file
+            does not read back.
+        UselessFitError
+            The fit is useless and `force` is False.
+        """
         self._check_source("urdf")
         return self.write(path, overwrite=overwrite, force=force)
 
     def to_mjcf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
-        """`write` for a robot that came from an MJCF file."""
+        """`write` for a robot that came from an MJCF file.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether files that exist are replaced.
+        force : bool
+            Write a model even if `quality` calls it useless.
+
+        Returns
+        -------
+        Export
+            As of `write`.
+
+        Raises
+        ------
+        OutputError
+            The robot came from no such file, `path` exists and `overwrite` is False, or the file
+            does not read back.
+        UselessFitError
+            The fit is useless and `force` is False.
+        """
         self._check_source("mjcf")
         return self.write(path, overwrite=overwrite, force=force)
 
@@ -120,7 +191,22 @@ class Fit(Displayed, Fitted):
             )
 
     def summary(self, test: Any = None) -> str:
-        """All there is to say in text; `test` is a log that was not fitted, or its `errors`."""
+        """All there is to say in text.
+
+        Parameters
+        ----------
+        test : DataFrame, path, a sequence of these, or Series, optional
+            Logs that were not fitted, or the `errors` on them.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the test log.
+        """
         return summary(self, test)
 
     @property
@@ -155,12 +241,33 @@ class Fit(Displayed, Fitted):
             What was typed to get here, for those who want to do it again.
         overwrite : bool
             Whether files that exist are replaced.
+
+        Raises
+        ------
+        OutputError
+            A file exists and `overwrite` is False, or cannot be written.
+        InputError
+            The page would have the name of its numbers; a log cannot be used.
+        MissingExtraError
+            Names the extra that templates or pictures need.
         """
         write_report(self, path, test=test, log=log, command=command, overwrite=overwrite)
 
     def display(self, test: Any = None) -> Display:
         """The fit at a glance: what a prompt, a notebook and ``feasid fit`` show.
 
-        `test` is a log that was not fitted, or its `errors`.
+        Parameters
+        ----------
+        test : DataFrame, path, a sequence of these, or Series, optional
+            Logs that were not fitted, or the `errors` on them.
+
+        Returns
+        -------
+        Display
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the test log.
         """
         return display(self, test)

@@ -148,13 +148,53 @@ class SavedFit(Predictor, Ranged):
     def write(
         self, path: str | Path, *, overwrite: bool = False, test: Any = None, force: bool = False
     ) -> Export:
-        """Write the robot as URDF or MJCF, as the fit itself would; see `feasid.Fit.write`."""
+        """Write the robot as URDF or MJCF, as the fit itself would; see `feasid.Fit.write`.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+        test : DataFrame, path or a sequence of these, optional
+            Logs to compare the file and the fit on.
+        force : bool
+            Write a model even if `quality` calls it useless.
+
+        Returns
+        -------
+        Export
+
+        Raises
+        ------
+        UselessFitError
+            The fit is useless and `force` is False.
+        OutputError
+            `path` exists and `overwrite` is False, or the file does not read back.
+        """
         if not force:
             refuse_useless(*self.quality, path)
         return export(self, path, self._in_terms_of, overwrite=overwrite, test=test)
 
     def verify(self, path: str | Path, client: str, log: Any) -> pd.DataFrame:
-        """Replay a log through a written file in another program; see `feasid.Fit.verify`."""
+        """Replay a log through a written file in another program; see `feasid.Fit.verify`.
+
+        Parameters
+        ----------
+        path : path
+        client : {"pinocchio", "mujoco"}
+        log : DataFrame, path or a list of these
+
+        Returns
+        -------
+        DataFrame
+            Relative torque errors of the fit and of the client, per joint and "all".
+
+        Raises
+        ------
+        MissingExtraError
+            The client is not installed.
+        InputError
+            Another client, a robot that clients do not replay, or the client refuses the file.
+        """
         return client_errors(self, path, client, log)
 
     def _in_terms_of(self, kind: str) -> tuple[Robot, str]:
@@ -228,6 +268,14 @@ def save(
 
 def load(path: str | Path) -> SavedFit:
     """Read what ``fit.save`` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    SavedFit
 
     Raises
     ------

@@ -44,6 +44,13 @@ def check(
     Report or Verdict
         Both have ``feasible``, ``status`` and ``explain()``.
 
+    Raises
+    ------
+    InputError
+        A file that cannot be read, an option that has no effect here, or `bodies` without a file.
+    SolverError
+        See `feasid.feasibility.check.check`.
+
     Examples
     --------
     >>> import feasid

@@ -65,6 +65,10 @@ class Comparison(Displayed):
     equivalent : bool
         Same kinematics and equal base parameters, joint terms included: the same joint torques
         for every motion.
+    names : (str, str)
+        Of the two models, for display.
+    tolerance : float
+        Relative difference of base parameters up to which they count as equal.
     """
 
     names: tuple[str, str]
@@ -100,7 +104,14 @@ class Comparison(Displayed):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Plain data for JSON.
+
+        Returns
+        -------
+        dict
+            "a", "b" (names), "equivalent", "tolerance", "kinematics", "torques" and
+            "base_parameters".
+        """
         return {
             "a": self.names[0],
             "b": self.names[1],
@@ -125,6 +136,10 @@ def compare(
         Two robots, or two files, URDF or MJCF.
     tolerance : float
         Relative difference of base parameters up to which they count as equal.
+
+    Returns
+    -------
+    Comparison
 
     Raises
     ------

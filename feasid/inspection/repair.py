@@ -68,7 +68,19 @@ class Repair:
     data: bytes
 
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write the file aside, then rename it into place."""
+        """Write the file aside, then rename it into place.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+        """
         write_aside(os.fspath(path), self.data, overwrite=overwrite)
 
 
@@ -118,7 +130,31 @@ def repair(
     fill: bool = False,
     overwrite: bool = False,
 ) -> Repair:
-    """Correct a file into another, which must not exist unless `overwrite`."""
+    """Correct the links of a file that cannot exist, into another file.
+
+    Parameters
+    ----------
+    path : path
+        URDF or MJCF.
+    out : path
+        The corrected file.
+    metric, margin, fill
+        See `feasid.inspection.repair.repair_file`.
+    overwrite : bool
+        Whether a file that exists is replaced.
+
+    Returns
+    -------
+    Repair
+        What was written, the changes, and verdicts before and after.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or a link cannot be corrected in it; names it.
+    OutputError
+        `out` exists or cannot be written, or the new text did not pass verification.
+    """
     check_writable(os.fspath(out), overwrite=overwrite)
     done = repair_file(path, metric, margin, fill)
     done.write(out, overwrite=overwrite)

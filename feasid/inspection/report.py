@@ -55,7 +55,19 @@ class BodyReport:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Displayed):
-    """What was found in one file."""
+    """What was found in one file.
+
+    Attributes
+    ----------
+    model : Model
+        The file as read.
+    links : tuple of LinkReport
+        Every link with its verdict and what may have caused it.
+    base : BodyReport
+        What is fixed to the world.
+    bodies : tuple of BodyReport
+        Links that move as one, together.
+    """
 
     model: Model
     links: tuple[LinkReport, ...]
@@ -109,7 +121,13 @@ class Report(Displayed):
         return tuple(r for r in self.bodies if r.verdict.status in limits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Plain data for JSON.
+
+        Returns
+        -------
+        dict
+            "path", "format", "robot", "status", "notes", "links" and "bodies".
+        """
         return {
             "path": self.model.path,
             "format": self.model.format,
@@ -122,7 +140,25 @@ class Report(Displayed):
 
 
 def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
-    """Read a URDF or MJCF file and judge it; see `inspect_model`."""
+    """Read a URDF or MJCF file and judge every link and moving body of it, exactly.
+
+    Parameters
+    ----------
+    path : path
+    limits : ReadLimits
+        What the file may grow to.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError
+        The file cannot be read: with line, link and attribute where there are.
+    LimitError
+        It is larger or deeper than `limits`.
+    """
     return inspect_model(read_model(path, limits))
 
 

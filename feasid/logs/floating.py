@@ -99,6 +99,11 @@ def floating_log(
     rate : float, optional
         Sampling rate without a time column [Hz].
 
+    Returns
+    -------
+    FloatingLog
+        Motion, generalised forces and the contacts' part of them.
+
     Raises
     ------
     InputError

@@ -15,7 +15,16 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Touch:
-    """Where a logged force acts: on a body's point [m], and in whose axes it is logged."""
+    """Where a logged force acts.
+
+    Attributes
+    ----------
+    body : str
+    position : (float, float, float)
+        Of the point in the body's frame [m].
+    axes : {"world", "base"}
+        In whose axes the force is logged.
+    """
 
     body: str
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -24,7 +33,17 @@ class Touch:
 
 @dataclass(frozen=True)
 class Imu:
-    """Where an IMU sits: a link of the base, its axes (3, 3) and place (3,) in the base's frame."""
+    """Where an IMU sits on a floating base.
+
+    Attributes
+    ----------
+    link : str
+        A link of the base.
+    rotation : array_like, shape (3, 3)
+        The IMU's axes in the base's frame.
+    position : array_like, shape (3,)
+        In the base's frame [m].
+    """
 
     link: str
     rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))

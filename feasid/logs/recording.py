@@ -42,6 +42,8 @@ class Recording:
         The path that was given; empty for what never was a file.
     streamed : bool
         Whether it is larger than memory may be, and prepared piece by piece.
+    source : path, DataFrame, mapping or tuple of arrays
+        What was given.
     """
 
     def __init__(self, source: Any) -> None:
@@ -62,7 +64,21 @@ class Recording:
 
     @classmethod
     def of(cls, source: Any) -> Recording:
-        """A recording as it is, anything else opened as one."""
+        """A recording as it is, anything else opened as one.
+
+        Parameters
+        ----------
+        source : Recording, path, DataFrame, mapping or tuple of arrays
+
+        Returns
+        -------
+        Recording
+
+        Raises
+        ------
+        InputError
+            It is no log.
+        """
         return source if isinstance(source, Recording) else cls(source)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,7 +103,22 @@ class Recording:
         return frame
 
     def table(self, robot: Robot, topic: str | None = None) -> pd.DataFrame:
-        """All of it; of a bag this topic, or the one that holds the robot's joints."""
+        """All of it; of a bag this topic, or the one that holds the robot's joints.
+
+        Parameters
+        ----------
+        robot : Robot
+        topic : str, optional
+
+        Returns
+        -------
+        DataFrame
+
+        Raises
+        ------
+        LogError, InputError
+            The file cannot be read, with what is wrong.
+        """
         if not (self.name and (kind_of(self.name) == "bag" or has_magic(self.name))):
             return self.frame
         key = topic, robot.joints
@@ -96,7 +127,25 @@ class Recording:
         return self._tables[key]
 
     def raw(self, robot: Robot, *, torque: bool = True, **options: Unpack[ReadOptions]) -> Signals:
-        """Its numbers in SI on the joints' side."""
+        """Its numbers in SI on the joints' side.
+
+        Parameters
+        ----------
+        robot : Robot
+        torque : bool
+            Whether torques are needed.
+        **options
+            `feasid.options.tables.ReadOptions`.
+
+        Returns
+        -------
+        Signals
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
+        """
         chosen = completed(ReadOptions, options, "a log")
         key = (id(robot), torque, key_of(chosen))
         if key not in self._raws:
@@ -105,7 +154,25 @@ class Recording:
         return self._raws[key][1]
 
     def motion(self, robot: Robot, *, torque: bool = True, **options: Unpack[LogOptions]) -> Motion:
-        """Its runs of signals, see `feasid.logs.frame.prepare`."""
+        """Its runs of signals, see `feasid.logs.frame.prepare`.
+
+        Parameters
+        ----------
+        robot : Robot
+        torque : bool
+            Whether torques are needed.
+        **options
+            `feasid.options.tables.LogOptions`.
+
+        Returns
+        -------
+        Motion
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
+        """
         chosen = completed(LogOptions, options, "a log")
         key = (id(robot), torque, key_of(chosen))
         if key not in self._motions:
@@ -120,7 +187,23 @@ class Recording:
         return motion_of(table, raw, robot, chosen)
 
     def motions(self, robot: Robot, **options: Unpack[LogOptions]) -> Iterator[Motion]:
-        """The same, in pieces where the log is streamed."""
+        """`motion`, in pieces where the log is streamed.
+
+        Parameters
+        ----------
+        robot : Robot
+        **options
+            `feasid.options.tables.LogOptions`.
+
+        Returns
+        -------
+        iterator of Motion
+
+        Raises
+        ------
+        LogError, InputError
+            What is wrong with the log or an option, by name.
+        """
         if self.streamed and not robot_floats(robot):
             yield from stream_parquet(self.source, robot, options)
         else:

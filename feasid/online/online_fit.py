@@ -200,7 +200,21 @@ class OnlineFit:
         self._intake.put(q, tau, dq, t)
 
     def extend(self, q: Array, tau: Array, dq: Array | None = None, t: Array | None = None) -> None:
-        """Take many samples, arrays of shape (samples, dof); the same as `update` one by one."""
+        """Take many samples; the same as `update` one by one.
+
+        Parameters
+        ----------
+        q, tau : ndarray, shape (samples, dof)
+            [rad or m; N m or N]
+        dq : ndarray, shape (samples, dof), optional
+        t : ndarray, shape (samples,), optional
+            [s]
+
+        Raises
+        ------
+        InputError
+            As of `update`.
+        """
         for k in range(len(q)):
             self.update(
                 q[k], tau[k], None if dq is None else dq[k], None if t is None else float(t[k])

@@ -58,7 +58,22 @@ class Playback:
         )
 
     def line(self, k: int) -> str:
-        """One estimate in a line."""
+        """One estimate in a line.
+
+        Parameters
+        ----------
+        k : int
+            Place of the estimate in `estimates`.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        IndexError
+            There is no such estimate.
+        """
         e = self.estimates[k]
         model = "identified" if e.decision.open else "nominal   "
         why = f"  {e.decision.reasons[0]}" if e.decision.reasons else ""
@@ -73,7 +88,18 @@ class Playback:
         return "\n".join(lines)
 
     def plot(self, path: str | Path) -> None:
-        """Draw R2, errors of prediction and the gate over time."""
+        """Draw R2, errors of prediction and the gate over time.
+
+        Parameters
+        ----------
+        path : path
+            Of a picture that matplotlib can write; replaced when it exists.
+
+        Raises
+        ------
+        MissingExtraError
+            matplotlib is not installed.
+        """
         try:
             from matplotlib.figure import Figure
         except ImportError as error:

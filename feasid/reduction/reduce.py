@@ -71,6 +71,15 @@ def reduce(
         goes on from there, to the same bits.
     **options
         An automatic cut-off is chosen from the first log.
+
+    Returns
+    -------
+    Reduced
+
+    Raises
+    ------
+    LogError, NotEnoughDataError, DescriptionError, InputError
+        What is wrong with the input, by name.
     """
     chosen = filtered(checked(ReduceOptions, options, "reduce"), "reduce")
     terms = part(TermOptions, chosen)

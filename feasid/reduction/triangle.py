@@ -116,6 +116,11 @@ class Reduced:
         columns : sequence of int, optional
             Default ``base_parameters(robot).independent``.
         notes : sequence of str
+
+        Raises
+        ------
+        LogError
+            Names the array of the wrong shape, or the row and coordinate that is not finite.
         """
         reducer = Reducer(robot, columns)
         reducer.add(q, dq, ddq, tau)
@@ -161,12 +166,23 @@ class Reduced:
         return NotImplemented
 
     def shifted(self, delay: float) -> Reduced:
-        """The same rows with torques taken from so much later [s]; needs strata."""
+        """The same rows with torques taken from so much later, to first order; needs `strata`.
+
+        Parameters
+        ----------
+        delay : float
+            [s]
+        """
         strata = tuple(s.shifted(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total for s in strata))
 
     def with_notes(self, *notes: str) -> Reduced:
-        """The same data with further notes."""
+        """The same data with further notes.
+
+        Parameters
+        ----------
+        *notes : str
+        """
         return replace(self, notes=as_notes((*self.notes, *notes)))
 
     def triangle(self, weights: npt.ArrayLike | None = None) -> tuple[Array, Array, float]:
@@ -183,6 +199,11 @@ class Reduced:
             Upper triangular, non-negative diagonal.
         rho : ndarray, shape (nb,)
         residual : float
+
+        Raises
+        ------
+        ValueError
+            There is not one weight per row.
         """
         scale = np.ones(len(self.triangles)) if weights is None else np.asarray(weights, float)
         size = len(self.columns)
@@ -198,7 +219,17 @@ class Reduced:
         return r[:size, :size], r[:size, size], float(r[size, size])
 
     def residuals(self, beta: npt.ArrayLike) -> Array:
-        """Root of the sum of squared residuals per row, shape (dof,) [N m or N]."""
+        """Root of the sum of squared residuals per row.
+
+        Parameters
+        ----------
+        beta : array_like, shape (nb,)
+
+        Returns
+        -------
+        ndarray, shape (dof,)
+            [N m or N]
+        """
         beta = np.asarray(beta, dtype=np.float64)
         out = []
         for support, triangle in zip(self.supports, self.triangles, strict=True):
@@ -214,7 +245,19 @@ class Reduced:
     # -- files -------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a NumPy ``.npz`` archive without pickled objects."""
+        """Write a NumPy ``.npz`` archive without pickled objects.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+        """
         write_aside(path, self.to_bytes(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
@@ -223,13 +266,43 @@ class Reduced:
 
     @classmethod
     def load(cls, path: str | Path) -> Reduced:
-        """Read what `save` wrote; refuses pickled objects and inconsistent shapes."""
+        """Read what `save` wrote; refuses pickled objects and inconsistent shapes.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        InputError
+            The file does not exist, is damaged, or was written by a newer version.
+        SecurityError
+            It holds pickled objects or what else is never allowed.
+        LimitError
+            It unpacks to more than `LARGEST_FILE`.
+        """
         with reading(path, LARGEST_FILE) as file:
             return cls.from_file(file, str(path))
 
     @classmethod
     def from_file(cls, file: IO[bytes], name: str) -> Reduced:
-        """Read an open file, which messages call `name`; see `load`."""
+        """Read an open file; see `load`.
+
+        Parameters
+        ----------
+        file : binary file
+        name : str
+            For messages.
+
+        Raises
+        ------
+        InputError
+            It is damaged, or was written by a newer version.
+        SecurityError
+            It holds pickled objects or what else is never allowed.
+        LimitError
+            It unpacks to more than `LARGEST_FILE`.
+        """
         try:
             return cls(**values_of(arrays_of(unpacked(file, name, LARGEST_FILE))))
         except SecurityError as error:

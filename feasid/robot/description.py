@@ -15,7 +15,7 @@ from feasid.robot.closure import with_loops
 from feasid.robot.couplings import Coupling, without_joint
 from feasid.robot.dh import bodies_from_dh
 from feasid.robot.joint_drives import FRICTION, drive_like
-from feasid.robot.layout import Layout
+from feasid.robot.layout import ParameterLayout
 from feasid.robot.lock import hold
 from feasid.robot.loops import Loop
 from feasid.robot.order import parents_first
@@ -28,7 +28,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 @dataclass(frozen=True, eq=False)
-class Robot(Layout):
+class Robot(ParameterLayout):
     """A kinematic tree with named parameters, and what couples or closes it.
 
     Parameters
@@ -109,6 +109,15 @@ class Robot(Layout):
         gravity : array_like, shape (3,)
             Acceleration of free fall in the base frame [m/s^2].
         name : str
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        DescriptionError
+            Names the row that cannot be used.
         """
         bodies = bodies_from_dh(rows, convention=convention, names=names)
         return cls(bodies, np.asarray(gravity, dtype=np.float64), name)
@@ -116,7 +125,21 @@ class Robot(Layout):
     # -- variations --------------------------------------------------------------------------
 
     def with_values(self, parameters: npt.ArrayLike) -> Robot:
-        """The same robot with these n standard parameters as its own."""
+        """The same robot with these standard parameters as its own.
+
+        Parameters
+        ----------
+        parameters : array_like, shape (n,)
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        InputError
+            They are not n numbers, or one is not finite: which.
+        """
         delta = self.check_parameters(parameters)
         bodies = [
             replace(
@@ -153,6 +176,10 @@ class Robot(Layout):
             Joint positions [rad or m] from which the loops are assembled; default zero. It
             chooses the branch: which way a knee bends.
 
+        Returns
+        -------
+        Robot
+
         Raises
         ------
         InputError
@@ -162,7 +189,22 @@ class Robot(Layout):
         return with_loops(self, loops, active, configuration)
 
     def with_gravity(self, gravity: npt.ArrayLike) -> Robot:
-        """The same robot in another gravity field [m/s^2], in base coordinates."""
+        """The same robot in another gravity field.
+
+        Parameters
+        ----------
+        gravity : array_like, shape (3,)
+            Acceleration of free fall in base coordinates [m/s^2].
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        DescriptionError
+            It is not three finite numbers.
+        """
         return replace(self, gravity=np.asarray(gravity, dtype=np.float64))
 
     def locked(self, joints: Mapping[str, npt.ArrayLike]) -> Robot:
@@ -232,6 +274,17 @@ class Robot(Layout):
             Only these joints; default all with one degree of freedom.
         features : mapping of str to sequence of Feature, optional
             Torques of the caller's own, by joint; springs and features that it has stay.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        InputError
+            A friction term or joint that is not known, with the closest name.
+        DescriptionError
+            Terms that one drive cannot have.
         """
         if isinstance(friction, str):
             friction = (friction,)
@@ -264,7 +317,22 @@ class Robot(Layout):
         return np.asarray(load)
 
     def with_transition(self, speed: float) -> Robot:
-        """The same robot with Coulomb friction that changes sign over this speed [rad/s, m/s]."""
+        """The same robot with Coulomb friction that changes sign over this speed.
+
+        Parameters
+        ----------
+        speed : float
+            [rad/s or m/s]; 0 for a sign that jumps.
+
+        Returns
+        -------
+        Robot
+
+        Raises
+        ------
+        DescriptionError
+            It is negative or not finite.
+        """
         return replace(self, drives=tuple(replace(d, transition=speed) for d in self.drives))
 
     def without_joint_terms(self) -> Robot:

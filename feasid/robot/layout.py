@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Layout(Structure):
+class ParameterLayout(Structure):
     """Standard parameters in order: body by body its ten, its rotor's and its drive's."""
 
     drives: tuple[Drive, ...]
@@ -77,17 +77,62 @@ class Layout(Structure):
         return np.array(self._layout[1])[:, None] + np.arange(10)
 
     def rotor_columns(self, body: int) -> slice:
-        """Columns of a body's rotor parameters; empty when it has no rotor."""
+        """Columns of a body's rotor parameters; empty when it has no rotor.
+
+        Parameters
+        ----------
+        body : int
+            Index among `bodies`.
+
+        Returns
+        -------
+        slice
+
+        Raises
+        ------
+        IndexError
+            There is no such body.
+        """
         rotor, first = self.bodies[body].rotor, self._layout[2][body]
         return slice(first, first + len(rotor.symbols)) if rotor else slice(0, 0)
 
     def drive_columns(self, drive: int) -> dict[str, int]:
-        """Column per symbol of a drive."""
+        """Column per symbol of a drive.
+
+        Parameters
+        ----------
+        drive : int
+            Index among `drives`.
+
+        Returns
+        -------
+        dict of str to int
+
+        Raises
+        ------
+        IndexError
+            There is no such drive.
+        """
         first = self._layout[3][drive]
         return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
 
     def coupling(self, drive: int) -> Array:
-        """The drive's vector c over the joint velocities, shape (axes,)."""
+        """The drive's vector c over the joint velocities.
+
+        Parameters
+        ----------
+        drive : int
+            Index among `drives`.
+
+        Returns
+        -------
+        ndarray, shape (axes,)
+
+        Raises
+        ------
+        IndexError
+            There is no such drive.
+        """
         c = np.zeros(self.axes)
         for joint, factor in self.drives[drive].coupling.items():
             c[self.rows[self.joint_index(joint)].start] = factor
@@ -109,7 +154,21 @@ class Layout(Structure):
         return out
 
     def check_parameters(self, parameters: npt.ArrayLike) -> Array:
-        """Return `parameters` as a finite vector of length n, or say which entry is wrong."""
+        """Return `parameters` as a finite vector of length n, or say which entry is wrong.
+
+        Parameters
+        ----------
+        parameters : array_like, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+
+        Raises
+        ------
+        InputError
+            They are not n numbers, or one is not finite: which.
+        """
         try:
             delta = np.asarray(parameters, dtype=np.float64)
         except (TypeError, ValueError) as error:

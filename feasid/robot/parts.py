@@ -241,7 +241,18 @@ class Feature:
     load: bool = False
 
     def values(self, q: Array, dq: Array, ddq: Array, load: Array | None) -> Array:
-        """The feature for a motion, shape (N,).
+        """The feature for a motion.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (N,)
+            Of the drive's joint.
+        load : ndarray, shape (N,), or None
+            What the function gets besides.
+
+        Returns
+        -------
+        ndarray, shape (N,)
 
         Raises
         ------
@@ -342,13 +353,13 @@ class Drive:
             )
 
     def loaded(self, symbol: str) -> bool:
-        """Whether a term depends on the load."""
+        """Whether the term `symbol` depends on load; ``ValueError`` for a feature it lacks."""
         if symbol in SIGNED_FEATURES or symbol in FREE_FEATURES:
             return self.feature(symbol).load
         return symbol == "fl"
 
     def feature(self, symbol: str) -> Feature:
-        """The feature that a symbol multiplies."""
+        """The feature that `symbol` multiplies; ``ValueError`` when there is none."""
         return self.features[feature_symbols(self.features).index(symbol)]
 
 

@@ -139,7 +139,21 @@ class Structure:
         return "; ".join(parts)
 
     def joint_index(self, joint: str) -> int:
-        """Index of the body on this joint; `InputError` with the closest name otherwise."""
+        """Index of the body on this joint.
+
+        Parameters
+        ----------
+        joint : str
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        InputError
+            With the closest name.
+        """
         try:
             return self.joints.index(joint)
         except ValueError:
@@ -151,7 +165,18 @@ class Structure:
             ) from None
 
     def pose(self, positions: Mapping[str, float] | None = None) -> dict[str, tuple[Array, Array]]:
-        """Rotation and position of each body in the base frame, joints at zero or as given."""
+        """Rotation and position of each body in the base frame.
+
+        Parameters
+        ----------
+        positions : mapping of str to float, optional
+            By joint [rad or m]; zero for the others.
+
+        Returns
+        -------
+        dict of str to (ndarray, ndarray)
+            By body, shapes (3, 3) and (3,) [m].
+        """
         out: dict[str, tuple[Array, Array]] = {}
         for body in self.bodies:
             q = np.zeros(body.dof) + (positions or {}).get(body.joint, 0.0)

@@ -191,13 +191,53 @@ def held_part(robot: Robot, kind: str) -> Robot:
 
 
 def write_urdf(robot: Robot, path: str | os.PathLike[str], overwrite: bool = False) -> Written:
-    """Write a robot's parameters into the URDF it came from; see `write`."""
+    """Write a robot's parameters into the URDF it came from; see `write`.
+
+    Parameters
+    ----------
+    robot : Robot
+        Read from a file of this format.
+    path : path
+    overwrite : bool
+        Whether files that exist are replaced.
+
+    Returns
+    -------
+    Written
+
+    Raises
+    ------
+    InputError
+        The robot did not come from such a file, or its parameters are missing or cannot exist.
+    OutputError
+        The file exists or cannot be written, or does not read back as the robot.
+    """
     _check_source(robot, "urdf")
     return write(robot, path, overwrite=overwrite)
 
 
 def write_mjcf(robot: Robot, path: str | os.PathLike[str], overwrite: bool = False) -> Written:
-    """Write a robot's parameters into the MJCF it came from; see `write`."""
+    """Write a robot's parameters into the MJCF it came from; see `write`.
+
+    Parameters
+    ----------
+    robot : Robot
+        Read from a file of this format.
+    path : path
+    overwrite : bool
+        Whether files that exist are replaced.
+
+    Returns
+    -------
+    Written
+
+    Raises
+    ------
+    InputError
+        The robot did not come from such a file, or its parameters are missing or cannot exist.
+    OutputError
+        The file exists or cannot be written, or does not read back as the robot.
+    """
     _check_source(robot, "mjcf")
     return write(robot, path, overwrite=overwrite)
 

@@ -46,6 +46,10 @@ class Certificate:
     def verify(self) -> str:
         """Check in exact rational arithmetic, without any solver; what it proves, line by line.
 
+        Returns
+        -------
+        str
+
         Raises
         ------
         CertificateError
@@ -57,7 +61,12 @@ class Certificate:
             raise CertificateError(f"the certificate does not hold: {error}") from error
 
     def holds(self) -> bool:
-        """True when `verify` succeeds."""
+        """True when `verify` succeeds.
+
+        Returns
+        -------
+        bool
+        """
         try:
             self.verify()
         except CertificateError:
@@ -65,13 +74,43 @@ class Certificate:
         return True
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write as JSON, for ``feasid verify``."""
+        """Write as JSON, for ``feasid verify``.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
+        """
         text = json.dumps(self.data, indent=1)
         files.write_aside(path, text.encode(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
-        """Read a certificate; it is not checked before `verify`."""
+        """Read a certificate; it is not checked before `verify`.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        InputError
+            The file does not exist or cannot be read.
+        LimitError
+            It is larger than a certificate may be.
+        CertificateError
+            It is not JSON, or no certificate.
+        """
         try:
             content = files.read_whole(path, checker.LARGEST_FILE)
             data = json.loads(content, object_pairs_hook=checker.unique)
