@@ -56,6 +56,11 @@ class Experiment:
         gravity = _numbers(given["gravity"], "gravity") if "gravity" in given else None
         return cls(measured, held, "static" in given, gravity)
 
+    @property
+    def measured_joints(self) -> tuple[str, ...] | None:
+        """Joints that are measured, None for all."""
+        return None if self.measured is None else tuple(_names(self.measured))
+
     def measured_bodies(self, robot: Robot) -> set[int] | None:
         """Bodies on the joints that are measured, None for all."""
         if self.measured is None:

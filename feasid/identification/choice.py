@@ -128,6 +128,7 @@ def choose_terms(
     weight: float = WEIGHT,
     *,
     pruned: bool = False,
+    measured: Sequence[str] | None = None,
 ) -> Choice:
     """Choose among sets of friction terms for every drive.
 
@@ -144,8 +145,10 @@ def choose_terms(
     pruned : bool
         Whether a joint gives its terms up again when, with those that the others chose, it does as
         well without: what one joint lacks also spoils the bodies that others carry.
+    measured : sequence of str, optional
+        Joints whose torques were measured; default all.
     """
-    trial = _Trial.of(reduced, wide, sets, weight)
+    trial = _Trial.of(reduced, wide, sets, weight, measured)
     table = np.array([trial.errors([k] * len(wide.drives)) for k in range(len(sets))])
     rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
     enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
@@ -167,13 +170,21 @@ class _Trial:
     sets: Sequence[Sequence[str]]
     weight: float
     noise: Noise
+    measured: Sequence[str] | None
 
     @classmethod
     def of(
-        cls, reduced: Reduced, wide: Robot, sets: Sequence[Sequence[str]], weight: float
+        cls,
+        reduced: Reduced,
+        wide: Robot,
+        sets: Sequence[Sequence[str]],
+        weight: float,
+        measured: Sequence[str] | None,
     ) -> _Trial:
-        whole = Task.of(reduced, base_parameters(wide), feasible_set(wide))
-        return cls(reduced, wide, sets, weight, whole.noise(reduced, weight, whole.reference))
+        base = base_parameters(wide, measured=measured)
+        whole = Task.of(reduced, base, feasible_set(wide))
+        noise = whole.noise(reduced, weight, whole.reference)
+        return cls(reduced, wide, sets, weight, noise, measured)
 
     def robot(self, chosen: Sequence[int]) -> Robot:
         """The robot with a set of terms per drive."""
@@ -182,7 +193,7 @@ class _Trial:
 
     def errors(self, chosen: Sequence[int]) -> Array:
         """Held-out errors of every joint with these sets."""
-        base = base_parameters(self.robot(chosen))
+        base = base_parameters(self.robot(chosen), measured=self.measured)
         return held_out_errors(self.reduced, self.wide, base, self.noise, self.weight)
 
 

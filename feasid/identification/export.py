@@ -170,7 +170,7 @@ def _all_again(fit: Fitted, kind: str) -> Array:
     restricted = held_part(fit.description, kind)
     place = {name: c for c, name in enumerate(fit.robot.parameter_names)}
     columns = np.array([place[name] for name in restricted.parameter_names])
-    base = base_parameters(restricted)
+    base = base_parameters(restricted, measured=fit.base.experiment.measured)
     feasible = _restricted(fit.feasible, columns, restricted)
     equations, reduced = (narrowed(x, fit.description, base) for x in (fit.equations, fit.reduced))
     found = Weighing.of(fit.options, base, feasible, reduced).solved(equations)

@@ -113,7 +113,10 @@ class Fitted(Predictor, Ranged):
         """Base parameters of what was unknown: without parameters that `known` names, or tied."""
         given = {name: self.options.get(name) for name in ("known", "equal", "mirrored")}
         asked = {name: value for name, value in given.items() if value}
-        return base_parameters(self.description, **asked) if asked else self.base
+        measured = self.base.experiment.measured
+        if not asked:
+            return self.base
+        return base_parameters(self.description, measured=measured, **asked)
 
     @cached_property
     def base_table(self) -> pd.DataFrame:

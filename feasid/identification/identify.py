@@ -78,11 +78,12 @@ def fit(
     sources = opened(data)
     wanted = robot_of(data, robot)
     terms = chosen["friction"], chosen["drive_inertia"]
-    base, said = base_of(wanted, sources, *terms, offered(chosen))
-    tasks = alike(sources, base.robot, part(LogOptions, chosen))
+    measured = chosen["measured"]
+    base, said = base_of(wanted, sources, *terms, offered(chosen), measured)
+    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _check_amount(reduced, base)
-    doubts = _doubts(tasks, with_terms(wanted, *terms)[0]) if chosen["diagnose"] else []
+    doubts = _doubts(tasks, with_terms(wanted, *terms)[0], measured) if chosen["diagnose"] else []
     reduced, delay = aligned(reduced)
     base, reduced, picked = _supported(base, reduced, chosen)
     feasible = feasible_set(base.robot, **part(SetOptions, chosen))
@@ -130,8 +131,9 @@ def _supported(
     if not there or not reduced.strata:
         return base, reduced, []
     pruned = chosen["candidates"] is not None
-    choice = choose_terms(reduced, base.robot, sets_of(there), pruned=pruned)
-    narrow = base_parameters(choice.robot)
+    measured = chosen["measured"]
+    choice = choose_terms(reduced, base.robot, sets_of(there), pruned=pruned, measured=measured)
+    narrow = base_parameters(choice.robot, measured=chosen["measured"])
     return narrow, narrowed(reduced, base.robot, narrow), [choice.note]
 
 
@@ -145,6 +147,12 @@ def _equations(
 ) -> tuple[Reduced, list[Note]]:
     """What is fitted: the reduced log, its momentum, or its blocks with robust weights."""
     robot, columns = base.robot, columns_of(base)
+    if chosen["measured"] is not None and (chosen["method"], chosen["robust"]) != ("torque", None):
+        raise InputError(
+            "robust and method='momentum' need the torques of all joints: leave them out, or "
+            "measured",
+            option="measured",
+        )
     if chosen["method"] == "momentum":
         parts = [
             momentum.reduce_momentum(m, robot, columns, chosen["window"])
@@ -180,8 +188,10 @@ def _known(motions: Iterable[Motion]) -> Iterator[Motion]:
         yield motion
 
 
-def _doubts(tasks: Sequence[Work], robot: Robot) -> list[Note]:
+def _doubts(tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None) -> list[Note]:
     """What a diagnosis warns of, log by log."""
+    if measured is not None and {*robot.joints} - {*measured}:
+        return [Note("a log without the torques of all joints is not diagnosed", "undiagnosed")]
     out = []
     for task in tasks:
         log = task.source

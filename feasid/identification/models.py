@@ -64,8 +64,10 @@ def compare_models(
     chosen = filtered(completed(ReduceOptions, given, "compare_models"), "compare_models")
     sources = opened(data)
     asked = chosen["friction"], chosen["drive_inertia"], offered(chosen)
-    base, _ = base_of(robot_of(data, robot), sources, *asked)
-    reduced = reduce_tasks(alike(sources, base.robot, part(LogOptions, chosen)), base)
+    measured = chosen["measured"]
+    base, _ = base_of(robot_of(data, robot), sources, *asked, measured)
+    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
+    reduced = reduce_tasks(tasks, base)
     if not reduced.strata:
         raise InputError(
             "models are compared on stretches of the log, which these data do not keep: leave "
@@ -74,4 +76,4 @@ def compare_models(
     have = {s for d in base.robot.drives for s in d.symbols}
     there = [t for t in chosen["candidates"] if have.intersection(FRICTION[t])]
     sets = [tuple(m) for m in models] if models is not None else sets_of(there)
-    return choose_terms(reduced, base.robot, sets, pruned=True)
+    return choose_terms(reduced, base.robot, sets, pruned=True, measured=measured)

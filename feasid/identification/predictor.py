@@ -79,7 +79,8 @@ class Predictor:
         errors = self.errors_of(reduced)
         errors.attrs["raw"] = self.raw_error(reduced)
         floats = robot_floats(self.base.robot)
-        rows = None if floats else shared_rows(self.recordings, sources, self.base.robot, chosen)
+        asked = self.base.robot, chosen, self.base.experiment.measured_joints
+        rows = None if floats else shared_rows(self.recordings, sources, *asked)
         errors.attrs["leakage"] = rows or leakage(self.reduced, reduced)
         return errors
 

@@ -25,6 +25,9 @@ from feasid.reduction.triangle import Reduced
 
 LEVELS = ("good", "doubtful", "useless")
 
+UNMEASURED = "unmeasured"
+"""In place of a joint's level where its torque was not measured."""
+
 FEWEST = 3
 """Stretches, at least, of which each is predicted from the others."""
 
@@ -74,7 +77,8 @@ class HeldOut:
     def overall(self, errors: Array) -> float:
         """One error of all coordinates together."""
         total = float(self.power.sum())
-        return float(np.sqrt(np.sum(errors**2 * self.power) / total)) if total > 0 else 1.0
+        squared = np.where(self.power > 0, errors**2, 0.0) * self.power
+        return float(np.sqrt(np.sum(squared) / total)) if total > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class JointQuality:
     Attributes
     ----------
     joint : str
-    level : {"good", "doubtful", "useless"}
+    level : {"good", "doubtful", "useless", "unmeasured"}
     reason : Note
         Empty when good; its values are the errors that were compared.
     error : float
@@ -118,7 +122,7 @@ class Quality:
         e = self.errors
         where = "on stretches that were not fitted" if e.unseen else "on the fitted log"
         numbers = [f"this model {100 * e.overall(e.model):.3g} %"]
-        if np.isfinite(e.description).all():
+        if np.isfinite(e.overall(e.description)):
             numbers.append(f"description {100 * e.overall(e.description):.3g} %")
         numbers.append(f"least squares {100 * e.overall(e.least_squares):.3g} %")
         lines = [f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"]
@@ -184,6 +188,7 @@ def held_out(
                 missed[name][j] += float(squares(reduced, j, values, tested).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = {n: np.where(power > 0, np.sqrt(m / power), 0.0) for n, m in missed.items()}
+    relative = {n: np.where(reduced.heard, e, np.nan) for n, e in relative.items()}
     return HeldOut(**relative, power=power, unseen=unseen)
 
 
@@ -216,14 +221,15 @@ def judged(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] = ()) 
         "all joints together",
         *(errors.overall(e) for e in (errors.model, errors.description, errors.least_squares)),
     )
-    lost = np.mean([j.level == "useless" for j in per_joint])
+    seen = [j for j in per_joint if j.level in LEVELS]
+    lost = np.mean([j.level == "useless" for j in seen])
     if fatal or whole.level == "useless" or lost >= MOST:
         level = "useless"
-    elif whole.level == "doubtful" or any(j.level != "good" for j in per_joint):
+    elif whole.level == "doubtful" or any(j.level != "good" for j in seen):
         level = "doubtful"
     else:
         level = "good"
-    said = [j for j in (whole, *per_joint) if j.level != "good"]
+    said = [j for j in (whole, *seen) if j.level != "good"]
     said.sort(key=lambda j: -LEVELS.index(j.level))
     return Quality(level, (*fatal, *(j.reason for j in said)), per_joint, errors)
 
@@ -231,7 +237,9 @@ def judged(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] = ()) 
 def _joint(name: str, model: float, description: float, squares: float) -> JointQuality:
     """The verdict on one joint's errors."""
     level, code, why = "good", "", ""
-    if model > NOTHING:
+    if np.isnan(model):
+        level = UNMEASURED
+    elif model > NOTHING:
         level, code = "useless", "nothing-explained"
         why = (
             f"predicted {100 * model:.3g} % off, no better than no model at all: leave it out of "

@@ -238,6 +238,7 @@ def save(
         "source": None if source is None else _origin(source),
         "held": {kind: _held(fit, kind, best) for kind in HELD},
         "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
+        "measured": _plain(fit.base.experiment.measured),
         "log_options": _plain(fit.log_options),
         "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
@@ -317,7 +318,7 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         robot = with_source(robot, given)
     numbers = _arrays(content["arrays.npz"], f"arrays.npz of {path}")
     spread, beta = numbers["covariance"], numbers["beta"]
-    base = base_parameters(robot)
+    base = base_parameters(robot, measured=model.get("measured"))
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
         raise ValueError("its parameters are not those of its base parameters")
     proof = content.get("certificate.json")

@@ -117,6 +117,7 @@ class Weighing:
         K = self.base.K
         said = (*_belief_notes(found), _prior_note(found, self.chosen["prior"]))
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
+        weights = np.where(equations.heard, weights, 0.0)
         covariance = K @ found.covariance @ K.T
         believed = self.feasible
         if held and not self.feasible.equalities:
@@ -149,7 +150,7 @@ class Weighing:
         rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
         if factors is None:
             return Noise(_above(rms, equations) ** 2, 0 * rms, noise.correlation)
-        common = float(np.mean((factors * _above(rms, equations)) ** 2))
+        common = float(np.mean((factors * _above(rms, equations))[equations.heard] ** 2))
         return Noise(common / factors**2, 0 * rms, noise.correlation)
 
     def _start(self, task: Task, equations: Reduced) -> Array:
@@ -182,7 +183,8 @@ class Weighing:
                 said.append(Note(text, "wls"))
         solution = settle(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
         r, rho, residual = triangle
-        rows = equations.rows * len(weights)
+        weights = np.where(equations.heard, weights, 0.0)
+        rows = equations.rows * int(equations.heard.sum())
         total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
         if self.factors is None and self.chosen["weights"] == "noise":
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
@@ -228,7 +230,7 @@ def _factors(weights: Any, robot: Robot) -> Array | None:
 def _above(deviation: Array, equations: Reduced) -> Array:
     """Deviations of the joints' residuals, not below `WEIGHT_FLOOR` of their torques."""
     floor = WEIGHT_FLOOR * equations.torque_norms / np.sqrt(max(equations.rows, 1))
-    return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-300))
+    return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-150))
 
 
 def _belief_notes(found: Estimate) -> list[Note]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+UNMEASURED: Any = object()
+"""In place of a column: the torque of a joint that was not measured, and reads as zero."""
 
 KINDS = ("q", "dq", "ddq", "tau")
 """Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""
@@ -74,7 +77,7 @@ def find_columns(
     df: pd.DataFrame,
     robot: Robot,
     columns: Mapping[str, Any] | None = None,
-    torque: bool = True,
+    torque: bool | Collection[str] = True,
 ) -> Layout:
     """Find the columns of every joint.
 
@@ -85,8 +88,9 @@ def find_columns(
     columns : dict, optional
         Other names: ``{"t": "stamp", "q_elbow": "pos3"}`` for single columns, or a pattern for
         all joints, ``{"q": "position_{}"}``, where ``{}`` stands for the joint.
-    torque : bool
-        Whether torque columns are required.
+    torque : bool or collection of str
+        Whether torque columns are required, or the joints of which they are; those of the others
+        are not looked at.
 
     Raises
     ------
@@ -98,20 +102,24 @@ def find_columns(
     mapping = _checked_mapping(df, names, dict(columns or {}))
     found: dict[str, list[Any | None]] = {}
     numbered = False
+    measured = names if isinstance(torque, bool) else torque
     for kind in KINDS:
         found[kind] = []
         for k, name in enumerate(names):
+            if kind == "tau" and name not in measured:
+                found[kind].append(UNMEASURED)
+                continue
             column, by_number = _find(df, kind, name, k, mapping)
             numbered |= by_number
             found[kind].append(column)
-    _refuse_absent_joints(df, names, found, torque)
+    _refuse_absent_joints(df, names, found, bool(torque))
     chosen: dict[str, tuple[Any, ...] | None] = {}
     for kind in KINDS:
-        required = kind == "q" or (kind == "tau" and torque)
+        required = kind == "q" or (kind == "tau" and bool(torque))
         chosen[kind] = _complete(df, kind, names, found[kind], required)
     time = mapping.get("t", "t" if "t" in df.columns else None)
     run = mapping.get("run", "run" if "run" in df.columns else None)
-    used = [c for kind in KINDS for c in chosen[kind] or ()]
+    used = [c for kind in KINDS for c in chosen[kind] or () if c is not UNMEASURED]
     used += [c for c in (time, run) if c is not None]
     _refuse_doubled(df, used)
     return Layout(names, chosen, time, run, numbered)
@@ -183,7 +191,11 @@ def _refuse_absent_joints(
     torque: bool,
 ) -> None:
     """A joint without any column, while others have theirs, probably did not move."""
-    absent = [n for k, n in enumerate(names) if all(found[kind][k] is None for kind in KINDS)]
+    absent = [
+        n
+        for k, n in enumerate(names)
+        if all(found[kind][k] in (None, UNMEASURED) for kind in KINDS)
+    ]
     if not absent:
         return
     wanted = [f"q_{absent[0]}", *([f"tau_{absent[0]}"] if torque else [])]
@@ -229,9 +241,11 @@ def _complete(
     why = (
         "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
     )
+    some = kind == "tau" and len(missing) < len(columns)
+    else_ = "; a fit without its torque: measured=[the other joints]" if some else ""
     raise LogError(
         f"joint {names[missing[0]]!r} has no {WORDS[kind]} column {wanted!r}{hint}{why}; "
-        f"unused columns: {_listed(rest)}. Map other names with columns={{{wanted!r}: ...}}",
+        f"unused columns: {_listed(rest)}. Map other names with columns={{{wanted!r}: ...}}{else_}",
         joint=names[missing[0]],
         column=wanted,
     )

@@ -9,7 +9,7 @@ in `Motion.notes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -50,7 +50,11 @@ RESTING = {"signals": 1e-3, "equations": 0.0}
 
 @documented(LogOptions)
 def prepare(
-    df: pd.DataFrame, robot: Robot, *, torque: bool = True, **options: Unpack[LogOptions]
+    df: pd.DataFrame,
+    robot: Robot,
+    *,
+    torque: bool | Collection[str] = True,
+    **options: Unpack[LogOptions],
 ) -> Motion:
     """Turn a log into runs of (q, dq, ddq, tau).
 
@@ -63,8 +67,9 @@ def prepare(
     df : DataFrame
         The log; see the module's text for its columns.
     robot : Robot
-    torque : bool
-        Whether torques are required; without them `Run.tau` is NaN.
+    torque : bool or collection of str
+        Whether torques are required; without them `Run.tau` is NaN. Or the joints whose torques
+        are; the columns of others are not read, and their `Run.tau` is zero.
     **options
         See `feasid.options.tables.LogOptions`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     UNITS,
     UNKNOWN_UNITS,
+    UNMEASURED,
     WORDS,
     Layout,
     check_units,
@@ -77,7 +78,7 @@ def read_raw(
     columns: Mapping[str, Any] | None = None,
     units: Mapping[str, Any] | None = None,
     rate: float | None = None,
-    torque: bool = True,
+    torque: bool | Collection[str] = True,
     transmission: npt.ArrayLike | None = None,
     offsets: Mapping[str, float] | None = None,
     corrupt: str = "error",
@@ -124,7 +125,7 @@ def read_raw(
 
         notes += check_followers(robot, values, column)
     if transmission is not None:
-        values = _joint_side(values, transmission, len(layout.coordinates))
+        values = _joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
     for joint, offset in (offsets or {}).items():
         if joint not in layout.coordinates:
@@ -145,6 +146,9 @@ def _read_kind(
     names = layout.columns[kind] or ()
     out = np.empty((len(df), len(names)))
     for k, (column, joint) in enumerate(zip(names, layout.coordinates, strict=True)):
+        if column is UNMEASURED:
+            out[:, k] = 0.0
+            continue
         out[:, k] = numbers(df, column, joint)
         factor = unit_factor(units, kind, joint)
         if factor != 1.0:
@@ -206,9 +210,12 @@ def _corrupt(values: dict[str, Array], t: Array) -> tuple[tuple[str, Mask], ...]
 
 
 def _joint_side(
-    values: dict[str, Array], transmission: npt.ArrayLike, dof: int
+    values: dict[str, Array], transmission: npt.ArrayLike, layout: Layout
 ) -> dict[str, Array]:
     """Motor side to joint side: q = T^-1 q_motor, tau = T' tau_motor (power is the same)."""
+    dof = len(layout.coordinates)
+    if UNMEASURED in (layout.columns["tau"] or ()):
+        raise LogError("transmission mixes torques: it needs those of all motors, not measured")
     try:
         T = np.asarray(transmission, dtype=np.float64)
     except (TypeError, ValueError):
@@ -264,6 +271,8 @@ def refuse_holes(df: pd.DataFrame, raw: Signals) -> None:
         for column, joint in zip(
             raw.layout.columns[kind] or (), raw.layout.coordinates, strict=True
         ):
+            if column is UNMEASURED:
+                continue
             cells = numbers(df, column, joint)
             rows = np.flatnonzero(~np.isfinite(cells))
             if rows.size:

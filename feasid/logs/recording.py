@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import cached_property
 from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Torque: TypeAlias = bool | Collection[str]
+"""Whether torques are required, or those of which joints."""
 
 
 class Recording:
@@ -126,14 +129,16 @@ class Recording:
             self._tables[key] = read_log(self.source, topic=topic, joints=robot.joints)
         return self._tables[key]
 
-    def raw(self, robot: Robot, *, torque: bool = True, **options: Unpack[ReadOptions]) -> Signals:
+    def raw(
+        self, robot: Robot, *, torque: Torque = True, **options: Unpack[ReadOptions]
+    ) -> Signals:
         """Its numbers in SI on the joints' side.
 
         Parameters
         ----------
         robot : Robot
-        torque : bool
-            Whether torques are needed.
+        torque : bool or collection of str
+            Whether torques are needed, or the joints whose torques are.
         **options
             `feasid.options.tables.ReadOptions`.
 
@@ -147,20 +152,22 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         chosen = completed(ReadOptions, options, "a log")
-        key = (id(robot), torque, key_of(chosen))
+        key = (id(robot), torque if isinstance(torque, bool) else tuple(torque), key_of(chosen))
         if key not in self._raws:
             table = self.table(robot, chosen["topic"])
             self._raws[key] = robot, read_raw(table, robot, torque=torque, **chosen)
         return self._raws[key][1]
 
-    def motion(self, robot: Robot, *, torque: bool = True, **options: Unpack[LogOptions]) -> Motion:
+    def motion(
+        self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
+    ) -> Motion:
         """Its runs of signals, see `feasid.logs.frame.prepare`.
 
         Parameters
         ----------
         robot : Robot
-        torque : bool
-            Whether torques are needed.
+        torque : bool or collection of str
+            Whether torques are needed, or the joints whose torques are.
         **options
             `feasid.options.tables.LogOptions`.
 
@@ -174,24 +181,28 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         chosen = completed(LogOptions, options, "a log")
-        key = (id(robot), torque, key_of(chosen))
+        key = (id(robot), torque if isinstance(torque, bool) else tuple(torque), key_of(chosen))
         if key not in self._motions:
             self._motions[key] = robot, self._prepared(robot, torque, chosen)
         return self._motions[key][1]
 
-    def _prepared(self, robot: Robot, torque: bool, chosen: dict[str, Any]) -> Motion:
+    def _prepared(self, robot: Robot, torque: Torque, chosen: dict[str, Any]) -> Motion:
         table = self.table(robot, chosen["topic"])
         if floats(table, robot):
-            return floating_runs(table, robot, chosen, torque)
+            return floating_runs(table, robot, chosen, bool(torque))
         raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
         return motion_of(table, raw, robot, chosen)
 
-    def motions(self, robot: Robot, **options: Unpack[LogOptions]) -> Iterator[Motion]:
+    def motions(
+        self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
+    ) -> Iterator[Motion]:
         """`motion`, in pieces where the log is streamed.
 
         Parameters
         ----------
         robot : Robot
+        torque : bool or collection of str
+            Whether torques are needed, or the joints whose torques are.
         **options
             `feasid.options.tables.LogOptions`.
 
@@ -205,9 +216,9 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         if self.streamed and not robot_floats(robot):
-            yield from stream_parquet(self.source, robot, options)
+            yield from stream_parquet(self.source, robot, options, torque=torque)
         else:
-            yield self.motion(robot, **options)
+            yield self.motion(robot, torque=torque, **options)
 
 
 def _is_log(source: Any) -> bool:

@@ -7,7 +7,7 @@ zero-phase filter has forgotten where the piece was cut; only its own rows are k
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,11 @@ class Piece:
 
 
 def stream_parquet(
-    path: str | Path, robot: Robot, options: Mapping[str, Any], rows: int = ROWS
+    path: str | Path,
+    robot: Robot,
+    options: Mapping[str, Any],
+    rows: int = ROWS,
+    torque: bool | Collection[str] = True,
 ) -> Iterator[Motion]:
     """Prepare a Parquet file of any length in bounded memory.
 
@@ -58,6 +62,8 @@ def stream_parquet(
         Those of `feasid.logs.frame.prepare`. An automatic cut-off is chosen from the first piece.
     rows : int
         Rows of a piece.
+    torque : bool or collection of str
+        As for `feasid.logs.frame.prepare`.
 
     Yields
     ------
@@ -75,21 +81,23 @@ def stream_parquet(
     if head is None:
         raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
     if options.get("cutoff") is not False:
-        motion = prepare(head, robot, **options)
+        motion = prepare(head, robot, torque=torque, **options)
         cutoff = motion.cutoff
         options["cutoff"] = False if cutoff is None else cutoff
         if cutoff is not None:
             rate = max(run.rate for run in motion.runs)
             around = int(np.ceil(MEMORY_PERIODS * rate / cutoff))  # derivatives' filter is wider
     for piece in _pieces(_batches(path, rows), around):
-        yield _own_motion(piece, robot, options)
+        yield _own_motion(piece, robot, options, torque)
 
 
-def _own_motion(piece: Piece, robot: Robot, options: Mapping[str, Any]) -> Motion:
+def _own_motion(
+    piece: Piece, robot: Robot, options: Mapping[str, Any], torque: bool | Collection[str]
+) -> Motion:
     """What the piece's own rows say, prepared with their surroundings."""
     rows = piece.last - piece.first
     try:
-        motion = prepare(piece.frame, robot, **options)
+        motion = prepare(piece.frame, robot, torque=torque, **options)
     except NotEnoughDataError:
         short = Excluded("too short a stretch", piece.first, piece.last - 1, rows)
         return Motion((), (), None, (), (short,), rows)

@@ -106,6 +106,7 @@ def _is_known(value: Any) -> bool:
 
 NUMBER = Form("a number", is_number)
 NAME = Form("a name", _is_name)
+NAMES = Form("a sequence of names", _are_names)
 TEXT = Form("a name", lambda v: isinstance(v, str) and bool(v))
 IMU = Form("an Imu, or a mapping with its link", lambda v: _is_part(v, "link"))
 TOUCH = Form("a Touch, or a mapping with its body", lambda v: _is_part(v, "body"))

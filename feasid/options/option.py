@@ -143,7 +143,11 @@ def _choice(option: Option, name: str, value: Any) -> str:
 def _words(option: Option, name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
         raise option.refusal(name, value)
-    return tuple(_choice(option, name, word) for word in value)
+    if option.choices:
+        return tuple(_choice(option, name, word) for word in value)
+    if not all(isinstance(word, str) for word in value):
+        raise option.refusal(name, value)
+    return tuple(value)
 
 
 def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:

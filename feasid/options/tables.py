@@ -195,6 +195,17 @@ class ChoiceOptions(TypedDict, total=False):
     ]  # fmt: skip
 
 
+class MeasuredOptions(TypedDict, total=False):
+    """Which joints have equations."""
+
+    measured: Annotated[
+        Sequence[str] | None,
+        Option("words", "joints whose torques were measured; the equations and the joint terms of "
+               "all others are left out, their torque columns not read; None all",
+               form=forms.NAMES, example="shoulder,slide"),
+    ]  # fmt: skip
+
+
 class BoundOptions(TypedDict, total=False):
     """What is known of the bodies besides that they can exist."""
 
@@ -279,7 +290,7 @@ class SetOptions(BoundOptions, total=False):
     ]  # fmt: skip
 
 
-class FitOptions(LogOptions, TermOptions, ChoiceOptions, SetOptions, total=False):
+class FitOptions(LogOptions, TermOptions, ChoiceOptions, MeasuredOptions, SetOptions, total=False):
     """All options of a fit."""
 
     weights: Annotated[
@@ -347,5 +358,5 @@ class LoadOptions(LogOptions, TermOptions, total=False):
     """How logs with and without a load are read, and what is fitted."""
 
 
-class ReduceOptions(LoadOptions, ChoiceOptions, total=False):
+class ReduceOptions(LoadOptions, ChoiceOptions, MeasuredOptions, total=False):
     """Options that decide what a log is reduced to."""

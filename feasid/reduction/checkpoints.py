@@ -24,16 +24,23 @@ from feasid.robot.description import Robot
 SUFFIX = ".part"
 
 
-def checkpointed(task: Work, robot: Robot, columns: Sequence[int], folder: Path) -> Reduced:
+def checkpointed(
+    task: Work,
+    robot: Robot,
+    columns: Sequence[int],
+    folder: Path,
+    measured: Sequence[str] | None = None,
+) -> Reduced:
     """Reduce one log, or read what it gave before with this robot and these options."""
     if not isinstance(task.source, Recording) or hasattr(task.source.source, "dask"):
-        return reduce_task(task, robot, columns)
-    meaning = FORMAT, fingerprint(robot, columns), digest(task.source), key_of(task.options)
+        return reduce_task(task, robot, columns, measured)
+    own = key_of({**task.options, "measured": measured})
+    meaning = FORMAT, fingerprint(robot, columns), digest(task.source), own
     path = folder / f"{hashlib.sha256(repr(meaning).encode()).hexdigest()}{SUFFIX}"
     if is_regular(path):
         with suppress(FeasidError):  # damaged: it is made again
             return Reduced.load(path)
-    reduced = reduce_task(task, robot, columns)
+    reduced = reduce_task(task, robot, columns, measured)
     write_aside(path, reduced.to_bytes(), overwrite=True, noted=False)
     return reduced
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,15 +63,20 @@ def leakage(fitted: Reduced, test: Reduced) -> str | None:
 
 
 def shared_rows(
-    fitted: Sequence[Recording], test: Sequence[Recording | Reduced], robot: Robot, options: Any
+    fitted: Sequence[Recording],
+    test: Sequence[Recording | Reduced],
+    robot: Robot,
+    options: Any,
+    measured: Sequence[str] | None = None,
 ) -> str | None:
     """Say so when rows of a test log are rows of a fitted one; streamed logs are not compared."""
+    hashed = partial(_rows, robot=robot, options=options, measured=measured)
     ours = [r for r in fitted if not r.streamed]
     theirs = [r for r in test if isinstance(r, Recording) and not r.streamed]
     if not ours or not theirs:
         return None
-    known = np.unique(np.concatenate([_rows(r, robot, options) for r in ours]))
-    asked = np.unique(np.concatenate([_rows(r, robot, options) for r in theirs]))
+    known = np.unique(np.concatenate([hashed(r) for r in ours]))
+    asked = np.unique(np.concatenate([hashed(r) for r in theirs]))
     share = float(np.isin(asked, known).mean())
     if share == 1.0 and len(asked) == len(known):
         return THE_SAME
@@ -82,11 +88,14 @@ def shared_rows(
     )
 
 
-def _rows(recording: Recording, robot: Robot, options: Any) -> npt.NDArray[np.uint64]:
+def _rows(
+    recording: Recording, robot: Robot, options: Any, measured: Sequence[str] | None
+) -> npt.NDArray[np.uint64]:
     """A hash per row of positions and torques."""
     import pandas as pd
 
-    raw = recording.raw(robot, **part(ReadOptions, options))
+    torque = True if measured is None else measured
+    raw = recording.raw(robot, torque=torque, **part(ReadOptions, options))
     cells = pd.DataFrame(np.hstack([raw.values["q"], raw.values["tau"]]))
     return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
 

@@ -63,7 +63,8 @@ def _change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
     if missing:
         body, symbol = missing[0]
         raise InputError(f"the reduced data have no column {body}.{symbol}", body=body)
-    return np.asarray(base_parameters(wide).K[:, [place[w] for w in wanted]])
+    whole = base_parameters(wide, measured=base.experiment.measured)
+    return np.asarray(whole.K[:, [place[w] for w in wanted]])
 
 
 def _beside_one(own: Array) -> Array:

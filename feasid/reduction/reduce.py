@@ -15,14 +15,20 @@ from feasid.logs.read.kinds import kind_of
 from feasid.logs.recording import Recording
 from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
-from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, TermOptions
+from feasid.options.tables import (
+    FitOptions,
+    LogOptions,
+    MeasuredOptions,
+    ReduceOptions,
+    TermOptions,
+)
 from feasid.reduction.checkpoints import checkpointed
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.fleet import Progress, reduce_all
 from feasid.reduction.repeated import refuse_repeated
 from feasid.reduction.task import Source, Work, reduce_task
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of, with_terms
+from feasid.robot.added_terms import robot_of, with_measured, with_terms
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -82,7 +88,7 @@ def reduce(
         What is wrong with the input, by name.
     """
     chosen = filtered(checked(ReduceOptions, options, "reduce"), "reduce")
-    terms = part(TermOptions, chosen)
+    terms = part(TermOptions, chosen) | part(MeasuredOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
     if on_error not in ("raise", "skip"):
@@ -91,10 +97,11 @@ def reduce(
     if base is None:
         wanted = robot_of(data, robot)
         asked = terms.get("friction"), terms.get("drive_inertia"), offered(chosen)
-        base, notes = base_of(wanted, sources, *asked)
+        base, notes = base_of(wanted, sources, *asked, measured=chosen.get("measured"))
     else:
         notes = []
-    tasks = alike(sources, base.robot, part(LogOptions, chosen))
+    measured = base.experiment.measured_joints
+    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
     total = reduce_tasks(
         tasks,
         base,
@@ -153,6 +160,7 @@ def base_of(
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
     candidates: Sequence[str] | None = None,
+    measured: Sequence[str] | None = None,
 ) -> tuple[BaseParameters, list[Note]]:
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
 
@@ -160,10 +168,13 @@ def base_of(
     robot that fits them as it stands is taken so.
     """
     model, notes = with_terms(robot, friction, drive_inertia, candidates)
-    base = base_parameters(model)
+    if measured is not None:
+        model, said = with_measured(model, measured)
+        notes += said
+    base = base_parameters(model, measured=measured)
     done = [s for s in sources if isinstance(s, Reduced)]
     if done and friction is None and not _belong(done[0], base):
-        plain = base_parameters(robot)
+        plain = base_parameters(robot, measured=measured)
         if _belong(done[0], plain):
             return plain, []
     return base, notes
@@ -178,7 +189,12 @@ def columns_of(base: BaseParameters) -> list[int]:
     return [int(c) for c in base.independent]
 
 
-def alike(sources: Sequence[Source], robot: Robot, options: Mapping[str, Any]) -> list[Work]:
+def alike(
+    sources: Sequence[Source],
+    robot: Robot,
+    options: Mapping[str, Any],
+    measured: Sequence[str] | None = None,
+) -> list[Work]:
     """Every log with its options: one cut-off for all, the caller's or what the first asks for."""
     fresh = [s for s in sources if isinstance(s, Recording)]
     if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
@@ -187,17 +203,21 @@ def alike(sources: Sequence[Source], robot: Robot, options: Mapping[str, Any]) -
     first: Recording | None = None
     cutoff = known[0] if known else None
     if not known:
-        first, cutoff = _first_cutoff(fresh, robot, options)
+        first, cutoff = _first_cutoff(fresh, robot, options, measured)
     same = {**options, "cutoff": False if cutoff is None else cutoff}
     return [Work(s, options if s is first else same) for s in sources]
 
 
 def _first_cutoff(
-    fresh: Sequence[Recording], robot: Robot, options: Mapping[str, Any]
+    fresh: Sequence[Recording],
+    robot: Robot,
+    options: Mapping[str, Any],
+    measured: Sequence[str] | None,
 ) -> tuple[Recording | None, float | None]:
     for recording in fresh:
         try:
-            return recording, next(recording.motions(robot, **options)).cutoff
+            torque = True if measured is None else measured
+            return recording, next(recording.motions(robot, torque=torque, **options)).cutoff
         except FeasidError:
             continue  # reported with its name when its turn comes
     return None, None
@@ -215,10 +235,13 @@ def reduce_tasks(
 ) -> Reduced:
     """The sum of all logs, verified to belong to the base parameters."""
     robot, columns = base.robot, columns_of(base)
-    job: Callable[[Work], Reduced] = partial(reduce_task, robot=robot, columns=columns)
+    measured = base.experiment.measured_joints
+    job: Callable[[Work], Reduced]
+    job = partial(reduce_task, robot=robot, columns=columns, measured=measured)
     if checkpoints is not None:
         folder = Path(checkpoints)
-        job = partial(checkpointed, robot=robot, columns=columns, folder=folder)
+        kept = partial(checkpointed, robot=robot, columns=columns, measured=measured)
+        job = partial(kept, folder=folder)
     if len(tasks) == 1 and client is None:
         total = job(tasks[0])
     else:
@@ -230,4 +253,6 @@ def reduce_tasks(
             f"they hold {len(total.columns)} base parameters, robot {robot.name!r} has "
             f"{len(columns)}"
         )
+    if measured is not None:
+        total = total.without_rows([k for k, j in enumerate(robot.joints) if j not in measured])
     return total if total.robot is not None else replace(total, robot=robot)

@@ -106,6 +106,11 @@ class Strata:
             root * self.raw,
         )
 
+    def emptied(self) -> Strata:
+        """As many rows, all of them 0 = 0."""
+        names = ("triangles", "products", "raw")
+        return replace(self, **{name: 0.0 * getattr(self, name) for name in names})
+
     def shifted(self, delay: float) -> Strata:
         """The same rows with torques taken from so much later [s], to first order."""
         size = self.triangles.shape[-1]

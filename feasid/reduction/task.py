@@ -31,11 +31,15 @@ class Work:
         return self.source.name if isinstance(self.source, Recording) else ""
 
 
-def reduce_task(task: Work, robot: Robot, columns: Sequence[int]) -> Reduced:
-    """Reduce one log."""
+def reduce_task(
+    task: Work, robot: Robot, columns: Sequence[int], measured: Sequence[str] | None = None
+) -> Reduced:
+    """Reduce one log; the torques of joints that are not `measured` are not read."""
     if isinstance(task.source, Reduced):
         return task.source
-    reduced = reduce_motions(task.source.motions(robot, **task.options), robot, columns)
+    torque = True if measured is None else measured
+    motions = task.source.motions(robot, torque=torque, **task.options)
+    reduced = reduce_motions(motions, robot, columns)
     name = Path(task.name).name
     if not name:
         return reduced

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.archives import arrays_of, unpacked
-from feasid.arrays import Array
+from feasid.arrays import Array, Mask
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LogError, SecurityError
@@ -175,6 +175,17 @@ class Reduced:
         """
         strata = tuple(s.shifted(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total for s in strata))
+
+    @property
+    def heard(self) -> Mask:
+        """Which rows have equations other than 0 = 0, shape (dof,)."""
+        return np.array([t.any() for t in self.triangles])
+
+    def without_rows(self, rows: Sequence[int]) -> Reduced:
+        """The same data with 0 = 0 in place of these rows' equations."""
+        triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(self.triangles))
+        strata = tuple(s.emptied() if r in rows else s for r, s in enumerate(self.strata))
+        return replace(self, triangles=triangles, strata=strata)
 
     def with_notes(self, *notes: str) -> Reduced:
         """The same data with further notes.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.errors import InputError
+from feasid.errors import InputError, did_you_mean
 from feasid.notes import Note
 from feasid.notes import notes as as_notes
 from feasid.robot.description import Robot
@@ -98,6 +98,50 @@ def with_terms(
     friction = [*friction, *(c for c in candidates or () if c not in friction)]
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
     return _smooth(model) if offered else model, notes
+
+
+def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
+    """The robot without the joint terms of joints whose torques were not measured, and a note.
+
+    Raises
+    ------
+    InputError
+        No joint at all, one that the robot does not have, or a robot whose torques are not one
+        by one those of its joints.
+    """
+    if not measured:
+        raise InputError("measured names no joint: without any torque nothing can be fitted")
+    for joint in measured:
+        if joint not in robot.joints:
+            hint = did_you_mean(joint, robot.joints)
+            there = ", ".join(robot.joints)
+            raise InputError(
+                f"measured: there is no joint {joint!r}{hint}; there are {there}", joint=joint
+            )
+    if robot.couplings or robot.loops or robot.dof != len(robot.bodies):
+        raise InputError(
+            f"measured is for robots whose joints move by themselves, with one degree of freedom "
+            f"each; robot {robot.name!r} has others",
+            option="measured",
+        )
+    rest = [j for j in robot.joints if j not in measured]
+    drives = tuple(d for d in robot.drives if d.coupling.keys() <= {*measured})
+    shared = [d for d in robot.drives if len(d.coupling) > 1 and d not in drives]
+    if shared:
+        raise InputError(
+            f"drive {shared[0].name!r} moves several joints: measured must name all of "
+            f"{', '.join(shared[0].coupling)}",
+            drive=shared[0].name,
+        )
+    if not rest:
+        return robot, []
+    load = robot.load_model if any(d.loaded(s) for d in drives for s in d.symbols) else None
+    text = (
+        f"torque of {', '.join(rest)}: not measured, so that these joints have no equations and no "
+        "joint terms"
+    )
+    note = Note(text, "unmeasured", joints=tuple(rest))
+    return replace(robot, drives=drives, load_model=load), [note]
 
 
 def _smooth(robot: Robot) -> Robot:

@@ -191,9 +191,13 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _curves(fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]) -> list[dict[str, Any]]:
-    """Measured and predicted torques of every log that has samples; reduced data have none."""
+    """Measured and predicted torques of every log that has samples; reduced data have none.
+
+    None either where a joint's torque was not measured.
+    """
     logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
-    chosen = [(caption, log) for caption, log in logs if isinstance(log, Recording)]
+    drawn = bool(fit.reduced.heard.all())
+    chosen = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
     room = POINTS // max(1, 2 * len(chosen) * fit.robot.dof)
     return [
         {

@@ -144,7 +144,7 @@ def _pictures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
     plots = Plots(fit)
     out = [_picture(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
     drawn = next((log for log in fitted if isinstance(log, Recording)), None)
-    if drawn is not None:
+    if drawn is not None and fit.reduced.heard.all():
         caption = "Friction: what rigid bodies do not explain, and the fitted law"
         out.append(_picture(plots.friction(drawn), caption))
     return out

@@ -41,6 +41,10 @@ class Replay:
     @classmethod
     def of(cls, fit: Fitted, log: Any = None) -> Replay:
         """Of a log, or of the first fitted one; see `Fit.plot` for what it raises."""
+        if not fit.reduced.heard.all():
+            raise InputError(
+                "drawings show the torques of all joints, and the fit knows some as not measured"
+            )
         recording = chosen(fit, log)
         motion = recording.motion(fit.description, **fit.test_options())
         if not all(np.isfinite(run.tau).all() for run in motion.runs):

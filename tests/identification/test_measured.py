@@ -1,0 +1,143 @@
+"""Fits of logs in which the torques of some joints were not measured."""
+
+import json
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.cli import main
+from feasid.errors import InputError, LogError
+
+MEASURED = ("slide", "wheel_joint")
+TERMS = {"friction": ("viscous", "coulomb", "offset"), "drive_inertia": False}
+
+EXACT = 2e-3
+"""Of the largest base parameter, without noise: the low-pass and friction's soft change of sign
+leave a tenth of it, the prior the rest."""
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "arm.urdf").write_text(ARM)
+    robot = feasid.load_robot(folder / "arm.urdf")
+    true = robot.with_joint_terms(drive_inertia=False)
+    delta = arm_parameters(true)
+    log = simulate(true, delta, 1).drop(columns="tau_shoulder")
+    log.to_csv(folder / "log.csv", index=False)
+    return folder, robot, dict(zip(true.parameter_names, delta, strict=True)), log
+
+
+@pytest.fixture(scope="module")
+def fit(arm):
+    _, robot, _, log = arm
+    return feasid.fit(log, robot, measured=MEASURED, **TERMS)
+
+
+def truth_of(fit, truth):
+    return fit.base.K @ [truth[name] for name in fit.description.parameter_names]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"prior": None}, {"weights": "wls"}, {"filtering": "signals"}]
+)
+def test_truth_is_found_in_what_the_other_joints_show(arm, options):
+    _, robot, truth, log = arm
+    fit = feasid.fit(log, robot, measured=MEASURED, **TERMS, **options)
+    expected = truth_of(fit, truth)
+    assert np.abs(fit.beta - expected).max() < EXACT * np.abs(expected).max()
+    alone = feasid.base_parameters(fit.description, measured=MEASURED)
+    assert fit.base.expressions == alone.expressions
+    assert len(fit.beta) < len(feasid.base_parameters(fit.description).independent)
+
+
+def test_a_column_of_a_joint_that_is_not_measured_is_not_read(arm, fit):
+    _, robot, _, log = arm
+    for values in (np.nan, 1e6):
+        other = feasid.fit(log.assign(tau_shoulder=values), robot, measured=MEASURED, **TERMS)
+        assert np.array_equal(other.beta, fit.beta)
+
+
+def test_it_is_said_and_counts_nowhere(arm, fit):
+    _, _, _, log = arm
+    note = next(n for n in fit.notes if n.code == "unmeasured")
+    assert note.values["joints"] == ("shoulder",)
+    assert "shoulder" in note
+    assert fit.weights[0] == 0
+    assert [j.level for j in fit.quality.joints][0] == "unmeasured"
+    assert fit.quality.level == "good"
+    errors = fit.errors(log)
+    assert np.isnan(errors["shoulder"])
+    assert errors.drop("shoulder").max() < EXACT
+    assert "shoulder" not in fit.joint_terms.index.tolist()
+    assert "shoulder" in fit.summary()
+
+
+def test_the_log_without_the_option_is_the_error_that_names_it(arm):
+    _, robot, _, log = arm
+    with pytest.raises(LogError, match=r"'shoulder'.*measured="):
+        feasid.fit(log, robot)
+    with pytest.raises(LogError, match="tau_wheel_joint"):
+        feasid.fit(log.drop(columns="tau_wheel_joint"), robot, measured=MEASURED)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"measured": ("slide", "wheel")}, "wheel"),
+        ({"measured": ()}, "no joint"),
+        ({"measured": "slide"}, "sequence of names"),
+        ({"measured": MEASURED, "robust": "huber"}, "measured"),
+        ({"measured": MEASURED, "method": "momentum"}, "measured"),
+        ({"measured": MEASURED, "transmission": np.eye(3)}, "measured"),
+    ],
+)
+def test_what_cannot_be_is_named(arm, options, word):
+    _, robot, _, log = arm
+    with pytest.raises((InputError, LogError), match=word):
+        feasid.fit(log, robot, **options)
+
+
+def test_robots_whose_torques_are_not_those_of_joints_are_refused(arm):
+    _, robot, _, log = arm
+    shared = feasid.robot.parts.Drive("both", {"slide": 1.0, "shoulder": 1.0}, ("fv",))
+    coupled = robot.with_joint_terms(couplings=[shared])
+    with pytest.raises(InputError, match="both"):
+        feasid.fit(log, coupled, measured=MEASURED)
+
+
+def test_it_lasts(arm, fit, tmp_path):
+    _, _, _, log = arm
+    fit.save(tmp_path / "arm.feasid")
+    saved = feasid.load(tmp_path / "arm.feasid")
+    assert saved.base.expressions == fit.base.expressions
+    assert np.array_equal(saved.errors(log).to_numpy(), fit.errors(log).to_numpy(), equal_nan=True)
+    assert fit.certificate.verify()
+    assert [*fit.predict(log)] == ["tau_shoulder", "tau_slide", "tau_wheel_joint"]
+    fit.write(tmp_path / "arm.urdf")
+    fit.report(tmp_path / "report.html")
+    assert "shoulder" in (tmp_path / "report.html").read_text()
+    with pytest.raises(InputError, match="not measured"):
+        fit.plot()
+
+
+def test_reductions_are_alike(arm, fit):
+    _, robot, _, log = arm
+    reduced = feasid.reduce(log, robot, measured=MEASURED, **TERMS)
+    again = feasid.fit(reduced, robot, measured=MEASURED, **TERMS)
+    assert np.allclose(again.beta, fit.beta, rtol=0, atol=EXACT)
+    with pytest.raises(InputError, match="belong to another robot"):
+        feasid.fit(reduced, robot, **TERMS)
+
+
+def test_the_prompt_has_it(arm, capsys):
+    folder, _, _, _ = arm
+    words = ["fit", str(folder / "log.csv"), "--robot", str(folder / "arm.urdf"), "--json"]
+    assert main([*words, "--measured", "slide,wheel_joint"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert any("torque of shoulder: not measured" in str(n) for n in told["notes"])
+    assert main([*words, "--measured", "slide,wheel"]) != 0
+    assert "wheel" in capsys.readouterr().err
