@@ -241,8 +241,8 @@ def _complete(
     why = (
         "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
     )
-    some = kind == "tau" and len(missing) < len(columns)
-    else_ = "; a fit without its torque: measured=[the other joints]" if some else ""
+    rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
+    else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
     raise LogError(
         f"joint {names[missing[0]]!r} has no {WORDS[kind]} column {wanted!r}{hint}{why}; "
         f"unused columns: {_listed(rest)}. Map other names with columns={{{wanted!r}: ...}}{else_}",

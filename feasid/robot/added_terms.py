@@ -116,7 +116,8 @@ def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[No
             hint = did_you_mean(joint, robot.joints)
             there = ", ".join(robot.joints)
             raise InputError(
-                f"measured: there is no joint {joint!r}{hint}; there are {there}", joint=joint
+                f"measured={[*measured]}: there is no joint {joint!r}{hint}; there are {there}",
+                joint=joint,
             )
     if robot.couplings or robot.loops or robot.dof != len(robot.bodies):
         raise InputError(
