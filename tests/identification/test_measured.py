@@ -67,7 +67,7 @@ def test_it_is_said_and_counts_nowhere(arm, fit):
     assert note.values["joints"] == ("shoulder",)
     assert "shoulder" in note
     assert fit.weights[0] == 0
-    assert [j.level for j in fit.quality.joints][0] == "unmeasured"
+    assert fit.quality.joints[0].level == "unmeasured"
     assert fit.quality.level == "good"
     errors = fit.errors(log)
     assert np.isnan(errors["shoulder"])
@@ -141,3 +141,9 @@ def test_the_prompt_has_it(arm, capsys):
     assert any("torque of shoulder: not measured" in str(n) for n in told["notes"])
     assert main([*words, "--measured", "slide,wheel"]) != 0
     assert "wheel" in capsys.readouterr().err
+
+
+def test_models_of_friction_are_compared_on_the_joints_that_are_measured(arm):
+    _, robot, _, log = arm
+    choice = feasid.compare_models(log, robot, [(), ("sqrt",)], measured=MEASURED)
+    assert {d.name for d in choice.robot.drives} == {"rod", "wheel"}
