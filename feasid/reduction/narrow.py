@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,13 @@ def narrowed(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
         strata=tuple(_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
         robot=base.robot,
     )
+
+
+def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
+    """The same data with 0 = 0 in place of the equations of these coordinates."""
+    triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
+    strata = tuple(s.emptied() if r in rows else s for r, s in enumerate(reduced.strata))
+    return replace(reduced, triangles=triangles, strata=strata)
 
 
 def _change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:

@@ -25,6 +25,7 @@ from feasid.options.tables import (
 from feasid.reduction.checkpoints import checkpointed
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.fleet import Progress, reduce_all
+from feasid.reduction.narrow import without_rows
 from feasid.reduction.repeated import refuse_repeated
 from feasid.reduction.task import Source, Work, reduce_task
 from feasid.reduction.triangle import Reduced
@@ -254,5 +255,6 @@ def reduce_tasks(
             f"{len(columns)}"
         )
     if measured is not None:
-        total = total.without_rows([k for k, j in enumerate(robot.joints) if j not in measured])
+        left = [k for k, j in enumerate(robot.joints) if j not in measured]
+        total = without_rows(total, left)
     return total if total.robot is not None else replace(total, robot=robot)

@@ -181,29 +181,6 @@ class Reduced:
         """Which rows have equations other than 0 = 0, shape (dof,)."""
         return np.array([t.any() for t in self.triangles])
 
-    def without_rows(self, rows: Sequence[int]) -> Reduced:
-        """The same data with 0 = 0 in place of these rows' equations.
-
-        Parameters
-        ----------
-        rows : sequence of int
-            From 0; of generalised coordinates.
-
-        Returns
-        -------
-        Reduced
-
-        Raises
-        ------
-        InputError
-            A row that there is not.
-        """
-        if not {*rows} <= {*range(len(self.triangles))}:
-            raise InputError(f"rows are 0 to {len(self.triangles) - 1}, not all of {[*rows]}")
-        triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(self.triangles))
-        strata = tuple(s.emptied() if r in rows else s for r, s in enumerate(self.strata))
-        return replace(self, triangles=triangles, strata=strata)
-
     def with_notes(self, *notes: str) -> Reduced:
         """The same data with further notes.
 
