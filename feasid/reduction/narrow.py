@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.reduction.fingerprint import fingerprint
@@ -56,6 +56,11 @@ def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
     triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
     strata = tuple(s.emptied() if r in rows else s for r, s in enumerate(reduced.strata))
     return replace(reduced, triangles=triangles, strata=strata)
+
+
+def heard(reduced: Reduced) -> Mask:
+    """Which coordinates have equations other than 0 = 0, shape (dof,)."""
+    return np.array([t.any() for t in reduced.triangles])
 
 
 def _change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.archives import arrays_of, unpacked
-from feasid.arrays import Array, Mask
+from feasid.arrays import Array
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LogError, SecurityError
@@ -175,11 +175,6 @@ class Reduced:
         """
         strata = tuple(s.shifted(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total for s in strata))
-
-    @property
-    def heard(self) -> Mask:
-        """Which rows have equations other than 0 = 0, shape (dof,)."""
-        return np.array([t.any() for t in self.triangles])
 
     def with_notes(self, *notes: str) -> Reduced:
         """The same data with further notes.

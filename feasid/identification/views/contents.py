@@ -21,6 +21,7 @@ from feasid.identification.views.replay import Replay
 from feasid.identification.views.screen import goal
 from feasid.identification.views.text import SURE
 from feasid.logs.recording import Recording
+from feasid.reduction.narrow import heard
 from feasid.reduction.task import Source
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _curves(fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]) -> l
     None either where a joint's torque was not measured.
     """
     logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
-    drawn = bool(fit.reduced.heard.all())
+    drawn = bool(heard(fit.reduced).all())
     chosen = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
     room = POINTS // max(1, 2 * len(chosen) * fit.robot.dof)
     return [

@@ -25,6 +25,7 @@ from feasid.identification.views.curves import drawing
 from feasid.identification.views.plots import Plots
 from feasid.identification.views.text import summary
 from feasid.logs.recording import Recording
+from feasid.reduction.narrow import heard
 from feasid.reduction.reduce import opened
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _pictures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
     plots = Plots(fit)
     out = [_picture(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
     drawn = next((log for log in fitted if isinstance(log, Recording)), None)
-    if drawn is not None and fit.reduced.heard.all():
+    if drawn is not None and heard(fit.reduced).all():
         caption = "Friction: what rigid bodies do not explain, and the fitted law"
         out.append(_picture(plots.friction(drawn), caption))
     return out

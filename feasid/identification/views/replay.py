@@ -16,6 +16,7 @@ from feasid.errors import InputError
 from feasid.identification.fitted import Fitted
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
+from feasid.reduction.narrow import heard
 from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 
@@ -41,7 +42,7 @@ class Replay:
     @classmethod
     def of(cls, fit: Fitted, log: Any = None) -> Replay:
         """Of a log, or of the first fitted one; see `Fit.plot` for what it raises."""
-        if not fit.reduced.heard.all():
+        if not heard(fit.reduced).all():
             raise InputError(
                 "drawings show the torques of all joints, and the fit knows some as not measured"
             )
