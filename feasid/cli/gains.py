@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             **options,
         )
     told = [
-        {"joint": j, "constant": _number(k), "deviation": _number(s)}
+        {"joint": j, "constant": k, "deviation": s}
         for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
     ]
     with aside(arguments.json):
@@ -76,10 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         tell("gains", {"constants": told, "units": found.units})
     return 0
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _load(path: str) -> Array:

@@ -152,7 +152,7 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         chosen = completed(ReadOptions, options, "a log")
-        key = (id(robot), torque if isinstance(torque, bool) else tuple(torque), key_of(chosen))
+        key = _key(robot, torque, chosen)
         if key not in self._raws:
             table = self.table(robot, chosen["topic"])
             self._raws[key] = robot, read_raw(table, robot, torque=torque, **chosen)
@@ -181,7 +181,7 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         chosen = completed(LogOptions, options, "a log")
-        key = (id(robot), torque if isinstance(torque, bool) else tuple(torque), key_of(chosen))
+        key = _key(robot, torque, chosen)
         if key not in self._motions:
             self._motions[key] = robot, self._prepared(robot, torque, chosen)
         return self._motions[key][1]
@@ -240,3 +240,8 @@ def key_of(value: Any) -> Hashable:
         return tuple(key_of(v) for v in value)
     array = np.asarray(value)
     return (array.shape, array.dtype.str, array.tobytes())
+
+
+def _key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...]:
+    """What signals of a log depend on."""
+    return id(robot), torque if isinstance(torque, bool) else tuple(torque), key_of(chosen)

@@ -6,7 +6,7 @@ import numpy as np
 
 from feasid.errors import InputError
 from feasid.online.equations import SMOOTHERS, CausalEquations
-from feasid.online.store import Fading, Growing, SlidingWindow, Store
+from feasid.online.store import Fading, SlidingWindow, Store
 
 BLOCKS = 16
 """Blocks of a window: each new one renews four triangles per joint."""
@@ -35,7 +35,7 @@ def store_of(
     sizes = [len(s) + 1 for s in equations.plan.support]
     if window is not None:
         return SlidingWindow(sizes, window // block)
-    return Growing(sizes) if forgetting is None else Fading(sizes, forgetting)
+    return Fading(sizes, 1.0 if forgetting is None else forgetting)
 
 
 def check_options(

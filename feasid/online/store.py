@@ -46,34 +46,8 @@ def _absorbed(triangles: Triangles, rows: Sequence[Array]) -> None:
             absorb(triangle, np.array(block, order="C").T)
 
 
-class Growing:
-    """All rows, each of weight one."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self._sizes = sizes
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._triangles, self._count = _empty(self._sizes), 0.0
-
-    @property
-    def count(self) -> float:
-        """Sum of the rows' weights."""
-        return self._count
-
-    def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
-        """Take rows in."""
-        _absorbed(self._triangles, rows)
-        self._count += len(age)
-
-    def triangles(self) -> Triangles:
-        """Per joint."""
-        return [np.triu(t) for t in self._triangles]
-
-
 class Fading:
-    """All rows; a row's square counts ``factor ** samples`` after so many samples."""
+    """All rows; a row's square counts ``factor ** samples`` after so many samples; 1 keeps all."""
 
     def __init__(self, sizes: Sequence[int], factor: float) -> None:
         self._sizes, self.factor = sizes, factor

@@ -11,7 +11,7 @@ from scipy import signal
 import feasid
 from feasid.online.equations import CausalEquations
 from feasid.online.problem import FeasibleProblem, deviations
-from feasid.online.store import Fading, Growing, SlidingWindow
+from feasid.online.store import Fading, SlidingWindow
 from feasid.reduction.triangle import Reduced
 
 RATE = 200.0
@@ -243,7 +243,7 @@ def test_neither_drift_nor_growth(blocks, rows):
 
 
 def test_all_stores_begin_empty():
-    for store in (Growing([3]), Fading([3], 0.9), SlidingWindow([3], 4)):
+    for store in (Fading([3], 1.0), Fading([3], 0.9), SlidingWindow([3], 4)):
         assert store.count == 0
         assert store.triangles()[0].tolist() == [[0.0] * 3] * 3
 
