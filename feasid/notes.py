@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from feasid.harmless import harmless
@@ -75,3 +76,16 @@ class Note(str):
 def notes(items: Iterable[str]) -> tuple[Note, ...]:
     """Each once, in order; plain strings become notes without a code."""
     return tuple(n if isinstance(n, Note) else Note(n) for n in dict.fromkeys(items))
+
+
+def as_json(value: Any) -> Any:
+    """Numbers, words, lists and mappings, as JSON knows them; null what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(k): as_json(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
+
+from feasid.notes import as_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ def tell(command: str, data: Mapping[str, Any]) -> None:
     from feasid import __version__
 
     told = {"schema": SCHEMA, "command": command, "feasid": __version__, **data}
-    print(json.dumps(_plain(told), indent=1, allow_nan=False))
+    print(json.dumps(as_json(told), indent=1, allow_nan=False))
 
 
 def aside(instead: bool) -> redirect_stdout[Any]:
@@ -61,16 +62,3 @@ def described(model: Predictor) -> dict[str, Any]:
 def relative(errors: pd.Series[float]) -> dict[str, float]:
     """Relative torque errors per joint and "all"; null where there is no torque."""
     return {str(k): float(v) for k, v in errors.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Numbers, words, lists and objects, as JSON knows them."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | None) else str(value)

@@ -8,7 +8,7 @@ torque, everything else is in SI units and radians.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from feasid.identification.views.replay import Replay
 from feasid.identification.views.screen import goal
 from feasid.identification.views.text import SURE
 from feasid.logs.recording import Recording
+from feasid.notes import as_json
 from feasid.reduction.narrow import heard
 from feasid.reduction.task import Source
 
@@ -58,7 +59,7 @@ def contents(
     command : str
         What was typed to get here.
     """
-    told: dict[str, Any] = plain(
+    told: dict[str, Any] = as_json(
         {
             "schema": SCHEMA,
             "version": VERSION,
@@ -84,19 +85,6 @@ def contents(
         }
     )
     return told
-
-
-def plain(value: Any) -> Any:
-    """Numbers, words, lists and mappings, as JSON knows them."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | None) else str(value)
 
 
 def _feasibility(fit: Fitted) -> dict[str, Any]:
