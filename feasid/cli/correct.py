@@ -87,7 +87,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
     with aside(arguments.json):
         far = f"{done.distance:.6g} from what was given, by the euclidean distance"
-        print(f"{arguments.out}: {far}")
+        print(f"{arguments.out}: {far if done.changed else 'unchanged, they can exist'}")
         beta.save(done.optimality, arguments.certificate, arguments.overwrite)
     if arguments.json:
         told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}

@@ -22,6 +22,7 @@ from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, generic_body, reference
 from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.options.complete import completed, documented, part
@@ -51,7 +52,8 @@ class Correction(Displayed):
         Base parameters; None when a robot was corrected without a base.
     metric : str
     changed : tuple of str
-        Bodies and drives that differ from what was given; for base parameters all of them.
+        Bodies and drives that differ from what was given; none where that can exist. Of base
+        parameters all or none.
     robot : Robot
         With the corrected parameters as its own.
     scale : Units
@@ -72,6 +74,8 @@ class Correction(Displayed):
     @property
     def distance(self) -> float:
         """To what was given, in `metric`."""
+        if not self.changed:
+            return 0.0
         return float(np.linalg.norm(self.rows @ (self._seen - self.given)))
 
     @property
@@ -170,6 +174,9 @@ def correct(
     K = np.asarray(base.K, dtype=np.float64)
     scale = units(base.robot, allowed, K, beta)
     aim = reference(base.robot, scale)
+    question = Question.of(base.robot, allowed, K, beta, margin or 0.0)
+    outcome = decide(question, scale, aim.delta, solvers)
+    point = outcome.delta if outcome.feasible else None
     if around is not None:
         aim = replace(aim, delta=_model(around, base.robot, allowed))
     if metric == "entropic":
@@ -178,17 +185,21 @@ def correct(
         left = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
     else:
         left = np.eye(len(K)) if weight is None else _weight(weight, len(K))
-    found = closest(
-        base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solvers, refine=True
-    )
+    if point is not None and not allowed.violations(point):
+        found, near, changed = Closest(point, point, ()), beta, ()
+    else:
+        found = closest(
+            base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solvers, refine=True
+        )
+        near, changed = K @ found.delta, allowed.bodies
     return Correction(
-        Question.of(base.robot, allowed, K, None, margin or 0.0),
+        replace(question, values=None),
         left,
         beta,
         found.delta,
-        K @ found.delta,
+        near,
         metric,
-        allowed.bodies,
+        changed,
         base.robot.with_values(found.delta),
         scale,
         found.attempts,

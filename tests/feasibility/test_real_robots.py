@@ -1,4 +1,4 @@
-"""Base parameters of real robots without friction: they exist, and are proved to."""
+"""Base parameters of real robots without friction: they exist, are proved to, and stay."""
 
 from pathlib import Path
 
@@ -10,11 +10,16 @@ from feasid.errors import FeasidError
 
 pin = pytest.importorskip("pinocchio")
 
-FILES = sorted(
-    (Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots").rglob("*.urdf")
-)
+OWN = Path(feasid.__file__).parents[1]
 
-SAMPLE = ("ur5_robot", "z1", "baxter", "a1")
+FILES = [
+    *sorted(
+        (Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots").rglob("*.urdf")
+    ),
+    *sorted(path for part in ("datasets", "feasid") for path in (OWN / part).rglob("*.urdf")),
+]
+
+SAMPLE = ("ur5_robot", "z1", "baxter", "a1", "kuka_lwr4")
 
 
 def judged(path):
@@ -39,6 +44,11 @@ def same(path):
     verdict = feasid.check(beta, base)
     assert verdict.status == "feasible"
     verdict.certificate.verify()
+    correction = feasid.correct(beta, base)
+    assert (correction.changed, correction.distance, correction.gap) == ((), 0.0, 0.0)
+    assert (correction.beta == beta).all()
+    assert feasid.check(correction.robot).status == "feasible"
+    assert feasid.correct(base.robot).changed == ()
 
 
 @pytest.mark.parametrize("name", SAMPLE)
