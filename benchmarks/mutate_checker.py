@@ -24,9 +24,9 @@ from feasid import certificate
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = (ROOT / "feasid" / "certificate.py").read_text()
-TESTS = [f"tests/feasibility/test_{name}.py" for name in ("certificate", "checkers", "verdict")]
-ARGUMENTS = ["-s", "-p", "no:terminal", "-p", "no:cacheprovider", "-m", "not slow", "--rootdir", str(ROOT)]
-ARGUMENTS += [str(ROOT / test) for test in TESTS]
+TESTS = ("refusals", "certificate", "checkers", "verdict")
+ARGUMENTS = ["-s", "-p", "no:terminal", "-p", "no:cacheprovider", "-m", "not slow"]
+ARGUMENTS += ["--rootdir", str(ROOT), *(f"{ROOT}/tests/feasibility/test_{t}.py" for t in TESTS)]
 SECONDS = 60
 """Of processor time for the tests of one mutant: what hangs is noticed."""
 BYTES = 6 << 30

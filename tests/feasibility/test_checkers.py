@@ -291,7 +291,7 @@ JUNK = [
     -1,
     40,
 ]
-JUNK += [1.5, [], {}, [0, "1"], [["body", "a"], ["1"]], "\n"]
+JUNK += [1.5, float("nan"), 10**30, [], {}, {"": None}, [0, "1"], [["body", "a"], ["1"]], "\n"]
 
 
 def mutated(data, others, rng):

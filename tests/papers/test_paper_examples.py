@@ -8,6 +8,16 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+PROVED = 3e-4
+"""Percent of torque by which an optimum is proved to be the least, and stays above it."""
+
+MARGIN = 0.01
+"""Share of the least distance that the margin of `correct` may add to it."""
+
+BIAS = 0.05
+"""Percent of torque that the defaults of `fit` may add to the optimum's error."""
+
+
 def run(name):
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]()
 
@@ -15,7 +25,10 @@ def run(name):
 def test_yoshida(capsys):
     ours, published = run("yoshida")
     assert ours.pop("corrected") == pytest.approx(published.pop("corrected"), abs=2e-6)
+    distances = ours.pop("distances")
     assert ours == published
+    least, paper, usual = distances.values()
+    assert least < paper < usual < (1 + MARGIN) * least
     assert "proofs" in capsys.readouterr().out
 
 
@@ -29,4 +42,13 @@ def test_wam7(capsys):
     assert errors[-1] - errors[0] < 0.1
     assert ours["error % BPFC"] > ours["error % FBPE-OLS"]
     assert ours["correlation"] > 0.95
-    assert "published" in capsys.readouterr().out
+    table = ours["least and reached"]
+    (least, reached), *rest, (_, usual) = table.values()
+    assert least <= reached < min(reached for _, reached in rest)
+    for least, reached in list(table.values())[:-1]:
+        assert least <= reached < least + PROVED
+    assert reached < usual < reached + BIAS
+    assert ours["bias"] == pytest.approx(usual - reached)
+    printed = capsys.readouterr().out
+    assert "published" in printed
+    assert "what the bias of fit adds" in printed

@@ -1,0 +1,509 @@
+"""Everything that the checker refuses, by a file just beyond it, and files just inside."""
+
+import copy
+import json
+from fractions import Fraction
+
+import pytest
+from second_checker import holds
+
+from feasid import certificate
+
+BALL = {s: "2" if s in ("Lxx", "Lyy", "Lzz") else "0" for s in certificate.BODY} | {"m": "1"}
+"""A body whose pseudo-inertia is the identity."""
+
+NOTHING = {"format": certificate.FORMAT, "consistency": "full", "margin": "0"}
+NOTHING |= {"robot": {"name": "one", "digest": "none"}, "ties": [], "constraints": []}
+MASS = [["body", "a"], ["0"] * 9 + ["1"]]
+"""The multiplier that picks the mass."""
+
+
+def file(claim, value="1", **more):
+    """One body of which the mass is given, or, in a bound, is to be that."""
+    data = {**NOTHING, "claim": claim, "parameters": [["a", s] for s in certificate.BODY]}
+    data["matrix"] = [[[9, "1"]]]
+    proof = {"limit": None, "multipliers": [MASS], "tied": []}
+    point = {"point": [*{**BALL, "m": value}.values(), "1"]}
+    if claim == "bound":  # |m + value|^2 for m > 0; the point's mass is 1
+        given = {"rows": [[[0, "1"]]], "target": ["-" + value], "rest": "0"}
+        data |= {"data": given, "weights": ["1"], "floor": "1", **proof, **point}
+    elif claim == "feasible":
+        data |= {"values": [value], **point}
+    else:
+        data |= {"values": [value], "combination": ["1"], **proof}
+        data |= {"point": ["0"] * 10 + ["1"]} if claim == "boundary" else {}
+    return signed({**data, **more})
+
+
+def signed(data):
+    data["digest"] = certificate.digest(data)
+    return copy.deepcopy(data)
+
+
+def at(data, *way):
+    for key in way:
+        data = data[key]
+    return data
+
+
+def put(data, way, value):
+    """The file with one place changed, signed again."""
+    data = copy.deepcopy(data)
+    at(data, *way[:-1])[way[-1]] = value
+    return signed(data)
+
+
+def rule(entries, size=1, name="asked", strict=False, **more):
+    return {"name": name, "strict": strict, "size": size, "entries": entries, **more}
+
+
+def tie(row, value, name="known", **more):
+    return {"name": name, "row": row, "value": value, **more}
+
+
+FEASIBLE, IMPOSSIBLE = file("feasible"), file("infeasible", "-1")
+EDGE, BOUND = file("boundary", "0"), file("bound")
+PARAMETERS = FEASIBLE["parameters"]
+LIMIT = {"mass": "1e8", "length": "1", "terms": "1e8"}
+SMALL = put(IMPOSSIBLE, ("limit",), LIMIT)
+
+ACCEPTED = {
+    "feasible": FEASIBLE,
+    "infeasible": IMPOSSIBLE,
+    "boundary": EDGE,
+    "bound": BOUND,
+    "the strict edge is no point": put(EDGE, ("claim",), "boundary"),
+    "infeasible on the edge": file("infeasible", "0"),
+    "a limit that is not needed": SMALL,
+    "a limit that is needed": put(SMALL, ("multipliers", 0, 1, 9), "1.000000001"),
+    "the longest name": put(FEASIBLE, ("robot", "name"), "x" * 200),
+    "the shortest name": put(FEASIBLE, ("robot", "digest"), "x"),
+    "a tie": file("feasible", ties=[tie([[0, "1"], [3, "-1"]], "0")]),
+    "a tie of a single entry": file("feasible", ties=[tie([[0, "1"]], "2")]),
+    "a constraint": file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1"]])]),
+    "a strict one": file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=True)]),
+    "a constraint alone": file(
+        "infeasible",
+        matrix=[],
+        values=[],
+        combination=[],
+        constraints=[rule([[0, 0, [[9, "-1"]], "-1"]])],
+        multipliers=[MASS, [["asked", "0"], ["1"]]],
+    ),
+    "a contradicting tie": file(
+        "infeasible",
+        matrix=[],
+        values=[],
+        combination=[],
+        ties=[tie([[9, "1"]], "-1")],
+        constraints=[rule([[0, 0, [[9, "1"]], "9"]])],
+        tied=["1"],
+    ),
+    "a margin": file("feasible", margin="1"),
+    "a margin that is too much": file("infeasible", "1", margin="1.1"),
+    "a matrix with its other half": file(
+        "feasible",
+        constraints=[rule([[k, c, [[9, "1"]], "0"] for k, c in [(0, 0), (0, 1), (1, 1)]], 2)],
+    ),
+    "a bound beside a rest": file("bound", floor="3", data={**BOUND["data"], "rest": "2"}),
+    "a bound that is the rest": file(
+        "bound", floor="2", data={**BOUND["data"], "rest": "2"}, multipliers=[], weights=["0"]
+    ),
+    "a frame": file(
+        "feasible",
+        parameters=PARAMETERS + [["b", s] for s in certificate.BODY],
+        ties=[tie([[10 + k, "2"]], "0") for k in range(10)],
+        point=[*BALL.values(), *["0"] * 10, "1"],
+    ),
+    "a point over two": put(
+        FEASIBLE, ("point",), ["4", "0", "0", "4", "0", "4", "0", "0", "0", "2", "2"]
+    ),
+    "a free joint term": file(
+        "feasible", parameters=[*PARAMETERS, ["a", "fo"]], point=[*BALL.values(), "-1", "1"]
+    ),
+    "a joint term of nothing": file(
+        "feasible", parameters=[*PARAMETERS, ["a", "fv"]], point=[*BALL.values(), "0", "1"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_is_just_inside_is_accepted(name):
+    data = json.loads(json.dumps(ACCEPTED[name]))
+    assert certificate.verify(data)
+    assert holds(data)
+
+
+def test_constraints_are_of_the_largest_size_at_most():
+    entries = [[k, k, [[9, "1"]], "0"] for k in range(64)]
+    assert certificate.verify(file("feasible", constraints=[rule(entries, 64)]))
+
+
+BEYOND = {  # m - 1e-10 fo = -1 has no solution up to a limit, and one on the boundary beyond it
+    "parameters": [*PARAMETERS, ["a", "fo"]],
+    "matrix": [[[9, "1"], [10, "-1e-10"]]],
+    "limit": LIMIT,
+}
+ACCEPTED["impossible up to a limit"] = file("infeasible", "-1", **BEYOND)
+
+DEEP = ("parameters", 0, 0)
+
+REFUSED = {
+    # the file
+    "another format": (put(FEASIBLE, ("format",), "feasid certificate 3"), "not a certificate of"),
+    "another claim": (put(FEASIBLE, ("claim",), "possible"), "malformed certificate: KeyError"),
+    "another consistency": (put(FEASIBLE, ("consistency",), "half"), "malformed"),
+    "a key too few": (signed({k: v for k, v in FEASIBLE.items() if k != "margin"}), "not a cert"),
+    "a key too many": (put(FEASIBLE, ("comment",), ""), "not a certificate"),
+    "a key of another claim": (put(FEASIBLE, ("limit",), None), "not a certificate"),
+    "another digest": ({**FEASIBLE, "digest": "0"}, "the digest does not match"),
+    "a list": ([FEASIBLE], "malformed certificate: TypeError"),
+    # numbers, names, places
+    "a number as such": (put(FEASIBLE, ("values", 0), 1), "not an exact number: '1'"),
+    "a long fraction": (put(FEASIBLE, ("values", 0), "1000/1000"), "not an exact number"),
+    "a fraction of nothing": (put(FEASIBLE, ("values", 0), "1/0"), "malformed"),
+    "an empty name": (put(FEASIBLE, DEEP, ""), "not a name: ''"),
+    "a long name": (put(FEASIBLE, ("robot", "name"), "x" * 201), "not a name: 'x"),
+    "a name on two lines": (put(FEASIBLE, ("robot", "digest"), "a\nb"), "not a name"),
+    "no name": (put(FEASIBLE, ("robot", "name"), None), "not a name: 'None'"),
+    "a tie's name": (file("feasible", ties=[tie([[0, "1"]], "2", "a\nb")]), "not a name"),
+    "a symbol's name": (put(FEASIBLE, ("parameters", 0, 1), "a\nb"), "not a name"),
+    "a place beyond": (put(FEASIBLE, ("matrix", 0, 0, 0), 10), "'10' is not one of 10 places"),
+    "a negative place": (put(FEASIBLE, ("matrix", 0, 0, 0), -1), "'-1' is not one of 10 places"),
+    "a place that is true": (put(FEASIBLE, ("matrix", 0, 0, 0), True), "not one of 10 places"),
+    "a place twice": (put(FEASIBLE, ("matrix", 0), [[9, "1"], [9, "1"]]), "no place twice"),
+    "an empty row": (put(FEASIBLE, ("matrix", 0), []), "a row must have entries"),
+    "an entry of zero": (put(FEASIBLE, ("matrix", 0), [[9, "1"], [8, "0"]]), "none of them zero"),
+    "values too many": (put(FEASIBLE, ("values",), ["1", "1"]), "values must be a list of 1 n"),
+    "values of a name": (put(FEASIBLE, ("values",), "1"), "values must be a list of 1 numbers"),
+    # what is asked
+    "nothing given": (file("feasible", matrix=[], values=[]), "there is no equation"),
+    "nothing given, but asked": (
+        file("feasible", matrix=[], values=[], constraints=[rule([[0, 0, [[9, "1"]], "0"]])]),
+        "there is no equation",
+    ),
+    "nothing given to an impossible one": (
+        file("infeasible", matrix=[], values=[], combination=[], multipliers=[]),
+        "there is no equation",
+    ),
+    "no equations of a bound": (
+        file("bound", matrix=[], constraints=[rule([[0, 0, [[9, "1"]], "0"]])]),
+        "there is no equation",
+    ),
+    "a negative margin": (put(FEASIBLE, ("margin",), "-1e-9"), "the margin is negative"),
+    "a tie with more": (file("feasible", ties=[tie([[0, "1"]], "2", more=1)]), "a tie is more"),
+    "no body": (
+        file("feasible", "1", parameters=[["a", "fo"]] * 1, matrix=[[[0, "1"]]]),
+        "no body",
+    ),
+    "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), "'m' of 'a' is unknown or the"),
+    "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), "'M' of 'a' is unknown or the"),
+    "half a body": (put(FEASIBLE, ("parameters", 8, 1), "fo"), "of the body of 'a' are missing"),
+    "half a rotor": (
+        put(FEASIBLE, ("parameters",), [*PARAMETERS, *[["a", f"rotor_{s}"] for s in "m"]]),
+        "of the rotor of 'a' are missing",
+    ),
+    "a constraint with more": (file("feasible", constraints=[rule([], more=1)]), "name, strict, a"),
+    "neither strict nor not": (
+        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], strict=1)]),
+        "a name, strict, a size",
+    ),
+    "a constraint's name": (
+        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], name="")]),
+        "not a name",
+    ),
+    "too large a constraint": (
+        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]], 65)]),
+        "'65' is not one of 65 places",
+    ),
+    "an entry beyond": (
+        file("feasible", constraints=[rule([[0, 1, [[9, "1"]], "0"]])]),
+        "'1' is not one of 1 places",
+    ),
+    "an entry below the diagonal": (
+        file("feasible", constraints=[rule([[1, 0, [[9, "1"]], "0"]], 2)]),
+        "entry 1, 0 of 'asked' is below the diagonal or twice",
+    ),
+    "an entry twice": (
+        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "0"]] * 2)]),
+        "entry 0, 0 of 'asked' is below the diagonal or twice",
+    ),
+    "a limit with more": (put(SMALL, ("limit",), {**LIMIT, "time": "1"}), "a limit is not mass, l"),
+    "a limit of mass": (put(SMALL, ("limit", "mass"), "99999999"), "or below 100000000"),
+    "a limit of terms": (put(SMALL, ("limit", "terms"), "99999999"), "or below 100000000"),
+    "a limit of no length": (put(SMALL, ("limit", "length"), "0"), "or below 100000000"),
+    # points
+    "a point of few": (
+        put(FEASIBLE, ("point",), ["1"]),
+        "the point, then one must be a list of 11",
+    ),
+    "a point over nothing": (put(FEASIBLE, ("point", 10), "0"), "denominator is not positive"),
+    "a point over less": (put(FEASIBLE, ("point", 10), "-1"), "denominator is not positive"),
+    "a point beside": (put(FEASIBLE, ("point", 9), "2"), "does not satisfy an equation"),
+    "a point below": (put(FEASIBLE, ("point", 9), "0.5"), "does not satisfy an equation"),
+    "a point beside a tie": (
+        file("feasible", ties=[tie([[0, "1"]], "1")]),
+        "does not satisfy an equation",
+    ),
+    "a bound's point beside a tie": (
+        file("bound", ties=[tie([[0, "1"]], "1")], tied=["0"]),
+        "does not satisfy an equation",
+    ),
+    "a rod": (put(FEASIBLE, ("point", 0), "4"), "the point breaks constraint 'body a'"),
+    "a negative moment": (put(FEASIBLE, ("point", 0), "5"), "the point breaks constraint 'body a'"),
+    "a bound's rod": (put(BOUND, ("point", 0), "4"), "the point breaks constraint 'body a'"),
+    "a boundary's negative": (put(EDGE, ("point", 0), "-1"), "the point breaks constraint"),
+    "a joint term": (
+        file("feasible", parameters=[*PARAMETERS, ["a", "p9"]], point=[*BALL.values(), "-1", "1"]),
+        "the point breaks constraint 'sign a p9'",
+    ),
+    "a constraint that is broken": (
+        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1.1"]])]),
+        "the point breaks constraint 'asked 0'",
+    ),
+    "a strict one that is broken": (
+        file("feasible", constraints=[rule([[0, 0, [[9, "1"]], "-1"]], strict=True)]),
+        "the point breaks constraint 'asked 0'",
+    ),
+    "an entry beside the diagonal": (
+        file(
+            "feasible",
+            constraints=[
+                rule([[0, 0, [[9, "1"]], "0"], [0, 1, [[9, "2"]], "0"], [1, 1, [], "1"]], 2)
+            ],
+        ),
+        "the point breaks constraint 'asked 0'",
+    ),
+    "a margin too much": (file("feasible", margin="1.0000001"), "the point breaks constraint"),
+    # multipliers
+    "an unknown rule": (put(IMPOSSIBLE, ("multipliers", 0, 0, 1), "b"), "there is no constraint"),
+    "a rule twice": (put(IMPOSSIBLE, ("multipliers",), [MASS, MASS]), "or it is there twice"),
+    "a short multiplier": (put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 9), "a list of 10"),
+    "a long multiplier": (put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 11), "a list of 10"),
+    "a negative multiplier": (
+        put(put(IMPOSSIBLE, ("values", 0), "1"), ("multipliers", 0, 1, 9), "-1"),
+        "the multiplier of 'body a' is not semidefinite",
+    ),
+    "tied to nothing": (put(IMPOSSIBLE, ("tied",), ["1"]), "tied must be a list of 0 numbers"),
+    "combined with more": (put(IMPOSSIBLE, ("combination",), ["1", "1"]), "a list of 1 numbers"),
+    "what does not cancel": (
+        put(IMPOSSIBLE, ("multipliers", 0, 1, 9), "1.000000001"),
+        "the multipliers do not cancel",
+    ),
+    "what a limit does not pay": (
+        put(SMALL, ("multipliers", 0, 1, 9), "1.0000000101"),
+        "the multipliers prove nothing",
+    ),
+    "what a limit just pays, strictly or not": (
+        put(SMALL, ("multipliers", 0, 1, 9), "1.00000001"),
+        "the multipliers prove nothing",
+    ),
+    "no proof at all": (put(IMPOSSIBLE, ("values", 0), "1"), "the multipliers prove nothing"),
+    "nothing multiplied": (
+        file("infeasible", "0", multipliers=[], combination=["0"]),
+        "the multipliers prove nothing",
+    ),
+    "a constraint that leaves room": (
+        file(
+            "infeasible",
+            matrix=[],
+            values=[],
+            combination=[],
+            constraints=[rule([[0, 0, [[9, "-1"]], "1e-9"]])],
+            multipliers=[MASS, [["asked", "0"], ["1"]]],
+        ),
+        "the multipliers prove nothing",
+    ),
+    "an edge with a margin of nothing": (
+        file("infeasible", "1", margin="1"),
+        "the multipliers prove nothing",
+    ),
+    "an edge that is none": (
+        file("boundary", "-1"),
+        "the point does not satisfy an equation",
+    ),
+    "a boundary proved impossible": (
+        file(
+            "boundary",
+            "0",
+            ties=[tie([[0, "1"], [3, "1"]], "0")],
+            constraints=[rule([[0, 0, [[9, "1"]], "0"]])],
+            multipliers=[[["asked", "0"], ["1"]]],
+            tied=["0"],
+        ),
+        "the multipliers prove nothing",
+    ),
+    "a boundary beyond the limit": (
+        file("boundary", "-1", **BEYOND, point=["0"] * 10 + ["1e10", "1"]),
+        "the multipliers prove nothing",
+    ),
+    # bounds
+    "data with more": (put(BOUND, ("data", "more"), "1"), "do not prove the bound"),
+    "a negative rest": (put(BOUND, ("data", "rest"), "-1"), "do not prove the bound"),
+    "too high a floor": (put(BOUND, ("floor",), "1.0000001"), "do not prove the bound"),
+    "weights the wrong way": (
+        file("bound", weights=["-1"], multipliers=[], limit=LIMIT),
+        "do not prove the bound",
+    ),
+    "no weights": (
+        file("bound", weights=["0"], multipliers=[], floor="1e-9"),
+        "do not prove the bound",
+    ),
+    "weights of nothing": (put(BOUND, ("weights",), ["1", "1"]), "weights must be a list of 1"),
+    "targets of nothing": (put(BOUND, ("data", "target"), []), "the target must be a list of 1"),
+    "a row of what is not": (put(BOUND, ("data", "rows", 0, 0, 0), 1), "is not one of 1 places"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_just_beyond_is_refused_by_name(name):
+    data, why = REFUSED[name]
+    data = json.loads(json.dumps(data))
+    with pytest.raises(ValueError, match=r"^[^\n]*$") as error:
+        certificate.verify(data)
+    assert why in str(error.value)
+    assert not holds(data)
+
+
+def test_limits_are_those_of_the_specification():
+    own = certificate.LARGEST_FILE, certificate.MOST_WORK, certificate.LARGEST_MATRIX
+    assert own == (2**27, 10**9, 64)
+    assert (certificate.LONGEST_NAME, certificate.SMALLEST) == (200, 10**8)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("9" * 3800 + "." + "9" * 400 + "e-999", True),
+        ("9" * 3801, False),
+        ("0." + "9" * 401, False),
+        ("1e1000", False),
+        ("-999999999/999", True),
+        ("1/1000", False),
+        ("1000000000/1", False),
+        ("1.", False),
+        (".1", False),
+        ("+1", False),
+        ("1\n", False),
+        ("\u0661", False),
+    ],
+)
+def test_numbers_are_those_of_the_specification(text, read):
+    assert bool(certificate.NUMBER.fullmatch(text)) is read
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 64])
+def test_work_is_counted_and_bounded_before_it_is_done(size, monkeypatch):
+    """s^3 (s b / 64 + 1)^2 for numbers of b bits, as the specification says."""
+    claim = certificate.Claim(FEASIBLE)
+    number = Fraction(2**90 - 1, 2**37)
+    matrix = [[number if i == j else Fraction(0) for j in range(size)] for i in range(size)]
+    work = size**3 * (size * 128 // 64 + 1) ** 2
+    monkeypatch.setattr(certificate, "MOST_WORK", 2 * work)
+    assert [claim.definite(matrix), claim.definite(matrix)] == ["positive definite"] * 2
+    assert claim.work == 2 * work
+    with pytest.raises(ValueError, match=f"too much work: a matrix of size {size} .* of 128 bits"):
+        claim.definite(matrix)
+
+
+def test_what_is_wrong_is_shown_in_part():
+    with pytest.raises(ValueError, match=f"^not an exact number: '{'x' * 60}'$"):
+        certificate.exact("x" * 99)
+    with pytest.raises(ValueError, match=f"^not a name: '{'x' * 60}'$"):
+        certificate.read_name("x" * 999)
+    with pytest.raises(ValueError, match=f"^'{'1' * 20}' is not one of 5 places$"):
+        certificate.read_index(int("1" * 99), 5)
+    data = put(IMPOSSIBLE, ("multipliers", 0, 0, 1), "x" * 999)
+    with pytest.raises(ValueError, match=r"^there is no constraint .{60}, or it is there twice$"):
+        certificate.verify(data)
+    with pytest.raises(ValueError, match=r"^malformed certificate: .{177}$"):
+        certificate.verify(put(FEASIBLE, ("consistency",), "x" * 999))
+
+
+def test_files_are_read_up_to_their_limit(monkeypatch, tmp_path, capsys):
+    path, text = tmp_path / "one.json", json.dumps(FEASIBLE)
+    path.write_text(text)
+    monkeypatch.setattr(certificate, "LARGEST_FILE", len(text))
+    assert certificate.main([str(path)]) == 0
+    monkeypatch.setattr(certificate, "LARGEST_FILE", len(text) - 1)
+    assert certificate.main([str(path)]) == 1
+    assert capsys.readouterr().out.count("REJECTED") == 1
+
+
+def test_the_worst_of_many_files_is_the_exit_status(tmp_path, capsys):
+    good, bad, absent = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "absent.json"
+    good.write_text(json.dumps(FEASIBLE))
+    bad.write_text("[" * 100_000)
+    for names, status in (
+        ([good, good], 0),
+        ([good, bad, good], 1),
+        ([bad, absent, good], 2),
+        ([absent, bad], 2),
+    ):
+        assert certificate.main([str(name) for name in names]) == status
+    told = capsys.readouterr()
+    assert told.out.count("verified: feasible") == 5
+    assert told.out.count("REJECTED") == 3
+    assert told.err.count("cannot be read") == 2
+
+
+SAID = {
+    "feasible": (
+        FEASIBLE,
+        [
+            "feasible (full consistency): a point satisfies every constraint",
+            "for the matrix in this file, which says it is of 'one', none",
+            "given: 1 equations on 10 parameters",
+        ],
+    ),
+    "asked": (
+        file(
+            "feasible",
+            margin="0.5",
+            ties=[tie([[0, "1"], [3, "-1/2"]], "1", "round")],
+            constraints=[
+                rule([[0, 0, [[9, "1"], [8, "2"]], "-1/4"]], name="heavy"),
+                rule([[0, 0, [[9, "1"]], "0"]], name="massive", strict=True),
+                rule([[0, 0, [[9, "1"]], "0"], [1, 1, [], "1"]], 2, "two"),
+                rule([[0, 0, [[9, "1"]], "0"], [1, 1, [], "1"]], 2, "both", strict=True),
+            ],
+        ),
+        [
+            "margin: 0.5 on every matrix and number, in SI",
+            "asked: round: 1 a.Lxx + -1/2 a.Lyy = 1",
+            "asked: heavy: 1 a.m + 2 a.lz + -1/4 >= 0",
+            "asked: massive: 1 a.m + 0 > 0",
+            "asked: two: a 2x2 matrix of a.m is positive semidefinite",
+            "asked: both: a 2x2 matrix of a.m is positive definite",
+        ],
+    ),
+    "limit": (
+        put(SMALL, ("limit", "length"), "2"),
+        [
+            "proved only up to 1e8 kg per body, 1e8 kg at 2 m in first and second moments, "
+            "1e8 in joint terms"
+        ],
+    ),
+    "bound": (
+        file("bound", "2", floor="4"),
+        ["bound (full consistency): no parameters fit better than 2; the point given reaches 4"],
+    ),
+    "rest": (
+        file("bound", floor="0", data={**BOUND["data"], "rest": "5"}),
+        ["bound (full consistency): no parameters fit better than 0; the point given reaches 3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_sentences_are_the_statement_and_nothing_else(name):
+    data, lines = SAID[name]
+    said = certificate.verify(data).splitlines()
+    assert [line for line in said if line in lines] == lines
+    if name == "feasible":
+        assert said == lines
+
+
+def test_roots_of_floors_are_rounded_down():
+    data = file("bound", floor="1")
+    assert certificate.verify(data).split("better than ")[1].startswith("0.999999999;")
