@@ -175,8 +175,7 @@ def correct(
     scale = units(base.robot, allowed, K, beta)
     aim = reference(base.robot, scale)
     question = Question.of(base.robot, allowed, K, beta, margin or 0.0)
-    outcome = decide(question, scale, aim.delta, solvers)
-    point = outcome.delta if outcome.feasible else None
+    now = decide(question, scale, aim.delta, solvers)
     if around is not None:
         aim = replace(aim, delta=_model(around, base.robot, allowed))
     if metric == "entropic":
@@ -185,13 +184,13 @@ def correct(
         left = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
     else:
         left = np.eye(len(K)) if weight is None else _weight(weight, len(K))
-    if point is not None and not allowed.violations(point):
-        found, near, changed = Closest(point, point, ()), beta, ()
+    if now.feasible and now.delta is not None and not allowed.violations(now.delta):
+        found, near, moved = Closest(now.delta, now.delta, ()), beta, False
     else:
         found = closest(
             base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solvers, refine=True
         )
-        near, changed = K @ found.delta, allowed.bodies
+        near, moved = K @ found.delta, True
     return Correction(
         replace(question, values=None),
         left,
@@ -199,7 +198,7 @@ def correct(
         found.delta,
         near,
         metric,
-        changed,
+        allowed.bodies if moved else (),
         base.robot.with_values(found.delta),
         scale,
         found.attempts,
