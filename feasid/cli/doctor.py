@@ -10,7 +10,7 @@ from feasid.cli.options import add_options, add_robot_arguments, as_words, optio
 from feasid.cli.progress import step
 from feasid.cli.schema import add_json, tell
 from feasid.cli.speech import at_the_prompt
-from feasid.options.tables import LogOptions
+from feasid.options.tables import DiagnoseOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", nargs="+", help="CSV, Parquet, NPZ or bag; runs")
     add_robot_arguments(parser)
     add_json(parser)
-    add_options(parser, LogOptions)
+    add_options(parser, DiagnoseOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.diagnosis.diagnose import diagnose
     from feasid.logs.recording import Recording
 
-    options = options_of(arguments, LogOptions, "feasid doctor")
+    options = options_of(arguments, DiagnoseOptions, "feasid doctor")
     robot = robot_from(arguments)
     logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
     with step("reading"):

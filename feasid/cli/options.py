@@ -13,7 +13,6 @@ from feasid.files import read_whole
 from feasid.options.complete import checked, table_of
 from feasid.options.option import Option
 from feasid.robot.description import Robot
-from feasid.robot.parts import Drive
 
 LARGEST_MATRIX = 2**20
 """Bytes of a text file with a transmission matrix."""
@@ -60,12 +59,6 @@ def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
     add("--robot", required=True, metavar="FILE", help="the robot's description, URDF or MJCF")
     add("--floating", action="store_true", help="the root link of a URDF floats")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
-    add(
-        "--coupling",
-        metavar="NAME:JOINT=C,JOINT=C",
-        action="append",
-        help="a motor that moves several joints, its friction and inertia",
-    )
     add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
 
 
@@ -140,14 +133,12 @@ def robot_from(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
     from feasid.robot.load import load_robot
 
-    robot = load_robot(
+    return load_robot(
         arguments.robot,
         floating=arguments.floating,
         lock=locks(arguments.lock),
         gravity=vector(arguments.gravity),
     )
-    shared = [coupling(entry) for entry in arguments.coupling or ()]
-    return robot.with_joint_terms((), couplings=shared) if shared else robot
 
 
 def as_words(options: Mapping[str, Any]) -> str:
@@ -172,14 +163,6 @@ def locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, fl
         except ValueError:
             raise InputError(f"{option} {entry}: {value!r} is not a number") from None
     return out
-
-
-def coupling(entry: str) -> Drive:
-    """``"wrist:joint_5=1,joint_6=1"`` as a drive with inertia and friction."""
-    name, sign, factors = entry.partition(":")
-    if not (name and sign and factors):
-        raise InputError(f"--coupling needs NAME:JOINT=FACTOR,JOINT=FACTOR, not {entry!r}")
-    return Drive(name, locks(factors.split(","), "--coupling"))
 
 
 def vector(text: str | None) -> tuple[float, ...] | None:

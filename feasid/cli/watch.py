@@ -11,7 +11,8 @@ from feasid.cli.schema import add_json, aside
 from feasid.cli.schema import tell as tell_json
 from feasid.errors import InputError
 from feasid.files import check_writable
-from feasid.options.tables import ReadOptions
+from feasid.options.tables import WatchOptions
+from feasid.robot.added_terms import with_motors
 
 if TYPE_CHECKING:
     from feasid.online.playback import Playback
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plot", metavar="PNG", help="draw errors and gate over time")
     add("--overwrite", action="store_true", help="replace the drawing if it exists")
     add_json(parser)
-    add_options(parser, ReadOptions)
+    add_options(parser, WatchOptions)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_writable(arguments.plot, overwrite=arguments.overwrite)
         if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
-    options = options_of(arguments, ReadOptions, "feasid watch")
-    robot = robot_from(arguments)
+    options = options_of(arguments, WatchOptions, "feasid watch")
+    robot = with_motors(robot_from(arguments), options.pop("couplings", None))
     from feasid.online.playback import watch
 
     def tell(so_far: Playback) -> None:

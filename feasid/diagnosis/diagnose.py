@@ -24,9 +24,9 @@ from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
 from feasid.logs.signals.derive import FEWEST
 from feasid.options.complete import checked, documented, part
-from feasid.options.tables import LogOptions, ReadOptions
+from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
 from feasid.reduction.reduce import Log
-from feasid.robot.added_terms import robot_of
+from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@documented(LogOptions)
+@documented(DiagnoseOptions)
 @one_thread()
 def diagnose(
-    log: Log, robot: Robot | str | Path | None = None, **options: Unpack[LogOptions]
+    log: Log, robot: Robot | str | Path | None = None, **options: Unpack[DiagnoseOptions]
 ) -> Diagnosis:
     """Say what is wrong with a log: what, where, how sure, and what mends it.
 
@@ -47,7 +47,7 @@ def diagnose(
     robot : Robot or path, optional
         Default what travels in ``df.attrs["robot"]``.
     **options
-        Those of `feasid.logs.frame.prepare`.
+        Those of `feasid.logs.frame.prepare`, and motors that move several joints.
 
     Returns
     -------
@@ -57,11 +57,12 @@ def diagnose(
     Raises
     ------
     InputError
-        Without a robot, or for an option that `prepare` does not have.
+        Without a robot, or for an option that it does not have.
     """
     recording = Recording.of(log)
-    robot = robot_of(log, robot)
-    chosen = checked(LogOptions, options, "diagnose")
+    asked = checked(DiagnoseOptions, options, "diagnose")
+    robot = with_motors(robot_of(log, robot), asked.get("couplings"))
+    chosen = part(LogOptions, asked)
     df = recording.table(robot, chosen.get("topic"))
     try:
         raw = _with_holes(recording.raw(robot, **part(ReadOptions, chosen)))
@@ -80,7 +81,7 @@ def diagnose(
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
-    return Diagnosis(ordered(settled(findings, chosen)), len(df), span, rate, raw.notes)
+    return Diagnosis(ordered(settled(findings, asked)), len(df), span, rate, raw.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:

@@ -57,19 +57,20 @@ class Free:
 
     def held_out(self) -> Array:
         """Relative error of every joint's torque, each stretch predicted from the others."""
-        torque = self.samples.torque
-        folds = np.array_split(np.arange(len(torque)), FOLDS)
-        errors = []
-        for columns, tau in zip(self.columns, torque.T, strict=True):
-            whole, right = columns.T @ columns, columns.T @ tau
-            pull = RIDGE * np.eye(len(whole)) * max(float(np.trace(whole)) / len(whole), 1e-300)
-            rest = 0.0
-            for fold in folds:
-                part = columns[fold]
-                found = np.linalg.solve(whole - part.T @ part + pull, right - part.T @ tau[fold])
-                rest += float(np.sum((tau[fold] - part @ found) ** 2))
-            errors.append(np.sqrt(rest) / max(float(np.linalg.norm(tau)), 1e-300))
-        return np.array(errors)
+        torque = self.samples.torque.T
+        return np.array([held_out(c, tau) for c, tau in zip(self.columns, torque, strict=True)])
+
+
+def held_out(columns: Array, torque: Array) -> float:
+    """Relative error of a torque, each stretch predicted from the others."""
+    whole, right = columns.T @ columns, columns.T @ torque
+    pull = RIDGE * np.eye(len(whole)) * max(float(np.trace(whole)) / len(whole), 1e-300)
+    rest = 0.0
+    for fold in np.array_split(np.arange(len(torque)), FOLDS):
+        part = columns[fold]
+        found = np.linalg.solve(whole - part.T @ part + pull, right - part.T @ torque[fold])
+        rest += float(np.sum((torque[fold] - part @ found) ** 2))
+    return float(np.sqrt(rest)) / max(float(np.linalg.norm(torque)), 1e-300)
 
 
 def _scaled(columns: Array) -> Array:

@@ -19,6 +19,7 @@ from feasid.diagnosis.outliers import outliers
 from feasid.diagnosis.positions import positions
 from feasid.diagnosis.scale import common_factor, gears, rescaled
 from feasid.diagnosis.screen import Screen, ScreenSamples, thin
+from feasid.diagnosis.shared import shared_motors
 from feasid.logs.motion import Motion
 from feasid.robot.description import Robot
 
@@ -67,7 +68,10 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
         return unexplained  # whatever else seems to explain a little, does not
     findings += unexplained
     if not {f.code for f in findings} & OTHER_MOTION:
-        findings += lag(screen, free, names)
+        late = lag(screen, free, names)
+        ahead = sum(round(f.values["lag"] * samples.rate) for f in late)
+        torque = screen.samples.tau[samples.reach + ahead]
+        findings += [*late, *shared_motors(free, torque, names)]
     if any(f.level == "error" for f in findings):
         return findings
     return findings + outliers(motion, robot)

@@ -30,7 +30,7 @@ from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of
+from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -114,7 +114,7 @@ def torque_constants(
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
     sources = [opened(log), [] if loaded is None else opened(loaded)]
     base, _ = base_of(
-        robot_of(log, robot),
+        with_motors(robot_of(log, robot), terms.get("couplings")),
         [*sources[0], *sources[1]],
         terms.get("friction"),
         terms.get("drive_inertia"),

@@ -35,7 +35,7 @@ from feasid.reduction.reduce import (
 )
 from feasid.reduction.task import Work
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import GEARED, robot_of, with_terms
+from feasid.robot.added_terms import GEARED, robot_of, with_motors, with_terms
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
 from feasid.threads import one_thread
@@ -76,7 +76,7 @@ def fit(
     """
     chosen = filtered(completed(FitOptions, options, "fit"), "fit")
     sources = opened(data)
-    wanted = robot_of(data, robot)
+    wanted = with_motors(robot_of(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
     measured = chosen["measured"]
     base, said = base_of(wanted, sources, *terms, offered(chosen), measured)

@@ -12,7 +12,7 @@ from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FURTHER, LogOptions, ReduceOptions
 from feasid.reduction.reduce import Log, alike, base_of, filtered, offered, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of
+from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
 from feasid.threads import one_thread
@@ -63,9 +63,10 @@ def compare_models(
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER
     chosen = filtered(completed(ReduceOptions, given, "compare_models"), "compare_models")
     sources = opened(data)
+    wanted = with_motors(robot_of(data, robot), chosen["couplings"])
     asked = chosen["friction"], chosen["drive_inertia"], offered(chosen)
     measured = chosen["measured"]
-    base, _ = base_of(robot_of(data, robot), sources, *asked, measured)
+    base, _ = base_of(wanted, sources, *asked, measured)
     tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     if not reduced.strata:

@@ -31,7 +31,7 @@ from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of
+from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 from feasid.robot.parts import Body
@@ -190,7 +190,7 @@ def payload(
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
     with_it, without = opened(loaded), opened(unloaded)
     base, said = base_of(
-        robot_of(loaded, robot),
+        with_motors(robot_of(loaded, robot), terms.get("couplings")),
         [*with_it, *without],
         terms.get("friction"),
         terms.get("drive_inertia"),

@@ -144,5 +144,9 @@ KNOWN = Form(
     "ten numbers, NaN where one is not known, or numbers by symbol",
     _is_known,
 )
+FACTORS = Form(
+    "two or more joints with the factor of each, none of them zero",
+    lambda v: _is_combination(v) and len(v) > 1 and all(v.values()),
+)
 ROW = Form("a sequence of numbers", is_row)
 GUESS = Form("an array of ten numbers per body", is_row)

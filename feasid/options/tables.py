@@ -167,7 +167,26 @@ class LogOptions(ReadOptions, SignalOptions, FloatingOptions, total=False):
     """From a log to runs of position, velocity, acceleration and torque."""
 
 
-class TermOptions(TypedDict, total=False):
+class CouplingOptions(TypedDict, total=False):
+    """Which motors move several joints."""
+
+    couplings: Annotated[
+        Mapping[str, Mapping[str, float]] | None,
+        Option("mapping", "motors that move several joints, with inertia and friction of their "
+               "own: name -> factor per joint", example='belt={"shoulder": 1, "slide": -2}',
+               form=forms.FACTORS),
+    ]  # fmt: skip
+
+
+class DiagnoseOptions(LogOptions, CouplingOptions, total=False):
+    """How a log and its robot are looked at."""
+
+
+class WatchOptions(ReadOptions, CouplingOptions, total=False):
+    """How a log is played back."""
+
+
+class TermOptions(CouplingOptions, total=False):
     """Which joint terms are fitted."""
 
     friction: Annotated[

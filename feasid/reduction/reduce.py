@@ -29,7 +29,7 @@ from feasid.reduction.narrow import without_rows
 from feasid.reduction.repeated import refuse_repeated
 from feasid.reduction.task import Source, Work, reduce_task
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of, with_measured, with_terms
+from feasid.robot.added_terms import robot_of, with_measured, with_motors, with_terms
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -96,7 +96,7 @@ def reduce(
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = opened(data)
     if base is None:
-        wanted = robot_of(data, robot)
+        wanted = with_motors(robot_of(data, robot), chosen.get("couplings"))
         asked = terms.get("friction"), terms.get("drive_inertia"), offered(chosen)
         base, notes = base_of(wanted, sources, *asked, measured=chosen.get("measured"))
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,15 @@ from feasid.notes import notes as as_notes
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
 from feasid.robot.load import load_robot
+from feasid.robot.parts import Drive
 
 USUAL = ("viscous", "coulomb", "offset")
 
 GEARED = ("sqrt", "load")
 """Friction of gears, of which a fit keeps what the log supports joint by joint."""
+
+MOTOR = ("Ia", "fv", "fc")
+"""Terms of a motor that moves several joints; offsets are the joints' own."""
 
 TRANSITION = 0.005
 """Speed [rad/s or m/s] over which fitted Coulomb friction changes its sign: slower than any joint
@@ -57,6 +61,18 @@ def robot_of(data: Any, robot: Robot | str | Path | None) -> Robot:
     raise InputError(
         'no robot: pass one, feasid.fit(df, "arm.urdf"), or attach it, df.attrs["robot"] = robot'
     )
+
+
+def with_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | None) -> Robot:
+    """The robot with motors that move several joints: a name each, and the factor per joint.
+
+    Raises
+    ------
+    DescriptionError
+        Names a joint that does not exist, or a motor that is there already.
+    """
+    drives = [Drive(name, dict(factors), MOTOR) for name, factors in (couplings or {}).items()]
+    return replace(robot, drives=(*robot.drives, *drives)) if drives else robot
 
 
 def with_terms(

@@ -132,13 +132,16 @@ def test_options_of_fit_can_be_given_as_json(folder, capsys):
     assert "NAME=VALUE" in capsys.readouterr().err
 
 
+BELT = 'belt={"shoulder": 1, "wheel_joint": -2}'
+
+
 def test_a_motor_of_several_joints_at_the_prompt(folder, capsys):
     arguments = ["fit", "log.csv", "--robot", "arm.urdf"]
-    assert main([*arguments, "--coupling", "belt:shoulder=1,wheel_joint=-2", "--verbose"]) == 0
+    assert main([*arguments, "--couplings", BELT, "--verbose"]) == 0
     assert re.search(r"belt +\S+ +\S+", capsys.readouterr().out)
-    assert main([*arguments, "--coupling", "belt"]) == 2
-    assert "NAME:JOINT=FACTOR" in capsys.readouterr().err
-    assert main([*arguments, "--coupling", "belt:sholder=1,wheel_joint=1"]) == 2
+    assert main([*arguments, "--couplings", "belt=1"]) == 2
+    assert "two or more joints" in capsys.readouterr().err
+    assert main([*arguments, "--couplings", BELT.replace("shoulder", "sholder")]) == 2
     assert "did you mean 'shoulder'" in capsys.readouterr().err
 
 

@@ -16,6 +16,7 @@ from feasid.options.option import Option
 from feasid.options.set_tables import CheckOptions, CorrectOptions
 from feasid.options.tables import (
     BoundOptions,
+    DiagnoseOptions,
     FitOptions,
     LogOptions,
     ReduceOptions,
@@ -171,7 +172,7 @@ def test_signatures_and_docstrings_come_from_the_table():
     for function, options in (
         (feasid.fit, FitOptions),
         (feasid.reduce, ReduceOptions),
-        (feasid.diagnose, LogOptions),
+        (feasid.diagnose, DiagnoseOptions),
         (feasid.correct, CorrectOptions),
         (feasid.feasible_set, BoundOptions),
         (check_parameters, CheckOptions),
