@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from feasid.arrays import Array
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Expression, Graph, Operations, needed, operations
+from feasid.dynamics.regressor import described_values
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.snap import snapped
@@ -79,16 +78,8 @@ class CodedModel:
         exact, _ = snapped(robot, base.rounding)
         beta = None
         if not argument:
-            missing = np.flatnonzero(np.isnan(robot.values))
-            if missing.size:
-                body, symbol = robot.parameter_names[int(missing[0])]
-                raise InputError(
-                    f"the description of robot {robot.name!r} gives no value for {body}.{symbol} "
-                    f"(and {missing.size - 1} more): give it some by robot.with_values(parameters)",
-                    body=body,
-                    symbol=symbol,
-                )
-            beta = base.values(robot.values)
+            remedy = "give it some by robot.with_values(parameters)"
+            beta = base.values(described_values(robot, remedy))
         return cls(exact, base, beta)
 
     def routine(self, kind: str) -> Routine:

@@ -280,7 +280,9 @@ def inverse_dynamics(
     InputError
         When a parameter is needed that neither the caller nor the description gives.
     """
-    delta = _known(robot) if parameters is None else robot.check_parameters(parameters)
+    if parameters is None:
+        parameters = described_values(robot, "pass parameters=")
+    delta = robot.check_parameters(parameters)
     positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
     jacobian: Array | None = None
     if not robot.is_tree:
@@ -308,13 +310,14 @@ def inverse_dynamics(
     return np.ascontiguousarray(out.T)
 
 
-def _known(robot: Robot) -> Array:
+def described_values(robot: Robot, remedy: str) -> Array:
+    """``robot.values``, when the description gives them all; `remedy` says what to do if not."""
     missing = np.flatnonzero(np.isnan(robot.values))
     if missing.size:
         body, symbol = robot.parameter_names[int(missing[0])]
         raise InputError(
             f"the description of robot {robot.name!r} gives no value for {body}.{symbol} (and "
-            f"{missing.size - 1} more); pass parameters=",
+            f"{missing.size - 1} more): {remedy}",
             body=body,
             symbol=symbol,
         )
