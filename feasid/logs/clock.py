@@ -169,8 +169,8 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
         else "sort the log with sort=True if its rows were only shuffled"
     )
     raise LogError(
-        f"time stamps are not sorted: row {row}{run} has t = {after:.9g} s after {before:.9g} s "
-        f"({back.size} such row(s)); {advice}",
+        f"time stamps are not sorted: row {row}{run} has t = {after:.9g} s after {before:.9g} s, "
+        f"counted from the log's first row ({back.size} such row(s)); {advice}",
         row=row,
         time=after,
     )

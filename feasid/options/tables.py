@@ -116,8 +116,8 @@ class SignalOptions(TypedDict, total=False):
     sort: Annotated[bool, Option("flag", "sort rows by time within each run", False, example="no")]
     exclude: Annotated[
         Any,
-        Option("value", "rows to leave out: a column, a mask or intervals (start, end) in s", (),
-               example="[[0.0, 0.1]]", form=forms.ROWS),
+        Option("value", "rows to leave out: a column, a mask or intervals (start, end) in s from "
+               "the first row", (), example="[[0.0, 0.1]]", form=forms.ROWS),
     ]  # fmt: skip
     delay: Annotated[
         float,

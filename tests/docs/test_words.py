@@ -1,0 +1,89 @@
+"""Words between backquotes are promises too: options exist and take the values, flags exist."""
+
+import argparse
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import is_typeddict
+
+import pytest
+
+from feasid.cli import COMMANDS
+from feasid.options import tables
+from feasid.options.complete import table_of
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+OPTIONS = {
+    name: option
+    for table in vars(tables).values()
+    if is_typeddict(table)
+    for name, option in table_of(table).items()
+}
+
+OTHERS = {"--arguments", "--help", "--keep-going", "--minutes", "--moments", "--write", "--user"}
+"""Flags of the package as a whole, of its campaign, and of pip and Sphinx."""
+
+
+def spans(page):
+    """Inline code of a page, outside of blocks."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    return re.findall(r"`([^`]+)`", text)
+
+
+def flags():
+    """Every flag of every command."""
+    found = set(OTHERS)
+    for name in COMMANDS:
+        parser = argparse.ArgumentParser()
+        import_module(f"feasid.cli.{name}").add_arguments(parser)
+        found |= {flag for action in parser._actions for flag in action.option_strings}
+    return found
+
+
+def test_options_are_shown_with_values_that_they_take():
+    wrong, seen = [], 0
+    for page in PAGES:
+        if page.name == "excitation.md":  # whose `rest` is another
+            continue
+        for span in spans(page):
+            name, mark, value = span.partition("=")
+            try:
+                value = ast.literal_eval(value)
+            except (ValueError, SyntaxError):
+                continue
+            if mark and name in OPTIONS:
+                seen += 1
+                try:
+                    OPTIONS[name].checked(name, value)
+                except ValueError as error:
+                    wrong.append(f"{page.name}: {span}: {error}")
+    assert seen > 20
+    assert not wrong
+
+
+def test_flags_exist():
+    known, wrong = flags(), []
+    for page in PAGES:
+        for span in spans(page):
+            if "benchmarks/" in span or "pytest" in span:
+                continue
+            wrong += [
+                f"{page.name}: {span}"
+                for flag in re.findall(r"(?<!\S)--[a-z][\w-]*", span)
+                if flag not in known and "--no-" not in flag
+            ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("page", ["logs.md", "troubleshooting.md"])
+def test_findings_have_the_codes_that_a_table_tells(page):
+    source = "".join(p.read_text() for p in (ROOT / "feasid" / "diagnosis").glob("*.py"))
+    text = (ROOT / "docs" / page).read_text()
+    table = re.search(r"\| (?:code|finding) \|.*?\n\n", text, re.S).group()
+    cells = re.findall(r"^\| ([^|]+) \|", table, re.M)[1:]
+    codes = [code for cell in cells for code in re.findall("[a-z]+", cell)]
+    assert len(codes) > 5
+    assert [c for c in codes if f'"{c}"' not in source] == []
