@@ -288,8 +288,7 @@ def load(path: str | Path) -> SavedFit:
     try:
         with reading(path, LARGEST) as file:
             content = unpacked(file, str(path), LARGEST)
-        missing = [m for m in MEMBERS if m not in content]
-        if missing:
+        if missing := [m for m in MEMBERS if m not in content]:
             raise ValueError(f"it lacks {', '.join(missing)}")
         return _loaded(path, content)
     except FeasidError:
@@ -307,17 +306,18 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         raise ValueError("it does not say when and by what it was made")
     if int(model["version"]) > VERSION:
         raise InputError(
-            f"{path} has version {model['version']} and was saved by feasid "
-            f"{model['made']['feasid']}; this feasid reads up to {VERSION}: update it",
+            f"{path} has version {model['version']} and was saved by feasid {made['feasid']}; "
+            f"this feasid reads up to {VERSION}: update it",
             path=str(path),
         )
     robot, source = robot_of_data(model["robot"]), model["source"]
     if source is not None:
-        text = content["description"]
-        given = Source(source["path"], source["format"], text, reading=source.get("reading", {}))
-        robot = with_source(robot, given)
+        given = source["path"], source["format"], content["description"]
+        robot = with_source(robot, Source(*given, reading=source.get("reading", {})))
     numbers = _arrays(content["arrays.npz"], f"arrays.npz of {path}")
     spread, beta = numbers["covariance"], numbers["beta"]
+    if spread.shape != 2 * beta.shape:
+        raise ValueError(f"its covariance has shape {spread.shape}, its values {beta.shape}")
     base = base_parameters(robot, measured=model.get("measured"))
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
         raise ValueError("its parameters are not those of its base parameters")

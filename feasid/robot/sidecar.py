@@ -28,6 +28,9 @@ VERSION = 1
 LARGEST = 16 * 1024 * 1024
 """Bytes of a sidecar beyond which it is not one."""
 
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What content raises that `sidecar_bytes` never made."""
+
 
 def sidecar_path(path: str | Path) -> Path:
     """Where the sidecar of a file is."""
@@ -83,7 +86,7 @@ def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
         )
     try:
         return _completed(robot, data)
-    except (KeyError, TypeError, ValueError) as error:
+    except MALFORMED as error:
         raise DescriptionError(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
         ) from error
@@ -95,7 +98,7 @@ def _parsed(file: Path) -> dict[str, Any]:
         if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
             raise ValueError("its format is another one")
         int(data["version"]), str(data["sha256"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (OSError, *MALFORMED) as error:
         raise DescriptionError(f"{file} is not a sidecar: {error}", path=str(file)) from error
     return data
 

@@ -16,12 +16,25 @@ from pathlib import Path
 from feasid.errors import FeasidError
 
 from . import mutators
-from .kinds import PLACES, kinds
+from .registry import KINDS
 
-SECONDS = 10
+SECONDS = 10.0
+"""Of processor time that an input may take."""
+
+HANGS = 120.0
+"""Seconds after which an input hangs, whatever the machine does besides."""
+
 MEMORY = 2**30
 TRIES = 300
 """Smaller inputs that are tried for one that fails."""
+
+PLACES = ("/proc", "/sys")
+"""Folders besides Python's own that libraries may look at."""
+
+FOLDER = "/dev/shm"
+"""Files in memory, where there is such a folder: opening one is most of the cost elsewhere."""
+
+WATCHED = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")
 
 
 class Watch:
@@ -30,8 +43,8 @@ class Watch:
     def __init__(self, folder):
         self.on = False
         self.seen = []
-        self.allowed = [str(folder), sys.prefix, sys.base_prefix, *map(str, PLACES)]
-        self.allowed += [p for p in sys.path if p]
+        self.allowed = [str(folder), sys.prefix, sys.base_prefix, *PLACES]
+        self.allowed = tuple(self.allowed + [p for p in sys.path if p])
         sys.addaudithook(self.hook)
 
     def hook(self, event, arguments):
@@ -39,40 +52,44 @@ class Watch:
             return
         if event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
             name = os.path.abspath(os.fsdecode(arguments[0]))
-            if not name.startswith(tuple(self.allowed)) and name != os.devnull:
+            if not name.startswith(self.allowed) and name != os.devnull:
                 self.seen.append(f"open {name}")
-        elif event.startswith(("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn")):
+        elif event.startswith(WATCHED):
             self.seen.append(event)
 
 
-def alarm(*_):
-    raise TimeoutError(f"more than {SECONDS} s")
+def alarm(number, _):
+    limit = SECONDS if number == signal.SIGPROF else HANGS
+    raise TimeoutError(f"more than {limit} s")
+
+
+def limited(seconds, hangs):
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, hangs)
 
 
 def tried(kind, watch, folder, data):
     """(stage reached, what went wrong or None) of one input."""
     path = kind.write(folder, data)
-    reached, value = "", None
+    reached, value, fault = "", None, None
     watch.seen.clear()
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    limited(SECONDS, HANGS)
     watch.on = True
     try:
         for name, stage in kind.stages:
             value = stage(path, value)
             reached = name
-        fault = None
     except FeasidError:
-        fault = None
+        pass
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
         where = traceback.extract_tb(error.__traceback__)[-1]
-        fault = f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}: {error}"[
-            :300
-        ]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        fault = f"{type(error).__name__} in {place}: {error}"[:300]
     finally:
         watch.on = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        limited(0, 0)
     if fault is None and watch.seen:
         fault = f"opened: {watch.seen[0]}"
     return reached, fault
@@ -95,18 +112,38 @@ def smallest(kind, watch, folder, data, fault):
     return data
 
 
+def kept(kind, name, watch, folder, data, fault, where):
+    """Where the smallest input that fails in this way is."""
+    small = smallest(kind, watch, folder, data, fault)
+    mark = hashlib.sha256(small).hexdigest()[:12]
+    file = Path(where) / f"{name.replace(' ', '_')}-{mark}{Path(kind.file).suffix}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(small)
+    return str(file)
+
+
+def warmed(name, folder, watch):
+    """The kind; its seeds, which must pass every stage, import what it needs."""
+    kind = KINDS[name](folder)
+    kind.prepared(folder)
+    for data in kind.seeds:
+        reached, fault = tried(kind, watch, folder, data)
+        assert fault is None, (name, fault)
+        assert reached == kind.stages[-1][0], (name, reached, data[:80])
+    return kind
+
+
 def main(argv):
     """Arguments: kind, first number, how many, seconds, folder of failures."""
-    name, first, count, seconds, kept = argv[0], int(argv[1]), int(argv[2]), float(argv[3]), argv[4]
+    name, first, count, seconds, keep = argv[0], int(argv[1]), int(argv[2]), float(argv[3]), argv[4]
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as where:
+    memory = FOLDER if os.access(FOLDER, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as where:
         folder = Path(where)
-        kind = kinds(folder)[name]
         watch = Watch(folder)
         signal.signal(signal.SIGALRM, alarm)
-        for data in kind.seeds:  # imports what it needs
-            reached, fault = tried(kind, watch, folder, data)
-            assert fault is None, (name, fault)
+        signal.signal(signal.SIGPROF, alarm)
+        kind = warmed(name, folder, watch)
         with open("/proc/self/statm") as file:
             now = int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
@@ -116,18 +153,12 @@ def main(argv):
                 break
             rng = random.Random(f"{name} {number}")
             data = mutators.several(rng, rng.choice(kind.seeds), kind.change)
+            spent = time.process_time()
             reached, fault = tried(kind, watch, folder, data)
-            told = {"number": number, "stage": reached}
+            told = [number, reached, round(time.process_time() - spent, 4)]
             if fault is not None:
-                small = smallest(kind, watch, folder, data, fault)
-                mark = hashlib.sha256(small).hexdigest()[:12]
-                file = Path(kept) / f"{name.replace(' ', '_')}-{mark}{kind.suffix}"
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(small)
-                told |= {"fault": fault, "file": str(file)}
-            print(json.dumps(told), file=sys.__stdout__, flush=fault is not None)
-            if number % 100 == 0:
-                sys.__stdout__.flush()
+                told += [fault, kept(kind, name, watch, folder, data, fault, keep)]
+            print(json.dumps(told), file=sys.__stdout__, flush=True)
     return 0
 
 

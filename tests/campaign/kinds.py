@@ -1,12 +1,12 @@
 """The kinds of inputs: valid seeds, how they are changed, and the stages that one goes through."""
 
-# ruff: noqa: E501
-
-import contextlib
-import io
+import json
 import os
-import shutil
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from robots import ARM
 
 import feasid
 from feasid.archives import arrays_of, unpacked
-from feasid.cli import main
+from feasid.certificate import digest
 from feasid.errors import InputError
+from feasid.feasibility.proof.claim import Certificate
 from feasid.files import read_whole, reading
 from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
@@ -26,48 +27,89 @@ from feasid.logs.read.bags import check_mcap
 from feasid.logs.read.csvscan import scan
 from feasid.logs.read.readers import read_log
 from feasid.reduction.triangle import Reduced
+from feasid.robot.sidecar import sidecar_bytes, sidecar_path
 from feasid.robot.xml.text import parse_xml
 
 from . import mutators
+from .descriptions import CART, GRIPPER, TWO_LINKS
 
-MJCF = """<mujoco model="arm"><compiler angle="radian"/><default><joint damping="0.1"/></default>
-<worldbody><body name="upper" pos="0 0 0.3"><inertial pos="0 0 0.1" mass="1.2"
- diaginertia="0.01 0.01 0.002"/><joint name="shoulder" axis="0 0 1" armature="0.01" frictionloss="0.2"/>
-<geom type="capsule" size="0.03" fromto="0 0 0 0 0 0.2"/>
-<body name="fore" pos="0 0 0.25"><joint name="slide" type="slide" axis="1 0 0"/>
-<inertial pos="0.1 0 0" mass="0.7" fullinertia="0.004 0.005 0.006 0.0001 0 0"/></body></body></worldbody>
-<equality><joint joint1="shoulder" joint2="slide" polycoef="0 1 0 0 0"/></equality></mujoco>"""
+ROWS, ROWS_AS_TEXT = 200, 60
 
-ROWS = 200
+CUTOFF = 40.0
+"""Hz: a stretch of twenty samples is enough to be filtered."""
+
+LARGEST = 2**26
+"""Bytes that the members of an archive may have, before anything is made of them."""
+
+Stage = tuple[str, Callable[[Path, Any], Any]]
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of input.
 
-    `change(rng, data)` mutates the bytes of a seed; `stages` are names and functions of (path,
-    what the stage before gave), the first being the kind's own syntactic check.
+    `change(rng, data)` mutates the bytes of a seed, which are written as `file`; `stages` are names
+    and functions of (path, what the stage before gave), the first being the kind's own syntactic
+    check. `beside` is put into the folder first.
     """
 
-    name: str
-    suffix: str
+    file: str
     seeds: tuple[bytes, ...]
-    change: Any
-    stages: tuple[tuple[str, Any], ...]
+    change: Callable[[Any, bytes], bytes]
+    stages: tuple[Stage, ...]
+    beside: dict[str, bytes] = field(default_factory=dict)
+
+    def prepared(self, folder):
+        """Put what belongs beside an input into the folder."""
+        for name, content in self.beside.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
 
     def write(self, folder, data):
         """The input as a file; returns its path."""
-        path = folder / f"input{self.suffix}"
+        path = folder / self.file
         path.write_bytes(data)
         return path
 
 
-def _robot():
+# -- what seeds are made of -----------------------------------------------------------------------
+
+
+@cache
+def arm():
     return feasid.load_robot(ARM).with_joint_terms()
 
 
-def _log(robot):
-    return simulate(robot, arm_parameters(robot), 1, samples=ROWS, noise=0.02)
+@cache
+def log():
+    frame = simulate(arm(), arm_parameters(arm()), 1, samples=ROWS, noise=0.02)
+    return frame[[c for c in frame if not c.startswith("ddq_")]]
+
+
+@cache
+def fitted():
+    return feasid.fit(log(), arm(), diagnose=False)
+
+
+def bytes_of(write, folder, name):
+    path = folder / name
+    write(path)
+    return path.read_bytes()
+
+
+# -- stages ---------------------------------------------------------------------------------------
+
+
+def refused(function, *kinds):
+    """A stage whose own errors of these kinds say that an input is none."""
+
+    def stage(path, value):
+        try:
+            return function(path, value)
+        except kinds as error:
+            raise InputError(str(error)) from error
+
+    return stage
 
 
 def _xml(path, _):
@@ -83,27 +125,17 @@ def _judged(path, robot):
     inspect(path).to_dict()
 
 
-def _prepared(robot):
-    return lambda path, df: prepare(df, robot, nan="drop-segments")
-
-
 def _table(path, _):
     return read_log(path)
 
 
+def _motion(path, frame):
+    return prepare(frame, arm(), nan="drop-segments", cutoff=CUTOFF)
+
+
 def _members(path, _):
     with reading(path) as file:
-        try:
-            return unpacked(file, "input", 2**26)
-        except ValueError as error:
-            raise InputError(str(error)) from error
-
-
-def _arrays(path, _):
-    try:
-        return arrays_of(_members(path, _))
-    except ValueError as error:
-        raise InputError(str(error)) from error
+        return unpacked(file, "input", LARGEST)
 
 
 def _schema(path, _):
@@ -111,18 +143,22 @@ def _schema(path, _):
         return None
 
 
-def _reduced(path, _):
-    return Reduced.load(path)
+def _database(path, _):
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as base:
+        base.execute("select count(*) from messages").fetchone()
+        base.execute("select count(*) from topics").fetchone()
+
+
+def _yaml(path, _):
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
 
 
 def _summed(path, reduced):
     (reduced + reduced).triangle()
     reduced.residuals(np.zeros(len(reduced.columns)))
     repr(reduced)
-
-
-def _loaded(path, _):
-    return feasid.load(path)
 
 
 def _told(path, fit):
@@ -132,155 +168,156 @@ def _told(path, fit):
         fit.certificate.holds()
 
 
-def _bytes_of(write, folder, name):
-    path = folder / name
-    write(path)
-    return path.read_bytes()
+def _said(path, certificate):
+    repr(certificate)
+    return certificate.claim, certificate.limit
 
 
-def kinds(folder):
-    """All of them, with seeds made in the folder."""
-    robot = _robot()
-    log = _log(robot)
-    for name in list(log.columns):
-        if name.startswith("ddq_"):
-            del log[name]
-    fit = feasid.fit(log, robot, diagnose=False)
-    text = log.head(60).to_csv(index=False).encode()
-    arrays = {"t": log["t"], "q": log.filter(regex="^q_"), "tau": log.filter(regex="^tau_")}
-    npz = _bytes_of(lambda p: np.savez_compressed(p, **arrays), folder, "seed.npz")
-    files = [
-        Kind("urdf", ".urdf", (ARM.encode(),), mutators.xml,
-             (("well formed", _xml), ("robot", _model), ("judged", _judged))),
-        Kind("mjcf", ".xml", (MJCF.encode(),), mutators.xml,
-             (("well formed", _xml), ("robot", _model), ("judged", _judged))),
-        Kind("csv", ".csv", (text, text.replace(b",", b";"), b"sep=;\n" + text.replace(b",", b";")),
-             mutators.table,
-             (("scanned", lambda p, _: scan(read_whole(p), str(p))), ("table", _table),
-              ("motion", _prepared(robot)))),
-        Kind("npz", ".npz", (npz,), mutators.archive,
-             (("archive", _members), ("arrays", _arrays), ("table", _table),
-              ("motion", _prepared(robot)))),
-        Kind("parquet", ".parquet", _parquets(log, folder), mutators.flipped,
-             (("schema", _schema), ("table", _table), ("motion", _prepared(robot)))),
-        Kind("mcap", ".mcap", (_mcap(log, folder),), mutators.flipped,
-             (("records", lambda p, _: check_mcap(p)), ("table", _table),
-              ("motion", _prepared(robot)))),
-        Kind("reduced", ".reduced", (feasid.reduce(log, robot).to_bytes(),), mutators.archive,
-             (("archive", _members), ("loaded", _reduced), ("summed", _summed))),
-        Kind("saved fit", ".feasid", (_bytes_of(fit.save, folder, "seed.feasid"),),
-             mutators.archive, (("archive", _members), ("loaded", _loaded), ("told", _told))),
-        _commands(folder, log, fit),
-    ]  # fmt: skip
-    return {kind.name: kind for kind in files}
+def _json(path, _):
+    return json.loads(path.read_bytes())
 
 
-def _parquets(log, folder):
-    frame = log.assign(run="a")
-    return tuple(
-        _bytes_of(lambda p, c=c: frame.to_parquet(p, compression=c), folder, f"seed_{c}.parquet")
+READ = (("table", _table), ("motion", _motion))
+XML = (("well formed", _xml), ("robot", _model), ("judged", _judged))
+ARCHIVE = ("archive", refused(_members, ValueError))
+JSON = ("json", refused(_json, ValueError, RecursionError))
+
+
+# -- kinds ----------------------------------------------------------------------------------------
+
+
+def urdf(folder):
+    return Kind("input.urdf", (ARM.encode(), GRIPPER.encode()), mutators.xml, XML)
+
+
+def mjcf(folder):
+    return Kind("input.xml", (TWO_LINKS.encode(), CART.encode()), mutators.xml, XML)
+
+
+def sidecar(folder):
+    """Of the arm, whose description stays as it is."""
+    content = ARM.encode()
+    name = sidecar_path("input.urdf").name
+
+    def model(path, _):
+        return feasid.load_robot(path.parent / "input.urdf")
+
+    stages = JSON, ("robot", model), ("shown", lambda path, robot: repr(robot))
+    seed = sidecar_bytes(arm(), content, True)
+    return Kind(name, (seed,), mutators.notation, stages, {"input.urdf": content})
+
+
+def csv(folder):
+    text = log().head(ROWS_AS_TEXT).to_csv(index=False).encode()
+    columns = text.split(b"\n", 1)[0].count(b",") + 1
+    units = b",".join([b"s"] + [b"rad"] * (columns - 1))
+    head, rest = text.split(b"\n", 1)
+    semicolons = text.replace(b",", b";")
+    seeds = text, semicolons, b"sep=;\n" + semicolons, head + b"\n" + units + b"\n" + rest
+    scanned = ("scanned", lambda path, _: scan(read_whole(path), str(path)))
+    return Kind("input.csv", seeds, mutators.table, (scanned, *READ))
+
+
+def npz(folder):
+    frame = log()
+    arrays = {"t": frame["t"], "q": frame.filter(regex="^q_"), "tau": frame.filter(regex="^tau_")}
+    seed = bytes_of(lambda path: np.savez_compressed(path, **arrays), folder, "seed.npz")
+    found = ("arrays", refused(lambda _, members: arrays_of(members), ValueError))
+    return Kind("input.npz", (seed,), mutators.archive, (ARCHIVE, found, *READ))
+
+
+def parquets(folder):
+    frame = log().assign(run="a")
+    seeds = tuple(
+        bytes_of(lambda p, c=c: frame.to_parquet(p, compression=c), folder, f"seed_{c}.parquet")
         for c in ("none", "snappy", "zstd")
     )
+    return Kind("input.parquet", seeds, mutators.flipped, (("schema", _schema), *READ))
 
 
-def _mcap(log, folder):
-    """A bag as one MCAP file."""
+def bag(folder, plugin):
+    """A bag's folder, of ROS 2."""
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
     store = get_typestore(Stores.ROS2_HUMBLE)
-    types = store.types
-    names = [c[2:] for c in log.columns if c.startswith("q_")]
-    bag = folder / "bag"
-    with Writer(bag, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        kind = "sensor_msgs/msg/JointState"
-        connection = writer.add_connection("/joint_states", kind, typestore=store)
-        for row in log.head(40).itertuples(index=False):
-            data = row._asdict()
-            ns = int(data["t"] * 1e9) + 10**9
+    types, name = store.types, "sensor_msgs/msg/JointState"
+    joints = arm().joints
+    where = folder / f"bag_{plugin}"
+    with Writer(where, version=9, storage_plugin=StoragePlugin[plugin]) as writer:
+        connection = writer.add_connection("/joint_states", name, typestore=store)
+        for row in log().head(ROWS_AS_TEXT).to_dict("records"):
+            ns = int(row["t"] * 1e9) + 10**9
             stamp = types["builtin_interfaces/msg/Time"](ns // 10**9, ns % 10**9)
             header = types["std_msgs/msg/Header"](stamp, "")
-            values = [np.array([data[f"{k}_{n}"] for n in names]) for k in ("q", "dq", "tau")]
-            message = types[kind](header, names, *values)
-            writer.write(connection, ns, store.serialize_cdr(message, kind))
-    return next(bag.glob("*.mcap")).read_bytes()
+            values = [np.array([row[f"{k}_{n}"] for n in joints]) for k in ("q", "dq", "tau")]
+            message = types[name](header, list(joints), *values)
+            writer.write(connection, ns, store.serialize_cdr(message, name))
+    return where
 
 
-# -- command lines --------------------------------------------------------------------------------
-
-COMMANDS = (
-    "check arm.urdf", "check --bodies arm.urdf", "check --format json arm.urdf", "base arm.urdf",
-    "base --json arm.urdf", "base --measured 1 --static arm.urdf", "correct arm.urdf --out out.urdf",
-    "verify proof.json", "doctor log.csv --robot arm.urdf", "show fit.feasid", "errors fit.feasid log.csv",
-    "predict fit.feasid log.csv --out out.csv", "compare arm.urdf arm.urdf",
-    "reduce log.csv --robot arm.urdf --out out.reduced", "fit log.csv --robot arm.urdf --out out.urdf",
-    "fit part.reduced --robot arm.urdf --save out.feasid --overwrite",
-)  # fmt: skip
-
-EXTRA = (
-    "--overwrite", "--resume", "--json", "--units", "q=deg", "--lock", "shoulder=1", "--gravity",
-    "0,0,-9.81", "--weights", "wls", "--slack", "nan", "-1", "1e999", "--cutoff", "no", "--workers",
-    "--option", "a=b", "--friction", "viscous", "--nan", "drop-segments", "--out", "out.urdf", "log.csv",
-    "arm.urdf", "-", "/dev/null", ".", "*", "[", "\x1b", "", "x" * 300, "--help", "--rate", "0", "--force",
-)  # fmt: skip
+def mcap(folder):
+    seed = next(bag(folder, "MCAP").glob("*.mcap")).read_bytes()
+    stages = (("records", lambda path, _: check_mcap(path)), *READ)
+    return Kind("input.mcap", (seed,), mutators.flipped, stages)
 
 
-def _commands(folder, log, fit):
-    """Words of a command left out, doubled, exchanged and added, one per line."""
-    place = folder / "place"
-    place.mkdir()
-    (place / "arm.urdf").write_text(ARM)
-    log.to_csv(place / "log.csv", index=False)
-    fit.save(place / "fit.feasid")
-    fit.certificate.save(place / "proof.json")
-    fit.reduced.save(place / "part.reduced")
-    inputs = {p.name: p.read_bytes() for p in place.iterdir()}
+def database(folder):
+    """The database of a bag, whose metadata stay as they are."""
+    where = bag(folder, "SQLITE3")
+    file = next(where.glob("*.db3"))
+    stages = (("database", refused(_database, sqlite3.Error, ValueError)), *READ)
+    metadata = {"metadata.yaml": (where / "metadata.yaml").read_bytes()}
+    return Kind(file.name, (file.read_bytes(),), mutators.flipped, stages, metadata)
 
-    def parsed(path, _):
-        words = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
-        return [word for word in words if "\0" not in word]
 
-    def ran(path, words):
-        os.chdir(place)
-        with (
-            contextlib.redirect_stdout(io.StringIO()) as out,
-            contextlib.redirect_stderr(io.StringIO()) as err,
-        ):
-            try:
-                status = main(words)
-            except SystemExit as stop:
-                status = stop.code
-        assert status in (0, 1, 2, 3, 4, 5), f"exit status {status}"
-        assert not {"\x1b", "\x9b"} & set(out.getvalue() + err.getvalue()), "an escape was printed"
-        said = {p.name: p for p in place.iterdir()}
-        assert not [n for n in said if n.startswith(".feasid-")], "a partial file is left"
-        for name, content in inputs.items():
-            assert said.pop(name).read_bytes() == content, f"input {name} was changed"
-        for made in said.values():
-            shutil.rmtree(made) if made.is_dir() else made.unlink()
-        if status == 2:
-            raise InputError("refused")
-        return status
+def metadata(folder):
+    """The metadata of a bag, whose database stays as it is."""
+    where = bag(folder, "SQLITE3")
+    file = next(where.glob("*.db3"))
+    stages = (
+        ("yaml", refused(_yaml, Exception)),
+        ("table", lambda path, _: read_log(path.parent)),
+        ("motion", _motion),
+    )
+    seed = (where / "metadata.yaml").read_bytes()
+    beside = {f"bag/{file.name}": file.read_bytes()}
+    return Kind("bag/metadata.yaml", (seed,), mutators.yaml, stages, beside)
+
+
+def reduced(folder):
+    stages = ARCHIVE, ("loaded", lambda path, _: Reduced.load(path)), ("summed", _summed)
+    return Kind(
+        "input.reduced", (feasid.reduce(log(), arm()).to_bytes(),), mutators.archive, stages
+    )
+
+
+def saved(folder):
+    stages = ARCHIVE, ("loaded", lambda path, _: feasid.load(path)), ("told", _told)
+    seed = bytes_of(fitted().save, folder, "seed.feasid")
+    return Kind("input.feasid", (seed,), mutators.archive, stages)
+
+
+def certificate(folder):
+    """Proofs that something can exist and that it cannot, mostly signed after the change."""
+    heavy = feasid.load_robot(ARM.replace('ixx="0.011"', 'ixx="5"'))
+    proofs = fitted().certificate, feasid.check(heavy).certificate
+    seeds = tuple(json.dumps(proof.data).encode() for proof in proofs)
 
     def change(rng, data):
-        words = data.decode("utf-8", "surrogateescape").split("\n")
-        for _ in range(rng.choice((0, 1, 1, 2))):
-            k = rng.randrange(len(words) + 1)
-            kind = rng.randrange(4)
-            if kind == 0:
-                words.insert(k, rng.choice(EXTRA))
-            elif kind == 1 and words:
-                words[k - 1] = rng.choice(EXTRA)
-            elif kind == 2 and words:
-                words.pop(k - 1)
-            elif words:
-                words.insert(k, rng.choice(words))
-        return "\n".join(words).encode("utf-8", "surrogateescape")
+        data = mutators.notation(rng, data)
+        try:
+            tree = json.loads(data)
+        except ValueError:
+            return data
+        if isinstance(tree, dict) and rng.random() < 0.9:
+            tree["digest"] = digest(tree)
+        return json.dumps(tree).encode()
 
-    seeds = tuple("\n".join(c.split()).encode() for c in COMMANDS)
-    stages = (("words", parsed), ("accepted", ran))
-    return Kind("command", ".words", seeds, change, stages)
-
-
-PLACES = (Path("/proc"), Path("/sys"))
-"""Folders besides Python's own that libraries may look at."""
+    stages = (
+        JSON,
+        ("loaded", lambda path, _: Certificate.load(path)),
+        ("verified", lambda path, proof: (proof.verify(), proof)[1]),
+        ("said", _said),
+    )
+    return Kind("input.json", seeds, change, stages)

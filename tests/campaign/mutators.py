@@ -18,6 +18,9 @@ WORDS = [
     b"&amp;", b"\xe2\x80\xae", b"NaN", b"run", b"t", b"q_shoulder", b"__class__", b"\r", b"\n", b"\"",
 ]  # fmt: skip
 
+STORED = 0.8
+"""Share of archives that are packed again without compression, which costs more than the readers."""
+
 NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 WORD = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*")
 LINE = re.compile(rb"[^\n]*\n?")
@@ -106,6 +109,18 @@ def table(rng, data):
     return flipped(rng, data)
 
 
+def yaml(rng, data):
+    """Of a YAML text."""
+    kind = rng.randrange(8)
+    if kind < 3:
+        return replaced(rng, data, NUMBER, NUMBERS)
+    if kind < 5:
+        return replaced(rng, data, WORD, WORDS)
+    if kind < 7:
+        return moved(rng, data, LINE)
+    return flipped(rng, data)
+
+
 def archive(rng, data):
     """Of what a ZIP archive holds, packed again; or of its bytes."""
     if rng.random() < 0.1:
@@ -132,7 +147,8 @@ def archive(rng, data):
     else:
         content[name] = rng.choice((xml, flipped))(rng, content[name])
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+    packing = zipfile.ZIP_STORED if rng.random() < STORED else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(buffer, "w", packing, compresslevel=1) as file:
         for key, value in content.items():
             file.writestr(key, value)
     return buffer.getvalue()

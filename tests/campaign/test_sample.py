@@ -10,20 +10,20 @@ INPUTS = 40
 pytest.importorskip("pyarrow")
 pytest.importorskip("rosbags")
 
-
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory):
-    from campaign.kinds import kinds
-
-    return kinds(tmp_path_factory.mktemp("kinds"))
+NAMES = (
+    "urdf", "mjcf", "sidecar", "csv", "npz", "parquet", "mcap", "bag database", "bag metadata",
+    "reduced", "saved fit", "certificate",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["urdf", "mjcf", "csv", "npz", "parquet", "reduced", "saved fit"])
-def test_changed_inputs_end_in_values_or_feasid_errors(everything, name, tmp_path):
+@pytest.mark.parametrize("name", NAMES)
+def test_changed_inputs_end_in_values_or_feasid_errors(name, tmp_path):
     from campaign import mutators
+    from campaign.registry import KINDS
     from feasid.errors import FeasidError
 
-    kind, passed = everything[name], 0
+    kind, passed = KINDS[name](tmp_path), 0
+    kind.prepared(tmp_path)
     for number in range(INPUTS):
         rng = random.Random(f"{name} {number}")
         data = mutators.several(rng, rng.choice(kind.seeds), kind.change)
@@ -37,3 +37,18 @@ def test_changed_inputs_end_in_values_or_feasid_errors(everything, name, tmp_pat
         except FeasidError:
             pass
     assert passed > INPUTS / 4  # the changes reach beyond the first check
+
+
+def test_a_campaign_goes_on_from_its_counts(tmp_path, capsys):
+    from campaign import totals
+    from campaign.__main__ import main
+
+    file = tmp_path / "counts.json"
+    before = totals.Count(1000, totals.Counter({"json": 7}), totals.Counter({"older": 7}))
+    totals.save(file, {"certificate": before})
+    order = ["--kinds", "certificate", "--inputs", "20", "--counts", str(file), "--past", "0"]
+    assert main([*order, "--total", "27", "--keep", str(tmp_path / "failures")]) == 0
+    count = totals.load(file, ["certificate"], 0)["certificate"]
+    assert (count.next, count.inputs) == (1020, 27)
+    assert count.codes == {"older": 7, totals.code(): 20}
+    assert "| certificate | 27 | 27 |" in capsys.readouterr().out

@@ -129,6 +129,8 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     robot = json.dumps({**model, "robot": {**model["robot"], "wings": 2}})
     other = io.BytesIO()
     np.savez(other, covariance=np.eye(len(fit.beta)), beta=np.zeros(len(fit.beta)))
+    flat = io.BytesIO()
+    np.savez(flat, covariance=np.ones(len(fit.beta)), beta=fit.beta)
     for words, members in (
         ("update it", {"model.json": newer}),
         ("format is 'else'", {"model.json": foreign}),
@@ -137,6 +139,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("not a saved fit", {"model.json": "{"}),
         ("lacks arrays.npz", {"arrays.npz": None}),
         ("not those of its base parameters", {"arrays.npz": other.getvalue()}),
+        ("covariance has shape", {"arrays.npz": flat.getvalue()}),
     ):
         with pytest.raises(InputError, match=words):
             feasid.load(changed(source, tmp_path / "x.feasid", **members))

@@ -11,6 +11,7 @@ import struct
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,10 +89,9 @@ def read_bag(
     notes: list[str] = []
     try:
         reader_class: Any = import_module("rosbags.rosbag2").Reader
-        types: Any = import_module("rosbags.typesys")
+        store = _standard_types()
     except ImportError:
         raise missing_extra("reading ROS bags", "rosbags", "ros") from None
-    store = types.get_typestore(types.Stores.ROS2_HUMBLE)
     folder = where.parent if where.suffix.lower() == ".db3" else where
     try:
         with reader_class(folder) as reader:
@@ -121,6 +121,13 @@ def read_bag(
     frame = _merged(found[chosen], notes)
     frame.attrs |= {"notes": notes, "topic": chosen}
     return frame
+
+
+@cache
+def _standard_types() -> Any:
+    """The definitions of ROS 2, compiled once; no file adds to them."""
+    types: Any = import_module("rosbags.typesys")
+    return types.get_typestore(types.Stores.ROS2_HUMBLE)
 
 
 def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], path: str) -> str:

@@ -1,0 +1,20 @@
+"""All kinds of inputs, by the names that the tables give them."""
+
+from . import commands, kinds
+
+KINDS = {
+    "urdf": kinds.urdf,
+    "mjcf": kinds.mjcf,
+    "sidecar": kinds.sidecar,
+    "csv": kinds.csv,
+    "npz": kinds.npz,
+    "parquet": kinds.parquets,
+    "mcap": kinds.mcap,
+    "bag database": kinds.database,
+    "bag metadata": kinds.metadata,
+    "reduced": kinds.reduced,
+    "saved fit": kinds.saved,
+    "certificate": kinds.certificate,
+    "command": commands.command,
+}
+"""What makes a kind, given a folder for its seeds."""
