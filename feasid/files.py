@@ -12,12 +12,15 @@ import glob
 import io
 import os
 import secrets
+import signal
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import IO, BinaryIO
 
 from feasid.errors import InputError, LimitError, OutputError, did_you_mean
@@ -37,6 +40,9 @@ MOST_NAMES = 10_000
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+DEFERRED = (signal.SIGTERM, signal.SIGINT)
+"""Signals that wait while a file is written."""
 
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems without hard links answer."""
@@ -183,7 +189,7 @@ def write_aside(path: Name, content: bytes, *, overwrite: bool = False, noted: b
     Links are followed: the file that a link points to is replaced, the link stays. A file that is
     replaced keeps its mode and, where permitted, its owner. Without `overwrite` the file is
     created atomically, so that one that appears meanwhile is not replaced. What is not `noted` is
-    in no `journal`: files of ours that no user asked for.
+    in no `journal`: files of ours that no user asked for. Ctrl-C and SIGTERM wait meanwhile.
 
     Raises
     ------
@@ -191,6 +197,11 @@ def write_aside(path: Name, content: bytes, *, overwrite: bool = False, noted: b
         If `path` exists and `overwrite` is False, is no regular file, or cannot be written; what
         was there before is intact, and nothing is left beside it.
     """
+    with _undisturbed():
+        _written(path, content, overwrite, noted)
+
+
+def _written(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
     target, before = _target(path, overwrite)
     beside = target.with_name(f".feasid-{secrets.token_hex(8)}")
     try:
@@ -219,13 +230,42 @@ def check_writable(path: Name, *, overwrite: bool = False) -> None:
     """Say early that an output file cannot be written, before any long work is done."""
     target, _ = _target(path, overwrite)
     probe = target.with_name(f".feasid-{secrets.token_hex(8)}")
+    with _undisturbed():
+        try:
+            os.close(os.open(probe, CREATE, 0o666))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        finally:
+            with suppress(OSError):
+                probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let signals wait that would end us: what is beside a target must not stay there.
+
+    A mask would not do: the system gives a process's signals to whichever thread takes them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is interrupted
+        return
+    waiting: list[int] = []
+
+    def later(number: int, _: FrameType | None) -> None:
+        waiting.append(number)
+
+    before = {number: signal.getsignal(number) for number in DEFERRED}
     try:
-        os.close(os.open(probe, CREATE, 0o666))
-    except OSError as error:
-        raise _unwritable(path, error) from error
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, later)
+        yield
     finally:
-        with suppress(OSError):
-            probe.unlink(missing_ok=True)
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        for waited in waiting:
+            signal.raise_signal(waited)
 
 
 def check_outputs(

@@ -1,6 +1,7 @@
 """One door for reading and one for writing: whole or not at all, and regular files only."""
 
 import os
+import signal
 import stat
 import sys
 import threading
@@ -201,6 +202,36 @@ def test_of_many_writers_one_creates(tmp_path):
     assert len(refused) == 15
     assert (tmp_path / "out").read_bytes() == str(done[0]).encode()
     assert os.listdir(tmp_path) == ["out"]
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["open", "fsync", "link", "unlink"])
+def test_a_signal_while_a_file_is_written_waits_until_nothing_is_left_beside_it(
+    monkeypatch, tmp_path, name, number
+):
+    class Stopped(BaseException):
+        pass
+
+    def stop(*_):
+        raise Stopped
+
+    honest, before = getattr(os, name), signal.signal(number, stop)
+
+    def signalled(*arguments, **options):
+        signal.raise_signal(number)
+        return honest(*arguments, **options)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, signalled)
+            with pytest.raises(Stopped):
+                write_aside(tmp_path / "out", b"whole")
+        assert os.listdir(tmp_path) == ["out"]
+        assert (tmp_path / "out").read_bytes() == b"whole"
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
 
 
 def test_all_outputs_are_checked_before_the_work(tmp_path):

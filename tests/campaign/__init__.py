@@ -1,7 +1,7 @@
 """Mutated inputs of every reader and of the command line: nothing but `FeasidError` escapes.
 
     python -m tests.campaign --minutes 60 [--counts counts.json] [--past 50000] [--total 1000000]
-        [--kinds urdf,csv] [--inputs 2000] [--first 0] [--write]
+        [--kinds urdf,csv] [--inputs 10000] [--first 0] [--write]
 
 Kinds of inputs take turns, each in a process of its own with a limit on memory, an alarm, and a
 hook that sees every file and socket that is opened. What fails is made as small as it still fails

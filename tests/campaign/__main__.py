@@ -98,7 +98,7 @@ def main(argv=None):
     parser.add_argument("--counts", help="where totals are kept and go on from")
     parser.add_argument("--past", type=int, default=50_000, help="that pass the first check, each")
     parser.add_argument("--total", type=int, default=1_000_000, help="of all kinds")
-    parser.add_argument("--inputs", type=int, default=5_000, help="per turn")
+    parser.add_argument("--inputs", type=int, default=10_000, help="per turn")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--keep", default=str(ROOT / "campaign-failures"))

@@ -126,7 +126,7 @@ def warmed(name, folder, watch):
     """The kind; its seeds, which must pass every stage, import what it needs."""
     kind = KINDS[name](folder)
     kind.prepared(folder)
-    for data in kind.seeds:
+    for data in dict.fromkeys(kind.seeds):
         reached, fault = tried(kind, watch, folder, data)
         assert fault is None, (name, fault)
         assert reached == kind.stages[-1][0], (name, reached, data[:80])

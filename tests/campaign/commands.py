@@ -22,10 +22,16 @@ LINES = (
     "errors fit.feasid log.csv", "predict fit.feasid log.csv --out out.csv",
     "compare arm.urdf arm.urdf", "export fit.feasid --c arm.c", "completion bash",
     "reduce log.csv --robot arm.urdf --out out.reduced", "verify proof.json --robot arm.urdf",
-    "fit log.csv --robot arm.urdf --out out.urdf", "watch log.csv --robot arm.urdf",
-    "fit part.reduced --robot arm.urdf --save out.feasid --overwrite",
     "payload log.csv --without log.csv --robot arm.urdf",
 )  # fmt: skip
+
+LONG_LINES = (
+    "fit log.csv --robot arm.urdf --out out.urdf", "watch log.csv --robot arm.urdf",
+    "fit part.reduced --robot arm.urdf --save out.feasid --overwrite",
+)  # fmt: skip
+
+OFTEN = 4
+"""How much more often short commands are tried, of which a hundred take the time of one fit."""
 
 EXTRA = (
     "--overwrite", "--resume", "--json", "--units q=deg", "--lock shoulder=1", "--gravity 0,0,-9.81",
@@ -61,17 +67,16 @@ def _ran(words):
 
 def change(rng, data):
     words = data.decode("utf-8", "surrogateescape").split("\n")
-    for _ in range(rng.choice((1, 1, 2))):
-        k = rng.randrange(len(words) + 1)
-        how = rng.randrange(4)
-        if how == 0 or not words:
-            words[k:k] = rng.choice(EXTRA).split(" ")
-        elif how == 1:
-            words[k - 1 : k] = rng.choice(EXTRA).split(" ")
-        elif how == 2:
-            words.pop(k - 1)
-        else:
-            words.insert(k, rng.choice(words))
+    k = rng.randrange(len(words) + 1)
+    how = rng.randrange(4)
+    if how == 0 or not words:
+        words[k:k] = rng.choice(EXTRA).split(" ")
+    elif how == 1:
+        words[k - 1 : k] = rng.choice(EXTRA).split(" ")
+    elif how == 2:
+        words.pop(k - 1)
+    else:
+        words.insert(k, rng.choice(words))
     return "\n".join(words).encode("utf-8", "surrogateescape")
 
 
@@ -105,5 +110,5 @@ def command(folder):
         if status == REFUSED:
             raise InputError("refused")
 
-    seeds = tuple("\n".join(line.split()).encode() for line in LINES)
+    seeds = tuple("\n".join(line.split()).encode() for line in OFTEN * LINES + LONG_LINES)
     return Kind("input.words", seeds, change, (("parsed", run), ("accepted", accepted)))
