@@ -36,7 +36,11 @@ FAINT_PULL = 1e-5
 grow without end while the residual falls by less and less."""
 
 WEAKER_PULLS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-11)
-"""Pulls for distances that are small beside the target: the closest answer of all is taken."""
+"""Pulls for distances that are small beside the target: the closest answer is taken."""
+
+GROWS, WORTH = 2.0, 1e-4
+"""Where the closest answer lies at infinity, every weaker pull lets parameters grow. By which
+factor they then grow, and by which share the distance must shrink for it."""
 
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
@@ -71,6 +75,14 @@ class _Problem:
 
     def cost(self, delta: Array) -> float:
         return float(np.linalg.norm(self.rows @ delta - self.target))
+
+    def prefers(self, closer: Array, delta: Array) -> bool:
+        """Whether `closer` is closer than delta by what its growing parameters are worth."""
+        runs = self._size(closer) > GROWS * self._size(delta)
+        return self.cost(closer) < (1 - (WORTH if runs else 0.0)) * self.cost(delta)
+
+    def _size(self, delta: Array) -> float:
+        return float(np.abs(delta / self.scale.parameters).max(initial=0.0))
 
     def value(self, raw: SolverAnswer) -> float:
         """Cost of the solver's point in the scaled program, with the pull of faint directions."""
@@ -179,19 +191,20 @@ def _closest(
 ) -> Closest:
     anchor = Anchor(feasible, scale, aim)
     problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
-    raw, attempts = _solved(problem, anchor, solvers)
+    start = aim.delta / scale.parameters
+    ladder = solve.least_squares_solvers(start) if solvers is None else tuple(solvers)
+    raw, attempts = _solved(problem, anchor, ladder)
     if raw is None:
         anchor.delta()  # contradictory constraints are the caller's error, not the solver's
         raise solve.failed("no solver answer passed verification", attempts)
     chosen = problem, raw, _repaired(problem, raw, anchor, aim.delta, margin)
-    ladder = solve.default_solvers() if solvers is None else tuple(solvers)
     for pull in WEAKER_PULLS if refine else ():
         weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
         again, more = _solved(weaker, anchor, ladder[:1], REFINED_GAP)
         attempts += more
         if again is not None:
             closer = _repaired(weaker, again, anchor, aim.delta, margin)
-            if weaker.cost(closer) < chosen[0].cost(chosen[2]):
+            if problem.prefers(closer, chosen[2]):
                 chosen = weaker, again, closer
     problem, raw, delta = chosen
     if not np.isfinite(problem.cost(delta)):
@@ -214,7 +227,7 @@ def _repaired(
 def _solved(
     problem: _Problem,
     anchor: Anchor,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    solvers: Sequence[tuple[str, str, solve.Backend]],
     good: float = GOOD_GAP,
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
     """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""

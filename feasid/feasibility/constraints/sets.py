@@ -39,9 +39,12 @@ class Group:
 
     def matrices(self, delta: Array) -> Array:
         """Values at `delta`, shape (g, s, s)."""
-        return np.asarray(
-            self.constant + np.einsum("gc,gcij->gij", delta[self.columns], self.basis)
-        )
+        return np.asarray(self.constant + self.along(delta))
+
+    def along(self, change: Array) -> Array:
+        """By how much the values change with delta, shape (g, s, s)."""
+        flat = self.basis.reshape(*self.columns.shape, -1)
+        return np.asarray((change[self.columns][:, None] @ flat).reshape(self.constant.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from feasid.arrays import Array
+from feasid.feasibility.constraints.sets import Group
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,35 @@ class Program:
         """Rows of F that belong to each matrix."""
         ends = np.cumsum([0, *(s * s for s in self.sizes)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The matrices on their own columns, stacked by shape."""
+        entries = self.F.tocoo()
+        sizes = np.array(self.sizes, dtype=np.intp)
+        ends = np.cumsum(np.r_[0, sizes**2])
+        rows, columns = entries.coords
+        owner = np.searchsorted(ends, rows, side="right") - 1
+        pairs, place = np.unique(owner * self.c.size + columns, return_inverse=True)
+        counts = np.bincount(pairs // self.c.size, minlength=len(sizes))
+        firsts = np.cumsum(np.r_[0, counts])
+        groups = []
+        for size, count in sorted(set(zip(sizes.tolist(), counts.tolist(), strict=True))):
+            members = np.flatnonzero((sizes == size) & (counts == count))
+            own = np.isin(owner, members)
+            k = owner[own]
+            stacked = np.zeros((len(members), count, size * size))
+            number = np.searchsorted(members, k)
+            stacked[number, place[own] - firsts[k], rows[own] - ends[k]] = entries.data[own]
+            groups.append(
+                Group(
+                    tuple(members.tolist()),
+                    (pairs % self.c.size)[firsts[members][:, None] + np.arange(count)],
+                    stacked.reshape(len(members), count, size, size),
+                    self.f[ends[members][:, None] + np.arange(size * size)].reshape(-1, size, size),
+                )
+            )
+        return tuple(groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
-"""Solving conic programs: modelled in CVXPY, handed to the solver by us, believed by nobody.
+"""Solving conic programs by whoever can, believed by nobody.
 
-The program is modelled in CVXPY and compiled to its problem data; the solver is then called
-directly, so that its raw status, its last iterate and its multipliers survive an ending that
-CVXPY would report as a bare error.
+Least squares go to `feasid.feasibility.program.squares` first. Solvers are called directly, so that
+their raw status, last iterate and multipliers survive an ending that CVXPY would report as a bare
+error: Clarabel with the arrays of `feasid.feasibility.program.direct`, SCS with those that CVXPY
+makes of the same program.
 """
 
 from __future__ import annotations
@@ -18,12 +19,17 @@ from scipy import sparse
 
 from feasid.arrays import Array
 from feasid.errors import SolverError
+from feasid.feasibility.program import direct
 from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
+from feasid.feasibility.program.squares import Squares
 
-TOLERANCE = {"clarabel": 1e-9, "scs": 1e-8}
+TOLERANCE = {"feasid": 1e-9, "clarabel": 1e-9, "scs": 1e-8}
 ITERATIONS = {"clarabel": 200, "scs": 100_000}
 SECONDS = 60.0
 """Time limit of one attempt."""
+
+NOTHING = 1e-12
+"""Residual, as a fraction of the target's norm, that is none."""
 
 Backend = Callable[[Program], SolverAnswer]
 
@@ -36,6 +42,11 @@ class Judgement:
     usable: bool
     cost: float
     reason: str
+
+
+def least_squares_solvers(start: Array) -> tuple[tuple[str, str, Backend], ...]:
+    """The ladder for programs without linear cost: our own method from `start`, then the others."""
+    return (("feasid", "primal-dual", lambda p: squares(p, start)), *default_solvers())
 
 
 def default_solvers() -> tuple[tuple[str, str, Backend], ...]:
@@ -99,13 +110,34 @@ def failed(what: str, attempts: Sequence[Attempt]) -> SolverError:
     return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
 
 
+def squares(program: Program, start: Array) -> SolverAnswer:
+    """Solve with our own method from `start`, shape (nx,), a program with c = 0."""
+    began = time.perf_counter()
+    problem = Squares(program.A, program.b, program.groups, program.G, program.h)
+    at, steps, solved = problem.solve(start, TOLERANCE["feasid"], NOTHING)
+    norm = max(float(np.sqrt(2 * problem.cost(at.x))), 1e-300)
+    multipliers = {
+        k: Z / norm
+        for group, stacked in zip(program.groups, at.multipliers, strict=True)
+        for k, Z in zip(group.members, stacked, strict=True)
+    }
+    return SolverAnswer(
+        "Solved" if solved else "Stalled",
+        at.x,
+        tuple(multipliers[k] for k in sorted(multipliers)),
+        at.prices / norm,
+        steps,
+        time.perf_counter() - began,
+    )
+
+
 def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel"]) -> SolverAnswer:
     """Solve with Clarabel, chordal decomposition off."""
     import clarabel as solver  # type: ignore[import-untyped]
-    import cvxpy as cp
 
     began = time.perf_counter()
-    data, unknown, squared = _model(program, form, cp.CLARABEL)
+    squared = form == "quadratic" and not program.c.any()
+    data = direct.ConeData.of(program, squared)
     settings = solver.DefaultSettings()
     settings.verbose = False
     settings.chordal_decomposition_enable = False
@@ -115,22 +147,18 @@ def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel
         settings.max_threads = 1
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, tolerance)
-    size = data["c"].size
-    quadratic = data.get("P")
-    P = sparse.csc_matrix((size, size)) if quadratic is None else sparse.triu(quadratic).tocsc()
-    dims = data["dims"]
-    cones = [solver.ZeroConeT(dims.zero)] if dims.zero else []
-    cones += [solver.NonnegativeConeT(dims.nonneg)] if dims.nonneg else []
-    cones += [solver.SecondOrderConeT(size) for size in dims.soc]
-    cones += [solver.PSDTriangleConeT(size) for size in dims.psd]
-    answer = solver.DefaultSolver(P, data["c"], data["A"], data["b"], cones, settings).solve()
+    cones = [solver.ZeroConeT(data.zero)] if data.zero else []
+    cones += [solver.NonnegativeConeT(data.nonneg)] if data.nonneg else []
+    cones += [solver.SecondOrderConeT(size) for size in data.soc]
+    cones += [solver.PSDTriangleConeT(size) for size in data.psd]
+    answer = solver.DefaultSolver(data.P, data.c, data.A, data.b, cones, settings).solve()
     return _raw(
         program,
         squared,
         str(answer.status),
-        _split(data, np.array(answer.x), unknown),
+        np.array(answer.x)[: program.c.size],
         np.array(answer.z),
-        data["dims"],
+        data,
         True,
         int(answer.iterations),
         time.perf_counter() - began,
@@ -143,7 +171,7 @@ def scs(program: Program, form: str) -> SolverAnswer:
     import scs as solver  # type: ignore[import-untyped]
 
     began = time.perf_counter()
-    data, unknown, squared = _model(program, form, cp.SCS)
+    data, unknown, squared = model(program, form, cp.SCS)
     dims = data["dims"]
     cone = {"z": dims.zero, "l": dims.nonneg, "q": [*dims.soc], "s": [*dims.psd]}
     matrices = {"A": sparse.csc_matrix(data["A"]), "b": data["b"], "c": data["c"]}
@@ -171,7 +199,7 @@ def scs(program: Program, form: str) -> SolverAnswer:
     )
 
 
-def _model(program: Program, form: str, solver: str) -> tuple[Any, Any, bool]:
+def model(program: Program, form: str, solver: str) -> tuple[Any, Any, bool]:
     """Model in CVXPY; returns problem data, the unknown, and whether the norm was squared."""
     import cvxpy
 
