@@ -172,10 +172,13 @@ def _contradiction(
     verdict = Verdict(question, decide(question, scale, aim), scale, ())
     suspects = [name for name in verdict.clash if name in feasible.asked]
     clash = minimal_conflict(question, scale, aim, suspects)
-    named = f": {', '.join(clash)} cannot hold together" if clash else ""
+    among = "" if clash else "some of "  # met by bodies without mass only
+    conflict = tuple(clash) or tuple(sorted(feasible.asked))
     tried = "; ".join(map(str, error.data["attempts"]))
     return InputError(
-        f"no parameters satisfy all constraints at once{named} ({tried})", conflict=clash
+        f"no parameters satisfy all constraints at once: {among}{', '.join(conflict)} cannot hold "
+        f"together; widen or leave out one of them ({tried})",
+        conflict=conflict,
     )
 
 

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from feasid.diagnosis.diagnose import diagnose
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import choose_terms, sets_of
+from feasid.identification.doubts import doubts
 from feasid.identification.result import Fit
 from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
-from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.notes import Note
@@ -29,6 +28,7 @@ from feasid.reduction.reduce import (
     base_of,
     columns_of,
     filtered,
+    measured_of,
     offered,
     opened,
     reduce_tasks,
@@ -39,9 +39,6 @@ from feasid.robot.added_terms import GEARED, robot_of, with_motors, with_terms
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
 from feasid.threads import one_thread
-
-MOST_DIAGNOSED = 10**6
-"""Rows of a log beyond which it is not diagnosed on the way."""
 
 
 @documented(FitOptions)
@@ -78,12 +75,13 @@ def fit(
     sources = opened(data)
     wanted = with_motors(robot_of(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
-    measured = chosen["measured"]
-    base, said = base_of(wanted, sources, *terms, offered(chosen), measured)
+    measured, said = measured_of(sources, wanted, chosen)
+    chosen["measured"] = measured
+    base, assumed = base_of(wanted, sources, *terms, offered(chosen), measured)
     tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _check_amount(reduced, base)
-    doubts = _doubts(tasks, with_terms(wanted, *terms)[0], measured) if chosen["diagnose"] else []
+    doubted = doubts(tasks, with_terms(wanted, *terms)[0], measured) if chosen["diagnose"] else []
     reduced, delay = aligned(reduced)
     base, reduced, picked = _supported(base, reduced, chosen)
     feasible = feasible_set(base.robot, **part(SetOptions, chosen))
@@ -109,7 +107,8 @@ def fit(
             [
                 *found.notes,
                 *said,
-                *doubts,
+                *assumed,
+                *doubted,
                 *picked,
                 *delay.notes(reduced.period),
                 *how,
@@ -148,9 +147,11 @@ def _equations(
     """What is fitted: the reduced log, its momentum, or its blocks with robust weights."""
     robot, columns = base.robot, columns_of(base)
     if chosen["measured"] is not None and (chosen["method"], chosen["robust"]) != ("torque", None):
+        rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
         raise InputError(
-            "robust and method='momentum' need the torques of all joints: leave them out, or "
-            "measured",
+            "robust and method='momentum' need the torques of all joints"
+            + (f", and the log is without (measured) that of {rest}" if rest else "")
+            + ": leave them out, or measured",
             option="measured",
         )
     if chosen["method"] == "momentum":
@@ -186,37 +187,6 @@ def _known(motions: Iterable[Motion]) -> Iterator[Motion]:
         if any(run.free is not None for run in motion.runs):
             raise InputError("robust and method='momentum' need the forces of all contacts")
         yield motion
-
-
-def _doubts(tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None) -> list[Note]:
-    """What a diagnosis warns of, log by log."""
-    if measured is not None and {*robot.joints} - {*measured}:
-        return [Note("a log without the torques of all joints is not diagnosed", "undiagnosed")]
-    out = []
-    for task in tasks:
-        log = task.source
-        if isinstance(log, Reduced):
-            continue
-        if robot_floats(robot):
-            text = "the log of a floating robot is not diagnosed"
-            out.append(Note(f"{log.name or 'the log'}: {text}", "undiagnosed"))
-            continue
-        if log.streamed or len(log.table(robot, task.options.get("topic"))) > MOST_DIAGNOSED:
-            text = "too long to be diagnosed on the way; feasid.diagnose looks at it"
-            out.append(Note(f"{log.name or 'the log'}: {text}", "undiagnosed"))
-            continue
-        name = f"{log.name}: " if len(tasks) > 1 and log.name else ""
-        warned = [f for f in diagnose(log, robot, **_signals(task.options)) if f.level != "note"]
-        out += [Note(f"{name}{f}", f.code, level=f.level) for f in warned]
-    return out
-
-
-def _signals(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options under which the diagnosis sees the signals themselves filtered."""
-    if options.get("filtering") != "equations":
-        return dict(options)
-    other = ("filtering", "cutoff", "derivative_cutoff")
-    return {name: value for name, value in options.items() if name not in other}
 
 
 def _check_amount(reduced: Reduced, base: BaseParameters) -> None:

@@ -10,7 +10,16 @@ from feasid.errors import InputError
 from feasid.identification.choice import Choice, choose_terms, sets_of
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FURTHER, LogOptions, ReduceOptions
-from feasid.reduction.reduce import Log, alike, base_of, filtered, offered, opened, reduce_tasks
+from feasid.reduction.reduce import (
+    Log,
+    alike,
+    base_of,
+    filtered,
+    measured_of,
+    offered,
+    opened,
+    reduce_tasks,
+)
 from feasid.reduction.triangle import Reduced
 from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
@@ -65,7 +74,7 @@ def compare_models(
     sources = opened(data)
     wanted = with_motors(robot_of(data, robot), chosen["couplings"])
     asked = chosen["friction"], chosen["drive_inertia"], offered(chosen)
-    measured = chosen["measured"]
+    measured, _ = measured_of(sources, wanted, chosen)
     base, _ = base_of(wanted, sources, *asked, measured)
     tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)

@@ -99,7 +99,7 @@ def find_columns(
         twice, with both positions; a mapping to a column that the log does not have.
     """
     names = robot.coordinates
-    mapping = _checked_mapping(df, names, dict(columns or {}))
+    mapping = checked_mapping(df, names, dict(columns or {}))
     found: dict[str, list[Any | None]] = {}
     numbered = False
     measured = names if isinstance(torque, bool) else torque
@@ -109,7 +109,7 @@ def find_columns(
             if kind == "tau" and name not in measured:
                 found[kind].append(UNMEASURED)
                 continue
-            column, by_number = _find(df, kind, name, k, mapping)
+            column, by_number = find_column(df, kind, name, k, mapping)
             numbered |= by_number
             found[kind].append(column)
     _refuse_absent_joints(df, names, found, bool(torque))
@@ -125,7 +125,7 @@ def find_columns(
     return Layout(names, chosen, time, run, numbered)
 
 
-def _checked_mapping(
+def checked_mapping(
     df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist."""
@@ -170,7 +170,7 @@ def _checked_mapping(
     return mapping
 
 
-def _find(
+def find_column(
     df: pd.DataFrame, kind: str, name: str, k: int, mapping: Mapping[str, Any]
 ) -> tuple[Any | None, bool]:
     """The column of one coordinate and whether it was found by number."""

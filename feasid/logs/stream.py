@@ -151,6 +151,14 @@ def _pieces(batches: Iterator[pd.DataFrame], around: int) -> Iterator[Piece]:
         current = after
 
 
+def first_row(path: str | Path) -> pd.DataFrame:
+    """The first row of a Parquet file, for its columns' names."""
+    head = next(_batches(path, 1), None)
+    if head is None:
+        raise NotEnoughDataError(f"{path}: the log has no rows", path=str(path))
+    return head
+
+
 def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
     with reading(path, sys.maxsize) as source:
         yield from batches(source, str(path), rows, sys.maxsize)

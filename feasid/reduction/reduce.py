@@ -13,6 +13,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.recording import Recording
+from feasid.logs.torques import without_torque
 from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import (
@@ -25,7 +26,7 @@ from feasid.options.tables import (
 from feasid.reduction.checkpoints import checkpointed
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.fleet import Progress, reduce_all
-from feasid.reduction.narrow import without_rows
+from feasid.reduction.narrow import heard, without_rows
 from feasid.reduction.repeated import refuse_repeated
 from feasid.reduction.task import Source, Work, reduce_task
 from feasid.reduction.triangle import Reduced
@@ -98,7 +99,9 @@ def reduce(
     if base is None:
         wanted = with_motors(robot_of(data, robot), chosen.get("couplings"))
         asked = terms.get("friction"), terms.get("drive_inertia"), offered(chosen)
-        base, notes = base_of(wanted, sources, *asked, measured=chosen.get("measured"))
+        seen, notes = measured_of(sources, wanted, chosen)
+        base, assumed = base_of(wanted, sources, *asked, measured=seen)
+        notes += assumed
     else:
         notes = []
     measured = base.experiment.measured_joints
@@ -153,6 +156,39 @@ def filtered(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
 def offered(chosen: Mapping[str, Any]) -> Sequence[str] | None:
     """The friction terms that may be chosen among later; None where nothing can be."""
     return chosen.get("candidates") or () if chosen["filtering"] == "equations" else None
+
+
+def measured_of(
+    sources: Sequence[Source], robot: Robot, chosen: Mapping[str, Any]
+) -> tuple[Sequence[str] | None, list[Note]]:
+    """The joints that were said to be measured, or else those whose torques the first log holds.
+
+    None for all of them; the note names the others, and why.
+    """
+    measured: Sequence[str] | None = chosen.get("measured")
+    if measured is not None:
+        return measured, []
+    for log in sources:
+        if isinstance(log, Reduced):
+            return _heard(log, robot), []
+        try:
+            missing = without_torque(log, robot, chosen.get("columns"), chosen.get("topic"))
+        except FeasidError:
+            continue  # reported with its name when its turn comes
+        if not missing:
+            break
+        listed = ", ".join(f"{joint} ({why})" for joint, why in missing.items())
+        note = Note(f"torques that the log does not hold: {listed}", "no-torque", joints=[*missing])
+        return tuple(j for j in robot.joints if j not in missing), [note]
+    return None, []
+
+
+def _heard(reduced: Reduced, robot: Robot) -> Sequence[str] | None:
+    """Joints of which reduced data have equations; None for all of them, or where none could be."""
+    there = heard(reduced)
+    if there.all() or not there.any() or len(there) != len(robot.joints):
+        return None
+    return tuple(j for j, own in zip(robot.joints, there, strict=True) if own)
 
 
 def base_of(

@@ -76,12 +76,47 @@ def test_it_is_said_and_counts_nowhere(arm, fit):
     assert "shoulder" in fit.summary()
 
 
-def test_the_log_without_the_option_is_the_error_that_names_it(arm):
+@pytest.mark.parametrize("empty", [False, True])
+def test_an_absent_or_empty_column_needs_no_option(arm, fit, empty):
     _, robot, _, log = arm
-    with pytest.raises(LogError, match=r"'shoulder'.*measured="):
-        feasid.fit(log, robot)
+    told = "shoulder (an empty column)" if empty else "shoulder (no column)"
+    other = feasid.fit(log.assign(tau_shoulder=np.nan) if empty else log, robot, **TERMS)
+    assert np.array_equal(other.beta, fit.beta)
+    assert told in next(n for n in other.notes if n.code == "no-torque")
+    assert other.options["measured"] == MEASURED
+
+
+def test_a_name_that_is_nearly_right_is_no_absent_column(arm):
+    _, robot, _, log = arm
+    misspelt = log.assign(tau_shouldr=1.0)
+    with pytest.raises(LogError, match=r"unused columns: .*tau_shouldr.* measured="):
+        feasid.fit(misspelt, robot)
     with pytest.raises(LogError, match="tau_wheel_joint"):
         feasid.fit(log.drop(columns="tau_wheel_joint"), robot, measured=MEASURED)
+
+
+def test_a_log_without_any_torque_is_the_error_it_was(arm):
+    _, robot, _, log = arm
+    none = log.drop(columns=[c for c in log if c.startswith("tau_")])
+    with pytest.raises(LogError, match="no torque column 'tau_shoulder'"):
+        feasid.fit(none, robot)
+    empty = log.assign(**dict.fromkeys(["tau_shoulder", "tau_slide", "tau_wheel_joint"], np.nan))
+    with pytest.raises(LogError, match=r"tau_shoulder.*without a finite number"):
+        feasid.fit(empty, robot)
+
+
+def test_a_parquet_file_without_a_column(arm, fit, tmp_path):
+    pytest.importorskip("pyarrow")
+    _, robot, _, log = arm
+    log.to_parquet(tmp_path / "log.parquet")
+    assert np.allclose(feasid.fit(tmp_path / "log.parquet", robot, **TERMS).beta, fit.beta)
+
+
+@pytest.mark.parametrize("options", [{"robust": "huber"}, {"method": "momentum"}])
+def test_what_needs_all_torques_names_the_one_that_is_missing(arm, options):
+    _, robot, _, log = arm
+    with pytest.raises(InputError, match=r"without .* that of shoulder"):
+        feasid.fit(log, robot, **options)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +139,16 @@ def test_what_cannot_be_is_named(arm, options, word):
 def test_robots_whose_torques_are_not_those_of_joints_are_refused(arm):
     _, robot, _, log = arm
     shared = feasid.robot.parts.Drive("both", {"slide": 1.0, "shoulder": 1.0}, ("fv",))
-    coupled = robot.with_joint_terms(couplings=[shared])
-    with pytest.raises(InputError, match="both"):
-        feasid.fit(log, coupled, measured=MEASURED)
+    both = robot.with_joint_terms(couplings=[shared])
+    for options in ({}, {"measured": MEASURED}):
+        with pytest.raises(InputError, match="both"):
+            feasid.fit(log, both, **options)
+    following = feasid.Coupling("wheel_joint", {"shoulder": -2.0})
+    coupled = feasid.Robot(robot.bodies, robot.gravity, couplings=[following])
+    with pytest.raises(InputError, match="move by themselves"):
+        feasid.fit(log, coupled, measured=("slide",))
+    with pytest.raises(LogError, match="tau_shoulder"):
+        feasid.fit(log, coupled)
 
 
 def test_it_lasts(arm, fit, tmp_path):
@@ -129,8 +171,8 @@ def test_reductions_are_alike(arm, fit):
     reduced = feasid.reduce(log, robot, measured=MEASURED, **TERMS)
     again = feasid.fit(reduced, robot, measured=MEASURED, **TERMS)
     assert np.allclose(again.beta, fit.beta, rtol=0, atol=EXACT)
-    with pytest.raises(InputError, match="belong to another robot"):
-        feasid.fit(reduced, robot, **TERMS)
+    alone = feasid.fit(feasid.reduce(log, robot, **TERMS), robot, **TERMS)
+    assert np.array_equal(alone.beta, again.beta)
 
 
 def test_the_prompt_has_it(arm, capsys):

@@ -1,0 +1,138 @@
+"""What a diagnosis warns of on the way to a fit: one diagnosis, however many logs there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.diagnosis.diagnose import diagnose
+from feasid.diagnosis.findings import Finding
+from feasid.logs.floating import robot_floats
+from feasid.logs.recording import Recording
+from feasid.notes import Note
+from feasid.reduction.task import Work
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_DIAGNOSED = 10**6
+"""Rows beyond which logs are not diagnosed on the way."""
+
+RUN = "run"
+"""Column of a joined log that says which log and which of its runs a row is of."""
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedLog:
+    """One of the logs that are diagnosed together."""
+
+    name: str
+    log: Recording
+    table: pd.DataFrame
+    first: int
+
+    def holds(self, finding: Finding) -> bool:
+        """Whether a finding about rows is about this log's alone."""
+        last = self.first + len(self.table)
+        return bool(finding.rows) and all(self.first <= a and b < last for a, b in finding.rows)
+
+
+def doubts(tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None) -> list[Note]:
+    """What a diagnosis of all logs together warns of, and which of them it left out.
+
+    Parameters
+    ----------
+    tasks : sequence of Work
+    robot : Robot
+    measured : sequence of str, optional
+        Joints whose torques were measured; None for all.
+    """
+    if measured is not None and {*robot.joints} - {*measured}:
+        return [Note("a log without the torques of all joints is not diagnosed", "undiagnosed")]
+    recorded = [t for t in tasks if isinstance(t.source, Recording)]
+    if not recorded:
+        return []
+    if robot_floats(robot):
+        return [_left_out(recorded, "the log of a floating robot is not diagnosed")]
+    options = recorded[-1].options
+    parts, notes = _parts(recorded, robot, options)
+    if not parts:
+        return notes
+    found = diagnose(_joined(parts, options), robot, **_signals(options))
+    if len(parts) > 1:
+        text = (
+            f"{len(parts)} logs are diagnosed as one, rows and seconds counted through all of them "
+            "in their order; feasid.diagnose looks at one"
+        )
+        notes.append(Note(text, "diagnosed-together", logs=len(parts)))
+    for finding in (f for f in found if f.level != "note"):
+        own = [p for p in parts if len(parts) > 1 and p.holds(finding)]
+        where = f"{own[0].name}, from row {own[0].first} on: " if own else ""
+        notes.append(Note(f"{where}{finding}", finding.code, level=finding.level))
+    return notes
+
+
+def _left_out(tasks: Sequence[Work], why: str) -> Note:
+    names = [t.source.name or "the log" for t in tasks if isinstance(t.source, Recording)]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return Note(f"{names[0]}{more}: {why}", "undiagnosed")
+
+
+def _parts(
+    tasks: Sequence[Work], robot: Robot, options: Mapping[str, Any]
+) -> tuple[list[JoinedLog], list[Note]]:
+    """Logs with the columns of the first, as far as they are not too long, and what is left."""
+    parts: list[JoinedLog] = []
+    long, other = [], []
+    exclude = options.get("exclude", ())
+    rows, by_row = 0, not isinstance(exclude, str) and len(exclude) > 0
+    for number, task in enumerate(tasks, 1):
+        log = task.source
+        assert isinstance(log, Recording)
+        if log.streamed or rows > MOST_DIAGNOSED:
+            long.append(task)
+            continue
+        table = log.table(robot, options.get("topic"))
+        if rows + len(table) > MOST_DIAGNOSED:
+            long.append(task)
+        elif parts and (by_row or {*table.columns} != {*parts[0].table.columns}):
+            other.append(task)
+        else:
+            parts.append(JoinedLog(log.name or f"log {number}", log, table, rows))
+            rows += len(table)
+    notes = []
+    if long:
+        why = "too long to be diagnosed on the way; feasid.diagnose looks at it"
+        notes.append(_left_out(long, why))
+    if other:
+        why = "not diagnosed beside the first, whose columns or excluded rows are others"
+        notes.append(_left_out(other, why))
+    return parts, notes
+
+
+def _joined(parts: Sequence[JoinedLog], options: Mapping[str, Any]) -> Recording | pd.DataFrame:
+    """All of them one below the other, each with runs of its own."""
+    if len(parts) == 1:
+        return parts[0].log
+    import pandas as pd
+
+    column = (options.get("columns") or {}).get(RUN, RUN)
+    tables = []
+    for number, part in enumerate(parts):
+        own = part.table[column] if column in part.table else np.zeros(len(part.table), dtype=int)
+        table = part.table.assign(**{column: [f"{number}: {run}" for run in own]})
+        table.attrs = {}
+        tables.append(table)
+    return pd.concat(tables)
+
+
+def _signals(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under which the diagnosis sees the signals themselves filtered."""
+    if options.get("filtering") != "equations":
+        return dict(options)
+    other = ("filtering", "cutoff", "derivative_cutoff")
+    return {name: value for name, value in options.items() if name not in other}
