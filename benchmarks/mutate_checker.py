@@ -15,6 +15,7 @@ import json
 import os
 import resource
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -32,17 +33,31 @@ SECONDS = 60
 BYTES = 6 << 30
 """Of address space for the tests of one mutant: so is what eats all memory."""
 
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT = {
+    ("strict=True", "strict=False"): "lists that are as long as each other by what was read before",
+    ("if floor > 0", "if floor >= 0"): "the root of zero is zero",
+}
+"""Changes of a line, old and new, that change nothing, and why."""
+
+
+def harmless(old: str, new: str) -> str:
+    """Why a change of these lines changes nothing; empty when it may."""
+    for (part, other), why in EQUIVALENT.items():
+        pieces = old.split(part)
+        ways = range(1, len(pieces))
+        if new in (part.join(pieces[:k]) + other + part.join(pieces[k:]) for k in ways):
+            return why
+    return ""
 
 
 class Server:
     """A pytest plugin: collects the tests once, then runs them on each mutant."""
 
-    def __init__(self, mutants: list[tuple[int, Mutant]], before: str) -> None:
-        self.mutants, self.before = mutants, before
+    def __init__(self, mutants: list[tuple[int, Mutant]], before: str, folder: Path) -> None:
+        self.mutants, self.before, self.folder = mutants, before, folder
         self.seconds: dict[str, float] = {}
         self.failed = False
-        self.alive = 0
+        self.alive = self.equal = 0
         sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "feasibility")]
         self.certificates = json.dumps(importlib.import_module("test_checkers").originals())
 
@@ -65,10 +80,13 @@ class Server:
             raise pytest.UsageError("the unchanged checker fails its own tests")
         session.items.sort(key=lambda item: self.seconds[item.nodeid])
         for number, mutant in self.mutants:
-            if self.survives(session, mutant.source):
-                self.alive += 1
-                old, new = difference(self.before, mutant.source)
-                print(f"{number}: line {mutant.line}, {mutant.what}: {old}  ->  {new}", flush=True)
+            if not self.survives(session, mutant.source):
+                continue
+            old, new = difference(self.before, mutant.source)
+            why = harmless(old, new)
+            self.alive, self.equal = self.alive + (not why), self.equal + bool(why)
+            said = f"nothing changes, {why}" if why else "SURVIVES"
+            print(f"{number}: {mutant.what}: {old}  ->  {new}: {said}", flush=True)
         return True
 
     def run(self, session: pytest.Session) -> None:
@@ -79,6 +97,7 @@ class Server:
 
     def survives(self, session: pytest.Session, source: str) -> bool:
         """True when no test notices."""
+        (self.folder / "certificate.py").write_text(source)
         child = os.fork()
         if child == 0:
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
@@ -87,7 +106,8 @@ class Server:
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
             try:
-                replace(source, {item.getparent(pytest.Module).obj for item in session.items})
+                users = {item.getparent(pytest.Module).obj for item in session.items}
+                replace(source, self.folder / "certificate.py", users)
                 self.run(session)
             except BaseException:
                 self.failed = True
@@ -95,10 +115,11 @@ class Server:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def replace(source: str, users: set[object]) -> None:
+def replace(source: str, path: Path, users: set[object]) -> None:
     """Put a changed checker in the place of the unchanged one, also under names that tests took."""
     before = dict(vars(certificate))
-    exec(compile(source, certificate.__file__, "exec"), certificate.__dict__)
+    exec(compile(source, str(path), "exec"), certificate.__dict__)
+    certificate.__file__ = str(path)
     for user in users:
         for name, value in vars(user).items():
             if name in before and value is before[name]:
@@ -111,9 +132,12 @@ def main(argv: list[str]) -> int:
     every = list(enumerate((cosmic_ray if package else own)(SOURCE)))
     numbers = [int(text) for text in argv if text != "--cosmic-ray"]
     first, step = [*numbers, *(0, 1)[len(numbers) :]]
-    server = Server(every[first::step], SOURCE if package else ast.unparse(ast.parse(SOURCE)))
-    pytest.main(ARGUMENTS, plugins=[server])
-    print(f"{server.alive} of {len(server.mutants)} mutants survive ({len(every)} in all)")
+    before = SOURCE if package else ast.unparse(ast.parse(SOURCE))
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(every[first::step], before, Path(folder))
+        pytest.main(ARGUMENTS, plugins=[server])
+    tried = f"{len(server.mutants)} mutants of {len(every)} tried"
+    print(f"{tried}: {server.equal} change nothing, {server.alive} survive without a reason")
     return server.alive
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from feasibility_problems import energy, random_robot
+from feasibility_problems import energy, random_robot, random_rotation
 from second_checker import holds
 
 import feasid
@@ -68,6 +68,23 @@ def test_numbers_that_are_no_base_parameters_keep_their_digits():
     (j, value), *_ = [(j, c) for j, c in asked.rows[0].items() if c != 1]
     wrong = ({**asked.rows[0], j: value + Fraction(1, 10**6)}, *asked.rows[1:])
     assert precise_rows(robot, wrong) is None
+
+
+def test_what_doubles_left_of_a_zero_is_left_out():
+    robot = Robot((Body("a", None), Body("b", "a", random_rotation(np.random.default_rng(6)))))
+    base, asked = question(robot)
+    moves = [j for j in range(robot.size) if any(j in row for row in asked.rows)]
+    row, j = next(
+        (i, j)
+        for i, row in enumerate(asked.rows)
+        for j in moves
+        if j not in row and j not in base.independent
+    )
+    noisy = list(asked.rows)
+    noisy[row] = {**noisy[row], j: Fraction(1, 10**17)}
+    _, rows = precise_rows(robot, tuple(noisy))
+    assert j not in rows[row]
+    assert all(all(row.values()) for row in rows)
 
 
 @pytest.mark.parametrize("consistency", ["full", "semi"])

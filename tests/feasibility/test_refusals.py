@@ -2,6 +2,8 @@
 
 import copy
 import json
+import runpy
+import sys
 from fractions import Fraction
 
 import pytest
@@ -365,6 +367,47 @@ def test_what_is_just_beyond_is_refused_by_name(name):
     assert not holds(data)
 
 
+def test_symbols_are_those_of_the_specification():
+    ten = ["Lxx", "Lxy", "Lxz", "Lyy", "Lyz", "Lzz", "lx", "ly", "lz", "m"]
+    others = [
+        "Ia",
+        "fv",
+        "fc",
+        "fs",
+        "fl",
+        "fb",
+        "p1",
+        "p2",
+        "p3",
+        "p4",
+        "p5",
+        "p6",
+        "p7",
+        "p8",
+        "p9",
+    ]
+    free = [
+        "fo",
+        "k",
+        "k2",
+        "k3",
+        "gs",
+        "gc",
+        "fd",
+        "u1",
+        "u2",
+        "u3",
+        "u4",
+        "u5",
+        "u6",
+        "u7",
+        "u8",
+        "u9",
+    ]
+    assert set(certificate.SIGNED) == set(others)
+    assert {*ten, *others, *free, *(f"rotor_{s}" for s in ten)} == certificate.SYMBOLS
+
+
 def test_limits_are_those_of_the_specification():
     own = certificate.LARGEST_FILE, certificate.MOST_WORK, certificate.LARGEST_MATRIX
     assert own == (2**27, 10**9, 64)
@@ -445,6 +488,18 @@ def test_the_worst_of_many_files_is_the_exit_status(tmp_path, capsys):
     assert told.out.count("verified: feasible") == 5
     assert told.out.count("REJECTED") == 3
     assert told.err.count("cannot be read") == 2
+
+
+def test_it_is_a_program(tmp_path, monkeypatch, capsys):
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(FEASIBLE))
+    bad.write_text("{}")
+    for path, status in ((good, 0), (bad, 1)):
+        monkeypatch.setattr(sys, "argv", ["certificate", str(path)])
+        with pytest.raises(SystemExit) as done:
+            runpy.run_path(certificate.__file__, run_name="__main__")
+        assert done.value.code == status
+    assert capsys.readouterr().out.count("verified") == 1
 
 
 SAID = {

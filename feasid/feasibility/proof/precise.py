@@ -116,7 +116,7 @@ def _refined(
             return None
         if not moves[leads[i]] and any(len(counts[j]) > 1 for j in row):
             return None
-    return tuple(out)
+    return tuple({j: c for j, c in row.items() if c} for row in out)
 
 
 def _relation(A: Precise, b: Precise, start: Array) -> Precise | None:
