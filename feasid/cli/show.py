@@ -1,15 +1,19 @@
-"""Show a saved fit: what it printed, what its proof says, where it came from."""
+"""Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from feasid.cli.schema import add_json, described, tell
+from feasid.cli.screen import show
+from feasid.cli.speech import at_the_prompt
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid show``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    parser.add_argument("--verbose", action="store_true", help="also tables and notes")
     add_json(parser)
 
 
@@ -22,6 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         tell("show", described(model) | {"certificate_holds": holds, "made": dict(model.made)})
     else:
-        print(model.summary())
+        show(replace(model.display(), more=""))
+        print(f"\n{at_the_prompt(model.summary())}" if arguments.verbose else model.saved)
         print("its certificate holds" if holds else "its certificate does not hold")
     return 0 if holds else 1

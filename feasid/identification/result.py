@@ -10,7 +10,7 @@ from feasid.errors import OutputError
 from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export, in_terms_of, refuse_useless
 from feasid.identification.fitted import Fitted
-from feasid.identification.saved import save
+from feasid.identification.keep import save
 from feasid.identification.views.contents import contents
 from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import Plots
@@ -99,7 +99,8 @@ class Fit(Displayed, Fitted):
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         told = contents(self, fitted=self.recordings)
-        save(self, path, self.summary(), told, self.in_terms_of, overwrite=overwrite)
+        best = self.in_terms_of
+        save(self, path, self.summary(), self.display(), told, best, overwrite=overwrite)
 
     def verify(self, path: str | Path, client: str, log: Any = None) -> pd.DataFrame:
         """Replay a log through a written file as another program reads it.

@@ -1,53 +1,43 @@
 """A fit that lasts: a small archive of text and plain arrays, readable without the log.
 
-A ``.feasid`` file is a ZIP archive of ``model.json`` (the robot with its parameters, options,
-notes, errors, versions, hashes), ``arrays.npz`` (covariance), ``reduced.npz`` (the log, reduced),
-``certificate.json`` (for ``feasid verify``) and the description file as it was. Nothing in it is
+What is in the file is said by `feasid.identification.keep`, which writes it. Nothing of it is
 executed or unpickled.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
-import platform
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import feasid
 from feasid.archives import arrays_of, unpacked
 from feasid.arrays import Array
-from feasid.errors import CertificateError, FeasidError, InputError
-from feasid.feasibility.constraints.stored import as_plain, of_plain
+from feasid.display import Display, Displayed, Measure
+from feasid.errors import FeasidError, InputError
+from feasid.feasibility.constraints.stored import of_plain
 from feasid.feasibility.proof.claim import Certificate
-from feasid.files import reading, write_aside
+from feasid.files import reading
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export, refuse_useless
-from feasid.identification.fitted import Fitted
+from feasid.identification.keep import FORMAT, VERSION
 from feasid.identification.predictor import Predictor
 from feasid.identification.ranges import Ranged, Residual
-from feasid.logs.digest import digest
 from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
-from feasid.robot.serial import as_data, robot_of_data, with_source
-from feasid.robot.write import HELD, held_part, unheld
+from feasid.robot.serial import robot_of_data, with_source
+from feasid.robot.write import held_part
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FORMAT, VERSION = "feasid model", 2
 
 LARGEST = 256 * 1024 * 1024
 """Bytes that an archive may unpack to."""
@@ -55,14 +45,11 @@ LARGEST = 256 * 1024 * 1024
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What content raises that is not what `save` writes."""
 
-READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
-"""Options of `feasid.load_robot` that are kept, by which a written file is read back alike."""
-
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
 
-@dataclass(frozen=True, eq=False)
-class SavedFit(Predictor, Ranged):
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedFit(Predictor, Ranged, Displayed):
     """An identified model, read back from a file.
 
     Attributes
@@ -86,7 +73,9 @@ class SavedFit(Predictor, Ranged):
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
-        What the fit printed.
+        The fit's summary.
+    shown : Display or None
+        What the fit showed; None in files of versions that did not keep it.
     told : mapping
         What its report says, see `feasid.identification.views.contents`; empty in older files.
     held : mapping
@@ -106,6 +95,7 @@ class SavedFit(Predictor, Ranged):
     said: Residual | None
     made: Mapping[str, Any]
     text: str = field(default="", repr=False)
+    shown: Display | None = field(default=None, repr=False)
     told: Mapping[str, Any] = field(default_factory=dict, repr=False)
     held: Mapping[str, Any] = field(default_factory=dict, repr=False)
     quality: tuple[str, Sequence[str]] = ("good", ())
@@ -207,64 +197,20 @@ class SavedFit(Predictor, Ranged):
         return held_part(self.robot.with_values(best["parameters"]), kind), best["how"]
 
     def summary(self) -> str:
-        """What the fit printed, and when and by what it was made."""
-        made = self.made
-        return f"{self.text}\n\nsaved {made['created']} by feasid {made['feasid']}"
+        """The fit's summary, and when and by what it was made."""
+        return f"{self.text}\n\n{self.saved}"
 
-    def __repr__(self) -> str:
-        return self.summary()
+    def display(self) -> Display:
+        """The fit at a glance, as it showed itself, and when and by what it was saved."""
+        more = f"{self.saved}\nmore: fit.summary(), fit.base_table, fit.errors(log)"
+        if self.shown is None:
+            return Display(f"feasible fit of {self.robot.name!r}", more=more)
+        return replace(self.shown, more=more)
 
-
-def save(
-    fit: Fitted,
-    path: str | Path,
-    text: str,
-    report: Mapping[str, Any],
-    best: Callable[[str], tuple[Robot, str]],
-    *,
-    overwrite: bool = False,
-) -> None:
-    """Write a fit with what its summary and its report say; see `feasid.Fit.save`."""
-    try:
-        certificate: Certificate | None = fit.certificate
-    except CertificateError:
-        certificate = None
-    source = fit.robot.source
-    model = {
-        "format": FORMAT,
-        "version": VERSION,
-        "made": made(fit),
-        "robot": as_data(fit.robot),
-        "source": None if source is None else _origin(source),
-        "held": {kind: _held(fit, kind, best) for kind in HELD},
-        "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
-        "measured": _plain(fit.base.experiment.measured),
-        "log_options": _plain(fit.log_options),
-        "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
-        "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
-        "summary": text,
-        "ranges": {
-            "deviation": fit.deviation,
-            "feasible": as_plain(fit.feasible),
-            "believed": as_plain(fit.believed),
-        },
-    }
-    arrays = io.BytesIO()
-    r, rho, _ = fit.triangle
-    np.savez_compressed(
-        arrays, covariance=fit.covariance, beta=fit.beta, r=r, rho=rho, best=fit.optimum.delta
-    )
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("model.json", json.dumps(model, indent=1, default=str))
-        archive.writestr("arrays.npz", arrays.getvalue())
-        archive.writestr("reduced.npz", replace(fit.reduced, strata=()).to_bytes())
-        archive.writestr("report.json", json.dumps(report, allow_nan=False))
-        if certificate is not None:
-            archive.writestr("certificate.json", json.dumps(certificate.data))
-        if source is not None:
-            archive.writestr("description", source.text)
-    write_aside(path, buffer.getvalue(), overwrite=overwrite)
+    @property
+    def saved(self) -> str:
+        """When and by what version."""
+        return f"saved {self.made['created']} by feasid {self.made['feasid']}"
 
 
 def load(path: str | Path) -> SavedFit:
@@ -334,10 +280,20 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         said=_said(base, model.get("ranges"), numbers),
         made=model["made"],
         text=model["summary"],
+        shown=_shown(model.get("display")),
         told=json.loads(content.get("report.json", b"{}")),
         held=model.get("held", {}),
         quality=tuple(model.get("quality", ("good", ()))),
     )
+
+
+def _shown(kept: Mapping[str, Any] | None) -> Display | None:
+    """What the fit showed, where the file has it."""
+    if kept is None:
+        return None
+    shown = Display(**{**kept, "measures": [Measure(**m) for m in kept["measures"]]})
+    shown.text()  # what is not text shows itself here
+    return shown
 
 
 def _arrays(data: bytes, name: str) -> dict[str, Any]:
@@ -357,44 +313,3 @@ def _said(
         raise ValueError(f"its best model has {best.size} of {base.robot.size} parameters")
     feasible, believed = (of_plain(base.robot, kept[k]) for k in ("feasible", "believed"))
     return Residual(base, r, rho, float(kept["deviation"]), feasible, believed, best)
-
-
-def _origin(source: Source) -> dict[str, Any]:
-    reading = {k: v for k, v in source.reading.items() if k in READING}
-    return {"path": source.path, "format": source.format, "reading": _plain(reading)}
-
-
-def _held(fit: Fitted, kind: str, best: Callable[[str], tuple[Robot, str]]) -> dict[str, Any]:
-    """The best model in a format's terms; parameters that it does not have are zero."""
-    robot, how = best(kind) if unheld(fit.robot, kind) else (held_part(fit.robot, kind), "")
-    place = {name: c for c, name in enumerate(fit.robot.parameter_names)}
-    values = np.zeros(fit.robot.size)
-    values[[place[name] for name in robot.parameter_names]] = robot.values
-    return {"how": how, "parameters": values.tolist()}
-
-
-def made(fit: Fitted) -> dict[str, Any]:
-    """Where a model came from: versions, time, hashes of its description and its logs."""
-    source = fit.robot.source
-    return {
-        "feasid": feasid.__version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy", "pandas")},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
-        "logs": [{"name": r.name, "sha256": digest(r)} for r in fit.recordings],
-        "samples": fit.reduced.samples,
-    }
-
-
-def _plain(value: Any) -> Any:
-    """Options and numbers as JSON knows them."""
-    if is_dataclass(value):
-        return _plain(vars(value))
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(v) for v in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

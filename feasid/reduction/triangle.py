@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.archives import arrays_of, unpacked
-from feasid.arrays import Array
+from feasid.arrays import Array, finite
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LogError, SecurityError
@@ -202,11 +202,11 @@ class Reduced:
 
         Raises
         ------
-        ValueError
-            There is not one weight per row.
+        InputError
+            There is not one finite weight per row.
         """
-        scale = np.ones(len(self.triangles)) if weights is None else np.asarray(weights, float)
-        size = len(self.columns)
+        rows, size = len(self.triangles), len(self.columns)
+        scale = np.ones(rows) if weights is None else finite(weights, (rows,), "weights")
         stacked = []
         for factor, support, triangle in zip(scale, self.supports, self.triangles, strict=True):
             wide = np.zeros((triangle.shape[0], size + 1))
@@ -230,7 +230,7 @@ class Reduced:
         ndarray, shape (dof,)
             [N m or N]
         """
-        beta = np.asarray(beta, dtype=np.float64)
+        beta = finite(beta, (len(self.columns),), "beta")
         out = []
         for support, triangle in zip(self.supports, self.triangles, strict=True):
             vector = triangle @ np.append(beta[list(support)], -1.0)

@@ -90,9 +90,10 @@ class ParameterLayout(Structure):
 
         Raises
         ------
-        IndexError
+        InputError
             There is no such body.
         """
+        body = _place(body, len(self.bodies), "body")
         rotor, first = self.bodies[body].rotor, self._layout[2][body]
         return slice(first, first + len(rotor.symbols)) if rotor else slice(0, 0)
 
@@ -110,9 +111,10 @@ class ParameterLayout(Structure):
 
         Raises
         ------
-        IndexError
+        InputError
             There is no such drive.
         """
+        drive = _place(drive, len(self.drives), "drive")
         first = self._layout[3][drive]
         return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
 
@@ -130,9 +132,10 @@ class ParameterLayout(Structure):
 
         Raises
         ------
-        IndexError
+        InputError
             There is no such drive.
         """
+        drive = _place(drive, len(self.drives), "drive")
         c = np.zeros(self.axes)
         for joint, factor in self.drives[drive].coupling.items():
             c[self.rows[self.joint_index(joint)].start] = factor
@@ -185,3 +188,10 @@ class ParameterLayout(Structure):
                 f"parameter {body}.{symbol} is {delta[bad[0]]}", body=body, symbol=symbol
             )
         return delta
+
+
+def _place(number: int, count: int, what: str) -> int:
+    """A place in a list of so many."""
+    if not isinstance(number, int | np.integer) or not 0 <= number < count:
+        raise InputError(f"no {what} {number!r}: there are {count}, counted from 0")
+    return int(number)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.arrays import Array, finite
 from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
 
@@ -55,14 +55,7 @@ ROTATION_TOLERANCE = 1e-6
 
 def constant(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """Return a read-only finite array of this shape, or say what is wrong with `what`."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DescriptionError(f"{what} is not an array of numbers: {value!r}") from error
-    if array.shape != shape:
-        raise DescriptionError(f"{what} has shape {array.shape}, expected {shape}")
-    if not np.isfinite(array).all():
-        raise DescriptionError(f"{what} has an entry that is not finite: {array.tolist()}")
+    array = finite(value, shape, what, DescriptionError)
     array.setflags(write=False)
     return array
 
@@ -353,14 +346,18 @@ class Drive:
             )
 
     def loaded(self, symbol: str) -> bool:
-        """Whether the term `symbol` depends on load; ``ValueError`` for a feature it lacks."""
+        """Whether the term `symbol` depends on load; `InputError` for a feature it lacks."""
         if symbol in SIGNED_FEATURES or symbol in FREE_FEATURES:
             return self.feature(symbol).load
         return symbol == "fl"
 
     def feature(self, symbol: str) -> Feature:
-        """The feature that `symbol` multiplies; ``ValueError`` when there is none."""
-        return self.features[feature_symbols(self.features).index(symbol)]
+        """The feature that `symbol` multiplies; `InputError` when there is none."""
+        own = feature_symbols(self.features)
+        if symbol not in own:
+            has = f"it has {', '.join(own)}" if own else "it has none"
+            raise InputError(f"drive {self.name!r} has no feature {symbol!r}; {has}")
+        return self.features[own.index(symbol)]
 
 
 def feature_symbols(features: Sequence[Feature]) -> list[str]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.arrays import Array, finite
 from feasid.errors import InputError, did_you_mean
 from feasid.robot.closure import Closure
 from feasid.robot.couplings import Coupled, Coupling, coupled
@@ -176,10 +176,19 @@ class Structure:
         -------
         dict of str to (ndarray, ndarray)
             By body, shapes (3, 3) and (3,) [m].
+
+        Raises
+        ------
+        InputError
+            There is no such joint (with the closest name), or a position is no finite number.
         """
+        given = {}
+        for joint, position in (positions or {}).items():
+            shape = () if np.ndim(position) == 0 else (self.bodies[self.joint_index(joint)].dof,)
+            given[self.joint_index(joint)] = finite(position, shape, f"position of {joint!r}")
         out: dict[str, tuple[Array, Array]] = {}
-        for body in self.bodies:
-            q = np.zeros(body.dof) + (positions or {}).get(body.joint, 0.0)
+        for i, body in enumerate(self.bodies):
+            q = np.zeros(body.dof) + given.get(i, 0.0)
             home = compose(body.rotation, body.position, *exponential(body.motion @ q))
             base = (np.eye(3), np.zeros(3)) if body.parent is None else out[body.parent]
             out[body.name] = compose(*base, *home)

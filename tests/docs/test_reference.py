@@ -22,7 +22,6 @@ REFUSES_NOTHING = {
     "Reduced.residuals": "a product",
     "Reduced.shifted": "a product",
     "Reduced.with_notes": "takes any text",
-    "Structure.pose": "joints that are not named are at zero",
     "Trajectory.jerk": "a product",
 }
 """Methods with parameters that raise no errors of their own, and why."""

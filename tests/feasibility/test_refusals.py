@@ -439,13 +439,13 @@ def test_numbers_are_those_of_the_specification(text, read):
 def test_work_is_counted_and_bounded_before_it_is_done(size, monkeypatch):
     """s^3 (s b / 64 + 1)^2 for numbers of b bits, as the specification says."""
     claim = certificate.Claim(FEASIBLE)
-    number = Fraction(2**90 - 1, 2**37)
+    number = Fraction(2**126 - 1, 2**65)
     matrix = [[number if i == j else Fraction(0) for j in range(size)] for i in range(size)]
-    work = size**3 * (size * 128 // 64 + 1) ** 2
+    work = size**3 * (size * 192 // 64 + 1) ** 2
     monkeypatch.setattr(certificate, "MOST_WORK", 2 * work)
     assert [claim.definite(matrix), claim.definite(matrix)] == ["positive definite"] * 2
     assert claim.work == 2 * work
-    with pytest.raises(ValueError, match=f"too much work: a matrix of size {size} .* of 128 bits"):
+    with pytest.raises(ValueError, match=f"too much work: a matrix of size {size} .* of 192 bits"):
         claim.definite(matrix)
 
 

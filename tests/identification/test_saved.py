@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.cli.schema import SCHEMA
+from feasid.display import HEIGHT
 from feasid.errors import InputError, LimitError, OutputError
 from feasid.robot.serial import as_data, robot_of_data
 
@@ -56,6 +58,18 @@ def test_a_saved_fit_is_the_fit(folder, fit):
     assert fit.summary() in model.summary()
 
 
+def test_a_saved_fit_shows_itself_as_the_fit_does(folder, fit):
+    """The same 20 lines in text, HTML and rich, down to where to read on."""
+    model = feasid.load(folder / "arm.feasid")
+    ours, theirs = fit.display(), model.display()
+    assert replace(theirs, more="") == replace(ours, more="")
+    lines = repr(model).splitlines()
+    assert len(lines) <= HEIGHT
+    assert lines[: len(ours.measures) + 1] == repr(fit).splitlines()[: len(ours.measures) + 1]
+    assert f"saved {model.made['created']} by feasid" in repr(model)
+    assert model._repr_html_() == fit._repr_html_()
+
+
 @pytest.mark.parametrize("name", ["out.urdf", "out.xml"])
 def test_a_saved_fit_is_written_as_the_fit_is(folder, fit, tmp_path, name):
     model = feasid.load(folder / "arm.feasid")
@@ -77,10 +91,11 @@ def test_what_an_older_version_kept_no_model_for_is_said(folder, fit, tmp_path):
             data = new.read(name)
             if name == "model.json":
                 model = json.loads(data)
-                del model["held"], model["quality"], model["source"]["reading"]
+                del model["held"], model["quality"], model["source"]["reading"], model["display"]
                 data = json.dumps({**model, "version": 1})
             old.writestr(name, data)
     model = feasid.load(older)
+    assert repr(model).startswith(f"feasible fit of {fit.robot.name!r}\n   saved ")
     np.testing.assert_array_equal(model.robot.values, fit.robot.values)
     with pytest.raises(InputError, match="kept no model in the terms of URDF"):
         model.write(tmp_path / "out.urdf")
@@ -127,6 +142,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     newer = json.dumps({**model, "version": 99})
     foreign = json.dumps({**model, "format": "else"})
     robot = json.dumps({**model, "robot": {**model["robot"], "wings": 2}})
+    title = {**model["display"], "measures": [{"name": 1, "value": "2"}]}
     other = io.BytesIO()
     np.savez(other, covariance=np.eye(len(fit.beta)), beta=np.zeros(len(fit.beta)))
     flat = io.BytesIO()
@@ -135,6 +151,8 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("update it", {"model.json": newer}),
         ("format is 'else'", {"model.json": foreign}),
         ("wings", {"model.json": robot}),
+        ("not a saved fit", {"model.json": json.dumps({**model, "display": {"title": 1}})}),
+        ("not a saved fit", {"model.json": json.dumps({**model, "display": title})}),
         ("when and by what", {"model.json": json.dumps({**model, "made": {}})}),
         ("not a saved fit", {"model.json": "{"}),
         ("lacks arrays.npz", {"arrays.npz": None}),
@@ -190,7 +208,11 @@ def test_the_prompt_saves_shows_judges_and_predicts(folder, fit, tmp_path, monke
     assert f"wrote {saved}" in printed.err
     assert told["errors"]["test"]["all"] == pytest.approx(fit.errors("test.csv")["all"])
     assert main(["show", saved]) == 0
-    assert "its certificate holds" in capsys.readouterr().out
+    short = capsys.readouterr().out
+    assert "its certificate holds" in short
+    assert len(short.splitlines()) <= HEIGHT + 2
+    assert main(["show", saved, "--verbose"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > len(short.splitlines())
     assert main(["show", saved, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["certificate_holds"] is True

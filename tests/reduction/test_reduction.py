@@ -152,3 +152,16 @@ def test_samples_that_are_not_numbers_are_named(case):
         Reducer(robot, columns).add(
             samples[0, :10], samples[1, :9], samples[2, :10], samples[3, :10]
         )
+
+
+def test_weights_and_parameters_of_another_size_are_named(case):
+    robot, columns, samples = case
+    reduced = Reduced.from_samples(robot, *samples, columns=columns)
+    with pytest.raises(InputError, match=r"weights has shape \(4,\), expected \(5,\)"):
+        reduced.triangle(np.ones(4))
+    with pytest.raises(InputError, match="weights has an entry that is not finite"):
+        reduced.triangle([1, 1, np.inf, 1, 1])
+    with pytest.raises(InputError, match="weights is not an array of numbers"):
+        reduced.triangle("wls")
+    with pytest.raises(InputError, match=rf"beta has shape .1,., expected .{len(columns)},"):
+        reduced.residuals([1.0])

@@ -160,3 +160,38 @@ def test_a_drive_keeps_values_with_their_symbols():
     assert list(drive.values) == [5.0, 0.1]
     with pytest.raises(DescriptionError, match="twice"):
         feasid.Drive("j", {"j": 1.0}, ("fv", "fv"))
+
+
+def test_a_pose_is_of_joints_that_there_are():
+    robot = arm()
+    name = robot.joints[0]
+    assert robot.pose({name: 0.5}).keys() == robot.pose().keys()
+    with pytest.raises(InputError, match=f"no joint '{name}x' .did you mean '{name}'"):
+        robot.pose({f"{name}x": 0.5})
+    with pytest.raises(
+        InputError, match=f"position of '{name}' has an entry that is not finite: nan"
+    ):
+        robot.pose({name: np.nan})
+    with pytest.raises(InputError, match=f"position of '{name}' has shape .2,., expected .1,."):
+        robot.pose({name: [0.1, 0.2]})
+
+
+def test_columns_of_bodies_and_drives_that_there_are_not():
+    robot = arm().with_joint_terms()
+    for way, count in ((robot.drive_columns, 3), (robot.coupling, 3), (robot.rotor_columns, 3)):
+        for number in (3, -1, 1.0, "j"):
+            with pytest.raises(InputError, match=f"there are {count}"):
+                way(number)
+    assert robot.drive_columns(np.int64(2)) == robot.drive_columns(2)
+
+
+def test_features_that_a_drive_has_not():
+    drive = feasid.Drive(
+        "j",
+        {"j": 1.0},
+        ("fv", "p1"),
+        features=(feasid.Feature("speed", lambda q, dq, ddq, load: abs(dq), positive=True),),
+    )
+    assert drive.feature("p1") is drive.features[0]
+    with pytest.raises(InputError, match="drive 'j' has no feature 'p2'; it has p1"):
+        drive.feature("p2")

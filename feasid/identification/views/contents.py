@@ -16,7 +16,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.identification.fitted import Fitted
-from feasid.identification.saved import made
+from feasid.identification.keep import made
 from feasid.identification.views.replay import Replay
 from feasid.identification.views.screen import goal
 from feasid.identification.views.text import SURE
