@@ -18,6 +18,9 @@ KINDS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)
 }
 
+KIND, OWN_KIND = "kind", "own kind"
+"""What a part is, and a field of that name: a loop's."""
+
 LEFT_OUT = ("source",)
 """The file that a robot was read from is kept beside its data, not inside."""
 
@@ -34,11 +37,12 @@ def as_data(value: Any) -> Any:
         if kind not in KINDS:
             raise DescriptionError(f"a {kind} cannot be saved")
         parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in LEFT_OUT}
-        return {"kind": kind, **{name: as_data(part) for name, part in parts.items()}}
+        named = {OWN_KIND if name == KIND else name: as_data(v) for name, v in parts.items()}
+        return {KIND: kind, **named}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {"kind": "mapping", "entries": {str(k): as_data(v) for k, v in value.items()}}
+        return {KIND: "mapping", "entries": {str(k): as_data(v) for k, v in value.items()}}
     if isinstance(value, tuple | list):
         return [as_data(v) for v in value]
     return value.item() if isinstance(value, np.generic) else value
@@ -68,19 +72,20 @@ def _of(data: Any) -> Any:
         return np.array(parts, dtype=np.float64) if numbers else parts
     if not isinstance(data, dict):
         return data
-    if data["kind"] == "mapping":
+    named = {KIND if name == OWN_KIND else name: v for name, v in data.items() if name != KIND}
+    if data[KIND] == "mapping":
         return {k: _of(v) for k, v in data["entries"].items()}
-    kind = KINDS[data["kind"]]
+    kind = KINDS[data[KIND]]
     known = {f.name: f for f in fields(kind)}
-    unknown = set(data) - set(known) - {"kind"}
+    unknown = set(named) - set(known)
     if unknown:
         raise DescriptionError(
-            f"a saved {data['kind']} has {sorted(unknown)}, unknown to this feasid: update it"
+            f"a saved {data[KIND]} has {sorted(unknown)}, unknown to this feasid: update it"
         )
     needed = {n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
-    if needed - set(data):
-        raise ValueError(f"a {data['kind']} lacks {sorted(needed - set(data))}")
-    return kind(**{name: _of(value) for name, value in data.items() if name != "kind"})
+    if needed - set(named):
+        raise ValueError(f"a {data[KIND]} lacks {sorted(needed - set(named))}")
+    return kind(**{name: _of(value) for name, value in named.items()})
 
 
 def with_source(robot: Robot, source: Any) -> Robot:

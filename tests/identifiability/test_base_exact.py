@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from feasid.identifiability.base import base_parameters
 from feasid.identifiability.exact import certify, exact_blocks
 from feasid.identifiability.rational import Subspace
 from feasid.identifiability.snap import file_rounding
+from feasid.robot.serial import with_source
 
 # -- exact certification ---------------------------------------------------------------------
 
@@ -155,6 +157,17 @@ def test_both_counts_are_reported(tmp_path):
     assert base.literal.snapped == ()
     assert base_parameters(base.robot, snap=None).size == base.literal.size
     assert "rounded geometry" in repr(base)
+
+
+def test_a_saved_description_that_goes_in_circles_ends(tmp_path):
+    """The text beside a saved robot need not be the robot's own."""
+    robot = loaded(tmp_path, arm("1.57"))
+    text = robot.source.text.decode()
+    for before, link in (("base", "b"), ("a", "b"), ("b", "c")):
+        turned = text.replace(f'<parent link="{before}"/>', f'<parent link="{link}"/>')
+        circle = with_source(robot, replace(robot.source, text=turned.encode()))
+        assert len(file_rounding(circle).angles) in (0, len(robot.bodies))
+        assert base_parameters(circle).size >= base_parameters(robot).size
 
 
 def test_exact_files_are_left_alone(tmp_path):

@@ -34,10 +34,13 @@ def tried(name, seed, seconds=4.0):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_a_fit_predicts_as_well_as_the_true_parameters(name):
+def test_a_fit_predicts_as_well_as_the_true_parameters_also_when_it_was_saved(name, tmp_path):
     fit, test = tried(name, 0)
     predicted = fit.predict(test)
     assert list(predicted.columns) == [f"tau_{j}" for j in fit.robot.coordinates]
+    fit.save(tmp_path / "one.feasid")
+    saved = feasid.load(tmp_path / "one.feasid")
+    np.testing.assert_allclose(saved.predict(test), predicted, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 import io
 import json
 import zipfile
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from closed import MECHANISMS
 from logs import arm_parameters, simulate
+from mechanisms import random_mechanism
 from robots import ARM
 
 import feasid
@@ -192,6 +195,31 @@ def test_robots_of_every_part_go_round():
         feasid.inverse_dynamics(again, q, dq, ddq, parameters=delta),
         feasid.inverse_dynamics(robot, q, dq, ddq, parameters=delta),
     )
+
+
+def parts_that_differ(one, two, path="robot"):
+    """Where two descriptions are not the same, part by part; empty when they are equal."""
+    if is_dataclass(one) and type(one) is type(two):
+        names = [f.name for f in fields(one) if f.name != "source"]
+        pairs = {f"{path}.{n}": (getattr(one, n), getattr(two, n)) for n in names}
+    elif isinstance(one, Mapping) and isinstance(two, Mapping) and [*one] == [*two]:
+        pairs = {f"{path}[{n!r}]": (one[n], two[n]) for n in one}
+    elif isinstance(one, tuple | list) and len(one) == len(two):
+        pairs = {f"{path}[{k}]": pair for k, pair in enumerate(zip(one, two, strict=True))}
+    else:
+        return [] if np.array_equal(one, two, equal_nan=isinstance(one, np.ndarray)) else [path]
+    return [place for name, pair in pairs.items() for place in parts_that_differ(*pair, name)]
+
+
+def test_saved_descriptions_equal_themselves():
+    rng = np.random.default_rng(1)
+    robots = [random_mechanism(rng, 6).robot() for _ in range(10)]
+    robots += [feasid.load_robot(text) for text in MECHANISMS.values()]
+    assert any(robot.loops for robot in robots)
+    for robot in robots:
+        again = robot_of_data(json.loads(json.dumps(as_data(robot))))
+        assert parts_that_differ(robot, again) == []
+        assert as_data(again) == as_data(robot)
 
 
 # -- at the prompt ------------------------------------------------------------------------------
