@@ -28,6 +28,17 @@ def random_robot(rng, n_bodies, *, mass=1.0, length=1.0, drives=False):
     return robot.with_joint_terms(drive_inertia=True) if drives else robot
 
 
+def planar(rng, bodies):
+    """A chain of revolute joints on parallel or perpendicular axes, lengths in centimetres."""
+    turns = [np.eye(3), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])]
+    parts = []
+    for k in range(bodies):
+        position = rng.integers(-5, 6, size=3) / 10 * (k > 0)
+        turn = turns[int(rng.integers(2))]
+        parts.append(Body(f"b{k}", f"b{k - 1}" if k else None, rotation=turn, position=position))
+    return Robot(tuple(parts))
+
+
 def random_parameters(rng, robot, *, mass=1.0, length=1.0):
     """Strictly feasible standard parameters: each body a cloud of random mass points."""
     delta = np.zeros(robot.size)

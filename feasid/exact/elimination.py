@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 Unknown = tuple[Any, ...]
@@ -73,3 +74,53 @@ def _substituted(
         else:
             out.pop(u, None)
     return out, value - factor * constant
+
+
+def solved(
+    matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
+) -> list[Fraction] | None:
+    """The solution of so many equations in as many unknowns; None where there is not one.
+
+    In integers that stay minors of the matrix (Bareiss), so that digits grow by a row at a time.
+    """
+    size, rows = len(matrix), []
+    for line, value in zip(matrix, right, strict=True):
+        over = lcm(value.denominator, *(x.denominator for x in line))
+        rows.append([int(x * over) for x in (*line, value)])
+    last = 1
+    for k in range(size):
+        pivot = next((i for i in range(k, size) if rows[i][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        lead = rows[k][k]
+        for i in (i for i in range(size) if i != k):
+            factor = rows[i][k]
+            rows[i] = [
+                (lead * x - factor * y) // last for x, y in zip(rows[i], rows[k], strict=True)
+            ]
+        last = lead
+    return [Fraction(row[-1], row[k]) for k, row in enumerate(rows)]
+
+
+def independent(
+    rows: Sequence[Sequence[Fraction]],
+) -> tuple[list[int], list[dict[int, Fraction]]]:
+    """Places of independent rows, and for every other one a combination with it that is zero."""
+    lead: list[int] = []
+    relations: list[dict[int, Fraction]] = []
+    pivots: list[tuple[int, list[Fraction], dict[int, Fraction]]] = []
+    for k, given in enumerate(rows):
+        row, combined = list(given), {k: Fraction(1)}
+        for at, other, how in pivots:
+            factor = row[at] / other[at]
+            if factor:
+                row = [x - factor * y for x, y in zip(row, other, strict=True)]
+                for j, c in how.items():
+                    combined[j] = combined.get(j, Fraction(0)) - factor * c
+        if any(row):
+            pivots.append((max(range(len(row)), key=lambda i: abs(row[i])), row, combined))
+            lead.append(k)
+        else:
+            relations.append({j: c for j, c in combined.items() if c})
+    return lead, relations

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from feasibility_problems import energy, random_parameters, random_robot
+from feasibility_problems import energy, planar, random_parameters, random_robot
 from second_checker import holds
 
 import feasid
@@ -23,17 +23,6 @@ UNDECIDED_INSIDE, UNDECIDED_BOUNDARY = 0.001, 0.02
 
 UNDECIDED_SAMPLE = 0.005
 """The same for the short one, of both together: one."""
-
-
-def planar(rng, bodies):
-    """A chain of revolute joints on parallel or perpendicular axes, lengths in centimetres."""
-    turns = [np.eye(3), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])]
-    parts = []
-    for k in range(bodies):
-        position = rng.integers(-5, 6, size=3) / 10 * (k > 0)
-        turn = turns[int(rng.integers(2))]
-        parts.append(Body(f"b{k}", f"b{k - 1}" if k else None, rotation=turn, position=position))
-    return Robot(tuple(parts))
 
 
 def decimal_cloud(rng, points):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
 from feasid.errors import SolverError
-from feasid.exact.elimination import solve_near
+from feasid.exact.elimination import independent, solve_near, solved
 from feasid.exact.numbers import plain, text
 from feasid.feasibility import closest
 from feasid.feasibility.constraints.sets import feasible_set
@@ -181,3 +181,24 @@ def test_numbers_are_written_exactly(number):
 )
 def test_computed_coefficients_become_what_they_stand_for(number, expected):
     assert text(plain(number)) == expected
+
+
+@given(st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_systems_are_solved_exactly_or_said_to_have_no_single_solution(size, seed):
+    rng = np.random.default_rng(seed)
+    numbers, over = rng.integers(-4, 5, size=(2, size, size + 1))
+    rows = [
+        [Fraction(int(n), int(o) or 1) for n, o in zip(*r, strict=True)]
+        for r in zip(numbers, over, strict=True)
+    ]
+    matrix, right = rows[:, :-1].tolist(), rows[:, -1].tolist()
+    lead, relations = independent(matrix)
+    assert len(lead) + len(relations) == size
+    for relation in relations:
+        assert relation
+        for k in range(size):
+            assert sum(c * matrix[i][k] for i, c in relation.items()) == 0
+    x = solved(matrix, right)
+    assert (x is None) == bool(relations)
+    if x is not None:
+        assert [sum(a * b for a, b in zip(row, x, strict=True)) for row in matrix] == right

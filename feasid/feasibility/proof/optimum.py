@@ -18,14 +18,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.certificate import definiteness
-from feasid.exact.numbers import decimal, text
+from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.units import Units
+from feasid.feasibility.proof.cancelled import cancelled
 from feasid.feasibility.proof.central import Cancellation, Centre
 from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.data import Data
 from feasid.feasibility.proof.energies import Precise, in_context, largest, precise
 from feasid.feasibility.proof.precise import DIGITS, rounded
 from feasid.feasibility.proof.question import HEAVIEST, Exact, Question, cost
@@ -132,42 +133,6 @@ def optimum(
     return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
-    """R and rho as decimals: integers times ``10^-places``."""
-
-    R: npt.NDArray[np.object_]
-    rho: npt.NDArray[np.object_]
-    places: tuple[int, int]
-
-    @classmethod
-    def of(cls, R: Array, rho: Array) -> Data:
-        """Doubles, rounded to `_fixed` digits of the largest."""
-        (rows, first), (target, second) = _fixed(R), _fixed(rho)
-        return cls(rows, target, (first, second))
-
-    @property
-    def told(self) -> dict[str, object]:
-        """As a certificate holds them."""
-        first, second = (Fraction(1, 10**p) for p in self.places)
-        rows = [[[i, text(x * first)] for i, x in enumerate(row) if x] for row in self.R.tolist()]
-        return {"rows": rows, "target": [text(x * second) for x in self.rho.tolist()], "rest": "0"}
-
-    def combination(self, w: list[Fraction]) -> list[Fraction]:
-        """``R'w``."""
-        over = max((x.denominator for x in w), default=1)
-        numbers = np.array([int(x * over) for x in w], dtype=object)
-        return [Fraction(int(x), over * 10 ** self.places[0]) for x in self.R.T @ numbers]
-
-
-def _fixed(numbers: Array) -> tuple[npt.NDArray[np.object_], int]:
-    """Integers of at most 53 bits, and the power of ten by which they are too large."""
-    size = float(np.abs(numbers).max(initial=0.0))
-    places = int(np.floor(np.log10(2.0**53 / size))) if size else 0
-    places = max(places, 0)
-    return np.rint(numbers * 10.0**places).astype(np.int64).astype(object), places
-
-
 def _proved(
     question: Question,
     data: Data,
@@ -182,6 +147,8 @@ def _proved(
         return None
     Z = {m.place: congruent(m.V, inner) for m, inner in zip(stated.matrices, W, strict=True)}
     Z |= {number.place: [[v]] for number, v in zip(stated.numbers, prices, strict=True)}
+    if question.energies is None:  # K is rational, and what cancels can do so exactly
+        weights, Z = cancelled(question, data, stated, weights, Z) or (weights, Z)
     y = data.combination(weights)
     tied, remains = question.tied(question.left(y, Z))
     target = Fraction(1, 10 ** data.places[1])
