@@ -187,10 +187,8 @@ def test_computed_coefficients_become_what_they_stand_for(number, expected):
 def test_systems_are_solved_exactly_or_said_to_have_no_single_solution(size, seed):
     rng = np.random.default_rng(seed)
     numbers, over = rng.integers(-4, 5, size=(2, size, size + 1))
-    rows = [
-        [Fraction(int(n), int(o) or 1) for n, o in zip(*r, strict=True)]
-        for r in zip(numbers, over, strict=True)
-    ]
+    exactly = np.vectorize(lambda n, o: Fraction(int(n), int(o) or 1), otypes=[object])
+    rows = exactly(numbers, over)
     matrix, right = rows[:, :-1].tolist(), rows[:, -1].tolist()
     lead, relations = independent(matrix)
     assert len(lead) + len(relations) == size
