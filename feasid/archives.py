@@ -7,6 +7,7 @@ declares. Here a header is matched, never evaluated, and must agree with the byt
 from __future__ import annotations
 
 import re
+import sys
 import zipfile
 from typing import IO, Any
 
@@ -123,10 +124,17 @@ def array_of(content: bytes) -> Any:
     if count * dtype.itemsize != len(content) - start:
         raise DamagedError("is damaged: its header does not agree with its size")
     array = np.frombuffer(content, dtype, count, start) if count else np.empty(0, dtype)
+    if dtype.kind == "U" and _codes(array).max(initial=0) > sys.maxunicode:
+        raise DamagedError("is damaged: it holds characters that do not exist")
     try:
         return array.reshape(sizes, order="F" if order[1] == "True" else "C").copy(order="K")
     except (ValueError, OverflowError) as error:
         raise DamagedError(f"is damaged: {error}") from error
+
+
+def _codes(texts: Any) -> Any:
+    """Code points of an array of texts, whose own look at them would break the interpreter."""
+    return np.frombuffer(texts.tobytes(), np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder))
 
 
 def _header(content: bytes) -> tuple[str, int]:
