@@ -71,16 +71,15 @@ def turn(name, count, number, seconds, keep):
 
 
 def campaign(given, counts, chosen):
-    """Take turns until the time is over or everything that was asked is there."""
+    """Let the kind that has come least far work, until the time is over or all is there."""
     over = time.monotonic() + 60 * given.minutes
-    while time.monotonic() < over:
+    while (left := over - time.monotonic()) > 0:
         wanting = [name for name in chosen if counts[name].past < given.past]
         if not wanting and sum(c.inputs for c in counts.values()) >= given.total:
             return
-        for name in wanting or chosen:
-            if (left := over - time.monotonic()) > 0:
-                turn(name, counts[name], given.inputs, left, given.keep)
-                totals.save(given.counts, counts)
+        name = min(wanting or chosen, key=lambda name: counts[name].past)
+        turn(name, counts[name], given.inputs, left, given.keep)
+        totals.save(given.counts, counts)
 
 
 def written(text):
