@@ -96,7 +96,8 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
 def test_signals_end_a_command_with_the_truth(tmp_path, number, word):
     """The robot comes through a pipe that nobody fills, so that the command waits for it."""
     program = (
-        "import sys, feasid.files\n"
+        "import signal, sys, feasid.files\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whatever the host does
         "from feasid.cli import main\n"
         "def slow(path, most=0):\n"
         "    print('ready', flush=True)\n"

@@ -109,5 +109,6 @@ def test_doctor_reads_a_motor_side_log(capsys):
     arguments = ["doctor", str(folder / "log.csv.gz"), "--robot", str(folder / "tx40.urdf")]
     arguments += ["--transmission", str(folder / "transmission.csv")]
     arguments += ["--offsets", f"joint_2={-np.pi / 2}", "--offsets", f"joint_3={np.pi / 2}"]
+    arguments += ["--couplings", '{"wrist": {"joint_5": 1, "joint_6": 1}}']  # one motor moves both
     assert main(arguments) == 0
     assert "4500 samples" in capsys.readouterr().out
