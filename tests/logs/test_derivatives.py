@@ -1,0 +1,288 @@
+"""Differences, delays, ends and rests of a stretch, by their definitions."""
+
+import numpy as np
+import pytest
+
+from feasid.errors import InputError, LogError
+from feasid.logs.clock import Stretch
+from feasid.logs.signals import derive, filters
+from feasid.logs.signals.derive import Process, process
+from feasid.logs.signals.grid import even_grid
+from feasid.logs.signals.smoothers import METHODS, smooth
+
+RATE = 100.0
+EXACT = 1e-9  # rounding of second differences of numbers of order one, times the rate squared
+
+
+def polynomial(coefficients, n=40):
+    t = np.arange(n) / RATE
+    wanted = [np.polynomial.Polynomial(coefficients).deriv(k)(t)[:, None] for k in range(3)]
+    return t, *wanted
+
+
+def test_first_differences_are_exact_on_parabolas_to_the_very_ends():
+    _, q, dq, _ = polynomial([0.3, -1.2, 2.5])
+    np.testing.assert_allclose(filters.first_difference(q, RATE), dq, atol=EXACT)
+
+
+def test_second_differences_are_exact_on_cubics_and_repeat_at_the_ends():
+    _, q, _, ddq = polynomial([0.3, -1.2, 2.5, 4.0])
+    found = filters.second_difference(q, RATE)
+    np.testing.assert_allclose(found[1:-1], ddq[1:-1], atol=EXACT)
+    assert (found[0], found[-1]) == (found[1], found[-2])
+
+
+@pytest.mark.parametrize("samples", [0.0, 2.0, 0.25, -3.0, -1.75, 50.0, -50.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 12])
+def test_a_delay_interpolates_and_repeats_the_ends(samples, n):
+    x = np.random.default_rng(n).normal(size=(n, 2))
+    k = np.arange(n)
+    wanted = np.stack([np.interp(k - samples, k, column) for column in x.T], axis=1)
+    np.testing.assert_allclose(filters.delayed(x, samples), wanted, atol=1e-14)
+
+
+def test_a_filter_settles_in_one_period_of_its_cutoff():
+    assert filters.settling(10.0, 500.0) == 50
+    assert filters.settling(10.0, 500.0 * (1 + 1e-9)) == 50  # rates carry rounding
+    assert filters.settling(30.0, 1000.0) == 34
+
+
+@pytest.mark.parametrize("cutoff", [0.0, -1.0, 50.0, 60.0, np.nan, np.inf])
+@pytest.mark.parametrize("method", METHODS)
+def test_cutoffs_that_are_none_are_refused_by_every_filter(cutoff, method):
+    with pytest.raises(InputError, match="between 0 and half the sampling rate, 50 Hz"):
+        smooth(np.zeros((100, 1)), 0, cutoff, RATE, method)
+    filters.check_cutoff(49.999, RATE)
+    filters.check_cutoff(1e-9, RATE)
+
+
+def test_three_samples_can_be_filtered_and_two_cannot():
+    assert filters.low_pass(np.ones(3), 5.0, RATE) == pytest.approx(np.ones(3))
+    with pytest.raises(InputError, match="cannot filter 2 samples"):
+        filters.low_pass(np.ones(2), 5.0, RATE)
+
+
+def test_the_ends_of_a_filtered_signal_are_those_of_one_that_goes_on():
+    """Reflected about its end, the signal goes on for as long as the filter remembers."""
+    t = np.arange(400) / RATE
+    x = 1.0 + t + 0.2 * np.sin(2 * np.pi * 1.0 * t)
+    before, after = 2 * x[0] - x[:0:-1], 2 * x[-1] - x[-2::-1]
+    longer = filters.low_pass(np.concatenate([before, x, after]), 4.0, RATE)
+    ours = filters.low_pass(x, 4.0, RATE)
+    np.testing.assert_allclose(ours, longer[399:799], atol=3e-4)  # exp(-3 pi) of the amplitudes
+
+
+# -- the automatic cut-off ------------------------------------------------------------------------
+
+
+def moving(frequency, rate, n=4000, noise=1e-7):
+    t = np.arange(n) / rate
+    q = np.sin(2 * np.pi * frequency * t) + noise * np.random.default_rng(0).normal(size=n)
+    return filters.choose_cutoff(q[:, None], rate)
+
+
+def test_the_cutoff_is_five_times_the_motion_with_two_digits():
+    t = np.arange(20_000) / 1000.0
+    q = np.sin(2 * np.pi * 1.5 * t) + np.sin(2 * np.pi * 3.0 * t)
+    q += 1e-3 * np.sin(2 * np.pi * 6.0 * t)  # seen, and too little to count as motion
+    found = filters.choose_cutoff(q[:, None], 1000.0)
+    assert found.frequency == pytest.approx(15.0, rel=0.1)
+    assert found.frequency == float(f"{found.frequency:.2g}")
+    assert found.reason.startswith("5 times the motion's highest frequency 3")
+
+
+def test_slow_motions_keep_the_least_and_fast_ones_stay_below_a_fifth_of_the_rate():
+    slow = moving(0.3, 1000.0, n=20_000)
+    assert (slow.frequency, slow.reason[:14]) == (5.0, "the least that")
+    fast = moving(8.0, 100.0)
+    assert (fast.frequency, fast.reason) == (20.0, "a fifth of the sampling rate 100 Hz")
+    still = filters.choose_cutoff(np.zeros((200, 1)), 20.0)
+    assert (still.frequency, still.reason) == (4.0, "no joint moves above its noise")
+
+
+def test_a_cutoff_ends_where_the_motion_sinks_into_the_noise():
+    found = moving(4.0, 1000.0, noise=0.05)
+    assert found.frequency < 5 * 4.0
+    assert found.reason == "where the motion sinks into the noise"
+
+
+def test_the_fastest_joint_decides():
+    t = np.arange(20_000) / 1000.0
+    q = np.sin(2 * np.pi * np.array([[0.5], [4.0], [1.0]]) * t).T
+    assert filters.choose_cutoff(q, 1000.0).frequency == pytest.approx(20.0, rel=0.15)
+
+
+@pytest.mark.parametrize(("n", "judged"), [(filters.SHORTEST, False), (filters.SHORTEST + 1, True)])
+def test_a_spectrum_needs_its_samples(n, judged):
+    t = np.arange(n) / RATE
+    found = filters.choose_cutoff(np.sin(2 * np.pi * 4.0 * t)[:, None], RATE)
+    assert (found.reason != "no joint moves above its noise") == judged
+
+
+# -- one stretch ----------------------------------------------------------------------------------
+
+
+def ran(how, n=200, kinds=("q", "tau"), mask=None, rate=RATE):
+    t = np.arange(n) / rate
+    whole = {
+        "q": np.sin(3 * t), "dq": 3 * np.cos(3 * t), "ddq": -9 * np.sin(3 * t), "tau": t
+    }  # fmt: skip
+    values = {k: whole[k][:, None] for k in kinds}
+    stretch = Stretch("a", np.arange(n), rate)
+    return process(t, values, stretch, how, np.zeros(n, dtype=bool) if mask is None else mask)
+
+
+@pytest.mark.parametrize(
+    ("how", "kinds", "ends"),
+    [
+        (Process(None), ("q", "tau"), 1),
+        (Process(None), ("q", "dq", "ddq", "tau"), 0),
+        (Process(10.0), ("q", "tau"), 10),
+        (Process(10.0, trim=0.0), ("q", "tau"), 1),
+        (Process(10.0, trim=0.031), ("q", "tau"), 4),
+        (Process(10.0, delay=0.02), ("q", "tau"), 10),
+        (Process(None, delay=0.02), ("q", "tau"), 3),
+        (Process(None, delay=-0.021), ("q", "tau"), 4),
+        (Process(None, delay=-0.021), ("q", "dq", "ddq", "tau"), 3),
+        (Process(30.0, trim=0.01, delay=0.05), ("q", "tau"), 6),
+    ],
+)
+def test_so_many_samples_are_cut_from_the_ends(how, kinds, ends):
+    (run,), left_out = ran(how, kinds=kinds)
+    np.testing.assert_array_equal(run.rows, np.arange(ends, 200 - ends))
+    assert len(left_out) == (2 if ends else 0)
+
+
+@pytest.mark.parametrize(("n", "kept"), [(27, 0), (28, 8)])
+def test_a_stretch_keeps_eight_samples_or_none(n, kept):
+    runs, left_out = ran(Process(10.0), n)
+    assert sum(len(run.rows) for run in runs) == kept
+    assert any("too short" in e.reason for e in left_out) == (kept == 0)
+
+
+def test_excluded_rows_take_their_neighbours_with_them_only_where_a_filter_smears():
+    mask = np.zeros(200, dtype=bool)
+    mask[100] = True
+    for cutoff, smear in ((None, 0), (10.0, 10)):
+        runs, _ = ran(Process(cutoff), mask=mask)
+        assert [len(runs), runs[0].rows[-1], runs[1].rows[0]] == [2, 99 - smear, 101 + smear]
+
+
+def test_decimated_rows_and_their_anchor():
+    (run,), _ = ran(Process(None, trim=0.05, decimate=4))
+    np.testing.assert_array_equal(run.rows, np.arange(5, 195, 4))
+    assert (run.rate, run.anchor) == (RATE / 4, 1)
+
+
+def test_what_is_derived_is_said_by_what_is_there():
+    for kinds in (("q",), ("q", "dq"), ("q", "dq", "ddq"), ("q", "ddq")):
+        (run,), _ = ran(Process(None), kinds=kinds)
+        np.testing.assert_allclose(run.dq[:, 0], 3 * np.cos(3 * run.t), atol=1e-3)
+        np.testing.assert_allclose(run.ddq[:, 0], -9 * np.sin(3 * run.t), atol=1e-2)
+        assert np.isnan(run.tau).all()
+
+
+@pytest.mark.parametrize("filtered", [True, False])
+def test_torques_are_filtered_unless_told_otherwise(filtered):
+    n = 400
+    t = np.arange(n) / RATE
+    ripple = np.sin(2 * np.pi * 30 * t)[:, None]
+    values = {"q": np.sin(3 * t)[:, None], "tau": ripple.copy()}
+    how = Process(5.0, filter_torque=filtered)
+    (run,), _ = process(t, values, Stretch("a", np.arange(n), RATE), how, np.zeros(n, dtype=bool))
+    assert np.abs(run.tau).max() == pytest.approx(0 if filtered else 0.95, abs=0.06)
+
+
+@pytest.mark.parametrize(("samples", "rests"), [(4, False), (5, True)])
+def test_a_joint_rests_that_is_slow_for_a_twentieth_of_a_second(samples, rests):
+    velocity = np.ones((30, 2))
+    velocity[10 : 10 + samples, 1] = 0.0009
+    found = derive._resting(velocity, 1e-3, RATE)
+    wanted = np.zeros((30, 2), dtype=bool)
+    wanted[10 : 10 + samples, 1] = rests
+    np.testing.assert_array_equal(found, wanted)
+    ends = np.zeros((6, 1))
+    assert derive._resting(ends, 1e-3, RATE).all()
+    assert not derive._resting(ends + 1e-3, 1e-3, RATE).any()  # as fast as that is no rest
+    assert not derive._resting(np.zeros((1, 1)), 1e-3, 1.0).any()  # one sample is none
+
+
+def test_cutoffs_of_equations():
+    fast, slow = (Stretch("a", np.arange(100), rate) for rate in (1000.0, 15.9))
+    assert derive.equation_cutoff([fast], None) == derive.EQUATIONS
+    assert derive.equation_cutoff([], None) == derive.EQUATIONS
+    assert derive.equation_cutoff([Stretch("a", np.arange(9), 20.0)], None) == 4.0
+    assert derive.equation_cutoff([Stretch("a", np.arange(9), 16.0)], None) == 3.2
+    with pytest.raises(LogError, match=r"rate of 15\.9 Hz is below twice"):
+        derive.equation_cutoff([slow], None)
+    assert derive.equation_cutoff([fast], 20) == 20.0
+    with pytest.raises(InputError, match="half the sampling rate"):
+        derive.equation_cutoff([fast], 500.0)
+    with pytest.raises(LogError, match="must be a frequency"):
+        derive.equation_cutoff([fast], False)
+    longest = derive.equation_cutoff([Stretch("b", np.arange(3), 20.0), fast], None)
+    assert longest == derive.EQUATIONS
+
+
+def test_low_passes_before_derivatives():
+    assert Process(7.0).low_pass(1000.0) == 7.0
+    whole = {"cutoff": 7.0, "filtering": "equations"}
+    assert Process(**whole).low_pass(1000.0) == derive.DERIVATIVES
+    assert Process(**whole).low_pass(50.0) == 20.0
+    assert Process(**whole, derivatives=12.0).low_pass(1000.0) == 12.0
+    assert Process(**whole, complete=True).low_pass(1000.0) is None
+
+
+def test_the_cutoff_of_a_log_is_the_middle_one_of_its_longest_stretches():
+    rate, n = 1000.0, 10_000
+    t = np.arange(n) / rate
+    parts = [np.sin(2 * np.pi * f * t) for f in (2.0, 6.0, 3.0)]
+    short = np.sin(2 * np.pi * 12.0 * t[: n // 2 - 1])  # under half the longest: not asked
+    q = np.concatenate([*parts, short])[:, None]
+    stretches = [Stretch("a", np.arange(k * n, (k + 1) * n), rate) for k in range(3)]
+    stretches.append(Stretch("b", np.arange(3 * n, len(q)), rate))
+    frequency, (note,) = derive.find_cutoff({"q": q}, stretches, None)
+    assert frequency == pytest.approx(15.0, rel=0.15)
+    assert note.code == "cutoff"
+    assert derive.find_cutoff({"q": q}, stretches, False) == (None, [])
+    assert derive.find_cutoff({"q": q}, stretches, 9) == (9.0, [])
+    assert derive.find_cutoff({"q": q, "dq": q, "ddq": q}, stretches, None) == (None, [])
+    assert derive.find_cutoff({"q": q, "dq": q}, stretches, None)[0] == frequency
+    assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(1), np.nan)], None) == (None, [])
+    with pytest.raises(InputError):
+        derive.find_cutoff({"q": q}, stretches, rate / 2)
+
+
+# -- even grids -----------------------------------------------------------------------------------
+
+
+def test_the_sample_nearest_to_each_time():
+    t = np.array([0.0, 1.0, 2.0, 5.0, 6.0]) / RATE
+    grid = even_grid(t)
+    np.testing.assert_allclose(grid.t, np.arange(7) / RATE, atol=1e-15)
+    np.testing.assert_array_equal(grid.nearest, [0, 1, 2, 2, 3, 3, 4])
+    assert (grid.bridged, grid.uneven) == (2, False)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_few_samples_are_their_own_grid(n):
+    t = np.arange(n) / RATE
+    grid = even_grid(t)
+    np.testing.assert_allclose(grid.t, t)
+    np.testing.assert_array_equal(grid.nearest, np.arange(n))
+    assert (grid.bridged, grid.uneven) == (0, False)
+
+
+def test_a_gap_is_bridged_by_a_cubic_in_positions_and_a_line_in_torques():
+    t = np.arange(7.0)[[0, 1, 2, 4, 5, 6]] / RATE
+    cubic = ((t * RATE) ** 3)[:, None]
+    grid = even_grid(t)
+    np.testing.assert_allclose(grid.put("q", cubic)[3], 27.0)
+    np.testing.assert_allclose(grid.put("tau", cubic)[3], (8 + 64) / 2)
+
+
+@pytest.mark.parametrize(("share", "uneven"), [(0.015, False), (0.03, True)])
+def test_stamps_lie_on_the_grid_within_a_fiftieth_of_a_step(share, uneven):
+    t = np.arange(200) / RATE
+    t[50] += share / RATE
+    assert even_grid(t + 1e-5 * np.random.default_rng(0).uniform(size=200)).uneven == uneven
