@@ -140,6 +140,9 @@ def _repeat(values: Array, at: Mask) -> bool:
     return np.array_equal(values[where + 1], values[where], equal_nan=True)
 
 
+MOTION = ("velocity", "swap")
+"""Codes of findings about positions and velocities that contradict each other."""
+
 SAID = ("ticks", "numbered", "extra")
 """Codes of the reader's notes that are worth a finding."""
 
@@ -164,6 +167,8 @@ def _prepared(
     """Tests on the prepared log, with what was found so far put right."""
     if any(f.code == "dead" and f.level == "error" for f in findings):
         return []
+    if any(f.code in MOTION and f.level == "error" and not f.options for f in findings):
+        return []  # of two motions that contradict each other, the wrong one suits other torques
     try:
         motion = recording.motion(robot, **options)
     except LogError as error:

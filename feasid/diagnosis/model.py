@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -96,7 +96,8 @@ def _changes(
     """What would explain the torques better, the most telling first; the screen with it mended."""
     findings: list[Finding] = []
     for _ in range(MOST_CHANGES):
-        change = _likeliest(screen, names, weak)
+        exchanged = {j for f in findings if f.code == "swap" for j in f.joints}
+        change = _likeliest(screen, names, weak, exchanged)
         if change is None:
             break
         findings.append(change.finding)
@@ -104,17 +105,28 @@ def _changes(
     return findings, screen
 
 
-def _likeliest(screen: Screen, names: Sequence[str], weak: Collection[str]) -> Hypothesis | None:
-    """The best guess; dear ones are made only while cheaper ones leave something unexplained."""
+def _likeliest(
+    screen: Screen, names: Sequence[str], weak: Collection[str], exchanged: Collection[str]
+) -> Hypothesis | None:
+    """The best guess; dear ones are made only while cheaper ones leave something unexplained.
+
+    What was exchanged once is not exchanged again: columns can be told of one order only.
+    """
+
+    def possible(guesses: Iterable[Hypothesis]) -> list[Hypothesis]:
+        found = [(h, h.finding) for h in guesses]
+        return [h for h, f in found if f.code != "swap" or not {*f.joints} & {*exchanged}]
+
     cheap = [
         *signs(screen, names, weak),
         *exchanged_torques(screen, names),
         *common_factor(screen, names),
     ]
+    cheap = possible(cheap)
     best = likeliest(cheap)
     if best is not None and clear(best.mended()):
         return best
-    best = likeliest([*cheap, *tilted(screen, screen.robot), *positions(screen, names)])
+    best = likeliest([*cheap, *tilted(screen, screen.robot), *possible(positions(screen, names))])
     return best or likeliest([*lengths(screen), *load(screen)])
 
 

@@ -21,6 +21,9 @@ STUCK = 0.5
 STUCK_SAMPLES = 20
 """... and for at least so many samples."""
 
+JUMP = 5.0
+"""A step of so many times the largest usual one ends a stretch in which a signal was stuck."""
+
 CLIPPED = 4
 """Equal samples in a row at the extreme of a signal that make a plateau."""
 
@@ -167,7 +170,7 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
         for a, b in _plateaus(x):
             if where.kind == "tau" and x[a] in extremes:
                 clipped.append((int(rows[a]), int(rows[b])))
-            elif b - a + 1 >= long and _abrupt(x, a, b, where.kind):
+            elif _freezes(x, a, b, long, where.kind):
                 stuck.append((int(rows[a]), int(rows[b])))
         spikes += [(int(rows[k]), int(rows[k])) for k in _spikes(x)]
     return (
@@ -246,6 +249,21 @@ def _plateaus(x: Array) -> list[tuple[int, int]]:
     return [
         (int(a), int(a + n - 1)) for a, n in zip(edges[:-1], lengths, strict=True) if n >= CLIPPED
     ]
+
+
+def _freezes(x: Array, a: int, b: int, long: float, kind: str) -> bool:
+    """A stretch long enough to be odd, or one after which a position jumps."""
+    samples = b - a + 1
+    if samples >= long:
+        return _abrupt(x, a, b, kind)
+    return kind == "q" and samples >= STUCK_SAMPLES and _jumps(x, b)
+
+
+def _jumps(x: Array, b: int) -> bool:
+    """Whether the step after sample b is far beyond the largest usual ones."""
+    steps = np.abs(np.diff(x))
+    moving = steps[steps > 0]
+    return bool(b < len(steps) and moving.size and steps[b] > JUMP * np.quantile(moving, 0.99))
 
 
 def _abrupt(x: Array, a: int, b: int, kind: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from feasid.arrays import Array, Mask
-from feasid.diagnosis.direction import OPPOSITE
+from feasid.diagnosis.direction import WAYS
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.signals import DEGREE, degrees_finding
 from feasid.logs.clock import GAP
@@ -53,19 +55,26 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
         [[np.linalg.norm(logged[:, i] - derived[:, j]) for j in range(len(names))]
          for i in range(len(names))]
     ) / np.where(size > 0, size, np.inf)[:, None]  # fmt: skip
-    findings: list[Finding] = []
-    told: set[int] = set()
-    for i in range(len(names)):
-        j = int(np.argmin(off[i]))
-        if i in told or off[i, i] < AGREES or size[i] == 0:
-            continue
-        swapped = j != i and off[i, j] < AGREES and off[j, i] < AGREES and off[j, j] > AGREES
-        if swapped:
-            told |= {i, j}
-            findings.append(_swap(raw, names[i], names[j]))
-            continue
-        findings += _scale(raw, i, logged[:, i], derived[:, i])
-    return findings
+    wrong = [i for i in range(len(names)) if off[i, i] >= AGREES and size[i] > 0]
+    swapped = [
+        (i, j) for i, j in combinations(wrong, 2) if off[i, j] < AGREES and off[j, i] < AGREES
+    ]
+    told = {k for pair in swapped for k in pair}
+    findings = [_swap(raw, i, j) for i, j in swapped]
+    scaled = [_scale(raw, i, logged[:, i], derived[:, i]) for i in wrong if i not in told]
+    few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
+    return findings + [_in_units(f) if few else f for found in scaled for f in found]
+
+
+def _in_units(finding: Finding) -> Finding:
+    """A velocity that is off by a factor, with the unit that mends it."""
+    if finding.options or WAYS in finding.values or abs(finding.values.get("likeness", 0)) < ALIKE:
+        return finding
+    key, unit = f"dq_{finding.joints[0]}", float(f"{1 / finding.values['factor']:.3g}")
+    ways = ({"units": {key: unit}},)
+    return replace(
+        finding, remedy=f"units={{{key!r}: {unit}}}", values={**finding.values, WAYS: ways}
+    )
 
 
 def _set_aside(raw: Signals, known: Sequence[Finding]) -> Mask:
@@ -110,7 +119,12 @@ def _parts(t: Array, rows: Rows) -> list[Rows]:
     return np.split(rows, np.flatnonzero((steps > GAP * np.median(steps)) | (steps <= 0)) + 1)
 
 
-def _swap(raw: Signals, a: str, b: str) -> Finding:
+def _swap(raw: Signals, i: int, j: int) -> Finding:
+    a, b = (raw.layout.coordinates[k] for k in (i, j))
+    own = {kind: raw.layout.columns[kind] or () for kind in ("q", "dq")}
+    ways = tuple(
+        {"columns": {f"{kind}_{a}": own[kind][j], f"{kind}_{b}": own[kind][i]}} for kind in own
+    )
     return Finding(
         "swap",
         "error",
@@ -119,6 +133,7 @@ def _swap(raw: Signals, a: str, b: str) -> Finding:
         (a, b),
         (f"q_{a}", f"q_{b}", f"dq_{a}", f"dq_{b}"),
         confidence=0.97,
+        values={WAYS: ways},
     )
 
 
@@ -130,7 +145,7 @@ def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]
     likeness = float(derived @ logged) / max(np.sqrt(power) * float(np.linalg.norm(logged)), 1e-300)
     factor = float(derived @ logged) / max(power, 1e-300)
     options: dict[str, Any] = {}
-    values: dict[str, Any] = {"factor": factor}
+    values: dict[str, Any] = {"factor": factor, "likeness": likeness}
     if abs(likeness) < ALIKE:
         found = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
@@ -144,7 +159,8 @@ def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]
             "has the opposite sign of the position's derivative",
             "check both directions",
         )
-        values[OPPOSITE] = True
+        units = (f"{kind}_{name}" for kind in ("q", "dq"))
+        values[WAYS] = tuple({"units": {key: -1.0}} for key in units)
     elif abs(factor - 1) > FACTOR:
         found = f"is {factor:.3g} times the position's derivative"
         remedy = f"units={{'dq_{name}': {1 / factor:.3g}}} or check the time stamps"

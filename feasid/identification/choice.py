@@ -40,6 +40,9 @@ GAIN = 0.01
 MISSED = 4.0
 """Mean squared whitened residual from which a model lacks something, and has a noise of its own."""
 
+CONDITIONAL = "deviations take this choice for certain: those of the chosen terms are too small"
+"""The log that chose a term also gave it its value: where it is chosen, it looks large."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Displayed):
@@ -73,7 +76,9 @@ class Choice(Displayed):
             got.setdefault(k, []).append(name)
         said = [f"{' + '.join(self.sets[k]) or 'none'}: {', '.join(v)}" for k, v in got.items()]
         text = "joint terms beyond viscous, Coulomb and offset, by held-out stretches"
-        return Note(f"{text}: {'; '.join(said)}", "friction-chosen")
+        chosen = any(self.sets[k] for _, k in self.drives)
+        sure = f"; {CONDITIONAL}" if chosen else ""
+        return Note(f"{text}: {'; '.join(said)}{sure}", "friction-chosen", conditional=chosen)
 
     @property
     def table(self) -> pd.DataFrame:

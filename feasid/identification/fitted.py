@@ -122,7 +122,8 @@ class Fitted(Predictor, Ranged):
     def base_table(self) -> pd.DataFrame:
         """Base parameters: value, standard deviation and relative deviation [%].
 
-        The deviation is that of the printed value: with a prior `Entropic.covariance`, which counts
+        The deviation is that of the printed value, given the joint terms that are there; of terms
+        that the log itself chose it is too small. With a prior `Entropic.covariance`, which counts
         effective rows and what the prior holds; without one eq. (81)-(83) of Sousa and Cortesao
         (2014) for the weighted equations, a lower bound where rows are not independent. ``ols`` is
         weighted least squares, which neither feasibility nor a prior constrains.

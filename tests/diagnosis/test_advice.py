@@ -5,24 +5,33 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from faults import WHOLE, changed, recorded
+from faults import KINDS, WHOLE, changed, clean, inject, recorded, resample
 
 import feasid
 from feasid.diagnosis import findings
+from feasid.errors import FeasidError
 from feasid.logs.frame import prepare
+from feasid.logs.recording import Recording
+from feasid.robot.inertia import from_mass_com_inertia
 from feasid.robot.load import load_robot
 
 LOGS = ("kuka_lwr4", "unitree_z1", "kinova_gen3" + WHOLE, "staubli_tx40", "simulated")
+
+FAULTY = ("kuka_lwr4", "unitree_z1", "simulated")
 
 HARM = 1.03
 """Held-out error with the advice over that without it."""
 
 BANDWIDTH = 5.0
 """Cut-off of all fits that are compared [Hz]."""
+
+QUICK = {"friction": ("viscous", "coulomb", "offset"), "drive_inertia": True}
+"""Fits of the sample choose no friction terms, which takes two thirds of their time."""
 
 
 def halves(df):
@@ -34,24 +43,64 @@ def halves(df):
     return tuple(part.reset_index(drop=True) for part in (df.iloc[:at], df.iloc[at:]))
 
 
-def held_out(first, second, robot, options):
-    """Error on the second half of a log of a fit to its first half."""
-    fitted = feasid.fit(first, robot, diagnose=False, **{"cutoff": BANDWIDTH, **options})
-    return fitted.errors(second, exclude=())["all"]
+def held_out(first, second, robot, options, sizes):
+    """Error on the second half of a log of a fit to its first half; infinite where there is none.
+
+    Joints count by the size of their torques before anything was done to these: otherwise a joint
+    in other units would count for all.
+    """
+    try:
+        fitted = feasid.fit(first, robot, diagnose=False, **{"cutoff": BANDWIDTH, **options})
+    except FeasidError:
+        return np.inf
+    errors = fitted.errors(second, exclude=()).drop("all").to_numpy()
+    return float(np.linalg.norm(errors * sizes) / np.linalg.norm(sizes))
 
 
-FAULTS = {
-    "as it is": lambda name: recorded(name)[0],
-    "sign": lambda name: changed(name, ["tau"], np.negative, [1]),
-    "all signs": lambda name: changed(name, ["tau"], np.negative),
-    "reversed": lambda name: changed(name, ["q", "dq"], np.negative, [2]),
-    "degrees": lambda name: changed(name, ["q"], np.rad2deg, [1]),
-    "exchanged": lambda name: changed(name, ["tau"], lambda x: x[:, ::-1], [1, 2]),
-    "late": lambda name: changed(name, ["tau"], lambda x: np.roll(x, 12, axis=0)).iloc[100:],
-    "spike": lambda name: changed(name, ["tau"], spiked, [1]),
-    "clipped": lambda name: changed(name, ["tau"], clipped, [1]),
-    "stuck": lambda name: changed(name, ["tau"], frozen, [2]),
-}
+def sizes_of(log, robot, options):
+    """Root mean square of every joint's torque in a log."""
+    reading = {k: v for k, v in options.items() if k in ("transmission", "offsets")}
+    torque = Recording.of(log).raw(robot, **reading).values["tau"]
+    return np.sqrt(np.mean(torque**2, axis=0))
+
+
+def of_log(kinds, change, joints=None):
+    """A fault of columns."""
+    return lambda name: (changed(name, kinds, change, joints), recorded(name)[1])
+
+
+def of_robot(change):
+    """A fault of the description."""
+    return lambda name: (recorded(name)[0], change(recorded(name)[1]))
+
+
+def rolled(rows):
+    return lambda name: (
+        changed(name, ["tau"], lambda x: np.roll(x, rows, axis=0))
+        .iloc[100:-100]
+        .reset_index(drop=True),
+        recorded(name)[1],
+    )
+
+
+def without_rows(name):
+    df, robot, _ = recorded(name)
+    return df.drop(index=df.index[len(df) // 8 : len(df) // 8 + 40]).reset_index(drop=True), robot
+
+
+def with_body(robot, k, change):
+    bodies = list(robot.bodies)
+    bodies[k] = replace(bodies[k], **change(bodies[k]))
+    return replace(robot, bodies=tuple(bodies))
+
+
+def with_tool(body):
+    tool = from_mass_com_inertia(2.5, np.array([0.1, 0.08, 0.05]), 0.01 * np.eye(3))
+    return {"inertial": body.inertial + tool}
+
+
+def uncoupled(robot):
+    return replace(robot, drives=tuple(d for d in robot.drives if len(d.coupling) == 1))
 
 
 def spiked(x):
@@ -71,38 +120,125 @@ def frozen(x):
     return out
 
 
-PASSING = ("spike", "clipped", "stuck")
+def holed(x):
+    out = x.copy()
+    out[len(x) // 4 : len(x) // 4 + 5] = np.nan
+    return out
+
+
+def noisy(x):
+    return x + 0.2 * x.std(axis=0) * np.random.default_rng(0).normal(size=x.shape)
+
+
+FAULTS = {
+    "as it is": of_log(["tau"], np.array, []),
+    "sign": of_log(["tau"], np.negative, [1]),
+    "all signs": of_log(["tau"], np.negative),
+    "reversed": of_log(["q", "dq"], np.negative, [2]),
+    "velocity reversed": of_log(["dq"], np.negative, [1]),
+    "degrees": of_log(["q"], np.rad2deg, [1]),
+    "right angle": of_log(["q"], lambda x: x + np.pi / 2, [1]),
+    "small angle": of_log(["q"], lambda x: x + 0.1, [1]),
+    "torques exchanged": of_log(["tau"], lambda x: x[:, ::-1], [1, 2]),
+    "torques reordered": of_log(["tau"], lambda x: np.roll(x, 1, axis=1)),
+    "positions exchanged": of_log(["q"], lambda x: x[:, ::-1], [1, 2]),
+    "late": rolled(12),
+    "ahead": rolled(-8),
+    "torque offset": of_log(["tau"], lambda x: x + 0.5 * x.std(), [1]),
+    "common factor": of_log(["tau"], lambda x: 1.4 * x),
+    "one factor": of_log(["tau"], lambda x: 2 * x, [1]),
+    "millinewtons": of_log(["tau"], lambda x: 1000 * x, [1]),
+    "noise": of_log(["tau"], noisy),
+    "gravity upwards": of_robot(lambda r: r.with_gravity((0, 0, 9.81))),
+    "gravity sideways": of_robot(lambda r: r.with_gravity((9.81, 0, 0))),
+    "gravity tilted": of_robot(lambda r: r.with_gravity((0, -3.36, -9.22))),
+    "heavy description": of_robot(lambda r: with_body(r, -1, with_tool)),
+    "light description": of_robot(
+        lambda r: with_body(r, 1, lambda b: {"inertial": 0.3 * b.inertial})
+    ),
+    "long link": of_robot(
+        lambda r: with_body(r, 2, lambda b: {"position": 2 * np.asarray(b.position)})
+    ),
+    "shared motors": of_robot(uncoupled),
+    "gap": without_rows,
+    "empty cells": of_log(["tau"], holed, [1]),
+    "spike": of_log(["tau"], spiked, [1]),
+    "clipped": of_log(["tau"], clipped, [1]),
+    "stuck": of_log(["tau"], frozen, [2]),
+    "stuck position": of_log(["q"], frozen, [1]),
+}
+
+PASSING = ("spike", "clipped", "stuck", "stuck position", "empty cells")
 """Faults of the moment: what was learnt is judged on a stretch without them."""
 
 
-def harm(name, fault):
-    df, robot, options = recorded(name)
-    first, second = halves(FAULTS[fault](name))
-    if fault in PASSING:
-        second = halves(df)[1]
-    advised = findings.merged([options, feasid.diagnose(first, robot, **options).options])
-    if advised == options:
+def followed(robot, diagnosis):
+    """The robot with what the findings say of gravity and lengths."""
+    for finding in diagnosis:
+        if finding.code == "gravity":
+            robot = robot.with_gravity(finding.values["gravity"])
+        if finding.code == "length":
+            k = robot.joint_index(finding.joints[0])
+            factor = finding.values["factor"]
+            robot = with_body(robot, k, lambda b, f=factor: {"position": f * b.position})
+    return robot
+
+
+def harm(first, second, robot, options, more, sizes):
+    """Held-out error after the advice of a diagnosis of the first part over that before it."""
+    diagnosis = feasid.diagnose(first, robot, **options)
+    advised = findings.merged([options, diagnosis.options])
+    other = followed(robot, diagnosis)
+    if advised == options and other is robot:
         return 1.0
-    before = held_out(first, second, robot, options)
-    return held_out(first, second, robot, advised) / before
+    before = held_out(first, second, robot, {**options, **more}, sizes)
+    after = held_out(first, second, other, {**advised, **more}, sizes)
+    return after / before if np.isfinite(after) else np.inf
+
+
+def harm_of(name, fault, more):
+    log, robot = FAULTS[fault](name)
+    first, second = halves(log)
+    if fault in PASSING:
+        second = halves(recorded(name)[0])[1]
+    clean_log, own, options = recorded(name)
+    return harm(first, second, robot, options, more, sizes_of(clean_log, own, options))
 
 
 CASES = [(name, fault) for name in LOGS for fault in FAULTS]
 SAMPLE = [
-    ("unitree_z1", "as it is"), ("simulated", "late"), ("simulated", "exchanged"),
-    ("simulated", "clipped"),
+    ("unitree_z1", "as it is"), ("simulated", "late"), ("simulated", "torques exchanged"),
+    ("simulated", "clipped"), ("simulated", "gravity tilted"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "fault"), SAMPLE)
 def test_following_advice_does_no_harm(name, fault):
-    assert harm(name, fault) <= HARM
+    assert harm_of(name, fault, QUICK) <= HARM
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "fault"), [c for c in CASES if c not in SAMPLE])
+@pytest.mark.parametrize(("name", "fault"), CASES)
 def test_following_any_advice_does_no_harm(name, fault):
-    assert harm(name, fault) <= HARM
+    assert harm_of(name, fault, {}) <= HARM
+
+
+INJECTED = [(name, kind, seed) for name in FAULTY for kind in KINDS for seed in range(2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "kind", "seed"), INJECTED)
+def test_following_advice_on_random_faults_does_no_harm(name, kind, seed):
+    rng = np.random.default_rng([seed, FAULTY.index(name), KINDS.index(kind)])
+    log, options = clean(name)
+    first, second = halves(log)
+    if kind in ("stuck", "saturated", "gap", "nan"):
+        broken, _ = inject(kind, resample(first, rng, 0.9), name, rng)
+    else:
+        broken, second = halves(inject(kind, resample(log, rng, 0.9), name, rng)[0])
+    robot = log.attrs["robot"]
+    sizes = sizes_of(log, robot, options)
+    assert harm(broken, second, robot, options, QUICK, sizes) <= HARM
 
 
 def strings(tree):
