@@ -43,6 +43,11 @@ def test_a_negative_direction_is_found(size, seed):
         ([[0, 0], [0, -1]], "indefinite"),
         ([[1, 1, 0], [1, 1, 1], [0, 1, 9]], "indefinite"),
         ([[1, 1, 0], [1, 1, 0], [0, 0, 9]], "singular"),
+        ([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 5]], "indefinite"),
+        (
+            [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 5]],
+            "indefinite",
+        ),
         ([], "positive definite"),
     ],
 )

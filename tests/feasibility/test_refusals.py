@@ -18,6 +18,7 @@ NOTHING = {"format": certificate.FORMAT, "consistency": "full", "margin": "0"}
 NOTHING |= {"robot": {"name": "one", "digest": "none"}, "ties": [], "constraints": []}
 MASS = [["body", "a"], ["0"] * 9 + ["1"]]
 """The multiplier that picks the mass."""
+DOUBLE = ["0"] * 9 + ["2"]
 
 
 def file(claim, value="1", **more):
@@ -103,6 +104,9 @@ ACCEPTED = {
     ),
     "a margin": file("feasible", margin="1"),
     "a margin that is too much": file("infeasible", "1", margin="1.1"),
+    "the same, twice": file(
+        "infeasible", "1", margin="1.1", combination=["2"], multipliers=[[MASS[0], DOUBLE]]
+    ),
     "a matrix with its other half": file(
         "feasible",
         constraints=[rule([[k, c, [[9, "1"]], "0"] for k, c in [(0, 0), (0, 1), (1, 1)]], 2)],
@@ -343,6 +347,10 @@ REFUSED = {
     "data with more": (put(BOUND, ("data", "more"), "1"), "do not prove the bound"),
     "a negative rest": (put(BOUND, ("data", "rest"), "-1"), "do not prove the bound"),
     "too high a floor": (put(BOUND, ("floor",), "1.0000001"), "do not prove the bound"),
+    "too high a floor, twice": (
+        file("bound", weights=["2"], multipliers=[[MASS[0], DOUBLE]], floor="1.0000001"),
+        "do not prove the bound",
+    ),
     "weights the wrong way": (
         file("bound", weights=["-1"], multipliers=[], limit=LIMIT),
         "do not prove the bound",
