@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from feasid.cli.options import add_robot_arguments, robot_from
 from feasid.errors import InputError
 from feasid.files import read_whole
+from feasid.robot.joint_drives import FRICTION
 
 if TYPE_CHECKING:
-    from feasid.arrays import Array
+    import pandas as pd
+
     from feasid.feasibility.proof.claim import Certificate
     from feasid.identifiability.base import BaseParameters
     from feasid.robot.description import Robot
+    from feasid.robot.parts import Drive
 
 LARGEST = 2**26
 """Bytes of a file of base parameters."""
@@ -23,19 +29,25 @@ LARGEST = 2**26
 VALUE = "value"
 """The column that holds them; else the last one does."""
 
+NAME = "base parameter"
+"""The first column where it names them."""
+
+SPACES = re.compile(r"[\s()]+")
+"""What stands between the terms of a base parameter's name."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments by which base parameters are given at the prompt."""
     parser.add_argument(
         "--beta", metavar="CSV", help="base parameters, as `feasid fit --parameters` writes them"
     )
-    parser.add_argument("--robot", metavar="FILE", help="whose base parameters these are")
+    add_robot_arguments(parser, "whose base parameters these are, URDF or MJCF")
     parser.add_argument("--certificate", metavar="JSON", help="write the proof here")
     parser.add_argument("--consistency", choices=("full", "semi"), help="default full")
 
 
-def read(path: str) -> Array:
-    """The values in a CSV file: its column "value", or its last one.
+def read(path: str) -> pd.Series[float]:
+    """The values in a CSV file, its column "value" or its last one, by the names of its first.
 
     Raises
     ------
@@ -59,22 +71,37 @@ def read(path: str) -> Array:
         raise InputError(
             f"{path}: row {int(row) + 2} is no number: {column.iloc[row]!r}", path=path
         )
-    return values
+    named = table.columns[0] == NAME
+    return pd.Series(values, index=table[NAME].astype(str) if named else None)
 
 
-def variants(path: str) -> Iterator[Robot]:
-    """The robot of a file, as it is and with the joint terms that fits add."""
-    from feasid.robot.load import load_robot
+def with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Robot:
+    """The robot with the joint terms that are named, by owner and symbol."""
+    own: dict[str, set[str]] = {}
+    for owner, symbol in names:
+        own.setdefault(owner, set()).add(symbol)
+    drives: list[Drive] = []
+    load = None
+    for body in robot.bodies:
+        has = own.get(body.name, set())
+        words = [word for word, symbols in FRICTION.items() if has.issuperset(symbols)]
+        some = robot.with_joint_terms(words, "Ia" in has, joints=[body.joint])
+        drives += some.drives
+        load = load if some.load_model is None else some.load_model
+    return replace(robot, drives=tuple(drives), load_model=load)
 
-    robot = load_robot(path)
+
+def variants(robot: Robot, names: Iterable[tuple[str, str]]) -> Iterator[Robot]:
+    """The robot with the terms that are named, as it is, and with those that fits add."""
+    yield with_terms(robot, names)
     yield robot
     yield robot.with_joint_terms()
     yield robot.with_joint_terms(drive_inertia=True)
     yield robot.with_joint_terms(friction=(), drive_inertia=True)
 
 
-def matching(path: str, values: Array) -> BaseParameters:
-    """The base parameters of a file's robot of which there are that many.
+def matching(robot: Robot, values: pd.Series[float]) -> BaseParameters:
+    """The robot's base parameters of these names, or of which there are that many.
 
     Raises
     ------
@@ -83,25 +110,26 @@ def matching(path: str, values: Array) -> BaseParameters:
     """
     from feasid.identifiability.base import base_parameters
 
+    words = [word.rpartition(".") for label in values.index for word in SPACES.split(str(label))]
     sizes = []
-    for robot in variants(path):
-        base = base_parameters(robot)
+    for own in variants(robot, [(owner, symbol) for owner, dot, symbol in words if dot]):
+        base = base_parameters(own)
         if len(base.K) == len(values):
             return base
         sizes.append(len(base.K))
+    _, plain, *more = sizes
     raise InputError(
-        f"{path} has {sizes[0]} base parameters, {sizes[1]} with friction, {sizes[2]} with drive "
-        f"inertia, too, {sizes[3]} with that alone, but there are {len(values)} values",
-        path=path,
+        f"{robot.name} has {plain} base parameters, {more[0]} with friction, {more[1]} with drive "
+        f"inertia, too, {more[2]} with that alone, but there are {len(values)} values",
     )
 
 
-def given(arguments: argparse.Namespace) -> tuple[Array, BaseParameters]:
+def given(arguments: argparse.Namespace) -> tuple[pd.Series[float], BaseParameters]:
     """What the arguments name."""
     if arguments.robot is None:
         raise InputError("--beta needs --robot: whose base parameters are these?")
     values = read(arguments.beta)
-    return values, matching(arguments.robot, values)
+    return values, matching(robot_from(arguments), values)
 
 
 def save(certificate: Certificate | None, path: str | None, overwrite: bool = False) -> None:

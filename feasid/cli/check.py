@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from feasid.cli import beta
+from feasid.cli.options import refuse_robot
 from feasid.cli.schema import aside, tell
 from feasid.errors import FeasidError, InputError
 from feasid.files import check_outputs
@@ -60,8 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _judge_beta(arguments)
     if not arguments.files:
         raise InputError("name a FILE, or --beta and --robot")
-    if arguments.certificate or arguments.robot:
-        raise InputError("--robot and --certificate belong to --beta")
+    if arguments.certificate:
+        raise InputError("--certificate belongs to --beta")
+    refuse_robot(arguments, "--beta")
     if arguments.bodies:
         return _judge_bodies(arguments)
     results: list[tuple[str, Report | FeasidError]] = []
@@ -88,7 +90,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     verdict = check(values, base, consistency=arguments.consistency)
     as_json = arguments.format == "json"
     with aside(as_json):
-        print(verdict.explain())
+        print(verdict.explain().replace(": verdict.certificate.verify()", ""))
         beta.save(verdict.certificate, arguments.certificate)
     if as_json:
         told = {"robot": arguments.robot, "consistency": verdict.consistency}

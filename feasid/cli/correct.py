@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from feasid.cli import beta
+from feasid.cli.options import refuse_robot
 from feasid.cli.schema import add_json, aside, tell
 from feasid.errors import InputError
 from feasid.files import check_outputs, write_aside
@@ -56,6 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _correct_beta(arguments)
     if arguments.file is None:
         raise InputError("name a FILE, or --beta and --robot")
+    if arguments.certificate:
+        raise InputError("--certificate belongs to --beta")
+    refuse_robot(arguments, "--beta")
     done = repair(
         arguments.file,
         arguments.out,
@@ -83,7 +87,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     values, base = beta.given(arguments)
     done = correct(values, base, consistency=arguments.consistency)
     index = pd.Index(base.expressions, name="base parameter")
-    table = pd.DataFrame({"given": values, beta.VALUE: done.beta}, index=index)
+    table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
     with aside(arguments.json):
         far = f"{done.distance:.6g} from what was given, by the euclidean distance"

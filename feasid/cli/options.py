@@ -53,10 +53,10 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{said}\n{self.prog} --help lists the arguments\n")
 
 
-def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
-    """The robot's description, and what it does not say."""
-    add = parser.add_argument
-    add("--robot", required=True, metavar="FILE", help="the robot's description, URDF or MJCF")
+def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None) -> None:
+    """The robot's description, and what it does not say; not required where `what` says why."""
+    add, said = parser.add_argument, what or "the robot's description, URDF or MJCF"
+    add("--robot", required=what is None, metavar="FILE", help=said)
     add("--floating", action="store_true", help="the root link of a URDF floats")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
     add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
@@ -139,6 +139,13 @@ def robot_from(arguments: argparse.Namespace) -> Robot:
         lock=locks(arguments.lock),
         gravity=vector(arguments.gravity),
     )
+
+
+def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
+    """Raise for arguments of a robot where none is asked about."""
+    given = [f"--{n}" for n in ("robot", "floating", "lock", "gravity") if getattr(arguments, n)]
+    if given:
+        raise InputError(f"{', '.join(given)} would be ignored without {without}")
 
 
 def as_words(options: Mapping[str, Any]) -> str:

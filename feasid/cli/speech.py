@@ -27,9 +27,13 @@ SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 
+CALL = re.compile(r"load_robot\(\.\.\., ((?:[^()]|\([^()]*\))*)\)")
+"""Where an option of the robot belongs in Python."""
+
 
 def at_the_prompt(text: str) -> str:
     """``delay=0.03`` as ``--delay 0.03``, ``friction=()`` as ``--friction none``."""
+    text = CALL.sub(r"\1", text)
     out, at = [], 0
     while match := OPTION.search(text, at):
         name, start, end = match[1], match.start(), match.end()
@@ -47,6 +51,10 @@ def at_the_prompt(text: str) -> str:
 def _argument(name: str, value: object) -> str:
     if name in PLAIN and value is True:
         return spelled(name)
+    if name == "lock" and isinstance(value, dict):
+        return " ".join(as_words({name: f"{joint}={q}"}) for joint, q in value.items())
+    if name == "gravity" and isinstance(value, tuple):
+        return f"--gravity={','.join(map(str, value))}"  # its first number may be negative
     if value is None or value in ((), []):
         value = "none"
     return as_words({name: value})

@@ -18,7 +18,13 @@ import numpy as np
 from feasid import certificate
 from feasid.arrays import Array
 from feasid.cli import beta
-from feasid.cli.options import add_options, options_of
+from feasid.cli.options import (
+    add_options,
+    add_robot_arguments,
+    options_of,
+    refuse_robot,
+    robot_from,
+)
 from feasid.cli.schema import add_json, tell
 from feasid.errors import InputError
 from feasid.feasibility.proof import survival
@@ -35,7 +41,7 @@ SAME = 1e-9
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="certificate, JSON")
-    parser.add_argument("--robot", metavar="FILE", help="compare with this robot, URDF or MJCF")
+    add_robot_arguments(parser, "compare with this robot, URDF or MJCF")
     parser.add_argument("--beta", metavar="CSV", help="compare with these base parameters")
     parser.add_argument("--log", metavar="LOG", help="compare with the fit of this log")
     add_options(parser, FitOptions)
@@ -46,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
     if arguments.log and not arguments.robot:
         raise InputError("--log needs --robot: whose log is this?")
+    if not arguments.robot:
+        refuse_robot(arguments, "--robot")
     if not arguments.json:
         return _checked(arguments)
     with redirect_stdout(StringIO()) as said:
@@ -68,30 +76,31 @@ def _checked(arguments: argparse.Namespace) -> int:
         return status
     for path in arguments.files:
         proof = Certificate.load(path)
-        lines = [*compared(proof, arguments.robot, arguments.beta), *_logged(proof, arguments)]
-        for holds, line in lines:
+        robot = robot_from(arguments) if arguments.robot else None
+        about = compared(proof, robot, arguments.robot, arguments.beta)
+        for holds, line in (*about, *_logged(proof, robot, arguments)):
             print(f"  {'' if holds else 'NOT '}{line}")
             status = max(status, int(not holds))
     return status
 
 
 def compared(
-    proof: Certificate, robot_path: str | None, beta_path: str | None
+    proof: Certificate, robot: Robot | None, robot_path: str | None, beta_path: str | None
 ) -> Iterator[tuple[bool, str]]:
     """Whether a certificate is about a robot and its base parameters, line by line."""
     data = proof.data
-    if robot_path is not None:
-        names = [tuple(name) for name in data["parameters"]]
-        robots = [r for r in beta.variants(robot_path) if [*r.parameter_names] == names]
+    if robot is not None:
+        names = [(owner, symbol) for owner, symbol in data["parameters"]]
+        robots = [r for r in beta.variants(robot, names) if [*r.parameter_names] == names]
         same = [r for r in robots if mark(r) == data["robot"]["digest"]]
         yield (
             bool(same),
             f"of {robot_path}: its geometry, gravity and joint terms, to the last digit",
         )
-        for robot in (same or robots)[:1]:
-            yield from survival.told(proof, robot, _base(robot))
+        for own in (same or robots)[:1]:
+            yield from survival.told(proof, own, _base(own))
     if beta_path is not None:
-        values = beta.read(beta_path)
+        values = np.asarray(beta.read(beta_path), dtype=np.float64)
         shown = np.array([float(certificate.exact(v)) for v in data.get("values", [])])
         if len(shown) != len(values):
             yield False, f"for the {len(values)} values of {beta_path}: it speaks of {len(shown)}"
@@ -100,7 +109,9 @@ def compared(
         yield error <= SAME, f"for the values of {beta_path}: relative difference {error:.1e}"
 
 
-def _logged(proof: Certificate, arguments: argparse.Namespace) -> Iterator[tuple[bool, str]]:
+def _logged(
+    proof: Certificate, robot: Robot | None, arguments: argparse.Namespace
+) -> Iterator[tuple[bool, str]]:
     """Whether a bound's data are what a fit of the log, with the same options, minimises."""
     if not arguments.log:
         return
@@ -109,7 +120,7 @@ def _logged(proof: Certificate, arguments: argparse.Namespace) -> Iterator[tuple
         return
     from feasid.identification.identify import fit
 
-    found = fit(arguments.log, arguments.robot, **options_of(arguments, FitOptions, "feasid fit"))
+    found = fit(arguments.log, robot, **options_of(arguments, FitOptions, "feasid fit"))
     problem = found.optimum.problem
     holds, said = survival.triangles(proof, problem.R, problem.rho)
     yield holds, f"of {arguments.log}, {said}"

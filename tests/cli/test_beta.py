@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from logs import arm_parameters
+from logs import arm_parameters, simulate
 from robots import ARM
 from second_checker import holds
 
@@ -73,7 +73,7 @@ def test_base_parameters_are_corrected(given, capsys):
         (["check", "--beta", "good.csv"], "--beta needs --robot"),
         (["check"], "name a FILE"),
         (["check", "arm.urdf", "--beta", "good.csv", "--robot", "arm.urdf"], "not of arm.urdf"),
-        (["check", "arm.urdf", "--certificate", "x.json"], "belong to --beta"),
+        (["check", "arm.urdf", "--certificate", "x.json"], "--certificate belongs to --beta"),
         (["check", "--beta", "nan.csv", "--robot", "arm.urdf"], "row 3 is no number"),
         (["check", "--beta", "few.csv", "--robot", "arm.urdf"], "but there are 1 values"),
         (["check", "--beta", "none.csv", "--robot", "arm.urdf"], "no such file"),
@@ -85,3 +85,39 @@ def test_wrong_orders_are_named(given, capsys, order, message):
     (given / "few.csv").write_text("value\n1\n")
     assert main(order) == 2
     assert message in capsys.readouterr().err
+
+
+def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_own(
+    tmp_path, monkeypatch, capsys
+):
+    """The walk of docs/certificates.md: friction that the log chose, a joint that was held."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
+    held = feasid.load_robot("arm.urdf", lock={"shoulder": 0.0})
+    robot = held.with_joint_terms()
+    simulate(robot, arm_parameters(robot), 0, noise=0.02).to_csv("log.csv", index=False)
+    about = ["--robot", "arm.urdf", "--lock", "shoulder=0"]
+    options = ["--friction", "viscous,coulomb,sqrt"]
+    files = ["--parameters", "b.csv", "--optimality", "bound.json"]
+    assert main(["fit", "log.csv", *about, *options, *files]) == 0
+    assert main(["check", "--beta", "b.csv", *about, "--certificate", "can.json"]) == 0
+    assert "verdict.certificate" not in capsys.readouterr().out
+    assert main(["verify", "can.json", *about, "--beta", "b.csv"]) == 0
+    assert main(["verify", "bound.json", *about, "--log", "log.csv", *options]) == 0
+    assert "NOT" not in capsys.readouterr().out
+    assert main(["verify", "bound.json", "--robot", "arm.urdf"]) == 1
+    assert "NOT of arm.urdf" in capsys.readouterr().out
+    table = pd.read_csv("b.csv")
+    table.iloc[::-1].to_csv("turned.csv", index=False)
+    assert main(["check", "--beta", "turned.csv", *about]) == 2
+    assert "but the values given name" in capsys.readouterr().err
+
+
+def test_arguments_of_a_robot_that_is_not_asked_about_are_refused(given, capsys):
+    for words, without in (
+        (["check", "arm.urdf", "--lock", "shoulder=0"], "--beta"),
+        (["correct", "arm.urdf", "--out", "new.urdf", "--gravity", "0,0,1"], "--beta"),
+        (["verify", "g.json", "--floating"], "--robot"),
+    ):
+        assert main(words) == 2
+        assert f"would be ignored without {without}" in capsys.readouterr().err

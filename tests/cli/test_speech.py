@@ -24,6 +24,11 @@ from feasid.cli.speech import at_the_prompt
         ("the delay is 3 s, the mass 4 kg", "the delay is 3 s, the mass 4 kg"),
         ("--cutoff=8 was given", "--cutoff=8 was given"),
         ("column 'rate' and my_rate=3 and x.rate=2", "column 'rate' and my_rate=3 and x.rate=2"),
+        (
+            "can be locked: load_robot(..., lock={'hand': 0.0, 'jaw': 0.0})",
+            "can be locked: --lock hand=0.0 --lock jaw=0.0",
+        ),
+        ("load_robot(..., gravity=(0, 0, 9.81))", "--gravity=0,0,9.81"),
         ("Map others with units={'q': ...}", "Map others with --units{'q': ...}"),
         ("units={'q': 'deg", "--units{'q': 'deg"),
     ],

@@ -62,6 +62,16 @@ def test_one_unit_in_the_last_place_is_decided():
     assert definiteness(exact([[1.0, edge], [edge, 1.0]])) == "indefinite"
 
 
+def test_long_integers_are_not_rounded():
+    factor = [[10**15 + 37, 10**14 + 3], [10**15 - 11, -(10**14) + 7], [3 * 10**15 + 1, 10**14]]
+    gram = [[sum(x * y for x, y in zip(a, b, strict=True)) for b in factor] for a in factor]
+    assert definiteness(gram) == "singular"
+    gram[2][2] += 1
+    assert definiteness(gram) == "positive definite"
+    gram[2][2] -= 2
+    assert definiteness(gram) == "indefinite"
+
+
 def test_asymmetric_matrices_are_refused():
     with pytest.raises(ValueError, match="symmetric"):
         definiteness(exact([[1, 2], [3, 9]]))

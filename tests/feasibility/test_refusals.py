@@ -205,6 +205,14 @@ REFUSED = {
     "a parameter twice": (put(FEASIBLE, ("parameters", 8, 1), "m"), "'m' of 'a' is unknown or the"),
     "an unknown symbol": (put(FEASIBLE, ("parameters", 8, 1), "M"), "'M' of 'a' is unknown or the"),
     "half a body": (put(FEASIBLE, ("parameters", 8, 1), "fo"), "of the body of 'a' are missing"),
+    "a body without mass": (
+        file("feasible", parameters=PARAMETERS[:9], matrix=[[[8, "1"]]], point=["1"] * 10),
+        "of the body of 'a' are missing",
+    ),
+    "the first of a rotor": (
+        put(FEASIBLE, ("parameters",), [*PARAMETERS, ["a", "rotor_Lxx"]]),
+        "of the rotor of 'a' are missing",
+    ),
     "half a rotor": (
         put(FEASIBLE, ("parameters",), [*PARAMETERS, *[["a", f"rotor_{s}"] for s in "m"]]),
         "of the rotor of 'a' are missing",
@@ -284,8 +292,14 @@ REFUSED = {
     # multipliers
     "an unknown rule": (put(IMPOSSIBLE, ("multipliers", 0, 0, 1), "b"), "there is no constraint"),
     "a rule twice": (put(IMPOSSIBLE, ("multipliers",), [MASS, MASS]), "or it is there twice"),
-    "a short multiplier": (put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 9), "a list of 10"),
-    "a long multiplier": (put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 11), "a list of 10"),
+    "a short multiplier": (
+        put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 9),
+        "a list of 10 numbers",
+    ),
+    "a long multiplier": (
+        put(IMPOSSIBLE, ("multipliers", 0, 1), ["1"] * 11),
+        "a list of 10 numbers",
+    ),
     "a negative multiplier": (
         put(put(IMPOSSIBLE, ("values", 0), "1"), ("multipliers", 0, 1, 9), "-1"),
         "the multiplier of 'body a' is not semidefinite",
@@ -447,13 +461,13 @@ def test_numbers_are_those_of_the_specification(text, read):
 def test_work_is_counted_and_bounded_before_it_is_done(size, monkeypatch):
     """s^3 (s b / 64 + 1)^2 for numbers of b bits, as the specification says."""
     claim = certificate.Claim(FEASIBLE)
-    number = Fraction(2**126 - 1, 2**65)
+    number = Fraction(2**130 - 1, 2**69)
     matrix = [[number if i == j else Fraction(0) for j in range(size)] for i in range(size)]
-    work = size**3 * (size * 192 // 64 + 1) ** 2
+    work = size**3 * (size * 200 // 64 + 1) ** 2
     monkeypatch.setattr(certificate, "MOST_WORK", 2 * work)
     assert [claim.definite(matrix), claim.definite(matrix)] == ["positive definite"] * 2
     assert claim.work == 2 * work
-    with pytest.raises(ValueError, match=f"too much work: a matrix of size {size} .* of 192 bits"):
+    with pytest.raises(ValueError, match=f"too much work: a matrix of size {size} .* of 200 bits"):
         claim.definite(matrix)
 
 
