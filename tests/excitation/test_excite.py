@@ -69,11 +69,13 @@ def test_limits_of_the_description_are_kept(arm, motion):
 
 def test_every_limit_matters(arm, motion):
     """Each limit that is halved is kept, and would not have been."""
-    _, free = dense(motion)
-    for kind, k in (("velocity", 1), ("acceleration", 2)):
-        bound = 0.5 * np.abs(free[k]).max(axis=0)
-        tight = feasid.excite(arm, 6.0, **{"acceleration": 12.0, kind: bound}, **FAST)
-        assert (np.abs(dense(tight)[1][k]) <= bound).all()
+    t, free = dense(motion)
+    rates = {"velocity": free[1], "acceleration": free[2], "jerk": motion.jerk(t)}
+    bounds = {kind: 0.5 * np.abs(x).max(axis=0) for kind, x in rates.items()}
+    tight = feasid.excite(arm, 6.0, **bounds, **FAST)
+    _, (_, *found) = dense(tight)
+    for kind, x in zip(bounds, (*found, tight.jerk(t)), strict=True):
+        assert (np.abs(x) <= bounds[kind]).all()
     low, high = free[0].min(axis=0), free[0].max(axis=0)
     middle, half = (low + high) / 2, (high - low) / 4
     tight = feasid.excite(
@@ -81,10 +83,6 @@ def test_every_limit_matters(arm, motion):
     )
     q = dense(tight)[1][0]
     assert (np.abs(q - middle) <= half).all()
-    t, _ = dense(motion)
-    bound = 0.5 * np.abs(motion.jerk(t)).max(axis=0)
-    tight = feasid.excite(arm, 6.0, acceleration=12.0, jerk=bound, **FAST)
-    assert (np.abs(tight.jerk(t)) <= bound).all()
     efforts = np.abs(feasid.inverse_dynamics(arm, *free)).max(axis=0) * [0.7, 0.9, 0.7]
     tight = feasid.excite(arm, 6.0, acceleration=12.0, torque=efforts, **FAST)
     torques = feasid.inverse_dynamics(arm, *dense(tight)[1])

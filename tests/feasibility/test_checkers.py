@@ -15,7 +15,7 @@ import feasid
 from feasid import Body, Robot, Rotor, certificate
 from feasid.feasibility.least_squares import feasible_least_squares
 
-MUTATIONS, MUTATIONS_SLOW = 1_500, 100_000
+MUTATIONS, MUTATIONS_SLOW = 500, 100_000
 SLOWEST = 2.0
 """Seconds for one mutated certificate."""
 

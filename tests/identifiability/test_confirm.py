@@ -199,3 +199,16 @@ def test_coefficients_are_sparse():
     c = base_parameters(feasid.Robot.from_dh([(np.pi / 2, 0.1, 0.2, 0)] * 40)).coefficients
     assert isinstance(c, Coefficients)
     assert c.matrix.nnz < 0.1 * np.prod(c.matrix.shape)
+
+
+@pytest.mark.parametrize("gears", [(1.0, 1.0), (50.0, 30.0)])
+def test_geared_joints_that_share_a_drive(gears):
+    """The rotor's, the joint's own and the shared drive's inertia meet in one torque."""
+    a = feasid.Body("a", None, position=(0, 0, 0.3), rotor=feasid.Rotor(gears[0]))
+    turned = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+    rotor = feasid.Rotor(gears[1])
+    b = feasid.Body("b", "a", rotation=turned, position=(0.2, 0.1, 0.0), rotor=rotor)
+    robot = feasid.Robot((a, b)).with_joint_terms()
+    shared = feasid.Drive("both", {"a": 1.0, "b": -2.0}, ("Ia", "fv"))
+    base = feasid.base_parameters(replace(robot, drives=(*robot.drives, shared)))
+    assert regressor_error(base) < ROUNDING
