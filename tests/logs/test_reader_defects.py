@@ -87,8 +87,10 @@ def test_integers_of_hundreds_of_digits(tmp_path, case, cell):
     robot, _ = case
     with pytest.raises(LogError, match=r"'q_1' has .*(too large|is no number)"):
         csv(tmp_path, f"t,q_1\n0,{cell}\n1,2\n")
-    with pytest.raises(LogError, match=r"too large for a number|is no number|no physical"):
-        csv(tmp_path, f"t,q_1\n{cell},{cell}\n{cell},{cell}\n")
+    names = case[1].columns  # whole columns: older pandas takes them for text, and so do we
+    rows = "\n".join(",".join([cell] * len(names)) for _ in range(9))
+    with pytest.raises(LogError, match=r"too large for a number|is no number|are not numbers"):
+        prepare(csv(tmp_path, f"{','.join(names)}\n{rows}\n"), robot)
     with pytest.raises(LogError, match="too large"):
         prepare(pd.DataFrame({c: [10**400] * 9 for c in case[1].columns}), robot)
 
