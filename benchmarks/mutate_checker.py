@@ -1,6 +1,6 @@
 """Mutation testing of the certificate checker: every small change of it must be noticed.
 
-    python benchmarks/mutate_checker.py [--cosmic-ray] [FIRST [STEP]]
+    python benchmarks/mutate_checker.py [--cosmic-ray] [--first 0] [--every 1] [--only 12,101]
 
 Changes `feasid/certificate.py` in one place at a time and runs the checker's own tests against it:
 tests are collected once and run in order of their time, every mutant in a fork of its own. Prints
@@ -9,6 +9,7 @@ every mutant that no test notices, unless `EQUIVALENT` says why nothing changes.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import json
@@ -33,9 +34,25 @@ SECONDS = 60
 BYTES = 6 << 30
 """Of address space for the tests of one mutant: so is what eats all memory."""
 
+ITSELF = "what stands in the pivot's own place is zero there"
+FULL = "it is full or semi"
+FIRST = "no other outcome stands before it in the alphabet"
+
 EQUIVALENT = {
     ("strict=True", "strict=False"): "lists that are as long as each other by what was read before",
     ("if floor > 0", "if floor >= 0"): "the root of zero is zero",
+    ("[k + 1 :]", "[k * 1 :]"): ITSELF,
+    ("[k + 1 :]", "[k // 1 :]"): ITSELF,
+    ("[k + 1 :]", "[k ** 1 :]"): ITSELF,
+    ("[k + 1 :]", "[k | 1 :]"): ITSELF,
+    ("LARGEST_MATRIX + 1", "LARGEST_MATRIX | 1"): "the same number",
+    ("LARGEST_MATRIX + 1", "LARGEST_MATRIX ^ 1"): "the same number",
+    ("(pivot == 0 and", "(pivot <= 0 and"): "it is not negative there",
+    ("== len(BALANCED)", "<= len(BALANCED)"): "there are four columns or ten",
+    ('kind == "full"', 'kind <= "full"'): FULL,
+    ('role == "body"', 'role <= "body"'): "it is body, rotor or sign",
+    ("len(row) == 1", "len(row) <= 1"): "rows have entries",
+    ('== "indefinite"', '<= "indefinite"'): FIRST,
 }
 """Changes of a line, old and new, that change nothing, and why."""
 
@@ -126,15 +143,21 @@ def replace(source: str, path: Path, users: set[object]) -> None:
                 setattr(user, name, vars(certificate)[name])
 
 
-def main(argv: list[str]) -> int:
-    """Try every STEPth mutant from FIRST; the number that survive without a reason."""
-    package = "--cosmic-ray" in argv
-    every = list(enumerate((cosmic_ray if package else own)(SOURCE)))
-    numbers = [int(text) for text in argv if text != "--cosmic-ray"]
-    first, step = [*numbers, *(0, 1)[len(numbers) :]]
-    before = SOURCE if package else ast.unparse(ast.parse(SOURCE))
+def main(argv: list[str] | None = None) -> int:
+    """The number of mutants that survive without a reason."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cosmic-ray", action="store_true", help="that package's changes")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--only", help="numbers of mutants, separated by commas")
+    given = parser.parse_args(argv)
+    every = list(enumerate((cosmic_ray if given.cosmic_ray else own)(SOURCE)))
+    chosen = every[given.first :: given.every]
+    if given.only:
+        chosen = [every[int(number)] for number in given.only.split(",")]
+    before = SOURCE if given.cosmic_ray else ast.unparse(ast.parse(SOURCE))
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(every[first::step], before, Path(folder))
+        server = Server(chosen, before, Path(folder))
         pytest.main(ARGUMENTS, plugins=[server])
     tried = f"{len(server.mutants)} mutants of {len(every)} tried"
     print(f"{tried}: {server.equal} change nothing, {server.alive} survive without a reason")
@@ -142,4 +165,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]) > 0)
+    sys.exit(main() > 0)
