@@ -53,6 +53,9 @@ EQUIVALENT = {
     ('role == "body"', 'role <= "body"'): "it is body, rotor or sign",
     ("len(row) == 1", "len(row) <= 1"): "rows have entries",
     ('== "indefinite"', '<= "indefinite"'): FIRST,
+    ('claim == "bound"', 'claim <= "bound"'): "no other claim stands before it in the alphabet",
+    ('claim == "boundary"', 'claim <= "boundary"'): "a bound, which is before it, has left already",
+    ('__name__ == "__main__"', '__name__ <= "__main__"'): "modules have names in small letters",
 }
 """Changes of a line, old and new, that change nothing, and why."""
 
