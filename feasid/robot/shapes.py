@@ -22,32 +22,26 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
 
     Links without any are left out; a robot that was not read from a file has none.
     """
+    return {name: shapes for name, (shapes, _) in _shapes(robot).items() if shapes}
+
+
+def _shapes(robot: Robot) -> dict[str, tuple[list[Shape | None], list[Shape | None]]]:
+    """Per link what collides and what is drawn of it; of MJCF all geoms are drawn."""
     source = robot.source
     if source is None or source.format not in ("urdf", "mjcf"):
         return {}
     text = parse_xml(source.text, source.path)
     if source.format == "urdf":
-        links = urdf_of(text).links
-        found = {name: urdf_collisions(link.element) for name, link in links.items()}
-    else:
-        mjcf = mjcf_of(text)
-        found = {body.name: mjcf_collisions(mjcf, body) for body in mjcf.bodies}
-    return {name: shapes for name, shapes in found.items() if shapes}
-
-
-def visual_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
-    """What is drawn of each link, as `collision_shapes`; of MJCF all geoms."""
-    source = robot.source
-    if source is None or source.format not in ("urdf", "mjcf"):
-        return {}
-    text = parse_xml(source.text, source.path)
-    if source.format == "urdf":
-        links = urdf_of(text).links
-        found = {name: urdf_visuals(link.element) for name, link in links.items()}
-    else:
-        mjcf = mjcf_of(text)
-        found = {b.name: [solid_primitive(mjcf, b, g) for g in b.geoms] for b in mjcf.bodies}
-    return {name: shapes for name, shapes in found.items() if shapes}
+        links = {name: link.element for name, link in urdf_of(text).links.items()}
+        return {name: (urdf_collisions(e), urdf_visuals(e)) for name, e in links.items()}
+    mjcf = mjcf_of(text)
+    return {
+        body.name: (
+            mjcf_collisions(mjcf, body),
+            [solid_primitive(mjcf, body, geom) for geom in body.geoms],
+        )
+        for body in mjcf.bodies
+    }
 
 
 def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
@@ -56,12 +50,12 @@ def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     Collision geometries, or what is drawn of a link that has none. Bodies are left out of which a
     link with mass has a mesh, or nothing.
     """
-    collisions, drawn = collision_shapes(robot), visual_shapes(robot)
+    known = {name: collide or drawn for name, (collide, drawn) in _shapes(robot).items()}
     out = {}
     for i, body in enumerate(robot.bodies):
         members = body.members or (Member(body.name, inertial=body.inertial),)
         heavy = [m for m in members if m.inertial is not None and m.inertial[9] > 0]
-        shapes = [collisions.get(m.name) or drawn.get(m.name) or [None] for m in heavy]
+        shapes = [known.get(m.name) or [None] for m in heavy]
         solid = [(m, s) for m, own in zip(heavy, shapes, strict=True) for s in own if s is not None]
         if not heavy or len(solid) < sum(map(len, shapes)):
             continue

@@ -67,7 +67,7 @@ def ratios(log, robot, draws, seconds=1.0, options=None, friction=None):
     ]
     printed = whole.base_table["std"].to_numpy()
     found = np.std(drawn, axis=0, ddof=1)
-    alone = np.sqrt(np.diag(np.linalg.pinv(whole.triangle[0].T @ whole.triangle[0])))
+    alone = np.linalg.norm(np.linalg.pinv(whole.triangle[0]), axis=1)
     told = (alone < TOLD * printed) & (found > 0)
     return printed[told] / found[told]
 
