@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0)
     add("--rounds", type=int, metavar="N", help="kicks after the starts; default while time lasts")
     add("--starts", type=int, default=6, metavar="N", help="random starts (default 6)")
+    add("--workers", type=int, default=1, metavar="N", help="processes that search at once")
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
     add_json(parser)
 
@@ -90,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         rounds=arguments.rounds,
         starts=arguments.starts,
+        workers=arguments.workers,
         time_limit=arguments.time_limit,
         progress=_show if sys.stderr.isatty() else None,
         **{kind: _limits(getattr(arguments, kind), kind) for kind in LIMITS},

@@ -22,10 +22,13 @@ class LimitBarrier:
 
     def __call__(self, margins: Array) -> tuple[float, Array]:
         """Sum over rows of means over samples, and its derivative; margins (..., N)."""
-        near = margins < self.reach
-        safe = np.where(near, self.reach, margins)
-        step = (margins - 2 * self.reach) / self.reach
-        value = np.where(near, 0.5 * (step**2 - 1) - np.log(self.reach), -np.log(safe))
-        slope = np.where(near, step / self.reach, -1 / safe)
+        safe = np.maximum(margins, self.reach)
+        value, slope = -np.log(safe), -1 / safe
+        near = np.nonzero(margins < self.reach)
+        if near[0].size:
+            step = (margins[near] - 2 * self.reach) / self.reach
+            value[near] += 0.5 * (step**2 - 1)
+            slope[near] = step / self.reach
         share = self.weight / margins.shape[-1]
-        return float(value.sum()) * share, slope * share
+        slope *= share
+        return float(value.sum()) * share, slope

@@ -31,11 +31,12 @@ OBJECTIVES = ("logdet", "condition", "prediction")
 
 FAMILIES = ("fourier", "spline")
 
-SAMPLES = 20
+SAMPLES = 12
 """Times per harmonic at which the regressor is formed while searching."""
 
-SMOOTHING = 0.03
-"""Width of Coulomb friction's smoothed sign, as a share of half the velocity range."""
+SMOOTHING = 0.08
+"""Width of Coulomb friction's smoothed sign, as a share of half the velocity range: narrower, and
+few of the samples see it change, so that every one of them makes a hill of its own."""
 
 TASKS = 10
 """Random motions that stand for the task when the caller names none."""
@@ -175,8 +176,29 @@ def task_motions(task: Any) -> list[tuple[Array, Array, Array]]:
     return [motion for part in task for motion in task_motions(part)]
 
 
-def family_of(objective: str | Mapping[str, float], task: Array | None, scale: Array) -> Family:
-    """The objective as a function of the exponent that smooths the condition number."""
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Weighted objectives as a function of the exponent that smooths the condition number."""
+
+    weights: tuple[tuple[str, float], ...]
+    task: Array | None
+
+    def __call__(self, power: float) -> Objective:
+        """The objective for this exponent."""
+        parts = tuple((weight, self._part(name, power)) for name, weight in self.weights)
+        return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else Mixture(parts)
+
+    def _part(self, name: str, power: float) -> Objective:
+        if name == "condition":
+            return Condition(power)
+        if name == "logdet":
+            return LogDet()
+        assert self.task is not None
+        return Prediction(self.task)
+
+
+def family_of(objective: str | Mapping[str, float], task: Array | None) -> Family:
+    """What the caller names, checked."""
     weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     for name in weights:
         if name not in OBJECTIVES:
@@ -184,17 +206,4 @@ def family_of(objective: str | Mapping[str, float], task: Array | None, scale: A
             raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
     if not weights or not all(w > 0 for w in weights.values()):
         raise InputError("objectives need positive weights")
-
-    def family(power: float) -> Objective:
-        parts: list[tuple[float, Objective]] = []
-        for name, weight in weights.items():
-            if name == "condition":
-                parts.append((weight, Condition(power)))
-            elif name == "logdet":
-                parts.append((weight, LogDet()))
-            else:
-                assert task is not None
-                parts.append((weight, Prediction(task)))
-        return parts[0][1] if len(parts) == 1 and parts[0][0] == 1 else Mixture(tuple(parts))
-
-    return family
+    return Wanted(tuple(weights.items()), task)

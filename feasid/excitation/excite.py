@@ -16,7 +16,6 @@ from feasid.excitation.design import (
     basis_of,
     family_of,
     problem_of,
-    random_motion,
     setting_of,
     task_motions,
     task_rows,
@@ -24,8 +23,9 @@ from feasid.excitation.design import (
 )
 from feasid.excitation.keeping import check_times, least_room, shrunk
 from feasid.excitation.known import Given, known_rows
+from feasid.excitation.lanes import LANES, LaneResult, Lanes, searched
 from feasid.excitation.problem import Problem
-from feasid.excitation.search import STARTS, Clock, Progress, Search
+from feasid.excitation.search import STARTS, Clock, Progress
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
@@ -63,6 +63,7 @@ def excite(
     time_limit: float = 60.0,
     rounds: int | None = None,
     starts: int = STARTS,
+    workers: int = 1,
     progress: Callable[[float, str], None] | None = None,
 ) -> Trajectory:
     """Design a periodic motion that tells as much as possible about a robot's base parameters.
@@ -126,6 +127,9 @@ def excite(
         default as many as there is time for.
     starts : int
         Random starts before the kicks.
+    workers : int
+        Processes that search at once, this one among them: one per core finds better motions in the
+        same time. With `rounds` the motion does not depend on it.
     progress : callable, optional
         Called with seconds and the best so far whenever it improves.
 
@@ -143,7 +147,7 @@ def excite(
     KeyboardInterrupt
         Interrupted before there was any; afterwards the best so far is returned, with a note.
     """
-    _check(duration, harmonics, slow, rate, time_limit, starts)
+    _check(duration, harmonics, slow, rate, time_limit, starts, workers)
     setting = setting_of(
         robot, friction, drive_inertia,
         {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
@@ -158,28 +162,30 @@ def excite(
     problem = problem_of(setting, basis, harmonics, rest, deviation, known, believed, rate)
     rng = np.random.default_rng(seed)
     tasks = task_rows(task, problem, setting, rate, rng) if wants_task(objective, task) else None
-    search = Search(
-        problem,
-        family_of(objective, tasks, problem.scale),
-        lambda generator: random_motion(problem, generator),
-        rng,
-        Clock(time_limit),
-        rounds,
-        starts,
-        _told(progress, objective, len(setting.columns)),
-    )
-    search.run()
-    z, said = _best(search, problem)
-    return _finished(setting, problem, z, rate, deviation, known, task, [*setting.notes, *said])
+    lanes = Lanes(
+        problem, family_of(objective, tasks), seed, time_limit, rounds, starts,
+        workers if rounds is None else max(1, min(rounds, LANES)),
+    )  # fmt: skip
+    clock = Clock(time_limit)
+    found, lost = searched(lanes, workers, _told(progress, objective, len(setting.columns)))
+    z, said = _best(found, problem, clock.seconds)
+    notes = [*setting.notes, *said, *lost]
+    return _finished(setting, problem, z, rate, deviation, known, task, notes)
 
 
 def _check(
-    duration: float, harmonics: int, slow: float, rate: float, limit: float, starts: int
+    duration: float,
+    harmonics: int,
+    slow: float,
+    rate: float,
+    limit: float,
+    starts: int,
+    workers: int,
 ) -> None:
     for name, value in (("duration", duration), ("rate", rate), ("time_limit", limit)):
         if not (np.isfinite(value) and value > 0):
             raise InputError(f"{name} must be positive, not {value}")
-    for name, number in (("harmonics", harmonics), ("starts", starts)):
+    for name, number in (("harmonics", harmonics), ("starts", starts), ("workers", workers)):
         if number < 1 or int(number) != number:
             raise InputError(f"{name} must be a positive integer, not {number}")
     if not 0 <= slow < 1:
@@ -190,9 +196,12 @@ def _told(
     progress: Callable[[float, str], None] | None, objective: str | Mapping[str, float], size: int
 ) -> Progress:
     """The caller's progress in words; values hold a little of the barrier."""
+    best = np.inf
 
     def tell(seconds: float, value: float) -> None:
-        if progress is not None:
+        nonlocal best
+        if progress is not None and value < best:
+            best = value
             said = {
                 "condition": f"condition number about {np.exp(value):.1f}",
                 "logdet": f"log det about {-size * value:+.1f}",
@@ -203,24 +212,23 @@ def _told(
     return tell
 
 
-def _best(search: Search, problem: Problem) -> tuple[Array, list[str]]:
+def _best(found: LaneResult, problem: Problem, seconds: float) -> tuple[Array, list[str]]:
     """The best motion that keeps everything, and how the search ended."""
-    if search.interrupted and not search.candidates():
+    if found.interrupted and not found.candidates:
         raise KeyboardInterrupt
     t = check_times(problem)
-    for z in search.candidates():
+    for z in found.candidates:
         inside = shrunk(problem, z, t)
         if inside is not None:
-            seconds = search.clock.seconds
-            end = "interrupted" if search.interrupted else "searched"
-            return inside, [f"{end} for {seconds:.0f} s, {search.descents} descents"]
+            end = "interrupted" if found.interrupted else "searched"
+            return inside, [f"{end} for {seconds:.0f} s, {found.descents} descents"]
     broken: list[str] = []
-    for z in search.candidates():
+    for z in found.candidates:
         margins = least_room(problem, problem.coordinates.coefficients(z), t)
         broken += [m.name for m in sorted(margins, key=lambda m: m.room) if m.room < 0]
     why = "; ".join(dict.fromkeys(broken[:3])) or "there was no time for a start"
     raise ExcitationError(
-        f"no motion that keeps all limits was found in {search.clock.seconds:.0f} s; in the "
+        f"no motion that keeps all limits was found in {seconds:.0f} s; in the "
         f"way: {why}; allow more time or loosen it",
         broken=broken,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.excitation.problem import FINER, Problem, room
+from feasid.excitation.problem import FINER, SHARPER, Problem, room
 
 TIMES_FINER = 20
 """Motions are checked at this many times between any two at which they were designed."""
@@ -31,7 +31,7 @@ class Margin:
 
 def check_times(problem: Problem) -> Array:
     """Times at which motions are checked."""
-    count = TIMES_FINER * FINER * problem.samples
+    count = TIMES_FINER * FINER * SHARPER * problem.samples
     return np.asarray(np.arange(count) * problem.basis.period / count)
 
 
@@ -45,7 +45,7 @@ def least_room(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     torque = bool(np.isfinite(problem.bounds.torque).any())
     sweep = None
     if torque or problem.keeping:
-        sweep = problem.chain.forward(*motion[:3], torque=torque)
+        sweep = problem.exact.forward(*motion[:3], torque=torque)
         values["torque"] = sweep.torques
     for kind, limit in kinds:
         if np.isfinite(limit).any():

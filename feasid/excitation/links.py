@@ -1,11 +1,16 @@
-"""Nodes of a moving chain: their spatial velocity, acceleration and axes, and the way back.
+"""All nodes of a moving chain at once: poses, velocities and accelerations, and the way back.
 
-All vectors of a node come from its parent's by one transform X(q) with ``dX/dq = -(Phi x) X``.
+Everything lies in the base frame, about its origin, where no vector is carried from frame to frame:
+with S_k the axis of node k and sums over the nodes k that carry node i, itself among them,
+
+    V_i = sum_k S_k dq_k,    A_i = sum_k (S_k ddq_k + V_k x S_k dq_k) - g,
+
+and a joint moves all that it carries by one twist, so that the gradient by q_k is S_k times the sum
+of the wrenches that the derivatives by poses amount to. Only poses are found node by node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,14 +18,7 @@ import numpy.typing as npt
 
 from feasid.arrays import Array
 from feasid.dynamics.kinematics import Node
-from feasid.excitation.spatial import (
-    apply_inertia,
-    cross,
-    dot,
-    force_cross,
-    motion_cross,
-    pair,
-)
+from feasid.excitation.spatial import cross, dot, force_cross, motion_cross
 
 Places = npt.NDArray[np.intp]
 
@@ -33,6 +31,11 @@ class Gradient:
     dq: Array
     ddq: Array
 
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """All three."""
+        return self.q, self.dq, self.ddq
+
     @classmethod
     def zeros(cls, dof: int, count: int) -> Gradient:
         """Nothing yet; parts are added in place."""
@@ -40,136 +43,121 @@ class Gradient:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """All pairs of a node with parameters and a joint row that carries it, node by node.
+class Links:
+    """What only the tree decides, for n nodes; the last axis of arrays.
 
-    ``owner`` and ``row`` give both, ``first`` each node's first pair.
+    Attributes
+    ----------
+    parents : tuple of int
+        Negative where a node hangs on the base.
+    rows : ndarray of int, shape (n,)
+        The joint that moves each node.
+    path : ndarray, shape (n, n)
+        One where node k carries node i: ``path[k, i]``; a node carries itself.
+    rate : ndarray, shape (n,)
+    rotation, position : tuple of ndarray, shapes (3, 3, 1, n) and (3, 1, n)
+        A pose in the parent's frame is affine in these of (1, cos, sin) and (1, cos, sin, q), with
+        the angle ``rate * q``.
+    screw : ndarray, shape (6, 1, n)
+        Axes in the nodes' own frames.
     """
 
-    owner: Places
-    row: Places
-    first: Places
+    parents: tuple[int, ...]
+    rows: Places
+    path: Array
+    rate: Array
+    rotation: tuple[Array, ...]
+    position: tuple[Array, ...]
+    screw: Array
 
     @classmethod
-    def of(cls, tree: tuple[Node, ...]) -> Pairs:
-        """Of these nodes."""
-        owner = np.array([i for i, node in enumerate(tree) for _ in node.rows], dtype=np.intp)
-        row = np.array([r for node in tree for r in node.rows], dtype=np.intp)
-        sizes = [len(node.rows) for node in tree]
-        return cls(owner, row, np.cumsum([0, *sizes[:-1]]).astype(np.intp))
+    def of(cls, tree: tuple[Node, ...]) -> Links:
+        """Of nodes that a joint of one degree of freedom moves each."""
+        path = np.eye(len(tree))
+        screws = []
+        for i, node in enumerate(tree):
+            if node.parent >= 0:
+                path[:, i] += path[:, node.parent]
+            assert node.screw is not None
+            screws.append(node.screw)
+        return cls(
+            tuple(node.parent for node in tree),
+            np.array([node.rows[-1] for node in tree], dtype=np.intp),
+            path,
+            np.array([s.rate for s in screws]),
+            tuple(np.stack([s.rotation[m].T for s in screws], -1)[:, :, None] for m in range(3)),
+            tuple(np.stack([s.position[m] for s in screws], -1)[:, None] for m in range(4)),
+            np.stack([node.motion[:, 0] for node in tree], -1)[:, None],
+        )
 
-    def gathered(self, links: Sequence[CapsuleLink]) -> tuple[Array, Array, Array]:
-        """V and A per node (6, nodes, N) and the axes per pair (6, pairs, N)."""
-        both = np.stack([link.vectors[:, :2] for link in links], axis=1)
-        axes = np.concatenate([link.axes for link in links], axis=1)
-        return both[:, :, 0], both[:, :, 1], axes
-
-    def block(self, links: Sequence[CapsuleLink]) -> Array:
-        """Regressor entries of the ten parameters of every pair, shape (10, pairs, N)."""
-        velocity, acceleration, axes = self.gathered(links)
-        own = velocity[:, self.owner]
-        return pair(axes, acceleration[:, self.owner]) - pair(motion_cross(own, axes), own)
-
-    def pull(self, links: Sequence[CapsuleLink], weights: Array) -> list[Array]:
-        """What derivatives by `block` mean for every link's vectors."""
-        velocity, acceleration, axes = self.gathered(links)
-        own = velocity[:, self.owner]
-        swept = motion_cross(own, axes)
-        momentum = apply_inertia(weights, own)
-        by_axis = apply_inertia(weights, acceleration[:, self.owner]) + force_cross(own, momentum)
-        by_velocity = -(apply_inertia(weights, swept) + force_cross(axes, momentum))
-        by_velocity = np.add.reduceat(by_velocity, self.first, axis=1)
-        by_acceleration = np.add.reduceat(apply_inertia(weights, axes), self.first, axis=1)
-        out = []
-        for i, (link, first) in enumerate(zip(links, self.first, strict=True)):
-            bar = np.empty_like(link.vectors)
-            bar[:, 0], bar[:, 1] = by_velocity[:, i], by_acceleration[:, i]
-            bar[:, 2:] = by_axis[:, first : first + bar.shape[1] - 2]
-            out.append(bar)
+    def by_joint(self, x: Array) -> Array:
+        """Sums over the nodes that a joint moves, bodies and rotors: (n, ...) to (dof, ...)."""
+        bodies = len(np.unique(self.rows))
+        out = x[:bodies]
+        if bodies < len(x):
+            out = out.copy()
+            np.add.at(out, self.rows[bodies:], x[bodies:])
         return out
+
+    def poses(self, q: Array) -> tuple[Array, Array]:
+        """Rotations (3, 3, N, n) to and origins (3, N, n) in the base frame; q is (N, n)."""
+        cos, sin = np.cos(self.rate * q), np.sin(self.rate * q)
+        one, by_cos, by_sin = self.rotation
+        turns = one + by_cos * cos + by_sin * sin
+        fixed, p_cos, p_sin, p_q = self.position
+        places = fixed + p_cos * cos + p_sin * sin + p_q * q
+        for i, parent in enumerate(self.parents):
+            if parent >= 0:
+                turn = turns[..., parent]
+                places[..., i] = places[..., parent] + np.einsum("ijs,js->is", turn, places[..., i])
+                turns[..., i] = np.einsum("ijs,jks->iks", turn, turns[..., i])
+        return turns, places
+
+    def moved(self, q: Array, dq: Array, ddq: Array, gravity: Array) -> Flow:
+        """The nodes' motion for joints' (dof, N)."""
+        turn, place = self.poses(q.T[:, self.rows])
+        rate, push = dq.T[:, self.rows], ddq.T[:, self.rows]
+        axes = np.empty((6, *rate.shape))
+        axes[:3] = (turn * self.screw[:3]).sum(axis=1)
+        axes[3:] = cross(place, axes[:3])
+        if self.screw[3:].any():
+            axes[3:] += (turn * self.screw[3:]).sum(axis=1)
+        swept = axes * rate
+        velocity = swept @ self.path
+        acceleration = (axes * push + motion_cross(velocity, swept)) @ self.path
+        acceleration[3:] -= gravity[:, None, None]
+        return Flow(self, turn, place, axes, rate, push, swept, velocity, acceleration)
 
 
 @dataclass(frozen=True, eq=False)
-class CapsuleLink:
-    """One node's motion: ``vectors`` (6, 2 + k, N) are V, A and the k carrying rows' axes."""
+class Flow:
+    """Motion of N samples and n nodes in the base frame.
 
-    node: Node
+    ``turn`` (3, 3, N, n) and ``place`` (3, N, n) are poses, ``axes`` (6, N, n) S, ``rate`` and
+    ``push`` (N, n) dq and ddq, ``swept`` (6, N, n) their S dq, and ``velocity`` and
+    ``acceleration`` (6, N, n) V and A.
+    """
+
+    links: Links
     turn: Array
-    """E, the rotation from the parent's to the node's coordinates, shape (3, 3, N)."""
     place: Array
-    """The node's origin in the parent's coordinates, shape (3, N)."""
-    vectors: Array
+    axes: Array
     rate: Array
-    """dq of its joint, shape (N,)."""
+    push: Array
+    swept: Array
+    velocity: Array
+    acceleration: Array
 
-    @classmethod
-    def of(cls, node: Node, base: Array, q: Array, dq: Array, ddq: Array) -> CapsuleLink:
-        """From the parent's vectors; V = X V_p + Phi dq, A = X A_p + Phi ddq + V x Phi dq."""
-        turn, place = _pose(node, q)
-        carried, count = base.shape[1], base.shape[2]
-        vectors = np.empty((6, carried + 1, count))
-        moved = base[3:] - cross(place[:, None], base[:3])
-        vectors[:3, :carried] = _rotate(turn, base[:3])
-        vectors[3:, :carried] = _rotate(turn, moved)
-        axis = node.motion
-        vectors[:, carried] = axis
-        vectors[:, 0] += axis * dq
-        vectors[:, 1] += axis * ddq + motion_cross(vectors[:, 0], axis * dq)
-        return cls(node, turn, place, vectors, dq)
+    def pull(self, pose: Array, axes: Array, velocity: Array, acceleration: Array) -> Gradient:
+        """Derivatives by the nodes' poses (as wrenches), axes, V and A, (6, N, n) each."""
+        carried = self.links.path.T
+        pushed = acceleration @ carried
+        total = velocity + force_cross(self.swept, pushed)
+        swept = total @ carried - force_cross(self.velocity, pushed)
+        axes = axes + pushed * self.push + swept * self.rate
+        wrench = (pose + force_cross(self.axes, axes)) @ carried
+        return Gradient(*(self.by_joint(x) for x in (wrench, swept, pushed)))
 
-    @property
-    def velocity(self) -> Array:
-        """V, shape (6, N)."""
-        return self.vectors[:, 0]
-
-    @property
-    def acceleration(self) -> Array:
-        """A, shape (6, N)."""
-        return self.vectors[:, 1]
-
-    @property
-    def axes(self) -> Array:
-        """Axes of the carrying rows, shape (6, k, N)."""
-        return self.vectors[:, 2:]
-
-    def pull(self, bar: Array, out: Gradient) -> Array:
-        """Add the joint's own part to `out`; returns what is left for the parent's vectors."""
-        axis, row, carried = self.node.motion, self.node.rows[-1], bar.shape[1] - 1
-        push = bar[:, 1]
-        out.ddq[row] += dot(axis, push)
-        out.dq[row] += dot(motion_cross(self.velocity, axis), push)
-        bar[:, 0] += self.rate * force_cross(axis, push)
-        out.dq[row] += dot(axis, bar[:, 0])
-        carried_over = self.vectors[:, :carried].copy()
-        carried_over[:, 1] -= motion_cross(self.velocity, axis * self.rate)
-        inner = bar[:, :carried]
-        out.q[row] -= dot(motion_cross(axis[:, None], carried_over), inner).sum(axis=0)
-        back = np.empty_like(inner)
-        back[3:] = _rotate_back(self.turn, inner[3:])
-        back[:3] = _rotate_back(self.turn, inner[:3]) + cross(self.place[:, None], back[3:])
-        return back
-
-
-def _pose(node: Node, q: Array) -> tuple[Array, Array]:
-    """E (3, 3, N) and origin (3, N) of a joint of one degree of freedom."""
-    screw = node.screw
-    assert screw is not None
-    cos, sin = np.cos(screw.rate * q), np.sin(screw.rate * q)
-    one, by_cos, by_sin = (m[:, :, None] for m in screw.rotation)
-    fixed, p_cos, p_sin, p_q = (p[:, None] for p in screw.position)
-    return one + by_cos * cos + by_sin * sin, fixed + p_cos * cos + p_sin * sin + p_q * q
-
-
-def _rotate(turn: Array, x: Array) -> Array:
-    """E x for vectors (3, k, N)."""
-    out = np.empty_like(x)
-    for r in range(3):
-        np.multiply(turn[r, 0], x[0], out=out[r])
-        out[r] += turn[r, 1] * x[1]
-        out[r] += turn[r, 2] * x[2]
-    return out
-
-
-def _rotate_back(turn: Array, x: Array) -> Array:
-    """E' x for vectors (3, k, N)."""
-    return _rotate(turn.swapaxes(0, 1), x)
+    def by_joint(self, wrench: Array) -> Array:
+        """Wrenches on all nodes (6, N, n) along their axes, summed joint by joint: (dof, N)."""
+        return self.links.by_joint(dot(self.axes, wrench).T)

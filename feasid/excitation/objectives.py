@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from feasid.arrays import Array
 
@@ -56,9 +57,15 @@ class LogDet:
 
     def __call__(self, information: Array) -> tuple[float, Array]:
         """Value and derivative by the information matrix."""
-        values, vectors = _spectrum(information)
-        size = len(values)
-        return float(-np.log(values).mean()), -(vectors / (size * values)) @ vectors.T
+        size = len(information)
+        factor, failed = dpotrf(information, lower=1)
+        pivots = np.diag(factor) ** 2
+        if failed or pivots.min() < size * NOTHING * pivots.max():
+            values, vectors = _spectrum(information)
+            return float(-np.log(values).mean()), -(vectors / (size * values)) @ vectors.T
+        inverse = np.tril(dpotri(factor, lower=1)[0])
+        inverse += np.tril(inverse, -1).T
+        return float(-np.log(pivots).mean()), inverse / -size
 
 
 @dataclass(frozen=True, eq=False)

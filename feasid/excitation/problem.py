@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ FINER = 4
 """Joint limits are linear in the coefficients and cheap: they are kept on a grid this much finer
 than the regressor's."""
 
-SHARPER = 2
+SHARPER = 3
 """How much finer a search ends than it begins."""
 
 SHAPE_SAMPLES = 20
@@ -79,6 +80,11 @@ class Coordinates:
         moved: Array = np.einsum("jck,jk->cj", self.span, z.reshape(self.shape))
         return self.centre + moved
 
+    def pulled(self, bar: Array) -> Array:
+        """Derivatives by z from those by coefficients (size, dof)."""
+        out: Array = np.einsum("jck,cj->jk", self.span, bar)
+        return out.ravel()
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -113,31 +119,36 @@ class Problem:
     weights: Array
     known: Array
     scale: Array
-    _coarse: tuple[Array, Array] = field(init=False, repr=False)
-    _fine: tuple[Array, Array] = field(init=False, repr=False)
+    _coarse: Array = field(init=False, repr=False)
+    _fine: Array = field(init=False, repr=False)
+    _edges: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        span, period = self.coordinates.span, self.basis.period
-        coarse = self.basis.matrices(np.arange(self.samples) * period / self.samples)
+        period = self.basis.period
+        coarse = self.basis.matrices(np.arange(self.samples) * period / self.samples)[:3]
         count = FINER * self.samples
         fine = self.basis.matrices(np.arange(count) * period / count)
-        centre = self.coordinates.centre
         set_ = object.__setattr__
-        set_(self, "_coarse", (coarse[:3, None] @ span, _standing(coarse[:3], centre)))
-        set_(self, "_fine", (fine[:, None] @ span, _standing(fine, centre)))
+        set_(self, "_coarse", coarse)
+        limited = [np.isfinite(limit).any() for limit in self.bounds.linear]
+        set_(self, "_fine", fine[limited])
+        edges = [limit for limit, any_ in zip(self.bounds.linear, limited, strict=True) if any_]
+        set_(self, "_edges", np.concatenate([np.zeros((2, 0)), *edges], axis=1))
+
+    @cached_property
+    def exact(self) -> Chain:
+        """Torques and poses alone, with friction as it is."""
+        return replace(self.chain, columns=(), smoothing=None)
 
     def sharper(self) -> Problem:
         """The same on a finer grid, with friction closer to its sign."""
         smoothing = self.chain.smoothing
-        chain = self.chain
-        if smoothing is not None:
-            chain = replace(chain, smoothing=smoothing / SHARPER)
-        return replace(self, samples=SHARPER * self.samples, chain=chain)
+        chain = replace(self.chain, smoothing=None if smoothing is None else smoothing / SHARPER)
+        return replace(self, chain=chain, samples=SHARPER * self.samples)
 
     def motion(self, z: Array) -> tuple[Array, Array, Array]:
-        """q, dq, ddq on the grid, each of shape (dof, samples)."""
-        matrices, still = self._coarse
-        q, dq, ddq = (matrices @ z.reshape(*self.coordinates.shape, 1))[..., 0] + still
+        """q, dq and ddq at the samples, each (dof, N)."""
+        q, dq, ddq = (self._coarse @ self.coordinates.coefficients(z)).swapaxes(1, 2)
         return q, dq, ddq
 
     def __call__(
@@ -148,7 +159,7 @@ class Problem:
         motion = self.motion(z)
         torque = bool(np.isfinite(self.bounds.torque).any())
         if objective is None and not torque and not self.keeping:
-            return value, slope
+            return value, self.coordinates.pulled(slope)
         sweep = self.chain.forward(*motion, torque=torque)
         out = Gradient.zeros(*motion[0].shape)
         bar = np.zeros_like(sweep.regressor)
@@ -165,32 +176,26 @@ class Problem:
             value += added
             pull(slope_by_margin, out)
         sweep.backward(bar, torque_bar, out)
-        bars = np.stack([out.q, out.dq, out.ddq])[:, :, None]
-        return value, slope + (bars @ self._coarse[0]).sum(axis=0).ravel()
+        slope += np.tensordot(self._coarse, np.stack(out.parts), ((0, 1), (0, 2)))
+        return value, self.coordinates.pulled(slope)
 
     def _joint_limits(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:
-        value, slope = 0.0, np.zeros(z.size)
-        column = z.reshape(*self.coordinates.shape, 1)
-        for matrix, still, limit in zip(*self._fine, self.bounds.linear, strict=True):
-            if np.isfinite(limit).any():
-                added, bar = _within((matrix @ column)[..., 0] + still, limit, barrier)
-                value += added
-                slope += (bar[:, None] @ matrix).ravel()
-        return value, slope
+        """The barrier of all limits that are linear, and its derivative by the coefficients."""
+        orders, count, _ = self._fine.shape
+        values = self._fine @ self.coordinates.coefficients(z)
+        rows = np.ascontiguousarray(values.swapaxes(1, 2)).reshape(-1, count)
+        value, bar = _within(rows, self._edges, barrier)
+        bars = bar.reshape(orders, -1, count)
+        return value, np.tensordot(self._fine, bars, ((0, 1), (0, 2)))
 
     def _information(self, regressor: Array, objective: Objective) -> tuple[float, Array]:
         """Value of the objective, and its derivative by the regressor's entries."""
-        factor = self.scale[:, None, None] * self.weights[:, None]
-        rows = (regressor * factor).reshape(len(regressor), -1)
-        information = rows @ rows.T / self.samples + self.known
-        value, slope = objective(information)
-        bar = (2 / self.samples) * (slope @ rows).reshape(regressor.shape)
-        return value, bar * factor
-
-
-def _standing(matrices: Array, centre: Array) -> Array:
-    """The motion of the centre, shape (orders, dof, N)."""
-    return np.ascontiguousarray((matrices @ centre).swapaxes(1, 2))
+        rows = (regressor * self.weights[:, None]).reshape(-1, len(self.scale))
+        units = np.outer(self.scale, self.scale) / self.samples
+        value, slope = objective(rows.T @ rows * units + self.known)
+        bar = (rows @ (2 * slope * units)).reshape(regressor.shape)
+        bar *= self.weights[:, None]
+        return value, bar
 
 
 def room(values: Array, limit: Array) -> tuple[Array, Places, Array]:
@@ -212,6 +217,9 @@ def _within(values: Array, limit: Array, barrier: LimitBarrier) -> tuple[float, 
     """Barrier of ``low <= values <= high``, and its derivative by the values (dof, N)."""
     margins, rows, slopes = room(values, limit)
     total, slope = barrier(margins)
+    slope *= slopes[:, None]
     bar = np.zeros_like(values)
-    np.add.at(bar, rows, slope * slopes[:, None])
+    below = np.count_nonzero(np.isfinite(limit[0]))
+    bar[rows[:below]] = slope[:below]
+    bar[rows[below:]] += slope[below:]
     return total, bar

@@ -1,9 +1,9 @@
 """The search: random starts, kicks of the best one, and an ever sharper problem for each.
 
 Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
-gets a larger exponent and the barrier comes closer to the limits. Early stages are short and may
-overstep limits a little; the best few motions are then brought inside by the last ones, and the
-best of these is taken: what lies well away from the limits is not always best at them.
+gets a larger exponent and the barrier comes closer to the limits. Islands of starts and kicks keep
+well away from limits; the best of all islands are kicked closer to them, where they rank as they
+are, and the best few of these are brought to their limits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from scipy.optimize import OptimizeResult, minimize
 
 from feasid.arrays import Array
 from feasid.excitation.barrier import LimitBarrier
+from feasid.excitation.moves import Draw, Moves
 from feasid.excitation.objectives import Objective
 from feasid.excitation.problem import Problem
 
 Family = Callable[[float], Objective]
-"""The objective for an exponent of smoothing."""
+"""The objective for an exponent of smoothing; picklable."""
 
 Progress = Callable[[float, float], None]
 """Called with seconds so far and the smallest value."""
@@ -43,23 +45,46 @@ COARSE = (
     Stage(4, LimitBarrier(3e-2, 3e-2), 40),
     Stage(16, LimitBarrier(1e-2, 1e-2), 60),
 )
-MEDIUM = (Stage(16, LimitBarrier(1e-2, 1e-2), 60),)
-FINE = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
 LAST = (
-    Stage(256, LimitBarrier(1e-2, 1e-4), 100),
-    Stage(256, LimitBarrier(3e-3, 3e-5), 200),
-    Stage(1024, LimitBarrier(1e-3, 1e-5), 200),
+    Stage(256, LimitBarrier(1e-3, 1e-4), 100),
+    Stage(512, LimitBarrier(3e-4, 3e-5), 150),
+    Stage(1024, LimitBarrier(1e-4, 1e-5), 200),
 )
-"""Barriers this steep keep limits to a part in ten thousand."""
+"""Barriers this steep keep limits to a part in ten thousand, and cost next to nothing."""
 
-RESERVE = 0.1
-"""Share of the time that is kept for the last stages."""
+
+@dataclass(frozen=True)
+class Level:
+    """How kicked motions descend: at first, and those that are not left behind; and the share of
+    the time after which this is over.
+    """
+
+    first: tuple[Stage, ...]
+    then: tuple[Stage, ...]
+    share: float
+
+
+WIDE = Level(
+    (Stage(16, LimitBarrier(1e-2, 1e-2), 60),),
+    (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100)),
+    0.65,
+)
+NARROW = Level(
+    (Stage(64, LimitBarrier(3e-3, 3e-3), 50),),
+    (Stage(256, LimitBarrier(1e-3, 1e-3), 120),),
+    0.9,
+)
+"""A heavy barrier leaves fewer hills between motions, a light one ranks them as they are."""
+
+FINALLY = 4
+"""One of so many kicks is kept for the light barrier, when their number is given."""
 
 STARTING = 0.25
 """Share of the time after which the first starts must do."""
 
-STARTS, POOL = 6, 3
-"""Random starts of an island, and how many of the best motions are kicked."""
+STARTS, POOL, ARCHIVE = 6, 3, 6
+"""Random starts of an island, how many of its best motions are kicked, and how many of all islands
+are kept."""
 
 PATIENCE, PROGRESS = 15, 1e-3
 """Kicks in a row that may gain less than this before the search starts elsewhere."""
@@ -67,11 +92,8 @@ PATIENCE, PROGRESS = 15, 1e-3
 ALIKE = 3e-3
 """Motions whose values are this close are taken for the same one."""
 
-HOPELESS = 0.03
+HOPELESS = 0.015
 """A kick that is worse than the best by this after its first stage is given up."""
-
-KICKS = (0.03, 0.5)
-"""Sizes of kicks, in units of what limits allow."""
 
 
 class TimeIsUpError(Exception):
@@ -118,7 +140,6 @@ class Search:
     problem : Problem
     family : callable
     draw : callable
-        A random start from a generator.
     rng : numpy Generator
     clock : Clock
     rounds : int or None
@@ -130,7 +151,7 @@ class Search:
 
     problem: Problem
     family: Family
-    draw: Callable[[np.random.Generator], Array]
+    draw: Draw
     rng: np.random.Generator
     clock: Clock
     rounds: int | None
@@ -139,40 +160,61 @@ class Search:
     pool: list[Found] = field(default_factory=list)
     archive: list[Found] = field(default_factory=list)
     final: Array | None = None
-    exploring: bool = True
+    value: float = np.inf
+    level: Level | None = WIDE
     interrupted: bool = False
     descents: int = 0
+
+    def __post_init__(self) -> None:
+        self.moves = Moves(self.problem, self.draw)
 
     def run(self) -> None:
         """Search until the time is over or all rounds are done."""
         try:
-            with suppress(TimeIsUpError):
-                self._explore()
-            with suppress(TimeIsUpError):
-                self._finish()
+            for part in (self._islands, self._narrow, self._finish):
+                with suppress(TimeIsUpError):
+                    part()
         except KeyboardInterrupt:
             self.interrupted = True
 
     def candidates(self) -> list[Array]:
         """Motions that may do, the best first."""
         found = [] if self.final is None else [self.final]
-        others = sorted([*self.pool, *self.archive], key=lambda c: c.value)
-        return [*found, *(c.z for c in others)]
+        return [*found, *(c.z for c in self._ordered())]
 
-    def _explore(self) -> None:
-        """Islands: from new starts until kicks no longer help, again and again."""
+    def _islands(self) -> None:
+        """From new starts until kicks no longer help, again and again."""
+        most = None if self.rounds is None else self.rounds - self.rounds // FINALLY
         done = 0
         while True:
             self._settle()
             stale = 0
-            while stale < PATIENCE and done != self.rounds:
+            while stale < PATIENCE and done != most:
                 done, before = done + 1, self.pool[0].value
-                self._kick()
+                self._kick(WIDE)
                 stale = 0 if self.pool[0].value < before - PROGRESS else stale + 1
-            self.archive = sorted([*self.archive, *self.pool], key=lambda c: c.value)[:POOL]
+            self.archive = self._ordered()[:ARCHIVE]
             self.pool = []
-            if done == self.rounds:
+            if done == most:
                 return
+
+    def _narrow(self) -> None:
+        """The best of all islands and their kicks with a light barrier."""
+        if self.rounds is not None and self.rounds < FINALLY:
+            return
+        self.level = NARROW
+        fresh: list[Found] = []
+        with suppress(TimeIsUpError):
+            for start in self._ordered()[:ARCHIVE]:
+                fresh.append(self._descend(start, NARROW.first + NARROW.then, keep=not fresh))
+        self.archive = [] if fresh else self.archive
+        self.pool = sorted(fresh, key=lambda c: c.value)[:POOL] or self.pool
+        kicks = count() if self.rounds is None else range(self.rounds // FINALLY)
+        for _ in kicks if self.pool else ():
+            self._kick(NARROW)
+
+    def _ordered(self) -> list[Found]:
+        return sorted([*self.pool, *self.archive], key=lambda c: c.value)
 
     def _settle(self) -> None:
         """Random starts, the best of them refined."""
@@ -184,19 +226,23 @@ class Search:
             if not self.archive and self.clock.seconds > STARTING * self.clock.limit:
                 break
         starts.sort(key=lambda c: c.value)
-        refined = [self._descend(c, FINE, keep=not self.archive and k == 0)
+        refined = [self._descend(c, WIDE.then, keep=not self.archive and k == 0)
                    for k, c in enumerate(starts[:POOL])]  # fmt: skip
         self.pool = []
         for candidate in refined:
             self._enter(candidate)
 
-    def _kick(self) -> None:
+    def _kick(self, level: Level) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
         favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
-        start = Found(np.inf, self._kicked(favourite.z), favourite.hessian)
-        kicked = self._descend(start, MEDIUM)
-        if kicked.value < self._value(self.pool[0].z, MEDIUM[-1]) + HOPELESS:
-            self._enter(self._descend(kicked, FINE))
+        others = [c.z for c in (*self.pool, *self.archive)]
+        kicks = list(self.moves.kicks(favourite.z, others, self.rng))
+        stage = level.first[-1]
+        if len(kicks) > 1:
+            kicks.sort(key=lambda z: self._value(z, stage))
+        kicked = self._descend(Found(np.inf, kicks[0], favourite.hessian), level.first)
+        if kicked.value < self._value(self.pool[0].z, stage) + HOPELESS:
+            self._enter(self._descend(kicked, level.then))
 
     def _enter(self, new: Found) -> None:
         """Keep the best few that differ."""
@@ -210,33 +256,14 @@ class Search:
 
     def _finish(self) -> None:
         """Bring the best inside their limits, on a finer grid and with sharper friction."""
-        found = sorted([*self.pool, *self.archive], key=lambda c: c.value)
+        found = self._ordered()
         self.problem = self.problem.sharper()
-        self.exploring = False
-        best = np.inf
+        self.level = None
         for start in found[:POOL]:
             self.final = start.z if self.final is None else self.final
-            last = self._descend(start, LAST, keep=best == np.inf)
-            if last.value < best:
-                best, self.final = last.value, last.z
-
-    def _kicked(self, z: Array) -> Array:
-        """One of several disturbances: of all joints, of one, or a new motion for one."""
-        shape = self.problem.coordinates.shape
-        kicked = z.reshape(shape).copy()
-        joint = int(self.rng.integers(shape[0]))
-        low, high = np.log(KICKS)
-        size = float(np.exp(self.rng.uniform(low, high)))
-        match int(self.rng.integers(4)):
-            case 0:
-                kicked += 0.3 * size * self.rng.standard_normal(shape)
-            case 1:
-                kicked[joint] += size * self.rng.standard_normal(shape[1])
-            case 2:
-                kicked[joint] = self.draw(self.rng).reshape(shape)[joint]
-            case _:
-                kicked[joint, 1:] *= -1.0
-        return kicked.ravel()
+            last = self._descend(start, LAST, keep=self.value == np.inf)
+            if last.value < self.value:
+                self.value, self.final = last.value, last.z
 
     def _value(self, z: Array, stage: Stage) -> float:
         return self.problem(z, self.family(stage.power), stage.barrier)[0]
@@ -248,7 +275,7 @@ class Search:
         """
         at = start
         self.descents += 1
-        share = 1 - RESERVE if self.exploring else 1.0
+        share = self.level.share if self.level else 1.0
         for stage in stages:
             objective = self.family(stage.power)
 
@@ -260,7 +287,7 @@ class Search:
 
             def remember(intermediate_result: OptimizeResult) -> None:
                 x = np.array(intermediate_result.x)
-                if keep and not self.exploring:
+                if keep and self.level is None:
                     self.final = x
                 elif keep:
                     self.pool = [Found(np.inf, x)]

@@ -38,19 +38,18 @@ def _push(sweep: Sweep, body: int, points: Array, forces: Array, out: Gradient) 
     """Add the gradient of forces on world points (3, m, N) of a body."""
     if body < 0:
         return
-    turn, place = sweep.poses[body]
-    moment = cross(points - place[:, None], forces).sum(axis=1)
-    both = np.stack([moment, forces.sum(axis=1)])
-    wrench = np.einsum("ijn,kin->kjn", turn, both).reshape(6, -1)
-    link = sweep.links[body]
-    out.q[list(link.node.rows)] += dot(link.axes, wrench[:, None])
+    wrench = np.concatenate([cross(points, forces).sum(axis=1), forces.sum(axis=1)])
+    carriers = np.flatnonzero(sweep.chain.links.path[:, body])
+    out.q[sweep.chain.links.rows[carriers]] += dot(
+        sweep.flow.axes[:, :, carriers], wrench[:, :, None]
+    ).T
 
 
 def _world(sweep: Sweep, body: int, points: Array) -> Array:
     """World coordinates (3, m, N) of points (3, m) fixed to a body."""
     if body < 0:
-        return np.repeat(points[:, :, None], sweep.dq.shape[1], axis=2)
-    turn, place = sweep.poses[body]
+        return np.repeat(points[:, :, None], sweep.flow.rate.shape[0], axis=2)
+    turn, place = sweep.flow.turn[..., body], sweep.flow.place[..., body]
     turned: Array = np.einsum("ijn,jm->imn", turn, points)
     return turned + place[:, None]
 

@@ -1,9 +1,7 @@
-"""Spatial vectors of many samples and the bilinear form x' I(delta) y, with its adjoints.
+"""Spatial vectors of many samples and nodes.
 
-Vectors are Featherstone's, angular part first, arrays of shape (6, ..., N), samples last. The form
-x' I(delta) y of a body's spatial inertia is linear in its ten parameters: `pair` gives their ten
-coefficients, and for coefficients' weights G the same form read as ``x' I(G) y`` gives its
-gradients, so that one function, `apply_inertia`, is all that going backwards needs.
+Vectors are Featherstone's, angular part first: arrays whose first axis holds the components and
+whose last two are samples N and nodes n.
 """
 
 from __future__ import annotations
@@ -11,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.robot.inertia import UPPER
 
 
 def cross(a: Array, b: Array) -> Array:
-    """``a x b`` of vectors (3, ..., N)."""
+    """``a x b`` of vectors (3, ...)."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape))
     _cross_into(a, b, out)
     return out
@@ -51,28 +48,16 @@ def dot(a: Array, b: Array) -> Array:
     return np.asarray((a * b).sum(axis=0))
 
 
-def pair(x: Array, y: Array) -> Array:
-    """Coefficients of the ten parameters in ``x' I(delta) y``, shape (10, ..., N)."""
-    out = np.empty((10, *np.broadcast_shapes(x.shape[1:], y.shape[1:])))
-    for k, (r, c) in enumerate(UPPER):
-        np.multiply(x[r], y[c], out=out[k])
-        if r != c:
-            out[k] += x[c] * y[r]
-    _cross_into(y[3:], x[:3], out[6:9])
-    out[6:9] += cross(x[3:], y[:3])
-    out[9] = dot(x[3:], y[3:])
+def rotated(turn: Array, x: Array) -> Array:
+    """``R x`` for rotations (3, 3, N, n) and vectors (3, ..., N, n)."""
+    out = np.empty_like(x)
+    for r in range(3):
+        np.multiply(turn[r, 0], x[0], out=out[r])
+        out[r] += turn[r, 1] * x[1]
+        out[r] += turn[r, 2] * x[2]
     return out
 
 
-def apply_inertia(ten: Array, x: Array) -> Array:
-    """``I(ten) x`` for parameters of shape (10, ..., N)."""
-    out = np.empty((6, *np.broadcast_shapes(ten.shape[1:], x.shape[1:])))
-    xx, xy, xz, yy, yz, zz = ten[:6]
-    first, mass = ten[6:9], ten[9]
-    _cross_into(first, x[3:], out[:3])
-    for r, row in enumerate(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))):
-        for entry, component in zip(row, x[:3], strict=True):
-            out[r] += entry * component
-    _cross_into(x[:3], first, out[3:])
-    out[3:] += mass * x[3:]
-    return out
+def rotated_back(turn: Array, x: Array) -> Array:
+    """``R' x``."""
+    return rotated(turn.swapaxes(0, 1), x)

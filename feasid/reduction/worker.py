@@ -113,7 +113,7 @@ class _Worker:
         with self.lock:
             if self.stopped:
                 raise EOFError
-            self.process = self.process or _started(self.job)
+            self.process = self.process or started(self.job)
         process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -135,7 +135,7 @@ class _Worker:
         return status
 
 
-def _started(job: Job) -> subprocess.Popen[bytes]:
+def started(job: Job) -> subprocess.Popen[bytes]:
     """A process that has its job; in a session of its own, where no Ctrl-C reaches it."""
     head = pickle.dumps(sys.path) + pickle.dumps(job)
     process = subprocess.Popen(

@@ -43,7 +43,7 @@ def test_regressor_and_torques(robot):
     way = motion(robot)
     sweep = Chain(robot, columns).forward(*way, torque=True)
     rows = [x.T for x in way]
-    assert relative(sweep.regressor.T, feasid.regressor(robot, *rows, columns=columns)) < RTOL
+    assert relative(sweep.regressor, feasid.regressor(robot, *rows, columns=columns)) < RTOL
     known = np.nan_to_num(robot.values)
     torques = feasid.inverse_dynamics(robot, *rows, parameters=known)
     assert np.abs(sweep.torques.T - torques).max() <= RTOL * max(1.0, np.abs(torques).max())
@@ -78,14 +78,14 @@ def test_poses_are_those_of_a_simulator():
     model = pin.buildModelFromXML(ARM.strip())
     data = model.createData()
     q = np.random.default_rng(3).uniform(-1, 1, (3, 5))
-    poses = Chain(robot, ()).forward(q, 0 * q, 0 * q).poses
+    flow = Chain(robot, ()).forward(q, 0 * q, 0 * q).flow
     for k in range(q.shape[1]):
         angle = q[2, k]
         at = np.array([q[0, k], q[1, k], np.cos(angle), np.sin(angle)])
         pin.forwardKinematics(model, data, at)
-        for (turn, place), pose in zip(poses, data.oMi[1:], strict=True):
-            assert np.allclose(place[:, k], pose.translation, atol=1e-12)
-            assert np.allclose(turn[:, :, k], pose.rotation, atol=1e-12)
+        for body, pose in enumerate(data.oMi[1:]):
+            assert np.allclose(flow.place[:, k, body], pose.translation, atol=1e-12)
+            assert np.allclose(flow.turn[:, :, k, body], pose.rotation, atol=1e-12)
 
 
 def test_friction_that_grows_with_the_load_is_refused():
@@ -110,3 +110,20 @@ def test_joints_of_several_degrees_of_freedom_are_refused():
     ball = feasid.Body("ball", None, motion=np.eye(6)[:, :3])
     with pytest.raises(feasid.FeasidError, match="'ball' has 3 degrees"):
         Chain(feasid.Robot((ball,)), ())
+
+
+def test_smoothed_signs_tell_as_much_of_friction_as_signs():
+    """The error of their squares falls with the square of the width, where tanh's falls with it."""
+    robot = wam.robot()
+    column = next(c for c, name in enumerate(robot.parameter_names) if name == ("1", "fc"))
+    v = np.linspace(-1.0, 2.0, 30_001)
+    way = np.zeros((3, robot.dof, v.size))
+    way[1, 0] = v
+    lost = []
+    for width in (0.1, 0.05):
+        chain = Chain(robot, (column,), np.full(len(robot.drives), width))
+        sign = chain.forward(*way).regressor[:, 0, 0]
+        lost.append(abs(np.mean(sign * v) - np.mean(np.abs(v))))
+        assert abs(np.mean(sign**2) - 1) < 1e-4
+        assert abs(np.mean(np.tanh(v / width) ** 2) - 1) > 0.03
+    assert lost[1] < 0.3 * lost[0]

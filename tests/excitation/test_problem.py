@@ -109,7 +109,8 @@ def test_distances_are_those_of_a_collision_library():
         for row, (a, b) in enumerate(pairs):
             shapes = []
             for capsule in (capsules[a], capsules[b]):
-                turn, place = (x[..., k] for x in sweep.poses[capsule.body])
+                body = capsule.body
+                turn, place = (x[..., k, body] for x in (sweep.flow.turn, sweep.flow.place))
                 start, end = turn @ capsule.start + place, turn @ capsule.end + place
                 axis = (end - start) / np.linalg.norm(end - start)
                 other = np.linalg.svd(axis[None])[2][1:]

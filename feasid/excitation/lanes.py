@@ -1,0 +1,167 @@
+"""Lanes of a search, each with random numbers of its own, on as many cores as there are.
+
+The caller's process searches the first lane, where it tells of progress and may be interrupted;
+others are plain Python processes (`feasid.reduction.worker`), so that a script needs no
+``if __name__ == "__main__"``. What a dead one would have found is lost and said, no more.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from threading import Thread
+
+import numpy as np
+
+from feasid.arrays import Array
+from feasid.excitation.design import random_motion
+from feasid.excitation.problem import Problem
+from feasid.excitation.search import Clock, Family, Progress, Search
+from feasid.reduction.worker import started
+from feasid.threads import one_thread
+
+GRACE = 60.0
+"""Seconds beyond its time, to start and to end, after which another lane is given up."""
+
+LANES = 2
+"""Lanes among which a given number of kicks is divided, whatever the number of workers."""
+
+
+@dataclass(frozen=True, eq=False)
+class LaneResult:
+    """Motions that may do, the best first, and how the search went.
+
+    ``value`` is the best one's after the last stage, infinite when there was no time for it.
+    """
+
+    value: float
+    candidates: tuple[Array, ...]
+    descents: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """A search to be made; see `feasid.excitation.search.Search`.
+
+    ``limit`` are the seconds of each lane by the clock ``now``, ``rounds`` the kicks of all lanes.
+    """
+
+    problem: Problem
+    family: Family
+    seed: int
+    limit: float
+    rounds: int | None
+    starts: int
+    count: int
+    now: Callable[[], float] = time.monotonic
+
+    @one_thread()
+    def __call__(self, number: int, progress: Progress = lambda seconds, value: None) -> LaneResult:
+        """Search one lane here."""
+        rounds = self.rounds
+        if rounds is not None:
+            rounds = rounds // self.count + (number < rounds % self.count)
+        search = Search(
+            self.problem,
+            self.family,
+            self._draw,
+            np.random.default_rng([self.seed, number]),
+            Clock(self.limit, self.now),
+            rounds,
+            self.starts,
+            progress,
+        )
+        search.run()
+        return LaneResult(
+            search.value, tuple(search.candidates()), search.descents, search.interrupted
+        )
+
+    def _draw(self, rng: np.random.Generator) -> Array:
+        return random_motion(self.problem, rng)
+
+
+def searched(lanes: Lanes, workers: int, progress: Progress) -> tuple[LaneResult, list[str]]:
+    """What all lanes found together, and notes.
+
+    Parameters
+    ----------
+    lanes : Lanes
+        With the seconds of the whole search.
+    workers : int
+        Processes at once, this one among them.
+    progress : callable
+    """
+    if workers == 1 or lanes.count == 1:
+        lanes = replace(lanes, limit=lanes.limit / lanes.count)
+        results: list[LaneResult] = []
+        for number in range(lanes.count):
+            results.append(lanes(number, progress))
+            if results[-1].interrupted:
+                break
+        return _together(results), []
+    crew = [_Beside(lanes, number) for number in range(1, lanes.count)]
+    clock = Clock(lanes.limit + GRACE, lanes.now)
+    results = []
+    try:
+        results.append(lanes(0, progress))
+    finally:
+        waiting = bool(results) and not results[0].interrupted
+        ends = [one.result(clock.limit - clock.seconds if waiting else 0.0) for one in crew]
+    results += [end for end in ends if end is not None]
+    lost = len(ends) + 1 - len(results)
+    notes = [f"{lost} of {lanes.count} processes died or did not end: what they found is lost"]
+    return _together(results), notes if lost and waiting else []
+
+
+def _together(results: list[LaneResult]) -> LaneResult:
+    ordered = sorted(results, key=lambda found: found.value)
+    best = [found.candidates[:1] for found in ordered]
+    rest = [found.candidates[1:] for found in ordered]
+    return LaneResult(
+        ordered[0].value,
+        tuple(z for some in (*best, *rest) for z in some),
+        sum(found.descents for found in results),
+        any(found.interrupted for found in results),
+    )
+
+
+@dataclass
+class _Beside:
+    """One lane in a process of its own, and the thread that waits for it."""
+
+    lanes: Lanes
+    number: int
+    found: list[LaneResult] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.process: subprocess.Popen[bytes] = started(self.lanes)
+        self.thread = Thread(target=self._wait, daemon=True)
+        self.thread.start()
+
+    def _wait(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(pickle.dumps(self.number))
+            self.process.stdin.flush()
+            self.found.append(pickle.load(self.process.stdout))
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return
+
+    def result(self, seconds: float) -> LaneResult | None:
+        """What it found within so many seconds from now; its process is gone afterwards."""
+        self.thread.join(max(seconds, 0.0))
+        self.process.kill()
+        self.process.wait()
+        self.thread.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:  # what a dead one never read
+                    continue
+        return self.found[0] if self.found else None

@@ -1,0 +1,101 @@
+"""Searches on several cores: the same motion, and nothing but a note when one of them dies."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid.excitation import lanes
+
+LIMITS = {"position": 1.0, "velocity": 2.0, "acceleration": 10.0}
+FAST = {"starts": 1, "rounds": 2, "harmonics": 1, "time_limit": 300.0, **LIMITS}
+
+SCRIPT = """
+import feasid
+robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (1.0, 0.3, 0.2, 0)])
+motion = feasid.excite(robot, 5.0, position=1.0, velocity=2.0, acceleration=10.0, harmonics=1,
+                       starts=1, rounds=2, workers=2, time_limit=300.0)
+print(repr(motion.certificate.log_det))
+"""
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (1.0, 0.3, 0.2, 0)])
+
+
+@pytest.fixture(scope="module")
+def alone(robot):
+    return feasid.excite(robot, 5.0, **FAST)
+
+
+def test_workers_find_the_same_motion_in_a_script_without_main_guard(alone, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == alone.certificate.log_det
+    assert done.stderr == ""
+
+
+def test_lanes_differ_and_the_best_comes_first(robot, monkeypatch):
+    seen = []
+    together = lanes._together
+
+    def watched(results):
+        seen.append((results, together(results)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(lanes, "_together", watched)
+    feasid.excite(robot, 5.0, **FAST)
+    [(results, found)] = seen
+    values = [one.value for one in results]
+    assert len(set(values)) == 2
+    assert found.candidates[0] is results[int(np.argmin(values))].candidates[0]
+    assert len(found.candidates) == sum(len(one.candidates) for one in results)
+
+
+def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
+    def dying(job):
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", "pass"], stdin=pipe, stdout=pipe)
+
+    monkeypatch.setattr(lanes, "started", dying)
+    motion = feasid.excite(robot, 5.0, workers=2, **FAST)
+    assert motion.certificate.kept
+    assert "1 of 2 processes died or did not end: what they found is lost" in motion.notes
+
+
+def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
+    born = []
+
+    def hanging(job):
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        born.append(subprocess.Popen(command, stdin=pipe, stdout=pipe))
+        return born[0]
+
+    monkeypatch.setattr(lanes, "started", hanging)
+    monkeypatch.setattr(lanes, "GRACE", -299.0)
+    motion = feasid.excite(robot, 5.0, workers=2, **FAST)
+    assert any("did not end" in note for note in motion.notes)
+    assert born[0].poll() is not None
+
+
+def test_interruption_ends_all_processes(robot, monkeypatch):
+    born = []
+    start = lanes.started
+    monkeypatch.setattr(lanes, "started", lambda job: born.append(start(job)) or born[-1])
+
+    def stop(seconds, text):
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    motion = feasid.excite(robot, 5.0, workers=2, progress=stop, **FAST)
+    assert motion.certificate.kept
+    assert any("interrupted" in note for note in motion.notes)
+    assert not any("died" in note for note in motion.notes)
+    assert [process.poll() is not None for process in born] == [True]
+    assert threading.active_count() == before
