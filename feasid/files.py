@@ -226,6 +226,14 @@ def _written(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
             beside.unlink(missing_ok=True)
 
 
+def with_ending(path: Name, ending: str) -> Path:
+    """The path with another ending; `OutputError` where it has no name, such as ``.``."""
+    try:
+        return Path(path).with_suffix(ending)
+    except ValueError as error:
+        raise _unwritable(repr(os.fspath(path)), ValueError("it names no file")) from error
+
+
 def check_writable(path: Name, *, overwrite: bool = False) -> None:
     """Say early that an output file cannot be written, before any long work is done."""
     target, _ = _target(path, overwrite)

@@ -10,7 +10,7 @@ import pytest
 
 from feasid import files
 from feasid.errors import InputError, LimitError, OutputError
-from feasid.files import check_outputs, journal, read_whole, write_aside
+from feasid.files import check_outputs, journal, read_whole, with_ending, write_aside
 
 LONG = "x" * 300
 
@@ -202,6 +202,14 @@ def test_of_many_writers_one_creates(tmp_path):
     assert len(refused) == 15
     assert (tmp_path / "out").read_bytes() == str(done[0]).encode()
     assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("path", ["", ".", "/", "a/.."])
+def test_what_has_no_name_gets_no_other_ending(path):
+    assert str(with_ending("a/report.html", ".json")) == os.path.join("a", "report.json")
+    if path != "a/..":  # pathlib takes the two dots for a name; they are refused as a folder
+        with pytest.raises(OutputError, match=r"cannot write .*names no file"):
+            with_ending(path, ".json")
 
 
 @posix

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from feasid.cli.schema import add_json, tell
-from feasid.files import check_outputs
+from feasid.files import check_outputs, with_ending
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write source and header; returns 0."""
     target = Path(arguments.c)
-    outputs = {"the source": target, "its header": target.with_suffix(".h")}
+    outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
     from feasid.codegen.c import write_c
     from feasid.identification.saved import load

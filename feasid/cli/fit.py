@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.beta import save
@@ -16,7 +15,7 @@ from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
 from feasid.cli.speech import at_the_prompt
 from feasid.errors import InputError, require
-from feasid.files import check_outputs, write_aside
+from feasid.files import check_outputs, with_ending, write_aside
 from feasid.options.tables import FitOptions
 from feasid.robot.sidecar import sidecar_path
 
@@ -130,7 +129,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.out:
         outputs["the sidecar of --out"] = sidecar_path(arguments.out)
     if arguments.report:
-        outputs["the numbers of --report"] = Path(arguments.report).with_suffix(".json")
+        outputs["the numbers of --report"] = with_ending(arguments.report, ".json")
     robot = [arguments.robot, sidecar_path(arguments.robot)]
     inputs = [*arguments.logs, *robot, *(arguments.test or ())]
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)

@@ -297,7 +297,11 @@ def _shown(kept: Mapping[str, Any] | None) -> Display | None:
 
 
 def _arrays(data: bytes, name: str) -> dict[str, Any]:
-    return arrays_of(unpacked(io.BytesIO(data), name, LARGEST))
+    arrays = arrays_of(unpacked(io.BytesIO(data), name, LARGEST))
+    for key, array in arrays.items():
+        if array.dtype.kind != "f":
+            raise ValueError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
+    return arrays
 
 
 def _said(

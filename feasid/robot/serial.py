@@ -85,6 +85,9 @@ def _of(data: Any) -> Any:
     needed = {n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING}
     if needed - set(named):
         raise ValueError(f"a {data[KIND]} lacks {sorted(needed - set(named))}")
+    for name, value in named.items():
+        if known[name].type == "str" and not isinstance(value, str):
+            raise ValueError(f"the {name} of a {data[KIND]} is {value!r}, which is no text")
     return kind(**{name: _of(value) for name, value in named.items()})
 
 

@@ -18,7 +18,7 @@ import feasid
 from feasid.cli import main
 from feasid.cli.schema import SCHEMA
 from feasid.display import HEIGHT
-from feasid.errors import InputError, LimitError, OutputError
+from feasid.errors import DescriptionError, InputError, LimitError, OutputError
 from feasid.robot.serial import as_data, robot_of_data
 
 RTOL = 1e-9
@@ -148,6 +148,8 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     title = {**model["display"], "measures": [{"name": 1, "value": "2"}]}
     other = io.BytesIO()
     np.savez(other, covariance=np.eye(len(fit.beta)), beta=np.zeros(len(fit.beta)))
+    texts = io.BytesIO()
+    np.savez(texts, covariance=np.eye(len(fit.beta)).astype("U5"), beta=fit.beta)
     flat = io.BytesIO()
     np.savez(flat, covariance=np.ones(len(fit.beta)), beta=fit.beta)
     for words, members in (
@@ -160,6 +162,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         ("not a saved fit", {"model.json": "{"}),
         ("lacks arrays.npz", {"arrays.npz": None}),
         ("not those of its base parameters", {"arrays.npz": other.getvalue()}),
+        ("holds 'covariance' of <U5, which are no numbers", {"arrays.npz": texts.getvalue()}),
         ("covariance has shape", {"arrays.npz": flat.getvalue()}),
     ):
         with pytest.raises(InputError, match=words):
@@ -220,6 +223,14 @@ def test_saved_descriptions_equal_themselves():
         again = robot_of_data(json.loads(json.dumps(as_data(robot))))
         assert parts_that_differ(robot, again) == []
         assert as_data(again) == as_data(robot)
+
+
+@pytest.mark.parametrize("name", [["a"], 3, None, {"kind": "mapping", "entries": {}}])
+def test_names_are_texts(name):
+    data = json.loads(json.dumps(as_data(feasid.load_robot(ARM))))
+    data["bodies"][1]["name"] = name
+    with pytest.raises(DescriptionError, match="not a saved robot"):
+        robot_of_data(data)
 
 
 # -- at the prompt ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from feasid import __version__
 from feasid.display import plain
 from feasid.errors import InputError, missing_extra
-from feasid.files import check_writable, write_aside
+from feasid.files import check_writable, with_ending, write_aside
 from feasid.identification.fitted import Fitted
 from feasid.identification.views.contents import SCHEMA, VERSION, contents
 from feasid.identification.views.curves import drawing
@@ -68,7 +68,7 @@ def write_report(
 
 def numbers_beside(path: str | Path) -> Path:
     """The file of the numbers of a page: ``report.json`` beside ``report.html``."""
-    numbers = Path(path).with_suffix(".json")
+    numbers = with_ending(path, ".json")
     if numbers == Path(path):
         raise InputError(f"{path}: the page needs another name than its numbers, say report.html")
     return numbers
