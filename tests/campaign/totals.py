@@ -64,17 +64,16 @@ def save(file, counts):
 
 def table(counts):
     """The counts as Markdown."""
-    now = code()
     lines = [
-        "| kind | inputs | past its first check | by last stage reached | of the code as it stands "
-        "| slowest [s] | inputs per s | faults |",
-        "|---|---|---|---|---|---|---|---|",
+        "| kind | inputs | past its first check | by last stage reached | slowest [s] "
+        "| inputs per s | faults |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, c in counts.items():
         each = ", ".join(f"{stage or 'none'} {n}" for stage, n in c.stages.most_common())
         rate = c.inputs / c.seconds if c.seconds else 0.0
         lines.append(
-            f"| {name} | {c.inputs} | {c.past} | {each} | {c.codes[now]} | {c.slowest:.2f} "
+            f"| {name} | {c.inputs} | {c.past} | {each} | {c.slowest:.2f} "
             f"| {rate:.0f} | {len(c.faults)} |"
         )
     every = counts.values()
@@ -82,9 +81,12 @@ def table(counts):
         sum(c.inputs for c in every), sum(c.past for c in every), sum(len(c.faults) for c in every)
     )  # fmt: skip
     lines.append(
-        f"| all | {inputs} | {past} | | {sum(c.codes[now] for c in every)} | "
+        f"| all | {inputs} | {past} | | "
         f"{max((c.slowest for c in every), default=0.0):.2f} | | {faults} |"
     )
+    codes = sum((c.codes for c in every), Counter())
+    ran = ", ".join(f"{mark} {n}" for mark, n in codes.items())
+    lines.append(f"\nInputs by the package that they ran on (its hash), oldest first: {ran}.")
     packages = ", ".join(f"{p} {version(p)}" for p in PACKAGES)
-    lines.append(f"\nCode {now}; Python {platform.python_version()}, {packages}; processor time.")
+    lines.append(f"\nPython {platform.python_version()}, {packages}; processor time.")
     return "\n".join(lines)
