@@ -206,6 +206,14 @@ def _directions(jacobian, place):
     return out
 
 
+def full_inertia(model, data, out):
+    """MuJoCo's mass matrix, shape (nv, nv), whichever arguments its function takes."""
+    try:
+        mujoco.mj_fullM(model, data, out)
+    except TypeError:  # before MuJoCo 4
+        mujoco.mj_fullM(model, out, data.qM)
+
+
 def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02):
     """A log of MuJoCo's forward simulation: motors track sines, torques are measured there."""
     import pandas as pd
@@ -232,7 +240,7 @@ def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02):
         mujoco.mj_fwdPosition(model, data)
         mujoco.mj_fwdVelocity(model, data)
         follow = _directions(data.efc_J.reshape(-1, model.nv)[: data.ne], place)
-        mujoco.mj_fullM(model, data, inertia)
+        full_inertia(model, data, inertia)
         reflected = follow.T @ inertia @ follow
         push = reflected @ (400.0 * off + 40.0 * slow) + follow.T @ data.qfrc_bias
         for joint, value in zip(joints, push, strict=True):

@@ -113,7 +113,7 @@ def test_wrong_logs_are_errors_that_name(arm):
     _, robot, truth, delta = arm
     log = simulate(truth, delta, 1)
     with pytest.raises(LogError, match="slide"):
-        feasid.fit(log.drop(columns="tau_slide"), robot)
+        feasid.fit(log.drop(columns="q_slide"), robot)
     holes = log.copy()
     holes.loc[7, "q_shoulder"] = np.nan
     with pytest.raises(LogError, match="q_shoulder"):
