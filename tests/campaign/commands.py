@@ -6,6 +6,8 @@ import contextlib
 import io
 import os
 import shutil
+from itertools import pairwise
+from pathlib import Path
 
 from robots import ARM
 
@@ -43,6 +45,9 @@ EXTRA = (
     "--consistency semi", "--coupling a:shoulder=1,slide=-1", "--floating", "--topic x", "--rest 0.1",
 )  # fmt: skip
 """Words that may be put anywhere, with their values."""
+
+OUTPUTS = ("--out", "--save", "--c", "--parameters", "--report", "--beta", "--plot")
+"""What comes before the name of a file that is written."""
 
 STATUSES = range(6)
 REFUSED = 2
@@ -93,13 +98,19 @@ def command(folder):
 
     def run(path, _):
         os.chdir(place)
-        status, printed, parsed = _ran(_words(path))
+        words = _words(path)
+        status, printed, parsed = _ran(words)
         assert status in STATUSES, f"exit status {status}"
         assert not {"\x1b", "\x9b"} & set(printed), "an escape was printed"
         found = {p.name: p for p in place.iterdir()}
         assert not [n for n in found if n.startswith(".feasid-")], "a partial file is left"
-        for name, content in inputs.items():
-            assert found.pop(name).read_bytes() == content, f"input {name} was changed"
+        changed = [n for n, content in inputs.items() if found.pop(n).read_bytes() != content]
+        for name in changed:
+            (place / name).write_bytes(inputs[name])
+        asked = {
+            Path(b).name for a, b in pairwise(words) if a in OUTPUTS and "--overwrite" in words
+        }
+        assert not set(changed) - asked, f"{changed} was changed and not named to be overwritten"
         for made in found.values():
             shutil.rmtree(made) if made.is_dir() else made.unlink()
         if not parsed:
