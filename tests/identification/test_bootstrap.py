@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 import pytest
 import simulated
-from faults import WHOLE, recorded
+from faults import recorded
 from logs import arm_and_log
 
 import feasid
@@ -31,7 +31,7 @@ sixth, and rows that err alike are counted by the joint, not by the parameter.""
 
 RECORDED = (0.6, 1.75)
 """The same on real logs: friction that changes over tens of seconds errs alike for longer than
-neighbouring rows show."""
+neighbouring rows show. The Kinova's runs leave six blocks, too few to draw from."""
 
 LEAST = 0.4
 """19 of 20 printed deviations are at least this share of the bootstrap's."""
@@ -96,13 +96,8 @@ def test_deviations_of_arms_in_mujoco(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seconds"),
-    [
-        ("unitree_z1", 1.0),
-        ("kuka_lwr4", 1.0),
-        ("staubli_tx40", 0.5),
-        ("kinova_gen3" + WHOLE, 2.0),
-    ],
+    [("unitree_z1", 1.0), ("kuka_lwr4", 1.0), ("staubli_tx40", 0.5)],
 )
 def test_deviations_of_real_robots(name, seconds):
     log, robot, options = recorded(name)
-    agrees(ratios(log, robot, 16, seconds, options), RECORDED)
+    agrees(ratios(log, robot, 16, seconds, options, USUAL), RECORDED)
