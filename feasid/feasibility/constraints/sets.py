@@ -14,6 +14,7 @@ import numpy.typing as npt
 from feasid.arrays import Array
 from feasid.certificate import SIGNED, definiteness
 from feasid.errors import InputError, did_you_mean
+from feasid.exact.integers import Integers, integral, over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints import affine as constraints
 from feasid.feasibility.constraints import shapes
@@ -86,17 +87,9 @@ class FeasibleSet:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The blocks, stacked by shape."""
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for k, block in enumerate(self.blocks):
-            shapes.setdefault(block.basis.shape, []).append(k)
-        return tuple(
-            Group(
-                tuple(members),
-                np.stack([self.blocks[k].columns for k in members]),
-                np.stack([self.blocks[k].basis for k in members]),
-                np.stack([self.blocks[k].constant for k in members]),
-            )
-            for members in shapes.values()
+        blocks = self.blocks
+        return stacked(
+            [b.columns for b in blocks], [b.basis for b in blocks], [b.constant for b in blocks]
         )
 
     @cached_property
@@ -137,7 +130,7 @@ class FeasibleSet:
         A double means the decimal that Python prints for it, as it would stand in a file.
         """
         exact = [decimal(x) for x in delta]
-        broken = [b.name for b in self.blocks if _broken(block_value(b, exact), b.strict)]
+        broken = [b.name for b in self.blocks if _broken(_whole_value(b, exact)[0], b.strict)]
         broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
         return (*broken, *(e.name for e in self.equalities if equality_error(e, exact)))
 
@@ -178,15 +171,42 @@ class FeasibleSet:
         )
 
 
+def stacked(
+    columns: Sequence[npt.NDArray[np.intp]], bases: Sequence[Array], constants: Sequence[Array]
+) -> tuple[Group, ...]:
+    """Matrices by shape; those of no size are left out."""
+    shapes: dict[tuple[int, ...], list[int]] = {}
+    for k, basis in enumerate(bases):
+        if basis.shape[1]:
+            shapes.setdefault(basis.shape, []).append(k)
+    return tuple(
+        Group(
+            tuple(members),
+            np.stack([columns[k] for k in members]),
+            np.stack([bases[k] for k in members]),
+            np.stack([constants[k] for k in members]),
+        )
+        for members in shapes.values()
+    )
+
+
 def block_value(
     block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
 ) -> list[list[Fraction]]:
     """Exact value of a block at rational parameters."""
-    value = [[decimal(x) for x in row] for row in block.constant]
-    for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
-        for r, c in zip(*np.nonzero(basis), strict=True):
-            value[r][c] += decimal(basis[r, c]) * exact[j]
-    return value
+    whole, over = _whole_value(block, exact)
+    return [[Fraction(x, over) for x in row] for row in whole.tolist()]
+
+
+def _whole_value(
+    block: Block, exact: Sequence[Fraction] | Mapping[int, Fraction]
+) -> tuple[Integers, int]:
+    """The same in integers over a denominator."""
+    numbers, over = over_one(exact[j] for j in block.columns.tolist())
+    basis, beside = integral(block.basis)
+    constant, third = integral(block.constant)
+    along = (numbers @ basis.reshape(len(numbers), -1)).reshape(constant.shape)
+    return along * third + constant * (over * beside), over * beside * third
 
 
 def linear_value(
@@ -205,8 +225,8 @@ def equality_error(equality: Equality, exact: Sequence[Fraction]) -> Fraction:
     return left - decimal(equality.value)
 
 
-def _broken(matrix: list[list[Fraction]], strict: bool) -> bool:
-    outcome = definiteness(matrix)
+def _broken(matrix: Integers, strict: bool) -> bool:
+    outcome = definiteness(matrix.tolist())
     return outcome == "indefinite" or (strict and outcome == "singular")
 
 

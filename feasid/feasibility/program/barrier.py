@@ -17,11 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
 from feasid.arrays import Array
-from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.sets import FeasibleSet, Group
 
 OTHER_WEIGHT = 1e-2
 """Weight of constraints other than inertia blocks: enough to stay inside, too little to steer."""
@@ -35,15 +34,73 @@ DECREMENT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
+class Stack:
+    """Matrices of one shape.
+
+    Attributes
+    ----------
+    group : Group
+    directions : ndarray, shape (g, c, z)
+        Of their parameters.
+    slopes : ndarray, shape (g, s, s)
+        Inverses of the reference's.
+    pulls : ndarray, shape (g, c)
+        ``<slope, B_j>``.
+    weights : ndarray, shape (g,)
+    """
+
+    group: Group
+    directions: Array
+    slopes: Array
+    pulls: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, group: Group, weights: Array, reference: Array, directions: Array) -> Stack:
+        """Around a reference; matrices that are not definite there pull nowhere."""
+        at_reference = group.matrices(reference)
+        slopes = np.zeros_like(at_reference)
+        for slope, matrix in zip(slopes, at_reference, strict=True):
+            if np.linalg.eigvalsh(matrix)[0] > 0:
+                slope[:] = np.linalg.inv(matrix)
+        flat = group.basis.reshape(*group.columns.shape, -1)
+        pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
+        return cls(group, directions[group.columns], slopes, pulls, weights)
+
+    def value(self, delta: Array) -> float:
+        """Its share of the divergence; infinite outside."""
+        matrices = self.group.matrices(delta)
+        try:
+            factors = np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:
+            return np.inf
+        logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        traces = (self.slopes * matrices).sum(axis=(1, 2))
+        return float(self.weights @ (traces - logs))
+
+    def derivatives(self, delta: Array) -> tuple[Array, Array]:
+        """Gradient (g, c) by parameter, and Hessian (z, z)."""
+        # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
+        inverse = np.linalg.inv(np.linalg.cholesky(self.group.matrices(delta)))
+        across = inverse.transpose(0, 2, 1)
+        white = inverse[:, None] @ self.group.basis @ across[:, None]
+        gradient = self.pulls - np.trace(white, axis1=2, axis2=3)
+        flat = white.reshape(*white.shape[:2], -1)
+        bend = self.weights[:, None, None] * (flat @ flat.transpose(0, 2, 1)) @ self.directions
+        count = self.directions.shape[2]
+        hessian = self.directions.reshape(-1, count).T @ bend.reshape(-1, count)
+        return self.weights[:, None] * gradient, hessian
+
+
+@dataclass(frozen=True, eq=False)
 class Barrier:
     """The divergence and its derivatives along the directions ``delta + directions @ z``.
 
-    Groups hold (columns, basis, constant, inverse reference, weight); rows the linear constraints
-    that vary along the directions.
+    Rows are the linear constraints that vary along the directions.
     """
 
     directions: Array
-    groups: tuple[tuple[npt.NDArray[np.intp], Array, Array, Array, Array], ...]
+    parts: tuple[Stack, ...]
     rows: Array
     constants: Array
     slopes: Array
@@ -51,16 +108,11 @@ class Barrier:
     @classmethod
     def around(cls, feasible: FeasibleSet, reference: Array, directions: Array) -> Barrier:
         """Build from the constraints and the reference model `reference`, shape (n,)."""
-        groups = []
+        parts = []
         for group in feasible.groups:
             kinds = [feasible.blocks[k].kind for k in group.members]
-            weight = np.array([1.0 if k != "matrix" else OTHER_WEIGHT for k in kinds])
-            at_reference = group.matrices(reference)
-            slope = np.zeros_like(at_reference)
-            for g, matrix in enumerate(at_reference):
-                if np.linalg.eigvalsh(matrix)[0] > 0:
-                    slope[g] = np.linalg.inv(matrix)
-            groups.append((group.columns, group.basis, group.constant, slope, weight))
+            weights = np.array([1.0 if k != "matrix" else OTHER_WEIGHT for k in kinds])
+            parts.append(Stack.of(group, weights, reference, directions))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
         moving = np.abs(rows).max(axis=1, initial=0.0) > 1e-12 * size
@@ -68,7 +120,7 @@ class Barrier:
         slopes = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return cls(
             directions,
-            tuple(groups),
+            tuple(parts),
             feasible.linear_matrix[moving],
             feasible.linear_constant[moving],
             slopes,
@@ -80,36 +132,18 @@ class Barrier:
         if (numbers <= 0).any():
             return np.inf
         total = OTHER_WEIGHT * float(np.sum(self.slopes * numbers - np.log(numbers)))
-        for columns, basis, constant, slope, weight in self.groups:
-            matrices = constant + np.einsum("gc,gcij->gij", delta[columns], basis)
-            try:
-                factors = np.linalg.cholesky(matrices)
-            except np.linalg.LinAlgError:
-                return np.inf
-            logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-            traces = np.einsum("gij,gij->g", slope, matrices)
-            total += float(weight @ (traces - logs))
-        return total
+        return total + sum(part.value(delta) for part in self.parts)
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """Gradient (z,) and Hessian (z, z) along the directions."""
-        n, count = self.directions.shape
-        gradient, hessian = np.zeros(n), np.zeros((count, count))
         numbers = self.rows @ delta + self.constants
-        gradient += OTHER_WEIGHT * self.rows.T @ (self.slopes - 1.0 / numbers)
+        gradient = OTHER_WEIGHT * self.rows.T @ (self.slopes - 1.0 / numbers)
         moving = (self.rows @ self.directions) / numbers[:, None]
-        hessian += OTHER_WEIGHT * moving.T @ moving
-        for columns, basis, constant, slope, weight in self.groups:
-            matrices = constant + np.einsum("gc,gcij->gij", delta[columns], basis)
-            # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
-            inverse = np.linalg.inv(np.linalg.cholesky(matrices))
-            white = np.einsum("gij,gcjk,glk->gcil", inverse, basis, inverse, optimize=True)
-            flat = white.reshape(*white.shape[:2], -1)
-            pull = np.einsum("gij,gcij->gc", slope, basis) - np.trace(white, axis1=2, axis2=3)
-            np.add.at(gradient, columns, weight[:, None] * pull)
-            for g in range(len(weight)):
-                along = flat[g].T @ self.directions[columns[g]]
-                hessian += weight[g] * along.T @ along
+        hessian = OTHER_WEIGHT * moving.T @ moving
+        for part in self.parts:
+            pull, bend = part.derivatives(delta)
+            np.add.at(gradient, part.group.columns, pull)
+            hessian += bend
         return self.directions.T @ gradient, hessian
 
 

@@ -25,6 +25,9 @@ LIFT = 1e-2
 REST = 1e-14
 """Share of the normal equations' diagonal that keeps directions without any effect at rest."""
 
+UNFELT = 1e-30
+"""Share of the largest entry of that diagonal at which an unknown has no effect: it stays."""
+
 BACK = 0.99
 """Share of the way to the boundary that a step may take."""
 
@@ -235,7 +238,8 @@ class Scaling:
             diagonals.append(diagonal)
             bases.append(white)
             rests.append(inner @ r @ across)
-        scale = 1 / np.sqrt(np.maximum(np.diagonal(normal), 1e-300))
+        felt = np.diagonal(normal) > UNFELT * np.diagonal(normal).max(initial=0.0)
+        scale = np.where(felt, 1 / np.sqrt(np.where(felt, np.diagonal(normal), 1.0)), 0.0)
         normal *= scale[:, None] * scale
         normal[np.diag_indices(len(scale))] += REST
         factor = linalg.cho_factor(normal.T, lower=True, overwrite_a=True, check_finite=False)
@@ -263,11 +267,11 @@ class Scaling:
         aimed = max((1 - length) ** 3, LEAST_CENTRE) * mu
         return self._moved(*self._corrected(ahead, aimed))
 
-    def centred(self, mu: float) -> Iterate | None:
-        """A step towards the centre for mu."""
-        still = [0 * r for r in self.rests]
-        nothing = Direction(self.at.x, tuple(still), tuple(still), 0 * self.rest, 0 * self.rest)
-        return self._moved(*self._corrected(nothing, mu))
+    def solved(self, right: Array) -> Array:
+        """What the normal equations give for a right side."""
+        return np.asarray(
+            self.scale * linalg.cho_solve(self.factor, self.scale * right, check_finite=False)
+        )
 
     def _corrected(self, ahead: Direction, mu: float) -> tuple[list[Array], Array]:
         """What slacks and multipliers shall change by together, to second order."""
@@ -283,7 +287,7 @@ class Scaling:
         right = self.problem.G.T @ (self.weights * (numbers - self.rest)) - self.left.gradient
         for where, white, T, r in zip(columns, self.bases, targets, self.rests, strict=True):
             np.add.at(right, where, _times(white, T - r))
-        x = self.scale * linalg.cho_solve(self.factor, self.scale * right, check_finite=False)
+        x = self.solved(right)
         slacks = tuple(
             (x[where][:, None] @ white).reshape(r.shape) + r
             for where, white, r in zip(columns, self.bases, self.rests, strict=True)

@@ -20,12 +20,12 @@ from scipy import linalg
 from feasid.arrays import Array
 from feasid.certificate import definiteness
 from feasid.exact.elimination import independent, solved
+from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.proof.data import Data
 from feasid.feasibility.proof.presolve import through
 from feasid.feasibility.proof.question import Exact, Question
 from feasid.feasibility.proof.rationals import corrected
-from feasid.feasibility.proof.refined import congruent
 from feasid.feasibility.proof.stated import Faced, Stated
 
 SEEN = 1e-10
@@ -104,7 +104,7 @@ class _Own:
         columns = [roots[c] for c in face.block.columns.tolist()]
         if face.V.shape[0] == face.V.shape[1]:
             return cls(face, columns, [], [], [])
-        V = [[Fraction(x) for x in row] for row in face.V.tolist()]
+        V = face.exact
         forms = [_form(V, B) for B in face.block.basis]
         places = list(combinations_with_replacement(range(face.V.shape[1]), 2))
         lead, relations = independent([[form[a][b] for a, b in places] for form in forms])
@@ -124,7 +124,8 @@ class _Own:
         size = range(self.face.V.shape[1])
         pairs = list(zip(factors or (), some, strict=False))
         inner = [[sum((c * F[a][b] for c, F in pairs), Fraction(0)) for b in size] for a in size]
-        more = congruent(self.face.V, inner)
+        numbers, over = over_one(x for row in inner for x in row)
+        more = self.face.congruent(numbers.reshape(len(inner), -1), over)
         return [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(Z, more, strict=True)]
 
 
@@ -170,7 +171,7 @@ def _moved(
             return None
     if not lines:
         return list(w)
-    system = np.array(lines, dtype=object) @ data.R.T
+    system = np.array([data.rows.sums(line) for line in lines], dtype=object)
     sizes = [max(map(abs, line)) or 1 for line in system]
     floats = np.array([[x / size for x in line] for line, size in zip(system, sizes, strict=True)])
     kept = _leading(floats.T)

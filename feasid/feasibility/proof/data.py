@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.arrays import Array
+from feasid.exact.integers import Columns, over_one
 from feasid.exact.numbers import text
-
-Integers = npt.NDArray[np.object_]
-"""Python's own, without limit of size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """R and rho as decimals: integers times ``10^-places``."""
 
-    R: Integers
-    rho: Integers
+    R: npt.NDArray[np.int64]
+    rho: npt.NDArray[np.int64]
     places: tuple[int, int]
 
     @classmethod
@@ -40,14 +38,24 @@ class Data:
 
     def combination(self, w: Sequence[Fraction]) -> list[Fraction]:
         """``R'w``."""
-        over = lcm(*(x.denominator for x in w))
-        numbers = np.array([int(x * over) for x in w], dtype=object)
-        return [Fraction(int(x), over * 10 ** self.places[0]) for x in self.R.T @ numbers]
+        numbers, over = over_one(w)
+        over *= 10 ** self.places[0]
+        return [Fraction(x, over) for x in self.columns.sums(numbers.tolist())]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Of R."""
+        return Columns(self.R)
+
+    @cached_property
+    def rows(self) -> Columns:
+        """Of R, as columns of its transpose."""
+        return Columns(self.R.T)
 
 
-def _fixed(numbers: Array) -> tuple[Integers, int]:
+def _fixed(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
     """Integers of at most 53 bits, and the power of ten by which they are too large."""
     size = float(np.abs(numbers).max(initial=0.0))
     places = int(np.floor(np.log10(2.0**53 / size))) if size else 0
     places = max(places, 0)
-    return np.rint(numbers * 10.0**places).astype(np.int64).astype(object), places
+    return np.rint(numbers * 10.0**places).astype(np.int64), places

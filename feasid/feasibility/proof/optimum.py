@@ -12,25 +12,23 @@ central path (`feasid.feasibility.proof.central`), refined in decimals until the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from feasid.arrays import Array
 from feasid.certificate import definiteness
+from feasid.exact.integers import Integers, doubles, fixed, integral, over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.cancelled import cancelled
-from feasid.feasibility.proof.central import Cancellation, Centre
+from feasid.feasibility.proof.central import Centre
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.data import Data
-from feasid.feasibility.proof.energies import Precise, in_context, largest, precise
-from feasid.feasibility.proof.precise import DIGITS, rounded
+from feasid.feasibility.proof.precise import DIGITS
 from feasid.feasibility.proof.question import HEAVIEST, Exact, Question, cost
-from feasid.feasibility.proof.refined import congruent
 from feasid.feasibility.proof.stated import Stated
 
 GAP = 1e-5
@@ -42,11 +40,11 @@ FEW_DIGITS = 24
 BOUND_DIGITS = 15
 """Decimal digits of a bound."""
 
-NOTHING = 1e-20
-"""Cost, as a fraction of the data's square, that is none: then zero is the bound."""
+NOTHING = 1e-10
+"""Error, as a fraction of the data's norm, that is none: then zero is the bound."""
 
-LONG = 60
-"""Digits of weights in sums of integers."""
+MORE = 10**20
+"""By how much finer than multipliers what they leave is counted."""
 
 STEPS = 8
 """Of refinement at most."""
@@ -120,42 +118,55 @@ def optimum(
         x.astype(np.float64) / 10.0**p for x, p in zip((data.R, data.rho), data.places, strict=True)
     )
     stated = Stated.of(question, R, rho, delta, aim, scale)
-    centre = stated.path.follow(stated.start, GAP, NOTHING)
+    path = stated.path
+    centre = Centre.of(path, stated.start, GAP, NOTHING)
     if centre is None:
         return None
-    if stated.path.cost(centre.x) > 0.5 * NOTHING * float(stated.path.b @ stated.path.b):
-        weights, W, prices = _refined(question, data, stated, centre)
-        found = _proved(question, data, delta, stated, weights, W, prices)
-        if found is not None:
-            return found
+    if np.sqrt(2 * path.cost(centre.at.x)) > NOTHING * float(np.linalg.norm(path.b)):
+        found = _refined(question, data, stated, centre)
+        proved = _proved(question, data, delta, stated, found)
+        if proved is not None:
+            return proved
     nothing = [Fraction(0)] * len(question.rows)
     weights = [Fraction(0)] * len(rho)
     return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
 
 
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """w, W by matrix on its face, and z, as integers over ``10^digits``."""
+
+    w: Integers
+    W: tuple[Integers, ...]
+    z: Integers
+    digits: int
+
+
 def _proved(
-    question: Question,
-    data: Data,
-    delta: Array,
-    stated: Stated,
-    weights: list[Fraction],
-    W: Sequence[Exact],
-    prices: Sequence[Fraction],
+    question: Question, data: Data, delta: Array, stated: Stated, found: Dual
 ) -> Optimum | None:
     """What these multipliers prove with the largest limit that they afford; None for nothing."""
-    if any(definiteness(inner) == "indefinite" for inner in W) or min(prices, default=0) < 0:
+    if (
+        any(definiteness(W.tolist()) == "indefinite" for W in found.W)
+        or min(found.z, default=0) < 0
+    ):
         return None
-    Z = {m.place: congruent(m.V, inner) for m, inner in zip(stated.matrices, W, strict=True)}
-    Z |= {number.place: [[v]] for number, v in zip(stated.numbers, prices, strict=True)}
+    over = 10**found.digits
+    faced = zip(stated.matrices, found.W, strict=True)
+    Z = {m.place: m.congruent(W, over) for m, W in faced}
+    Z |= {
+        number.place: [[Fraction(v, over)]]
+        for number, v in zip(stated.numbers, found.z.tolist(), strict=True)
+    }
+    weights = [Fraction(x, over) for x in found.w.tolist()]
     if question.energies is None:  # K is rational, and what cancels can do so exactly
         weights, Z = cancelled(question, data, stated, weights, Z) or (weights, Z)
     y = data.combination(weights)
     tied, remains = question.tied(question.left(y, Z))
-    target = Fraction(1, 10 ** data.places[1])
-    gain = -question.constants(Z, tied) - target * sum(
-        (w * int(t) for w, t in zip(weights, data.rho, strict=True)), Fraction(0)
-    )
-    square = sum((w * w for w in weights), Fraction(0))
+    w, over = over_one(weights)
+    along = Fraction(int(w @ data.rho.astype(object)), over * 10 ** data.places[1])
+    gain = -question.constants(Z, tied) - along
+    square = Fraction(int(w @ w), over * over)
     for heaviest in HEAVIEST:
         limit = question.limit(heaviest) if any(remains) else None
         paid = cost(question.feasible.names, remains, limit) if limit else Fraction(0)
@@ -166,64 +177,56 @@ def _proved(
     return None
 
 
-@in_context
-def _refined(
-    question: Question, data: Data, stated: Stated, centre: Centre
-) -> tuple[list[Fraction], list[Exact], list[Fraction]]:
-    """w, W and z of the centre in decimals, moved by Newton steps until they cancel."""
+def _refined(question: Question, data: Data, stated: Stated, centre: Centre) -> Dual:
+    """w, W and z of the centre, moved by Newton steps until they cancel."""
     path, matrices, size = stated.path, stated.matrices, stated.size
-    error = path.A @ centre.x - path.b
+    error = path.A @ centre.at.x - path.b
     share = 1 / float(np.linalg.norm(error))
     units = np.array([number.unit for number in stated.numbers])
-    w = precise(share * error)
-    W = [
-        precise(m.inner(share * size * centre.multiplier(k))) if m.V.size else m.V
-        for k, m in enumerate(matrices)
-    ]
-    z = precise(share * size * centre.mu / centre.numbers / units)
     digits = DIGITS if question.energies is not None else FEW_DIGITS
-    correction = Cancellation.of(path, centre)
-    forms, before = [m.forms() for m in matrices], Decimal("Infinity")
+    inside = centre.multipliers
+    found = Dual(
+        fixed(share * error, digits),
+        tuple(
+            fixed(m.inner(share * size * inside[k]) if m.V.size else m.Q, digits)
+            for k, m in enumerate(matrices)
+        ),
+        fixed(share * size * centre.at.prices / units, digits),
+        digits,
+    )
+    before = np.inf
     for _ in range(STEPS):
-        left = _left(data, stated, forms, w, W, z)
-        worst = largest(left)
-        if not worst or worst * 2 > before or worst < Decimal(1).scaleb(-digits - 2):
+        left = _left(data, stated, found) * stated.unit / size
+        worst = float(np.abs(left).max(initial=0.0))
+        if not worst or worst * 2 > before or worst < 10.0 ** (-digits - 2):
             break
         before = worst
-        change, inner, prices = correction.of_left((left / worst).astype(np.float64))
-        w = w + precise(change) * worst
+        w, inner, z = centre.cancelling(left)
+        W = list(found.W)
         for k, part in inner.items():
-            W[k] = W[k] + precise(matrices[k].inner(size * part)) * worst
-        z = z + precise(size * prices / units) * worst
-    inner_ones = [_symmetric(inner, digits) for inner in W]
-    return [rounded(v, digits) for v in w], inner_ones, [rounded(v, digits) for v in z]
+            W[k] = W[k] + fixed(matrices[k].inner(size * part), digits)
+        found = Dual(
+            found.w + fixed(w, digits),
+            tuple(W),
+            found.z + fixed(size * z / units, digits),
+            digits,
+        )
+    return replace(found, W=tuple((W + W.T) // 2 for W in found.W))
 
 
-def _left(
-    data: Data,
-    stated: Stated,
-    forms: Sequence[Precise],
-    w: Precise,
-    W: Sequence[Precise],
-    z: Precise,
-) -> Precise:
-    """``K'R'w - sum_k <B_k, V_k W_k V_k'> - sum_i z_i a_i`` by unknown, in the path's terms."""
-    out = np.full(len(stated.unit), Decimal(0), dtype=object)
-    numbers = np.array([int(x.scaleb(LONG)) for x in w], dtype=object)
-    for y, row in zip(data.R.T @ numbers, stated.rows, strict=True):
-        combined = Decimal(int(y)).scaleb(-LONG - data.places[0])
-        for j, c in row.items():
-            out[j] += combined * c
-    for m, form, inner in zip(stated.matrices, forms, W, strict=True):
-        out[m.block.columns] -= form @ inner.ravel()
-    for number, price in zip(stated.numbers, z, strict=True):
-        out[number.row.columns] -= precise(number.row.coefficients) * price
-    return np.asarray(out * precise(stated.unit / stated.size))
-
-
-def _symmetric(matrix: Precise, digits: int) -> Exact:
-    size = range(len(matrix))
-    return [[rounded((matrix[a, b] + matrix[b, a]) / 2, digits) for b in size] for a in size]
+def _left(data: Data, stated: Stated, found: Dual) -> Array:
+    """``K'R'w - sum_k <B_k, V_k W_k V_k'> - sum_i z_i a_i`` by unknown, rounded at the end."""
+    over = stated.rows.integers[1] * 10 ** data.places[0]
+    sums = stated.rows.combined(data.columns.sums(found.w.tolist()), len(stated.unit))
+    out = np.zeros(len(sums), dtype=object)
+    out[:] = [x * MORE // over for x in sums]
+    for m, W in zip(stated.matrices, found.W, strict=True):
+        form, beside = m.forms
+        np.subtract.at(out, m.block.columns, form @ W.ravel() * MORE // beside)
+    for number, price in zip(stated.numbers, found.z.tolist(), strict=True):
+        row, beside = integral(number.row.coefficients)
+        np.subtract.at(out, number.row.columns, row * price * MORE // beside)
+    return doubles(out, MORE * 10**found.digits)
 
 
 def _rounded_down(number: Fraction) -> Fraction:

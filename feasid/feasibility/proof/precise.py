@@ -16,6 +16,7 @@ import numpy as np
 
 from feasid.arrays import Array
 from feasid.feasibility.proof.energies import Energies, Precise, in_context, largest, precise
+from feasid.feasibility.proof.rows import ExactRows
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
 
@@ -38,17 +39,17 @@ STEPS = 6
 """Of refinement; each adds about twelve digits."""
 
 
-_Found = tuple[Energies, tuple[Row, ...]] | None
-_known: WeakKeyDictionary[Robot, dict[int, tuple[Sequence[Row], _Found]]] = WeakKeyDictionary()
+_Found = tuple[Energies, ExactRows] | None
+_known: WeakKeyDictionary[Robot, dict[int, tuple[ExactRows, _Found]]] = WeakKeyDictionary()
 
 
-def precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
+def precise_rows(robot: Robot, rows: ExactRows) -> _Found:
     """The energies of a robot, and the rows of K to `DIGITS` digits; remembered for the same rows.
 
     Parameters
     ----------
     robot : Robot
-    rows : sequence of mappings
+    rows : ExactRows
         K from doubles; every row must lead with a parameter that no other row has.
 
     Returns
@@ -63,7 +64,7 @@ def precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
     return known[id(rows)][1]
 
 
-def _precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
+def _precise_rows(robot: Robot, rows: ExactRows) -> _Found:
     counts: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
         for j in row:
@@ -84,7 +85,7 @@ def _precise_rows(robot: Robot, rows: Sequence[Row]) -> _Found:
     found = _refined(energies, rows, leads, counts)
     if found is None:
         return None
-    return energies, tuple(rows) if found == tuple(rows) else found
+    return energies, rows if found == rows else found
 
 
 @in_context
@@ -93,7 +94,7 @@ def _refined(
     rows: Sequence[Row],
     leads: Sequence[int],
     counts: Mapping[int, Sequence[int]],
-) -> tuple[Row, ...] | None:
+) -> ExactRows | None:
     out = [dict(row) for row in rows]
     moves = (energies.rows != 0).any(axis=0)
     for j in np.flatnonzero(moves).tolist():
@@ -116,7 +117,7 @@ def _refined(
             return None
         if not moves[leads[i]] and any(len(counts[j]) > 1 for j in row):
             return None
-    return tuple({j: c for j, c in row.items() if c} for row in out)
+    return ExactRows({j: c for j, c in row.items() if c} for row in out)
 
 
 def _relation(A: Precise, b: Precise, start: Array) -> Precise | None:

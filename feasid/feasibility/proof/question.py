@@ -17,6 +17,7 @@ import numpy as np
 
 from feasid import certificate as checker
 from feasid.arrays import Array
+from feasid.exact.integers import integral, over_one
 from feasid.exact.numbers import decimal, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -25,6 +26,7 @@ from feasid.feasibility.constraints.units import lengths
 from feasid.feasibility.proof.claim import Certificate, mark
 from feasid.feasibility.proof.energies import Energies
 from feasid.feasibility.proof.precise import precise_rows
+from feasid.feasibility.proof.rows import ExactRows
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
 
@@ -58,7 +60,7 @@ class Question:
 
     robot: Robot
     feasible: FeasibleSet
-    rows: tuple[Row, ...]
+    rows: ExactRows
     values: tuple[Fraction, ...] | None
     margin: float = 0.0
     energies: Energies | None = None
@@ -84,8 +86,7 @@ class Question:
         """Without these equations, which the others say, too."""
         kept = [i for i in range(len(self.rows)) if i not in set(dropped)]
         values = None if self.values is None else tuple(self.values[i] for i in kept)
-        rows = tuple(self.rows[i] for i in kept)
-        return replace(self, rows=rows, values=values)
+        return replace(self, rows=ExactRows(self.rows[i] for i in kept), values=values)
 
     def precise(self) -> Question | None:
         """With K to 45 digits; None where it is exact as it stands, or no base parameters' K."""
@@ -120,11 +121,10 @@ class Question:
 
     def left(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
         """``sum_k <B_kj, Z_k> - (K'y)_j`` for each parameter j; Z_k by place in the constraints."""
-        out = [Fraction(0)] * self.feasible.size
-        for row, factor in zip(self.rows, y, strict=True):
-            if factor:
-                for j, value in row.items():
-                    out[j] -= factor * value
+        numerators, over = over_one(y)
+        sums = self.rows.combined(numerators.tolist(), self.feasible.size)
+        over *= self.rows.integers[1]
+        out = [Fraction(-x, over) if x else Fraction(0) for x in sums]
         constraints = self.feasible.constraints
         for k, Z in multipliers.items():
             for j, part in adjoint(constraints[k], Z):
@@ -275,15 +275,15 @@ def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
     return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
 
 
-def plain_rows(K: Array) -> tuple[Row, ...]:
+def plain_rows(K: Array) -> ExactRows:
     """K as `plain` numbers; the same object for the same K."""
     return _plain_rows(np.ascontiguousarray(K, dtype=np.float64).tobytes(), K.shape[1])
 
 
 @lru_cache(maxsize=8)
-def _plain_rows(K: bytes, columns: int) -> tuple[Row, ...]:
+def _plain_rows(K: bytes, columns: int) -> ExactRows:
     matrix = np.frombuffer(K).reshape(-1, columns)
-    return tuple({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in matrix)
+    return ExactRows({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in matrix)
 
 
 def cost(
@@ -304,11 +304,11 @@ def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
     if isinstance(constraint, Linear):
         pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
         return [(j, decimal(c) * Z[0][0]) for j, c in pairs]
-    out = []
-    for j, B in zip(constraint.columns.tolist(), constraint.basis, strict=True):
-        places = zip(*np.nonzero(B), strict=True)
-        out.append((j, sum((decimal(B[r, c]) * Z[r][c] for r, c in places), Fraction(0))))
-    return out
+    numbers, over = over_one(x for row in Z for x in row)
+    weights, beside = integral(constraint.basis)
+    sums = weights.reshape(len(constraint.basis), -1) @ numbers
+    parts = [Fraction(x, over * beside) for x in sums.tolist()]
+    return list(zip(constraint.columns.tolist(), parts, strict=True))
 
 
 def constant(constraint: Block | Linear, Z: Exact) -> Fraction:

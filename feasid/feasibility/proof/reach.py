@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt, lcm
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,13 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.certificate import definiteness
 from feasid.errors import SolverError
+from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal, text
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Exact, Question
 from feasid.feasibility.proof.rationals import corrected, rounded
+from feasid.feasibility.proof.rows import ExactRows
 
 ROOT_DIGITS = 30
 """Digits of a square root that is rounded up."""
@@ -153,7 +155,7 @@ class ReachProver:
         Z = {**reach.multipliers, len(whole.constraints): [[Fraction(1)]]}
         robot, rows = self.question.robot, self.question.rows
         if not any(reach.weights):
-            return Question(robot, asked, (), ()).infeasibility([], Z)
+            return Question(robot, asked, ExactRows(), ()).infeasibility([], Z)
         if beyond is None:
             return None
         entries = [[[int(i), text(decimal(r[i]))] for i in np.flatnonzero(r)] for r in self.R]
@@ -167,13 +169,13 @@ class ReachProver:
     def _pulled(self, weights: Sequence[Fraction]) -> list[Fraction]:
         """``R'w``."""
         rows, over = self._integers
-        numerators, own = _over_one(weights)
+        numerators, own = over_one(weights)
         return [Fraction(int(y), over * own) for y in numerators @ rows]
 
     @cached_property
     def _integers(self) -> tuple[Any, int]:
         """R as integers over one denominator, shape (rows, nb)."""
-        flat, over = _over_one([decimal(x) for x in self.R.ravel()])
+        flat, over = over_one([decimal(x) for x in self.R.ravel()])
         return flat.reshape(self.R.shape), over
 
     @cached_property
@@ -185,17 +187,11 @@ class ReachProver:
 
     def _bound(self, weights: list[Fraction], Z: dict[int, Exact], tied: list[Fraction]) -> float:
         total = self.question.constants(Z, tied)
-        w, over = _over_one(weights)
-        rho, beside = _over_one([decimal(b) for b in self.rho])
+        w, over = over_one(weights)
+        rho, beside = over_one([decimal(b) for b in self.rho])
         total += Fraction(int(w @ rho), over * beside)
         total += _root(decimal(self.budget) * Fraction(int(w @ w), over * over))
         return _above(total)
-
-
-def _over_one(numbers: Sequence[Fraction]) -> tuple[Any, int]:
-    """Integers, in an array of objects, and the denominator that they share."""
-    over = lcm(*(x.denominator for x in numbers))
-    return np.array([x.numerator * (over // x.denominator) for x in numbers], dtype=object), over
 
 
 def _root(square: Fraction) -> Fraction:

@@ -6,22 +6,29 @@ a tight bound touches may be pushed in the bound's directions, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
 from feasid.arrays import Array
+from feasid.exact.integers import Integers, integral
 from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.sets import stacked
 from feasid.feasibility.constraints.units import Units
-from feasid.feasibility.proof.central import Blocks, Path
+from feasid.feasibility.program.squares import Squares
 from feasid.feasibility.proof.energies import Precise, in_context, precise, spanned
 from feasid.feasibility.proof.faces import Face, kinetic_energy
 from feasid.feasibility.proof.precise import to_decimal
 from feasid.feasibility.proof.presolve import through
-from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.question import Exact, Question
 from feasid.feasibility.proof.refined import NOTHING, reached
+from feasid.feasibility.proof.rows import ExactRows
+
+PLACES = 50
+"""Decimals of a face."""
 
 TIGHT = 1e-2
 """Value of a bound, in units, up to which it may be in the way."""
@@ -44,7 +51,8 @@ class Faced:
     block : Block
         On the unknowns.
     unit : ndarray, shape (s,)
-    V : ndarray of Decimal, shape (s, r)
+    V : ndarray of int, shape (s, r)
+        Times ``10^PLACES``.
     Q, root : ndarray, shapes (s, r) and (r, r)
         Of V in units: orthonormal columns and what makes V of them.
     """
@@ -52,15 +60,16 @@ class Faced:
     place: int
     block: Block
     unit: Array
-    V: Precise
+    V: Integers
     Q: Array
     root: Array
 
     @classmethod
     def of(cls, place: int, block: Block, unit: Array, V: Precise) -> Faced:
         """With its frame."""
+        whole = np.array([[int(x.scaleb(PLACES)) for x in row] for row in V], dtype=object)
         Q, root = np.linalg.qr(V.astype(np.float64).reshape(len(unit), -1) * unit[:, None])
-        return cls(place, block, unit, V, Q, root)
+        return cls(place, block, unit, whole.reshape(V.shape), Q, root)
 
     def scaled(self, matrices: Array) -> Array:
         """Matrices of the block in units and on the face."""
@@ -71,10 +80,23 @@ class Faced:
         inverse = np.linalg.inv(self.root)
         return np.asarray(inverse @ multiplier @ inverse.T)
 
-    def forms(self) -> Precise:
-        """``V' B_j V`` by column, one row each."""
-        rows = [(self.V.T @ precise(B) @ self.V).ravel() for B in self.block.basis]
-        return np.array(rows, dtype=object)
+    @cached_property
+    def forms(self) -> tuple[Integers, int]:
+        """``V' B_j V`` by column, one row each, over a denominator."""
+        basis, over = integral(self.block.basis)
+        inner = self.V.T @ basis @ self.V
+        return inner.reshape(len(basis), -1), over * 10 ** (2 * PLACES)
+
+    @property
+    def exact(self) -> Exact:
+        """V itself."""
+        return [[Fraction(x, 10**PLACES) for x in row] for row in self.V.tolist()]
+
+    def congruent(self, W: Integers, over: int) -> Exact:
+        """``V W V'`` for integers over a denominator."""
+        below = over * 10 ** (2 * PLACES)
+        whole = (self.V @ W @ self.V.T).tolist()
+        return [[Fraction(x, below) for x in row] for row in whole]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,26 +114,26 @@ class Stated:
 
     Attributes
     ----------
-    path : Path
+    path : Squares
         In units and divided by `size`.
     start : ndarray, shape (nz,)
-        Strictly inside.
+        Near the answer.
     size : float
     unit : ndarray, shape (nz,)
         SI value of one unit of each unknown.
     matrices : tuple of Faced
     numbers : tuple of Priced
-    rows : tuple of mapping
-        K over the unknowns, in decimals.
+    rows : ExactRows
+        K over the unknowns.
     """
 
-    path: Path
+    path: Squares
     start: Array
     size: float
     unit: Array
     matrices: tuple[Faced, ...]
     numbers: tuple[Priced, ...]
-    rows: tuple[Mapping[int, Decimal], ...]
+    rows: ExactRows
 
     @classmethod
     @in_context
@@ -121,23 +143,28 @@ class Stated:
         """For data (R, rho) and an answer delta, which is moved towards `aim` to start from."""
         door = question.door
         unit, x = scale.parameters[door.roots], delta[door.roots]
-        place = {int(j): i for i, j in enumerate(door.roots)}
-        reduced = [through(door, row)[0] for row in question.rows]
-        K = np.zeros((len(reduced), len(unit)))
-        for line, row in zip(K, reduced, strict=True):
-            line[[place[j] for j in row]] = [float(c) for c in row.values()]
-        offset = [sum(float(c) * door.fixed[j] for j, c in row.items()) for row in question.rows]
-        A, b = R @ K * unit, rho - R @ np.array(offset)
-        size = float(np.linalg.norm(A, 2)) or 1.0
-        seen = len(A) > 0 and np.linalg.matrix_rank(A / size, UNSEEN) == A.shape[1]
+        rows = _reduced(question)
+        K = rows.doubles(len(unit))
+        offset = question.rows.doubles(len(delta)) @ door.fixed
+        A, b = R @ K * unit, rho - R @ offset
+        size = float(np.linalg.norm(A)) or 1.0
+        seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A) * UNSEEN < 1
         numbers = _numbers(question, x, scale)
         matrices = _matrices(question, x, scale, numbers, seen)
         path = _path(A / size, b / size, unit, matrices, numbers, question)
         x = x / unit
         start = x + INWARD * (aim[door.roots] / unit - x)
-        rows = tuple({place[j]: to_decimal(c) for j, c in row.items()} for row in reduced)
-        begin = start if path.inside(start) else x
-        return cls(path, begin, size, unit, matrices, numbers, rows)
+        return cls(path, start, size, unit, matrices, numbers, rows)
+
+
+def _reduced(question: Question) -> ExactRows:
+    """K over the unknowns."""
+    door = question.door
+    if len(door.roots) == question.feasible.size:
+        return question.rows
+    place = {int(j): i for i, j in enumerate(door.roots)}
+    reduced = (through(door, row)[0] for row in question.rows)
+    return ExactRows({place[j]: c for j, c in row.items()} for row in reduced)
 
 
 def _numbers(question: Question, x: Array, scale: Units) -> tuple[Priced, ...]:
@@ -209,16 +236,16 @@ def _path(
     matrices: Sequence[Faced],
     numbers: Sequence[Priced],
     question: Question,
-) -> Path:
+) -> Squares:
     bases = [m.scaled(m.block.basis * unit[m.block.columns][:, None, None]) for m in matrices]
     constants = [m.scaled(m.block.constant) for m in matrices]
-    groups = Blocks.grouped([m.block.columns for m in matrices], bases, constants)
+    groups = stacked([m.block.columns for m in matrices], bases, constants)
     G, h = np.zeros((len(numbers), len(unit))), np.zeros(len(numbers))
     for i, number in enumerate(numbers):
         row = number.row
         np.add.at(G[i], row.columns, row.coefficients * unit[row.columns] / number.unit)
         h[i] = row.constant / number.unit
-    return Path(A, b, tuple(groups), G, h)
+    return Squares(A, b, groups, G, h)
 
 
 def _least(block: Block, x: Array, unit: Array) -> float:
