@@ -86,7 +86,7 @@ class _Own:
     columns : list of int
         The body's unknown parameters.
     forms : list of exact matrices
-        ``V' B_j V`` by column; empty where the face is the whole cone.
+        ``V' B_j V`` by column; empty where the face is the whole cone of an ordinary body.
     lead : list of int
         Places of columns whose forms are independent.
     relations : list of Relation
@@ -102,7 +102,7 @@ class _Own:
     @classmethod
     def of(cls, face: Faced, roots: Sequence[int]) -> _Own:
         columns = [roots[c] for c in face.block.columns.tolist()]
-        if face.V.shape[0] == face.V.shape[1]:
+        if face.V.shape[0] == face.V.shape[1] and face.block.kind != "matrix":
             return cls(face, columns, [], [], [])
         V = face.exact
         forms = [_form(V, B) for B in face.block.basis]
