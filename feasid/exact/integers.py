@@ -57,25 +57,35 @@ def doubles(numbers: Integers, over: int) -> Array:
 
 
 class Columns:
-    """An integer matrix of 64 bits, (rows, n), by whose columns long integers are summed."""
+    """An integer matrix (rows, n) by whose columns long integers are summed.
 
-    def __init__(self, matrix: npt.NDArray[np.int64]) -> None:
-        size, parts = np.abs(matrix), []
-        while size.any():
-            parts.append(np.sign(matrix) * (size & ((1 << LIMB) - 1)).astype(np.float64))
-            size = size >> LIMB
-        self._limbs = parts
-        self._shape = matrix.shape
+    Its entries are cut into digits of `LIMB` bits.
+    """
+
+    def __init__(self, matrix: npt.NDArray[np.int64] | Integers) -> None:
+        if matrix.dtype == object:
+            self._limbs = list(np.moveaxis(_digits(matrix.ravel().tolist()), -1, 0))
+            self._limbs = [limb.reshape(matrix.shape) for limb in self._limbs]
+        else:
+            size, self._limbs = np.abs(matrix), []
+            while size.any():
+                limb = (size & ((1 << LIMB) - 1)).astype(np.float64)
+                self._limbs.append(np.sign(matrix) * limb)
+                size = size >> LIMB
+        self._width = matrix.shape[1]
+
+    def some(self, rows: Sequence[int]) -> Columns:
+        """The same of some rows."""
+        out = object.__new__(Columns)
+        out._limbs, out._width = [limb[rows] for limb in self._limbs], self._width
+        return out
 
     def sums(self, weights: Sequence[int]) -> list[int]:
         """``matrix' weights``, exactly."""
-        most = max((abs(w).bit_length() for w in weights), default=0)
-        count = most // LIMB + 1
-        raw = b"".join(abs(w).to_bytes(2 * count, "little") for w in weights)
-        digits = np.frombuffer(raw, dtype="<u2").reshape(-1, count).astype(np.float64)
-        digits *= np.array([-1.0 if w < 0 else 1.0 for w in weights])[:, None]
+        digits = _digits(weights)
+        count = digits.shape[1]
         # Digits of the sums, which carry: few bits of a word are taken by one product.
-        out = np.zeros((self._shape[1], count + len(self._limbs) + 4), dtype=np.int64)
+        out = np.zeros((self._width, count + len(self._limbs) + 4), dtype=np.int64)
         for place, limb in enumerate(self._limbs):
             out[:, place : place + count] += (limb.T @ digits).astype(np.int64)
         for place in range(out.shape[1] - 1):
@@ -88,3 +98,12 @@ class Columns:
             int.from_bytes(rest[j * step : (j + 1) * step], "little") + (top << LIMB * last)
             for j, top in enumerate(out[:, last].tolist())
         ]
+
+
+def _digits(numbers: Sequence[int]) -> Array:
+    """Digits of `LIMB` bits with their number's sign, the last first, one row each."""
+    count = max((abs(x).bit_length() for x in numbers), default=0) // LIMB + 1
+    raw = b"".join(abs(x).to_bytes(2 * count, "little") for x in numbers)
+    digits = np.frombuffer(raw, dtype="<u2").reshape(-1, count).astype(np.float64)
+    digits *= np.array([-1.0 if x < 0 else 1.0 for x in numbers])[:, None]
+    return digits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 SHORT_DIGITS, SHORT_ERROR = 10, 1e-13
 """A computed coefficient so near to a decimal of so many digits stands for it: 0.045 squared is
@@ -12,6 +13,7 @@ PLAIN_NUMERATOR, PLAIN_DENOMINATOR = 10**5, 999
 """Of simple fractions: larger ones are near to any number."""
 
 
+@lru_cache(maxsize=4096)  # entries of constraints come again and again
 def decimal(number: float) -> Fraction:
     """The number that Python prints for a double, exactly."""
     return Fraction(repr(float(number)))

@@ -26,6 +26,16 @@ def test_long_integers_times_a_matrix_are_exact(seed, weights, columns, bits):
     assert found == [sum(int(a) * w for a, w in zip(c, weights, strict=True)) for c in matrix.T]
 
 
+@given(SEEDS, st.lists(st.tuples(LONG, LONG, LONG), min_size=1, max_size=4))
+def test_long_integers_times_long_ones_are_exact(seed, entries):
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(entries))[: rng.integers(1, 4)].tolist()
+    matrix = np.array(entries, dtype=object)
+    weights = [entries[k][0] for k in rows]
+    found = Columns(matrix).some(rows).sums(weights)
+    assert found == (matrix[rows].T @ np.array(weights, dtype=object)).tolist()
+
+
 def test_the_largest_sums_do_not_overflow():
     matrix = np.full((5000, 2), 2**53 - 1) * np.array([1, -1])
     weight = 10**60 - 1

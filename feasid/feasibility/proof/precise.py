@@ -8,6 +8,7 @@ by iterative refinement; that they hold on motions which were not used to find t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from weakref import WeakKeyDictionary
@@ -15,7 +16,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.feasibility.proof.energies import Energies, Precise, in_context, largest, precise
+from feasid.exact.integers import Columns, Integers, doubles, fixed
+from feasid.feasibility.proof.energies import Energies, Precise, in_context
 from feasid.feasibility.proof.rows import ExactRows
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
@@ -23,7 +25,10 @@ from feasid.robot.known import Row
 DIGITS = 45
 """Of coefficients, after the point."""
 
-AGREES = Decimal("1e-46")
+PLACES = 60
+"""Decimals in which relations are reckoned."""
+
+AGREES = Fraction(1, 10**46)
 """Largest error, relative to a column, of a relation that holds."""
 
 LARGEST = 200
@@ -97,16 +102,17 @@ def _refined(
 ) -> ExactRows | None:
     out = [dict(row) for row in rows]
     moves = (energies.rows != 0).any(axis=0)
+    relations = Relations.of(energies.rows)
     for j in np.flatnonzero(moves).tolist():
         places = list(counts.get(j, ()))
         if j in leads and places:
             continue
         start = np.array([float(rows[i][j] / rows[i][leads[i]]) for i in places])
-        x = _relation(energies.rows[:, [leads[i] for i in places]], energies.rows[:, j], start)
+        x = relations.near([leads[i] for i in places], j, start)
         if x is None:
             return None
         for i, value in zip(places, x, strict=True):
-            found = rounded(value * to_decimal(rows[i][leads[i]]))
+            found = _short(value * rows[i][leads[i]])
             if abs(found - rows[i][j]) > ROUNDING * max(Fraction(1), abs(found)):
                 return None
             if abs(found - rows[i][j]) > Fraction(1, 10 ** (DIGITS - 1)):
@@ -120,24 +126,51 @@ def _refined(
     return ExactRows({j: c for j, c in row.items() if c} for row in out)
 
 
-def _relation(A: Precise, b: Precise, start: Array) -> Precise | None:
-    """The x near `start` for which ``A x = b``; None when there is none."""
-    x = precise(start)
-    size = largest(b)
-    if not len(x):
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """Relations between columns of energies, in integers.
+
+    Attributes
+    ----------
+    whole : ndarray of int, shape (rows, n)
+        Times ``10^PLACES``.
+    lines : Columns
+        Of its transpose.
+    doubles : ndarray, shape (rows, n)
+    """
+
+    whole: Integers
+    lines: Columns
+    doubles: Array
+
+    @classmethod
+    def of(cls, rows: Precise) -> Relations:
+        """Of rows in decimals."""
+        whole = np.array([[int(x.scaleb(PLACES)) for x in row] for row in rows], dtype=object)
+        return cls(whole, Columns(whole.T), rows.astype(np.float64))
+
+    def near(self, leads: Sequence[int], j: int, start: Array) -> list[Fraction] | None:
+        """The x near `start` for which columns `leads` times x are column j; None for none."""
+        numbers, right = self.doubles[:, leads], self.whole[:, j]
+        sizes = np.linalg.norm(numbers, axis=0)
+        if not leads or not sizes.all():
+            return None
+        inverse = np.linalg.pinv(numbers / sizes) / sizes[:, None]
+        lines, over = self.lines.some(leads), 10**PLACES
+        right = right * over
+        agrees = int(max(map(abs, right.tolist())) * AGREES)
+        x = fixed(start, PLACES)
+        for _ in range(STEPS):
+            left = right - lines.sums(x.tolist())
+            x = x + fixed(inverse @ doubles(left, over * over), PLACES)
+            if max(map(abs, left.tolist())) <= agrees:
+                return [Fraction(v, over) for v in x.tolist()]
         return None
-    numbers = A.astype(np.float64)
-    sizes = np.linalg.norm(numbers, axis=0)
-    if not sizes.all():
-        return None
-    inverse = np.linalg.pinv(numbers / sizes) / sizes[:, None]
-    for _ in range(STEPS):
-        left = b - A @ x
-        worst = largest(left)
-        if worst <= AGREES * size:
-            return x
-        x = x + precise(inverse @ (left / worst).astype(np.float64)) * worst
-    return None
+
+
+def _short(number: Fraction) -> Fraction:
+    """To `DIGITS` digits after the point."""
+    return Fraction(round(number * 10**DIGITS), 10**DIGITS)
 
 
 def rounded(number: Decimal, digits: int = DIGITS) -> Fraction:
