@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from feasid.arrays import Array
@@ -40,8 +41,10 @@ class Stack:
     Attributes
     ----------
     group : Group
-    directions : ndarray, shape (g, c, z)
-        Of their parameters.
+    directions : ndarray, shape (g, c, k)
+        Of their parameters; the k that move any.
+    places : ndarray of int, shape (g, k)
+        Which these are.
     slopes : ndarray, shape (g, s, s)
         Inverses of the reference's.
     pulls : ndarray, shape (g, c)
@@ -51,6 +54,7 @@ class Stack:
 
     group: Group
     directions: Array
+    places: npt.NDArray[np.intp]
     slopes: Array
     pulls: Array
     weights: Array
@@ -65,7 +69,13 @@ class Stack:
                 slope[:] = np.linalg.inv(matrix)
         flat = group.basis.reshape(*group.columns.shape, -1)
         pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
-        return cls(group, directions[group.columns], slopes, pulls, weights)
+        whole = directions[group.columns]
+        moving = whole.any(axis=1)
+        count = int(moving.sum(axis=1).max(initial=0))
+        kept = moving if count < moving.shape[1] else np.ones_like(moving)
+        places = np.argsort(~kept, axis=1, kind="stable")[:, :count]
+        some = np.take_along_axis(whole, places[:, None], axis=2)
+        return cls(group, some, places, slopes, pulls, weights)
 
     def value(self, delta: Array) -> float:
         """Its share of the divergence; infinite outside."""
@@ -78,18 +88,22 @@ class Stack:
         traces = (self.slopes * matrices).sum(axis=(1, 2))
         return float(self.weights @ (traces - logs))
 
-    def derivatives(self, delta: Array) -> tuple[Array, Array]:
-        """Gradient (g, c) by parameter, and Hessian (z, z)."""
+    def add(self, delta: Array, gradient: Array, hessian: Array) -> None:
+        """Add its gradient by parameter, (n,), and its Hessian along the directions, (z, z)."""
         # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
         inverse = np.linalg.inv(np.linalg.cholesky(self.group.matrices(delta)))
         across = inverse.transpose(0, 2, 1)
         white = inverse[:, None] @ self.group.basis @ across[:, None]
-        gradient = self.pulls - np.trace(white, axis1=2, axis2=3)
+        pulls = self.pulls - np.trace(white, axis1=2, axis2=3)
+        np.add.at(gradient, self.group.columns, self.weights[:, None] * pulls)
         flat = white.reshape(*white.shape[:2], -1)
         bend = self.weights[:, None, None] * (flat @ flat.transpose(0, 2, 1)) @ self.directions
         count = self.directions.shape[2]
-        hessian = self.directions.reshape(-1, count).T @ bend.reshape(-1, count)
-        return self.weights[:, None] * gradient, hessian
+        if count == len(hessian):
+            hessian += self.directions.reshape(-1, count).T @ bend.reshape(-1, count)
+        else:
+            own = self.directions.transpose(0, 2, 1) @ bend
+            np.add.at(hessian, (self.places[:, :, None], self.places[:, None]), own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +155,7 @@ class Barrier:
         moving = (self.rows @ self.directions) / numbers[:, None]
         hessian = OTHER_WEIGHT * moving.T @ moving
         for part in self.parts:
-            pull, bend = part.derivatives(delta)
-            np.add.at(gradient, part.group.columns, pull)
-            hessian += bend
+            part.add(delta, gradient, hessian)
         return self.directions.T @ gradient, hessian
 
 
