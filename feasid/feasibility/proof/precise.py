@@ -102,7 +102,7 @@ def _refined(
 ) -> ExactRows | None:
     out = [dict(row) for row in rows]
     moves = (energies.rows != 0).any(axis=0)
-    relations = Relations.of(energies.rows)
+    relations = EnergyRelations.of(energies.rows)
     for j in np.flatnonzero(moves).tolist():
         places = list(counts.get(j, ()))
         if j in leads and places:
@@ -127,8 +127,8 @@ def _refined(
 
 
 @dataclass(frozen=True, eq=False)
-class Relations:
-    """Relations between columns of energies, in integers.
+class EnergyRelations:
+    """EnergyRelations between columns of energies, in integers.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Relations:
     doubles: Array
 
     @classmethod
-    def of(cls, rows: Precise) -> Relations:
+    def of(cls, rows: Precise) -> EnergyRelations:
         """Of rows in decimals."""
         whole = np.array([[int(x.scaleb(PLACES)) for x in row] for row in rows], dtype=object)
         return cls(whole, Columns(whole.T), rows.astype(np.float64))
