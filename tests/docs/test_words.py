@@ -23,7 +23,8 @@ OPTIONS = {
     for name, option in table_of(table).items()
 }
 
-OTHERS = {"--arguments", "--help", "--keep-going", "--minutes", "--moments", "--write", "--user"}
+OTHERS = {"--arguments", "--counts", "--help", "--keep-going", "--minutes", "--moments", "--user"}
+OTHERS |= {"--write"}
 """Flags of the package as a whole, of its campaign, and of pip and Sphinx."""
 
 

@@ -62,6 +62,13 @@ def test_three_samples_can_be_filtered_and_two_cannot():
         filters.low_pass(np.ones(2), 5.0, RATE)
 
 
+def test_five_samples_make_a_spline_and_four_do_not():
+    line = np.arange(5.0)[:, None]
+    np.testing.assert_allclose(smooth(line, 0, 5.0, RATE, "spline")[0], line, atol=EXACT)
+    with pytest.raises(InputError, match="spline to 4 samples: five are needed"):
+        smooth(line[:4], 0, 5.0, RATE, "spline")
+
+
 def test_the_ends_of_a_filtered_signal_are_those_of_one_that_goes_on():
     """Reflected about its end, the signal goes on for as long as the filter remembers."""
     t = np.arange(400) / RATE
