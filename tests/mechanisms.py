@@ -463,10 +463,10 @@ def reframed(robot, rng, scale=1.0):
     """The same mechanism in other body frames and another base frame, lengths times `scale`."""
     from scipy.spatial.transform import Rotation
 
-    poses = {None: (Rotation.random(rng=rng).as_matrix(), np.zeros(3))}
+    poses = {None: (Rotation.from_quat(rng.normal(size=4)).as_matrix(), np.zeros(3))}
     bodies = []
     for body in robot.bodies:
-        turn, offset = Rotation.random(rng=rng).as_matrix(), rng.normal(size=3)
+        turn, offset = Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3)
         poses[body.name] = turn, offset
         # new frame = old frame * (turn, offset); base frame likewise
         up_turn, up_offset = poses[body.parent]

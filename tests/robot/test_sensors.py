@@ -21,7 +21,7 @@ def columns_of_others(robot, sensor):
 @pytest.mark.parametrize("carries", [None, "1", "4", "7"])
 def test_joints_feel_the_same_as_without_a_sensor(carries):
     plain, rng = wam(), np.random.default_rng(0)
-    turn, place = Rotation.random(rng=rng).as_matrix(), rng.normal(size=3)
+    turn, place = Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3)
     robot = with_force_sensor(plain, carries, rotation=turn, position=place)
     own = robot.rows[robot.joint_index("force_sensor")]
     rest = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[own])
