@@ -13,6 +13,9 @@ TASK = np.diag([1.0, 2, 3, 4, 5, 6])
 STEP = 1e-6
 DIFFERENCES = 1e-7
 
+ROUNDING = 1e-12
+"""Of logarithms: the sharpest smoothing leaves less above the exact value than the last digits."""
+
 OBJECTIVES = {
     "smooth": Condition(2),
     "sharp": Condition(256),
@@ -36,7 +39,7 @@ def test_values():
     exact = np.log(np.linalg.cond(W))
     values = [Condition(p)(M)[0] for p in (1, 4, 16, 64, 256)]
     assert sorted(values, reverse=True) == values
-    assert all(v >= exact for v in values)
+    assert all(v >= exact - ROUNDING for v in values)
     assert np.isclose(values[-1], exact, rtol=1e-3)
     assert np.isclose(LogDet()(M)[0], -np.linalg.slogdet(M)[1] / 6)
     spread = np.trace(TASK @ np.linalg.inv(M))

@@ -215,9 +215,12 @@ def _attempt(
     raw, attempts = solve.run(program, judge, solvers)
     if raw is None:
         return Outcome(None, np.nan, None, tuple(attempts))
-    z = scale.parameters * (start + directions @ raw.x[:-1])
-    delta = problem.expanded(z)
-    return Outcome(proved.get(id(raw)), float(raw.x[-1]), delta, tuple(attempts))
+    delta = problem.expanded(scale.parameters * (start + directions @ raw.x[:-1]))
+    certificate = proved.get(id(raw))
+    exact = problem.completed(delta) if certificate and certificate.claim == "feasible" else None
+    if exact is not None:  # the solver's own leaves rounding of large dependent parameters in beta
+        delta = np.array([float(x) for x in exact])
+    return Outcome(certificate, float(raw.x[-1]), delta, tuple(attempts))
 
 
 def _proof(
