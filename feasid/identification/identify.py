@@ -125,7 +125,9 @@ def _supported(
     base: BaseParameters, reduced: Reduced, chosen: Mapping[str, Any]
 ) -> tuple[BaseParameters, Reduced, list[Note]]:
     """Without the candidates among the friction terms that the log does not support."""
-    wanted = chosen["candidates"] or (GEARED if chosen["friction"] is None else ())
+    wanted = chosen["candidates"]
+    if wanted is None:
+        wanted = GEARED if chosen["friction"] is None else ()
     there = [t for t in wanted if any(FRICTION[t][-1] in d.symbols for d in base.robot.drives)]
     if not there or not reduced.strata:
         return base, reduced, []

@@ -69,6 +69,8 @@ def compare_models(
     terms = list(dict.fromkeys(t for m in models or () for t in m))
     if models is not None and not terms:
         raise InputError("models has no term to compare: give sets such as [(), ('stribeck',)]")
+    if given.get("candidates") in ((), []):
+        raise InputError("candidates has no term to compare: leave it out, or name some")
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER
     chosen = filtered(completed(ReduceOptions, given, "compare_models"), "compare_models")
     sources = opened(data)

@@ -208,7 +208,8 @@ class ChoiceOptions(TypedDict, total=False):
     candidates: Annotated[
         Sequence[str] | None,
         Option("words", "friction terms of which each joint gets those with which held-out "
-               "stretches are predicted better; None sqrt and load, where nothing is declared",
+               "stretches are predicted better; None sqrt and load, where nothing is declared, "
+               "() none",
                choices=FURTHER, needs=("filtering", ("equations", None)),
                example="stribeck,direction"),
     ]  # fmt: skip

@@ -30,7 +30,7 @@ from feasid.reduction.narrow import heard, without_rows
 from feasid.reduction.repeated import refuse_repeated
 from feasid.reduction.task import Source, Work, reduce_task
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of, with_measured, with_motors, with_terms
+from feasid.robot.added_terms import Offer, robot_of, with_measured, with_motors, with_terms
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
 
@@ -153,9 +153,9 @@ def filtered(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
     return checked(FitOptions, {**chosen, "filtering": said}, function)
 
 
-def offered(chosen: Mapping[str, Any]) -> Sequence[str] | None:
+def offered(chosen: Mapping[str, Any]) -> Offer | None:
     """The friction terms that may be chosen among later; None where nothing can be."""
-    return chosen.get("candidates") or () if chosen["filtering"] == "equations" else None
+    return Offer(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
 
 
 def measured_of(
@@ -196,7 +196,7 @@ def base_of(
     sources: Sequence[Source],
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
-    candidates: Sequence[str] | None = None,
+    offer: Offer | None = None,
     measured: Sequence[str] | None = None,
 ) -> tuple[BaseParameters, list[Note]]:
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
@@ -204,7 +204,7 @@ def base_of(
     Data that are reduced already decided which terms there are: when nothing was asked for, a
     robot that fits them as it stands is taken so.
     """
-    model, notes = with_terms(robot, friction, drive_inertia, candidates)
+    model, notes = with_terms(robot, friction, drive_inertia, offer)
     if measured is not None:
         model, said = with_measured(model, measured)
         notes += said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +75,18 @@ def with_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | Non
     return replace(robot, drives=(*robot.drives, *drives)) if drives else robot
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Friction terms of which a log may choose: `words`, or by default those of gears."""
+
+    words: Sequence[str] | None = None
+
+
 def with_terms(
     robot: Robot,
     friction: Sequence[str] | None,
     drive_inertia: bool | None,
-    candidates: Sequence[str] | None = None,
+    offer: Offer | None = None,
 ) -> tuple[Robot, list[Note]]:
     """The robot with the joint terms that a fit uses, and what was assumed.
 
@@ -90,16 +97,16 @@ def with_terms(
         Default those that the robot declares, the first three when it declares none.
     drive_inertia : bool, optional
         Default as the robot declares; when it declares nothing, with any friction.
-    candidates : sequence of str, optional
-        Terms that are added for a choice; empty for the friction of gears where nothing was
-        declared. Coulomb friction then changes its sign over `TRANSITION`; None for no choice.
+    offer : Offer, optional
+        Terms that are added for a choice, those of gears only where nothing was declared. Coulomb
+        friction then changes its sign over `TRANSITION`. Default no choice.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
     own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
     shared = [d for d in robot.drives if len(d.coupling) > 1]
-    offered = candidates is not None
-    if friction is None and drive_inertia is None and own and not candidates:
-        return _smooth(robot) if offered else robot, notes
+    named = [] if offer is None else [*(offer.words or ())]
+    if friction is None and drive_inertia is None and own and not named:
+        return robot if offer is None else _smooth(robot), notes
     have = {s for d in own for s in d.symbols}
     if drive_inertia is None:
         drive_inertia = "Ia" in have if own else friction is None or len(friction) > 0
@@ -109,11 +116,11 @@ def with_terms(
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
         alone = not robot.couplings and not robot.loops
         more = GEARED if described and alone else GEARED[:1]
-        friction = [*USUAL, *(more if offered and not candidates else ())]
+        friction = [*USUAL, *(more if offer == Offer() else ())]
         notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
-    friction = [*friction, *(c for c in candidates or () if c not in friction)]
+    friction = [*friction, *(c for c in named if c not in friction)]
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
-    return _smooth(model) if offered else model, notes
+    return model if offer is None else _smooth(model), notes
 
 
 def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:

@@ -203,6 +203,17 @@ def test_terms_are_what_their_words_say():
         np.testing.assert_allclose(column[symbol], signal, rtol=EXACT, atol=EXACT)
 
 
+def test_no_candidates_are_not_the_default():
+    _, _, log = log_with(["sqrt"], {"fs": 2.0})
+    chosen = feasid.fit(log, described(), diagnose=False)
+    assert "fs" in symbols(chosen, "2")
+    fit = feasid.fit(log, described(), candidates=(), diagnose=False)
+    assert "friction-chosen" not in {n.code for n in fit.notes}
+    assert "fs" not in symbols(fit, "2")
+    with pytest.raises(InputError, match="no term to compare"):
+        feasid.compare_models(log, described(), candidates=())
+
+
 def test_candidates_need_stretches_and_names():
     _, _, log = log_with([], {})
     with pytest.raises(InputError, match="candidates"):

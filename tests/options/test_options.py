@@ -66,6 +66,14 @@ def good(name, robot):
     return words
 
 
+def quick(name):
+    """What makes a fit quick, without a say in `name`."""
+    out = {"diagnose": "no", "candidates": "none"}
+    if name in {*BESIDE, *BESIDE.values(), "friction", "cutoff"}:
+        del out["candidates"]  # has no effect beside some of their values
+    return {k: v for k, v in out.items() if k != name}
+
+
 @pytest.mark.parametrize("name", FIT)
 def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
     folder, robot, log = arm
@@ -73,11 +81,10 @@ def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
         pytest.skip("no example on a command line")
     words = good(name, robot)
     values = {k: FIT[k].parsed(k, v) for k, v in words.items()}
-    quick = {} if name == "diagnose" else {"diagnose": False}
-    fit = feasid.fit(log, robot, **values, **quick)
+    values |= {k: FIT[k].parsed(k, v) for k, v in quick(name).items()}
+    fit = feasid.fit(log, robot, **values)
     monkeypatch.chdir(folder)
-    typed = [w for k, v in words.items() for w in (spelled(k), v)]
-    typed += [] if name == "diagnose" else ["--diagnose", "no"]
+    typed = [w for k, v in (words | quick(name)).items() for w in (spelled(k), v)]
     assert main(["fit", "log.csv", "--robot", "arm.urdf", "--verbose", *typed]) == 0
     printed = capsys.readouterr().out
     assert f"{100 * fit.relative_error['all']:.2f}%" in printed
@@ -125,7 +132,7 @@ def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, mo
     folder, _, _ = arm
     monkeypatch.chdir(folder)
     for text in ODD[FIT[name].kind]:
-        typed = [f"{spelled(name)}={text}", "--diagnose=no"][: 1 if name == "diagnose" else 2]
+        typed = [f"{spelled(k)}={v}" for k, v in ({name: text} | quick(name)).items()]
         if name in BESIDE:
             typed.append(f"{spelled(BESIDE[name])}={FIT[name].needs[1][0]}")
         status = main(["fit", "log.csv", "--robot", "arm.urdf", *typed])
