@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -68,15 +67,13 @@ def test_the_github_action_checks_globs_and_annotates(folder):
     assert not (folder / "injected").exists()
 
 
-def test_the_example_judges_all_models_in_time(capsys, monkeypatch, tmp_path):
+def test_the_example_judges_all_models(capsys, monkeypatch, tmp_path):
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log here
     spec = importlib.util.spec_from_file_location("check_models", ROOT / "examples/check_models.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    start = time.perf_counter()
     table = example.main([])
-    assert time.perf_counter() - start < 20
     assert len(table) > 60
     refused = ("A + B >= C", "positive eigenvalues")
     for row in table:
