@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.identifiability.spectral import ROOT2, TOLERANCE, cross, momentum, rates
+from feasid.identifiability.spectral import ROOT2, TOLERANCE, momentum, rates
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.parts import Body
@@ -175,13 +175,6 @@ class Frames:
         return np.asarray(ROOT2[:, None] * moved / ROOT2)
 
     @cached_property
-    def to_working(self) -> Array:
-        """X = T delta for a body's ten parameters in its own frame, shape (n, 10, 10)."""
-        n = len(self.origins)
-        moved = congruence(np.broadcast_to(np.eye(3), (n, 3, 3)), -self.origins / self.length)
-        return np.asarray(ROOT2[:, None] * moved / self.length**LENGTH_POWER)
-
-    @cached_property
     def single(self) -> Array:
         """First screw of each joint, shape (n, 6)."""
         return np.stack([s[0] for s in self.screws])
@@ -195,11 +188,6 @@ class Frames:
     def rates(self) -> Array:
         """A(Phi) for the first screw of each joint, shape (n, 10, 10)."""
         return rates(self.single)
-
-    @cached_property
-    def crosses(self) -> Array:
-        """Phi x for the first screw of each joint, shape (n, 6, 6)."""
-        return cross(self.single)
 
     def size(self, i: int) -> float:
         """What a joint torque of one unit is in working units: length times speed."""
