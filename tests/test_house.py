@@ -58,6 +58,17 @@ LONGEST_FUNCTION = 50
 LONG_FUNCTIONS: dict[str, str] = {}
 """Functions with longer bodies, docstrings not counted, and why."""
 
+WRITTEN = {
+    "_Beside": "processes of a search that are still there",
+    "Clock": "how much of a budget is left",
+    "Found": "the best motion so far",
+    "Search": "the state of a search",
+    "Tally": "what of a log is left out, while it is read",
+    "Track": "a topic of a bag, while it is read",
+    "Element": "XML that is edited in its own text",
+}
+"""Dataclasses that change, and what they are; all others are values."""
+
 
 def name_of(path):
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
@@ -193,6 +204,32 @@ def test_no_two_classes_share_a_name():
         if isinstance(node, ast.ClassDef)
     ]
     assert sorted(names) == sorted(set(names))
+
+
+def dataclasses():
+    """Every dataclass: its name, the decorator's arguments and the names of its fields' types."""
+    for tree in modules().values():
+        for node in tree.body:
+            for mark in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+                called = mark.func if isinstance(mark, ast.Call) else mark
+                if isinstance(called, ast.Name) and called.id == "dataclass":
+                    given = {k.arg: k.value.value for k in getattr(mark, "keywords", ())}
+                    types = [f.annotation for f in node.body if isinstance(f, ast.AnnAssign)]
+                    parts = [n for t in types for n in ast.walk(t)]
+                    held = {getattr(n, "id", getattr(n, "attr", "")) for n in parts}
+                    yield node.name, given, held
+
+
+def test_dataclasses_are_values():
+    assert {name for name, given, _ in dataclasses() if not given.get("frozen")} == set(WRITTEN)
+
+
+def test_dataclasses_that_hold_arrays_are_equal_to_themselves_only():
+    """Compared field by field, arrays have no truth value and no hash."""
+    arrays = {"Array", "Mask", "Rows", "NDArray"}
+    assert not {
+        name for name, given, held in dataclasses() if held & arrays and given.get("eq", True)
+    }
 
 
 def loaded_by(code):

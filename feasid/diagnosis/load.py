@@ -20,7 +20,7 @@ GAIN = 0.87
 """A load must leave at most this share of the residual of the joints that carry it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PointMass:
     """Mass [kg] and first moment [kg m] at the last body, and the residual that they leave."""
 

@@ -36,7 +36,7 @@ CHUNK = 1700
 pass 128 KB, from where the allocator maps fresh pages each time: 1.4 times as long."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RegressorPlan:
     """What every chunk needs and only the robot decides.
 
@@ -155,7 +155,7 @@ class RegressorPlan:
         return frozenset(self.columns)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ProjectedPlan(RegressorPlan):
     """The same where joints are coupled or in closed loops: rows per independent coordinate.
 

@@ -46,7 +46,7 @@ class Pose:
         return _multiply(tuple(zip(*self.rotation, strict=True)), vector, None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScrewPose:
     """Constants of ``T(q) = T(0) exp(Phi q)`` for one screw Phi of one degree of freedom.
 

@@ -122,7 +122,7 @@ class Clock:
             raise TimeIsUpError
 
 
-@dataclass
+@dataclass(eq=False)
 class Found:
     """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there."""
 
@@ -131,7 +131,7 @@ class Found:
     hessian: Array | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Search:
     """Finds good motions; `candidates` holds the best so far whenever it is interrupted.
 

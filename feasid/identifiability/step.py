@@ -66,7 +66,7 @@ class Local:
     state: Spans
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Step:
     """The algorithm at one joint, given what holds at its parent."""
 

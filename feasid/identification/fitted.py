@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Fitted(Predictor, Ranged):
     """The numbers of a fit.
 
@@ -94,7 +94,7 @@ class Fitted(Predictor, Ranged):
     notes: tuple[Note, ...] = ()
     log_options: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    recordings: tuple[Recording, ...] = field(default=(), repr=False)
+    recordings: tuple[Recording, ...] = ()
 
     # -- parameters --------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ TICKS = (("ms", 1e-3, 0.5), ("us", 1e-6, 50.0), ("ns", 1e-9, 50_000.0))
 """Unit, its length [s] and the smallest median step that is taken for it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stretch:
     """Rows without a gap: one run, or a part of one."""
 

@@ -30,7 +30,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class FleetSum:
     """The sum of what was reduced (None when nothing was), and what failed."""
 

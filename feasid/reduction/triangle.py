@@ -15,7 +15,7 @@ log again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -83,11 +83,11 @@ class Reduced:
     samples: int
     notes: tuple[Note, ...] = ()
     cutoff: float | None = None
-    robot: Robot | None = field(default=None, repr=False)
+    robot: Robot | None = None
     sources: tuple[str, ...] = ()
     digests: tuple[str, ...] = ()
     rows: int = -1
-    strata: tuple[Strata, ...] = field(default=(), repr=False)
+    strata: tuple[Strata, ...] = ()
     period: float = 0.0
 
     def __post_init__(self) -> None:
