@@ -24,7 +24,7 @@ def random_motion(robot, seed=0):
     n = robot.dof - 6
     return {
         "joints": tuple(rng.normal(size=(3, SAMPLES, n))),
-        "rotation": Rotation.random(SAMPLES, rng=rng).as_matrix(),
+        "rotation": Rotation.from_quat(rng.normal(size=(SAMPLES, 4))).as_matrix(),
         "position": rng.normal(size=(SAMPLES, 3)),
         "twist": rng.normal(size=(SAMPLES, 6)),
         "acceleration": rng.normal(size=(SAMPLES, 6)),

@@ -113,7 +113,6 @@ def test_constants_of_mujoco_are_what_is_assumed():
     assert kinds == list(range(len(kinds)))
     assert int(mujoco.mjtObj.mjOBJ_SITE) == compiled.SITE
     assert int(mujoco.mjtTrn.mjTRN_JOINT) == compiled.JOINT_TRANSMISSION
-    assert int(mujoco.mjtDisableBit.mjDSBL_EQUALITY) == compiled.DISABLED["equality"]
 
 
 WELD = FIVE_BAR.replace("<connect ", "<weld ")

@@ -1,6 +1,7 @@
 """Joint terms of description files: what MuJoCo does with them, `inverse_dynamics` does, too."""
 
 import re
+from enum import IntFlag
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from mjcf_files import FULL, model, wheel_models, write
 import feasid
 from feasid import inverse_dynamics, load_robot
 from feasid.errors import DescriptionError, InputError, MissingExtraError
-from feasid.robot.mjcf.compiled import DISABLED
 from feasid.robot.mjcf.effects import EFFECTS
 
 mujoco = pytest.importorskip("mujoco")
@@ -206,9 +206,23 @@ def test_flags_switch_terms_off(tmp_path):
     assert symbols('constraint="disable"') == ("Ia", "fv", "k")
 
 
-def test_the_flags_are_mujocos():
-    for name, bit in DISABLED.items():
-        assert int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name.upper()}")) == bit
+def test_the_flags_are_those_of_the_mujoco_that_compiled(tmp_path, monkeypatch):
+    """Until MuJoCo 3.3.5 springs and dampers had one bit, and gravity what is now the dampers'."""
+    names = ("CONSTRAINT", "EQUALITY", "FRICTIONLOSS", "LIMIT", "CONTACT", "PASSIVE", "GRAVITY")
+    old = IntFlag("mjtDisableBit", [f"mjDSBL_{name}" for name in names])
+    joint = '<joint name="x" damping="1" stiffness="2"/>'
+    path = write(tmp_path, model(f"<inertial {FULL}/>", joint=joint))
+    compiled = mujoco.MjModel.from_xml_path(str(path))
+    monkeypatch.setattr(mujoco, "mjtDisableBit", old)
+
+    def without(bit):
+        compiled.opt.disableflags = int(bit)
+        robot = load_robot(compiled)
+        return bool(robot.gravity.any()), tuple(s for d in robot.drives for s in d.symbols)
+
+    assert without(0) == (True, ("fv", "k"))
+    assert without(old.mjDSBL_GRAVITY) == (False, ("fv", "k"))
+    assert without(old.mjDSBL_PASSIVE) == (True, ())
 
 
 # -- what is said -----------------------------------------------------------------------------

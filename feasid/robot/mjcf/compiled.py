@@ -28,16 +28,6 @@ from feasid.robot.xml.text import TEXT, XmlText
 
 KINDS = ("free", "ball", "slide", "hinge")
 
-DISABLED = {
-    "constraint": 1,
-    "equality": 2,
-    "frictionloss": 4,
-    "spring": 32,
-    "damper": 64,
-    "gravity": 128,
-}
-"""Bits of ``opt.disableflags``; a test compares them with MuJoCo's own."""
-
 EQUALITIES = ("connect", "weld", "joint")
 """Kinds of ``eq_type`` that are modelled; a test compares them with MuJoCo's own."""
 
@@ -155,7 +145,14 @@ def _between_sites(
 
 
 def _off(model: Any, flag: str) -> bool:
-    return bool(int(model.opt.disableflags) & DISABLED[flag])
+    """Whether a flag is off; its bit is MuJoCo's own, which moved when one for springs and dampers,
+    "passive" before 3.3.6, became two.
+    """
+    import mujoco
+
+    bits = mujoco.mjtDisableBit.__members__
+    bit = bits.get(f"mjDSBL_{flag.upper()}") or bits["mjDSBL_PASSIVE"]
+    return bool(int(model.opt.disableflags) & int(bit))
 
 
 def _joints(model: Any, body: int, name: str) -> Iterator[TreeJoint]:
