@@ -92,7 +92,7 @@ def test_integers_of_hundreds_of_digits(tmp_path, case, cell):
     with pytest.raises(LogError, match=r"too large for a number|is no number|are not numbers"):
         prepare(csv(tmp_path, f"{','.join(names)}\n{rows}\n"), robot)
     with pytest.raises(LogError, match="too large"):
-        prepare(pd.DataFrame({c: [10**400] * 9 for c in case[1].columns}), robot)
+        prepare(pd.DataFrame({c: [10**400] * 9 for c in case[1].columns}, dtype=object), robot)
 
 
 def test_patterns_are_text_and_never_formats(case):
