@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import butter, sosfiltfilt
 
 from feasid.errors import InputError, LogError
 from feasid.logs.clock import Stretch
@@ -79,6 +80,16 @@ def test_the_ends_of_a_filtered_signal_are_those_of_one_that_goes_on():
     np.testing.assert_allclose(ours, longer[399:799], atol=3e-4)  # exp(-3 pi) of the amplitudes
 
 
+@pytest.mark.parametrize(("n", "cutoff", "extension"), [(400, 10.0, 30), (20, 1.0, 18)])
+def test_ends_are_reflected_for_three_periods_or_as_far_as_there_are_samples(n, cutoff, extension):
+    x = np.cumsum(np.random.default_rng(n).normal(size=n))
+    before, after = 2 * x[0] - x[extension:0:-1], 2 * x[-1] - x[-2 : -extension - 2 : -1]
+    sections = butter(3, cutoff, fs=RATE, output="sos")
+    longer = sosfiltfilt(sections, np.concatenate([before, x, after]), padlen=0)
+    wanted = longer[extension : extension + n]
+    np.testing.assert_allclose(filters.low_pass(x, cutoff, RATE), wanted, atol=EXACT)
+
+
 # -- the automatic cut-off ------------------------------------------------------------------------
 
 
@@ -119,11 +130,48 @@ def test_the_fastest_joint_decides():
     assert filters.choose_cutoff(q, 1000.0).frequency == pytest.approx(20.0, rel=0.15)
 
 
-@pytest.mark.parametrize(("n", "judged"), [(filters.SHORTEST, False), (filters.SHORTEST + 1, True)])
+@pytest.mark.parametrize(("n", "judged"), [(64, False), (65, True)])
 def test_a_spectrum_needs_its_samples(n, judged):
     t = np.arange(n) / RATE
     found = filters.choose_cutoff(np.sin(2 * np.pi * 4.0 * t)[:, None], RATE)
     assert (found.reason != "no joint moves above its noise") == judged
+
+
+@pytest.mark.parametrize(("second", "cutoff"), [(2.9, 3 * 2.98), (3.3, 5.0)])
+def test_what_stands_out_beyond_an_octave_and_a_hertz_is_no_motion(second, cutoff):
+    t = np.arange(10_000) / RATE
+    q = np.sin(2 * np.pi * t) + np.sin(2 * np.pi * second * t)
+    q += 1e-3 * np.random.default_rng(0).normal(size=len(t))
+    assert filters.choose_cutoff(q[:, None], RATE).frequency == pytest.approx(cutoff, abs=0.2)
+
+
+@pytest.mark.parametrize("cutoff", [None, 8.0])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("derivatives", [0, 1, 2])
+def test_so_many_derivatives_as_were_asked_for(cutoff, method, derivatives):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    found = smooth(x, derivatives, cutoff, RATE, method)
+    whole = smooth(x, 2, cutoff, RATE, method)
+    assert len(found) == derivatives + 1
+    for a, b in zip(found, whole, strict=False):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("n", "cutoff", "window"),
+    [(201, 10.0, 13), (201, 1.5, 85), (201, 24.0, 7), (201, 40.0, 5), (201, 49.0, 5), (9, 1.0, 9),
+     (8, 1.0, 7)],
+)  # fmt: skip
+def test_the_window_of_local_cubics_follows_the_cutoff_and_fits_the_signal(n, cutoff, window):
+    """The gain is 1/2 where cut-off times window is 1.275 times the rate; an odd number, from 5."""
+    impulse = np.zeros((n, 1))
+    impulse[n // 2] = 1.0
+    (found,) = smooth(impulse, 0, cutoff, RATE, "savitzky-golay")
+    t = np.arange(-(window // 2), window // 2 + 1)
+    cubic = np.linalg.pinv(np.vander(t, 4))[-1]  # the value at the middle of a least-squares cubic
+    wanted = np.convolve(impulse[:, 0], cubic, "same")
+    inside = slice(window // 2, n - window // 2)
+    np.testing.assert_allclose(found[inside, 0], wanted[inside], atol=EXACT)
 
 
 # -- one stretch ----------------------------------------------------------------------------------
@@ -189,15 +237,42 @@ def test_what_is_derived_is_said_by_what_is_there():
         assert np.isnan(run.tau).all()
 
 
-@pytest.mark.parametrize("filtered", [True, False])
+def test_rests_are_rests_only_where_a_filter_left_its_ripple():
+    t = np.arange(200) / RATE
+    values = {"q": 1e-5 * np.sin(3 * t)[:, None]}  # slower than 1e-3 rad/s
+    stretch, none = Stretch("a", np.arange(200), RATE), np.zeros(200, dtype=bool)
+    for how, still in (
+        (Process(10.0), True),
+        (Process(None), False),
+        (Process(10.0, rest=0.0), False),
+    ):
+        (run,), _ = process(t, values, stretch, how, none)
+        assert (not run.dq.any()) == still
+        assert run.band == how.cutoff
+    (run,), _ = process(t, values, stretch, Process(10.0, smoothing="spline"), none)
+    assert run.band is None  # its response does not end there
+
+
+def test_accelerations_that_were_measured_are_filtered_and_not_derived():
+    t = np.arange(400) / RATE
+    ripple = np.sin(2 * np.pi * 30 * t)[:, None]
+    stretch, none = Stretch("a", np.arange(400), RATE), np.zeros(400, dtype=bool)
+    for cutoff, left in ((None, 0.95), (5.0, 0.0)):
+        values = {"q": ripple.copy(), "dq": ripple.copy(), "ddq": ripple.copy()}
+        (run,), _ = process(t, values, stretch, Process(cutoff), none)
+        for signal in (run.q, run.dq, run.ddq):
+            assert np.abs(signal).max() == pytest.approx(left, abs=0.06)
+
+
+@pytest.mark.parametrize("filtered", [None, True, False])
 def test_torques_are_filtered_unless_told_otherwise(filtered):
     n = 400
     t = np.arange(n) / RATE
     ripple = np.sin(2 * np.pi * 30 * t)[:, None]
     values = {"q": np.sin(3 * t)[:, None], "tau": ripple.copy()}
-    how = Process(5.0, filter_torque=filtered)
+    how = Process(5.0) if filtered is None else Process(5.0, filter_torque=filtered)
     (run,), _ = process(t, values, Stretch("a", np.arange(n), RATE), how, np.zeros(n, dtype=bool))
-    assert np.abs(run.tau).max() == pytest.approx(0 if filtered else 0.95, abs=0.06)
+    assert np.abs(run.tau).max() == pytest.approx(0.95 if filtered is False else 0, abs=0.06)
 
 
 @pytest.mark.parametrize(("samples", "rests"), [(4, False), (5, True)])
@@ -256,6 +331,7 @@ def test_the_cutoff_of_a_log_is_the_middle_one_of_its_longest_stretches():
     assert derive.find_cutoff({"q": q, "dq": q, "ddq": q}, stretches, None) == (None, [])
     assert derive.find_cutoff({"q": q, "dq": q}, stretches, None)[0] == frequency
     assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(1), np.nan)], None) == (None, [])
+    assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(2), rate)], 9) == (9.0, [])
     with pytest.raises(InputError):
         derive.find_cutoff({"q": q}, stretches, rate / 2)
 

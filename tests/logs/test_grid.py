@@ -55,6 +55,9 @@ def test_uneven_stamps_are_believed():
     late = t + rng.uniform(0, 0.3 / RATE, 1000)
     grid = even_grid(late)
     assert grid.uneven
+    assert (grid.t[0], grid.t[-1]) == (late[0], pytest.approx(late[-1]))
+    np.testing.assert_allclose(np.diff(grid.t), np.diff(grid.t).mean())
+    assert np.abs(late[grid.nearest] - grid.t).max() < 0.7 / RATE
     as_if_even = np.abs(sine(late) - sine(grid.t[: len(late)])).max()
     assert np.abs(grid.put("q", sine(late)) - sine(grid.t)).max() < 0.01 * as_if_even
 
@@ -65,3 +68,23 @@ def test_rounded_stamps_are_not_jitter(rate):
     grid = even_grid(np.round(t, 3))
     assert not grid.uneven
     assert 1 / np.diff(grid.t).mean() == pytest.approx(rate, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("steps", "gap", "uneven"), [(20, False, False), (20, True, True), (40, True, False)]
+)
+def test_rounded_stamps_have_few_steps(steps, gap, uneven):
+    """Three, or a tenth as many as there are: 9, 10 and 11 ms, and 20 where a sample is lost."""
+    late = np.random.default_rng(2).integers(0, 2, steps)
+    late[:6] = [0, 1, 1, 0, 0, 1]
+    stamps = 10 * np.arange(steps + 1) + np.r_[late, 0]
+    stamps[steps // 2 :] += 10 if gap else 0
+    distinct = len(set(np.diff(stamps).tolist()))
+    assert distinct == (4 if gap else 3)
+    assert even_grid(1e-3 * stamps).uneven == uneven
+
+
+def test_four_samples_make_a_cubic():
+    places = np.array([0, 1, 3, 4])
+    grid = even_grid(places / RATE)
+    np.testing.assert_allclose(grid.put("q", places[:, None] ** 3.0)[:, 0], np.arange(5) ** 3.0)

@@ -181,11 +181,11 @@ def _differentiate(part: dict[str, Array], how: Process, cutoff: float | None, r
     """Filter what is there and derive what is not, in place."""
     whole = how.filtering == "signals"
     if "tau" in part and how.filter_torque and whole:
-        part["tau"] = smooth(part["tau"], 0, cutoff, rate, how.smoothing)[0]
+        (part["tau"],) = smooth(part["tau"], 0, cutoff, rate, how.smoothing)
     if "ddq" in part:
-        part["ddq"] = smooth(part["ddq"], 0, cutoff, rate, how.smoothing)[0]
+        (part["ddq"],) = smooth(part["ddq"], 0, cutoff, rate, how.smoothing)
     if "dq" in part:
-        part["q"] = smooth(part["q"], 0, cutoff, rate, how.smoothing)[0]
+        (part["q"],) = smooth(part["q"], 0, cutoff, rate, how.smoothing)
         slopes = smooth(part["dq"], 0 if "ddq" in part else 1, cutoff, rate, how.smoothing)
         part |= dict(zip(("dq", "ddq"), slopes, strict=False))
     else:

@@ -35,7 +35,7 @@ OCTAVE_FROM = 1.0
 """Gaps between lines of the spectrum may be an octave and this wide [Hz]."""
 
 SMOOTHING = 9
-"""Neighbouring frequencies over which a spectrum is averaged before it is judged."""
+"""Neighbouring frequencies over which a spectrum is summed before it is judged."""
 
 EXTENSION = 3
 """Periods of the cut-off over which the ends are extended."""
@@ -59,20 +59,18 @@ def settling(cutoff: float, rate: float) -> int:
     return int(np.ceil(rate / cutoff - WHOLE))
 
 
-def low_pass(signal: Array, cutoff: float, rate: float, order: int = ORDER) -> Array:
+def low_pass(signal: Array, cutoff: float, rate: float) -> Array:
     """Zero-phase Butterworth low-pass along the first axis.
 
     Filtered forwards and backwards, so that the phase is not distorted and the gain at the
     cut-off is 1/2, section 5.2.2 of Sousa and Cortesao (2014). The ends are extended by point
-    reflection over three periods of the cut-off.
+    reflection over three periods of the cut-off, or as far as there are samples.
 
     Parameters
     ----------
     signal : ndarray, shape (N,) or (N, k)
     cutoff, rate : float
         Cut-off and sampling rate [Hz]; ``0 < cutoff < rate / 2``.
-    order : int
-        Order of the filter that is applied twice.
 
     Raises
     ------
@@ -84,8 +82,8 @@ def low_pass(signal: Array, cutoff: float, rate: float, order: int = ORDER) -> A
     check_cutoff(cutoff, rate)
     if len(signal) < 3:
         raise InputError(f"cannot filter {len(signal)} samples: three are needed")
-    sections = butter(order, cutoff, fs=rate, output="sos")
-    extension = min(len(signal) - 2, max(3 * (order + 1), EXTENSION * settling(cutoff, rate)))
+    sections = butter(ORDER, cutoff, fs=rate, output="sos")
+    extension = min(len(signal) - 2, EXTENSION * settling(cutoff, rate))
     return np.asarray(sosfiltfilt(sections, signal, axis=0, padlen=extension), dtype=np.float64)
 
 
@@ -180,12 +178,11 @@ def _motion_band(position: Array, rate: float) -> tuple[float, float] | None:
     """Frequency below which the motion lies and where it sinks into the noise [Hz]."""
     steps = np.diff(position)
     n = len(steps)
-    if n < SHORTEST or not steps.any():
+    if n < SHORTEST:
         return None
     frequencies = np.fft.rfftfreq(n, 1.0 / rate)[1:]
     power = np.abs(np.fft.rfft(steps * np.hanning(n)))[1:] ** 2
-    width = SMOOTHING
-    power = np.convolve(np.pad(power, width // 2, mode="edge"), np.full(width, 1 / width), "valid")
+    power = np.convolve(np.pad(power, SMOOTHING // 2, mode="edge"), np.ones(SMOOTHING), "valid")
     noise_shape = np.sin(np.pi * frequencies / rate) ** 2
     high = frequencies > rate / 4
     floor = float(np.median(power[high] / noise_shape[high]))

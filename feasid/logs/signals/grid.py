@@ -87,7 +87,7 @@ def even_grid(t: Array) -> Grid:
         stamps, uneven = t, True
     right = np.clip(np.searchsorted(stamps, even), 1, n - 1)
     nearest = right - (even - stamps[right - 1] < stamps[right] - even)
-    bridged = len(even) - n if len(even) > n else 0
+    bridged = max(0, len(even) - n)
     return Grid(even, nearest.astype(np.intp), bridged, uneven, stamps)
 
 
