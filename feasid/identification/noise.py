@@ -108,7 +108,8 @@ def _classes(
     if reduced.strata:
         strata = reduced.strata[joint]
         return strata.classes if folds is None else strata.part(folds)
-    one = np.pad(reduced.triangles[joint], ((0, 0), (0, 1)))
+    triangle = reduced.triangles[joint]
+    one = np.column_stack([triangle, np.zeros(len(triangle))])
     return one[None], np.array([float(reduced.rows)]), np.zeros(1)
 
 

@@ -1,5 +1,7 @@
 """The variance that knows slow rows, from data that were made with it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -64,6 +66,152 @@ def test_what_an_estimate_followed_is_given_back():
     true = (1 + phi) / (1 - phi)
     assert blind < found < true
     assert true - found < 0.8 * (true - blind)  # a good part; the sum ends at the first lag below 0
+
+
+# -- two joints with three parameters, the last of which both touch --------------------------------
+
+SUPPORTS = ((0, 2), (1, 2))
+LEVELS = np.array([0.0, 0.02, 0.1, 0.2, 0.4, 0.8])  # one slowness in each class
+EXACT = 1e-9
+
+
+def classed(seed=0, each=40):
+    """Rows of two joints, five folds and six classes, and their reduction."""
+    rng = np.random.default_rng(seed)
+    slow = np.repeat(LEVELS, each)
+    fold = np.tile(np.arange(5), len(slow) // 5)
+    joints = [rng.standard_normal((4, len(slow))) for _ in SUPPORTS]  # w, w, torque, its slope
+    strata = []
+    for rows in joints:
+        builder = StrataBuilder(3)
+        builder.add(rows[:3], rows[:3], slow, fold, rows[3])
+        strata.append(builder.result())
+    totals = tuple(s.total for s in strata)
+    data = Reduced("made", (0, 1, 2), SUPPORTS, totals, len(slow), strata=tuple(strata))
+    return data, joints, slow, fold
+
+
+@pytest.mark.parametrize("folds", [None, (1, 3)])
+def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
+    data, joints, slow, fold = classed()
+    given = noise.Noise(np.array([0.5, 2.0]), np.array([3.0, 0.7]), np.array([1.5, 4.0]))
+    gram = np.zeros((5, 5))
+    for j, rows in enumerate(joints):
+        variance = (given.quick[j] + given.slow[j] * slow**2) * given.correlation[j]
+        wide = np.zeros((5, len(slow)))
+        wide[[*SUPPORTS[j], 3, 4]] = rows / np.sqrt(variance)
+        kept = wide if folds is None else wide[:, np.isin(fold, folds)]
+        gram += kept @ kept.T
+    whole = given.whole(data, folds)
+    np.testing.assert_allclose(whole.T @ whole, gram, atol=EXACT)
+    assert (np.diag(whole) >= 0).all()
+    r, rho, residual = given.whitened(data, folds)
+    np.testing.assert_allclose(np.c_[r.T @ r, r.T @ rho], gram[:3, :4], atol=EXACT)
+    assert residual**2 + rho @ rho == pytest.approx(gram[3, 3])
+    beta = np.array([0.3, -1.0, 2.0])
+    for j, rows in enumerate(joints):
+        error = (beta[list(SUPPORTS[j])] @ rows[:2] - rows[2]) ** 2
+        error = error if folds is None else np.where(np.isin(fold, folds), error, 0.0)
+        wanted = [error[slow == level].sum() for level in LEVELS]
+        np.testing.assert_allclose(noise.squares(data, j, beta, folds), wanted, rtol=EXACT)
+
+
+def test_without_strata_all_rows_are_one_class():
+    data, joints, *_ = classed()
+    plain = replace(data, strata=())
+    even = noise.Noise(np.array([4.0, 9.0]), np.array([5.0, 5.0]), np.ones(2))
+    r, rho, _ = even.whitened(plain)
+    wanted = plain.triangle([1 / 2, 1 / 3])
+    np.testing.assert_allclose(r, wanted[0], atol=EXACT)
+    np.testing.assert_allclose(rho, wanted[1], atol=EXACT)
+    beta = np.array([0.3, -1.0, 2.0])
+    (found,) = noise.squares(plain, 1, beta)
+    assert found == pytest.approx(np.sum((beta[[1, 2]] @ joints[1][:2] - joints[1][2]) ** 2))
+    guess, _ = noise.estimate(plain)
+    np.testing.assert_array_equal(guess.correlation, 1.0)
+    np.testing.assert_allclose(guess.slow, 0.0)
+
+
+@pytest.mark.parametrize("folds", [None, (0, 2, 4)])
+def test_variances_are_what_rows_show_beside_what_was_followed(folds):
+    """Residuals of exactly the size that is expected give their variances exactly."""
+    data, joints, slow, fold = classed(1)
+    before = noise.Noise(np.array([0.5, 2.0]), np.array([3.0, 0.7]), np.array([1.5, 4.0]))
+    spread = np.array([[0.2, 0.05, 0.1], [0.05, 0.1, -0.03], [0.1, -0.03, 0.15]])
+    a, b = np.array([0.3, 2.0]), np.array([1.7, 0.0])
+    strata = []
+    for j, rows in enumerate(joints):
+        deviation = np.sqrt((before.quick[j] + before.slow[j] * slow**2) * before.correlation[j])
+        inner = spread[np.ix_(SUPPORTS[j], SUPPORTS[j])]
+        share = np.sum(rows[:2] * (inner @ rows[:2]), axis=0) / deviation**2
+        kept = np.ones(len(slow), bool) if folds is None else np.isin(fold, folds)
+        torque = np.empty_like(slow)
+        for level in LEVELS:
+            at = slow == level
+            followed = share[at & kept].sum()
+            assert 0.5 < followed < 0.9 * np.sum(at & kept)
+            size = (np.sum(at & kept) - followed) * (a[j] + b[j] * level**2)
+            torque[at] = np.sqrt(size / np.sum(at & kept))
+        builder = StrataBuilder(3)
+        whole = np.vstack([rows[:2], torque])
+        builder.add(whole, whole, slow, fold, rows[3])
+        strata.append(builder.result())
+    made_of = replace(data, strata=tuple(strata))
+    found = noise.variances(made_of, before, np.zeros(3), spread, folds)
+    np.testing.assert_allclose(found.quick, a, rtol=1e-6)
+    np.testing.assert_allclose(found.slow, b, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(found.correlation, before.correlation)
+
+
+def test_noise_is_never_less_than_a_thousandth_of_the_torque():
+    data, joints, slow, fold = classed(2)
+    beta = np.array([1.0, -2.0, 0.5])
+    strata, power = [], []
+    for support, rows in zip(SUPPORTS, joints, strict=True):
+        exact = np.vstack([rows[:2], beta[list(support)] @ rows[:2]])
+        power.append(np.mean(exact[2] ** 2))
+        builder = StrataBuilder(3)
+        builder.add(exact, exact, slow, fold)
+        strata.append(builder.result())
+    totals = tuple(s.total for s in strata)
+    found, solved = noise.estimate(replace(data, strata=tuple(strata), triangles=totals))
+    np.testing.assert_allclose(found.quick, 1e-6 * np.array(power), rtol=1e-6)
+    np.testing.assert_allclose(solved, beta, atol=EXACT)
+
+
+def test_a_class_that_an_estimate_followed_whole_still_counts_a_twentieth():
+    data, joints, slow, _ = classed(3)
+    even = noise.Noise(np.ones(2), np.zeros(2), np.ones(2))
+    found = noise.variances(data, even, np.zeros(3), 100.0 * np.eye(3))
+    for j, rows in enumerate(joints):
+        mean = [np.mean(rows[2, slow == level] ** 2) / 0.05 for level in LEVELS]
+        again = noise.variances(data, even, np.zeros(3), np.zeros((3, 3)))
+        assert found.quick[j] == pytest.approx(again.quick[j] / 0.05)
+        assert min(mean) < found.quick[j] + found.slow[j] * 0.64 < 1.5 * max(mean)
+
+
+def test_the_first_estimate_takes_a_tenth_of_the_torque_for_noise():
+    data, joints, *_ = classed(4)
+    strong = replace(data, strata=(), triangles=(data.triangles[0], 10 * data.triangles[1]))
+    asked = []
+
+    def solver(r, rho):
+        asked.append((r, rho))
+        return noise.least_squares(r, rho)
+
+    noise.estimate(strong, solver)
+    power = np.array([np.mean(j[2] ** 2) for j in joints]) * [1, 100]
+    weights = 1 / (0.1 * np.sqrt(power + 1e-3 * power.mean()))  # a joint without torque counts too
+    np.testing.assert_allclose(asked[0][0], strong.triangle(weights)[0], rtol=EXACT, atol=EXACT)
+
+
+def test_logs_without_torque_have_finite_noise():
+    data, *_ = classed(5)
+    nothing = tuple(0 * t for t in data.triangles)
+    silent = replace(data, triangles=nothing, strata=tuple(s.emptied() for s in data.strata))
+    found, beta = noise.estimate(silent)
+    assert np.isfinite(found.quick).all()
+    np.testing.assert_array_equal(beta, 0.0)
 
 
 def test_rows_at_reversals_are_what_biases():

@@ -1,0 +1,153 @@
+"""The numbers of a fit by their definitions, and what it writes only when told."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
+
+import feasid
+from feasid.errors import CertificateError, OutputError, UselessFitError
+from feasid.identification import fitted, noise, result
+from feasid.identification.quality import HeldOut, judged
+
+RTOL = 1e-9
+
+
+@pytest.fixture(scope="module")
+def fit(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fitted") / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path)
+    truth = robot.with_joint_terms()
+    return feasid.fit(simulate(truth, arm_parameters(truth), 0, samples=600, noise=0.1), robot)
+
+
+def test_bodies_have_mass_centre_and_inertia_about_it_unless_massless(fit):
+    first = replace(fit.robot.bodies[0], massless=True, inertial=None)
+    lighter = replace(fit, robot=replace(fit.robot, bodies=(first, *fit.robot.bodies[1:])))
+    for one, left_out in ((fit, 0), (lighter, 1)):
+        bodies = one.robot.bodies[left_out:]
+        assert one.bodies.index.tolist() == [b.name for b in bodies]
+        for k, (_, row) in enumerate(one.bodies.iterrows(), start=left_out):
+            ten = one.delta[one.robot.inertial_columns[k]]
+            mass, com = ten[9], ten[6:9] / ten[9]
+            xx, xy, xz, yy, yz, zz = ten[:6]
+            origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            about = origin - mass * (com @ com * np.eye(3) - np.outer(com, com))
+            assert row["mass"] == pytest.approx(mass)
+            np.testing.assert_allclose(row[["com_x", "com_y", "com_z"]].to_numpy(float), com)
+            names = [["Ixx", "Ixy", "Ixz"], ["Ixy", "Iyy", "Iyz"], ["Ixz", "Iyz", "Izz"]]
+            found = np.array([[row[n] for n in line] for line in names])
+            np.testing.assert_allclose(found, about, atol=RTOL * np.abs(origin).max())
+
+
+def test_the_price_is_the_residual_over_the_least(fit):
+    r, rho, residual = fit.triangle
+
+    def left(beta):
+        return np.hypot(np.linalg.norm(r @ beta - rho), residual)
+
+    wanted = left(fit.solution.beta) / left(fit.optimum.beta) - 1
+    assert fit.price == pytest.approx(wanted, rel=1e-6)
+    assert fit.price > 1e-4  # a prior has its price here
+
+
+def test_joint_terms_are_the_drives_and_only_what_was_fitted(fit):
+    found = fit.joint_terms
+    assert found.index.tolist() == [d.name for d in fit.robot.drives]
+    for k, name in enumerate(found.index):
+        held = fit.robot.drive_columns(k)
+        for symbol in found:
+            value = fit.delta[held[symbol]] if symbol in held else np.nan
+            np.testing.assert_array_equal(found.loc[name, symbol], value)
+    bare = replace(fit, robot=fit.robot.without_joint_terms().with_joint_terms(("viscous",)))
+    assert set(replace(bare, solution=fit.solution).joint_terms.columns) <= {"Ia", "fv"}
+
+
+def test_deviations_are_roots_of_the_covariance_also_of_what_is_zero(fit):
+    deviations = np.linspace(0.0, 2.0, len(fit.beta))
+    covariance = np.diag(deviations**2)
+    covariance[0, 0] = -1e-30  # rounding
+    table = replace(fit, covariance=covariance).base_table
+    np.testing.assert_allclose(table["std"], deviations)
+    relative = table["relative_std_percent"].to_numpy()
+    some = fit.beta != 0
+    np.testing.assert_allclose(relative[some], 100 * deviations[some] / np.abs(fit.beta[some]))
+    r, rho, _ = fit.triangle
+    np.testing.assert_allclose(table["ols"], np.linalg.lstsq(r, rho)[0], rtol=1e-5, atol=1e-8)
+    zero = replace(fit.solution, delta=0.0 * fit.delta)
+    assert (replace(fit, solution=zero).base_table["relative_std_percent"] == np.inf).all()
+
+
+def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
+    bare = replace(fit, estimate=None)
+    found, _ = noise.estimate(fit.reduced)
+    wanted = fitted.quality(fit.reduced, fit.base, fit.feasible, fit.beta, found, doubts=fit.notes)
+    np.testing.assert_array_equal(bare.quality.errors.model, wanted.errors.model)
+    assert bare.condition_number == pytest.approx(np.linalg.cond(fit.reduced.triangle()[0]))
+
+
+def test_a_fit_that_cannot_be_certified_says_so(fit, monkeypatch):
+    monkeypatch.setattr(fitted, "check", lambda *_, **__: SimpleNamespace(certificate=None))
+    with pytest.raises(CertificateError, match="could not be certified"):
+        _ = replace(fit).certificate
+
+
+def test_a_file_that_exists_is_kept_unless_told(fit, tmp_path):
+    path = tmp_path / "out.urdf"
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="exists"):
+        fit.write(path)
+    assert path.read_text() == "mine"
+    fit.write(path, overwrite=True)
+    assert feasid.load_robot(path).joints == fit.robot.joints
+
+
+def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
+    monkeypatch.setattr(type(fit), "write", lambda _, path, **told: told)
+    monkeypatch.setattr(result, "save", lambda *_, **told: asked.append(told))
+    monkeypatch.setattr(result, "write_report", lambda *_, **told: asked.append(told))
+    asked = []
+    other = replace(fit, robot=replace(fit.robot, source=replace(fit.robot.source, format="mjcf")))
+    for write in (fit.to_urdf, other.to_mjcf):
+        assert write("x") == {"overwrite": False, "force": False}
+        assert write("x", overwrite=True) == {"overwrite": True, "force": False}
+        assert write("x", force=True) == {"overwrite": False, "force": True}
+    for told in ({}, {"overwrite": True}):
+        fit.save("x", **told)
+        fit.report("x", **told)
+    assert [a["overwrite"] for a in asked] == [False, False, True, True]
+
+
+def useless(fit):
+    worse = HeldOut(*(np.full(3, x) for x in (1.2, 1.2, 0.1)), np.ones(3), True)
+    copy = replace(fit)
+    vars(copy)["quality"] = judged(worse, fit.robot.joints)
+    assert copy.quality.level == "useless"
+    return copy
+
+
+def test_a_useless_fit_is_written_by_force_only(fit, tmp_path):
+    copy = useless(fit)
+    with pytest.raises(UselessFitError, match=r"this fit is useless: .* force=True") as caught:
+        copy.write(tmp_path / "out.urdf")
+    assert caught.value.path == str(tmp_path / "out.urdf")
+    assert not [*tmp_path.iterdir()]
+    copy.write(tmp_path / "out.urdf", force=True)
+    assert (tmp_path / "out.urdf").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"), [("mjcf", "URDF"), ("urdf", "MJCF"), ("urdf", "no file")]
+)
+def test_nothing_is_written_back_to_a_file_of_another_kind(fit, tmp_path, kind, found):
+    source = None if found == "no file" else replace(fit.robot.source, format=found.lower())
+    copy = replace(fit, robot=replace(fit.robot, source=source))
+    words = re.escape(f"not read from a {kind.upper()} file (but from {found})")
+    with pytest.raises(OutputError, match=words):
+        getattr(copy, f"to_{kind}")(tmp_path / "out")
+    assert not [*tmp_path.iterdir()]
