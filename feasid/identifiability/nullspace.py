@@ -69,7 +69,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.identifiability.setting import GRAVITY_SEED, Setting
+from feasid.identifiability.setting import GRAVITY_SEED, NONE, Setting
 from feasid.identifiability.step import Local, Seed, Spans, Step
 from feasid.robot.description import Robot
 
@@ -99,17 +99,17 @@ class Recursion(Setting):
     @cached_property
     def ground(self) -> Spans:
         """What holds at the base."""
-        none6, none10 = np.zeros((6, 0)), np.zeros((10, 0))
         gravity = np.r_[0.0, 0, 0, -self.frames.gravity][:, None]  # the base accelerates upwards
         partly = self.measured is not None
         kinetic = partly and not self.static
-        heard, felt = (none6, none10) if kinetic else (None, None)
+        heard, felt = (NONE[6], NONE[10]) if kinetic else (None, None)
         if self.frames.pull == 0:
-            return Spans(none6, {}, none10, heard, felt)
+            return Spans(NONE[6], {}, NONE[10], heard, felt)
         offsets = any("fo" in drive.symbols for drive in self.robot.drives)
         if not partly and not offsets:  # then gravity is one more velocity, Sec. 6.5
-            return Spans(gravity, {}, none10)
-        return Spans(none6, {GRAVITY_SEED: Seed(gravity, none6)}, none10, heard, felt)
+            return Spans(gravity, {}, NONE[10])
+        seeds = {GRAVITY_SEED: Seed(gravity, NONE[6])}
+        return Spans(NONE[6], seeds, NONE[10], heard, felt)
 
     @cached_property
     def run(self) -> tuple[Local, ...]:

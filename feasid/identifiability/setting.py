@@ -36,6 +36,9 @@ NEAR = (1e-13, 1e-5)
 FULL = {m: np.eye(m) for m in (6, 10)}
 """Whole spaces: bodies beyond one that can move and be felt in every way need no more ranks."""
 
+NONE = {m: np.zeros((m, 0)) for m in (6, 10)}
+"""Empty spaces."""
+
 SPIN = np.array([0.0, 0, 1, 0, 0, 0])
 """A rotor's own screw, in its frame."""
 

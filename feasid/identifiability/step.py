@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.arrays import Array
-from feasid.identifiability.setting import FULL, GRAVITY_SEED, SPIN, Setting
+from feasid.identifiability.setting import FULL, GRAVITY_SEED, NONE, SPIN, Setting
 from feasid.identifiability.spectral import Action, closure, cross, momentum, rates, span
 
 
@@ -38,7 +38,7 @@ class Spans:
     firm: Array
     heard: Array | None = None
     felt: Array | None = None
-    virtual: Array = field(default_factory=lambda: np.zeros((6, 0)))
+    virtual: Array = field(default_factory=lambda: NONE[6])
 
     def velocities(self) -> Array:
         """All velocities (6, r), without gravity."""
@@ -139,7 +139,7 @@ class Step:
         """
         own = self.run.frames.screws[self.i]
         if len(own) in (1, 6) or not self.moves:
-            return np.zeros((6, 0))
+            return NONE[6]
         pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
         q = np.linalg.qr(own.T)[0]
         beyond = np.stack(pairs, axis=1)
@@ -200,9 +200,7 @@ class Step:
         """Directions of the parent as this body and its rotor get them in every posture."""
         if x is FULL[6] and self.run.rotors[self.i] is None:
             return x
-        if x.shape[1] == 0:
-            return np.zeros((len(self.lift), 0))
-        if self.held:
+        if self.held or x.shape[1] == 0:
             return self.lift @ x
         return closure(self.lift @ x, self.actions[0])
 
@@ -221,15 +219,13 @@ class Step:
     def _mapped(self, k: Array, what: str) -> tuple[Array, Array]:
         """Functionals of the parent across the joint: the part that stays, the part that moves."""
         run, i = self.run, self.i
-        if self.held:
-            return self.lower @ k, np.zeros((len(self.lower), 0))
+        if self.held or k.shape[1] == 0:
+            return self.lower @ k, self.lower @ k[:, :0]
         if k is FULL[10] and run.rotors[i] is None:
             screws = run.frames.screws[i]
             if len(screws) == 1:
                 return k, run.frames.rates[i].T
             return k, np.hstack([a.T for a in rates(screws)])
-        if k.shape[1] == 0:
-            return np.zeros((len(self.lower), 0)), np.zeros((len(self.lower), 0))
         if len(self.actions[1]) == 1:
             return self.actions[1][0].sweep(self.lower @ k)
         whole = run.basis(closure(self.lower @ k, self.actions[1]), i, "parameters")
@@ -260,7 +256,7 @@ class Step:
                 out.append(seed.differences)
                 if self.screw.shape[1] > 1:  # no drives there: the point is one more direction
                     out.append(seed.point)
-        return np.hstack([np.zeros((len(self.lift), 0)), *out])
+        return np.hstack([carried[:, :0], *out])
 
     def _counts(self, key: int) -> bool:
         """Whether the torque of this joint, or the one of the seed's joint, is measured."""
@@ -316,7 +312,7 @@ class Step:
         after = {k: Seed(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
         motion = carried[:6]
         if i in run.coupled:
-            after[i] = Seed(self.screw[:6], np.zeros((6, 0)))
+            after[i] = Seed(self.screw[:6], NONE[6])
         elif self.moves:
             motion = motion if motion is FULL[6] else np.hstack([motion, own])
         if motion is not FULL[6] and motion.shape[1]:
