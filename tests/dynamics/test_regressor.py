@@ -145,12 +145,26 @@ def test_wrong_input_is_named():
         feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 1)), np.zeros((3, 2)))
     bad = np.zeros((3, 2))
     bad[1, 0] = np.nan
-    with pytest.raises(InputError, match=r"ddq\[1, 0\] is nan"):
+    with pytest.raises(InputError, match=r"ddq\[1, 0\] is nan") as caught:
         feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 2)), bad)
-    with pytest.raises(InputError, match=r"gives no value for 1\.Lxx"):
+    assert caught.value.row == 1
+    with pytest.raises(InputError, match="dq has 4 samples, q has 3"):
+        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((4, 2)), bad)
+    with pytest.raises(InputError, match=r"q has shape \(1, 3, 2\), expected \(samples, 2\)"):
+        feasid.regressor(robot, np.zeros((1, 3, 2)), np.zeros((3, 2)), bad)
+    with pytest.raises(InputError, match="q must be numbers: could not convert"):
+        feasid.regressor(robot, [["zero", 0.0]], np.zeros((1, 2)), np.zeros((1, 2)))
+    last = robot.size - 1
+    for columns in ([0, last + 1], [0, 0], [-1, 0]):
+        with pytest.raises(InputError, match=rf"columns must be distinct and within 0\.\.{last}$"):
+            feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=columns)
+
+
+def test_a_description_without_values_says_how_many_and_which():
+    robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2)
+    with pytest.raises(InputError, match=r"no value for 1\.Lxx .and 19 more.: pass p") as caught:
         feasid.inverse_dynamics(robot, *np.zeros((3, 1, 2)))
-    with pytest.raises(InputError, match="columns must"):
-        feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=[0, 99])
+    assert (caught.value.body, caught.value.symbol) == ("1", "Lxx")
 
 
 @pytest.mark.parametrize("seed", range(3))

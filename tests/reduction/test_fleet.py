@@ -1,6 +1,8 @@
 """Streams, many files, many processes and a Dask cluster give the triangle of one piece."""
 
 import functools
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -171,6 +173,65 @@ def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch
     assert resumed.samples == 6000
     assert main(["fit", "all.reduced", "--robot", "arm.urdf", "--out", "from_reduced.urdf"]) == 0
     assert "from_reduced.urdf" in capsys.readouterr().out
+
+
+def small(log):
+    """A job for logs that are numbers, or functions that make them."""
+    seed = log() if callable(log) else log
+    if seed < 0:
+        raise InputError(f"no log {seed}")
+    robot = feasid.Robot.from_dh([(0, 0.3, 0, 0)])
+    return Reduced.from_samples(robot, *np.random.default_rng(seed).normal(size=(4, 3, 1)))
+
+
+class Cluster:
+    """What a Dask client does with jobs: equal ones that are pure are one, the last ends first."""
+
+    def map(self, function, jobs, logs, pure=True):
+        self.futures = [
+            self.future(k, *x, pure) for k, x in enumerate(zip(jobs, logs, strict=True))
+        ]
+        self.work = function
+        return self.futures
+
+    def future(self, k, job, log, pure):
+        status = "error" if log == 13 else "finished"
+        return SimpleNamespace(
+            key=log if pure else k,
+            status=status,
+            result=lambda: self.work(job, log),
+            exception=lambda: "killed",
+        )
+
+
+def test_a_cluster_says_which_logs_failed_in_the_order_given(monkeypatch):
+    backwards = SimpleNamespace(as_completed=lambda futures: futures[::-1])
+    monkeypatch.setitem(sys.modules, "distributed", backwards)
+    logs, told = [5, 13, 5, -2, 6], []
+    found = fleet.reduce_all(small, logs, client=Cluster(), progress=lambda *x: told.append(x))
+    assert told == [(k, 5) for k in range(1, 6)]
+    assert [f.log for f in found.failed] == ["log 2", "log 4"]
+    assert [f.message for f in found.failed] == ["its worker died: killed", "no log -2"]
+    assert distance(found.total, small(5) + small(5) + small(6)) < EXACT
+    skipped = found.checked("skip")
+    note = skipped.notes[-1]
+    assert (note.code, note.values) == ("failed", {"logs": ["log 2", "log 4"]})
+    with pytest.raises(LogError, match=r"^2 log.s. failed .error.partial holds .*log 4: no") as one:
+        found.checked("raise")
+    assert (one.value.failed, one.value.partial) == (found.failed, found.total)
+    with pytest.raises(LogError, match=r"^1 log.s. failed: log 1: no log -3$") as none:
+        fleet.reduce_all(small, [-3]).checked("skip")
+    assert none.value.partial is None
+    whole = fleet.reduce_all(small, [5])
+    assert whole.checked("raise") is whole.total
+
+
+@pytest.mark.parametrize(("logs", "workers", "sent"), [(1, 2, False), (2, 1, False), (2, 2, True)])
+def test_processes_are_used_where_there_is_something_to_share(logs, workers, sent):
+    """What cannot be pickled is no matter where nothing is sent."""
+    found = fleet.reduce_all(small, [lambda: 3] * logs, workers=workers)
+    assert len(found.failed) == (logs if sent else 0)
+    assert all("cannot be given to a worker process" in f.message for f in found.failed)
 
 
 @pytest.mark.slow

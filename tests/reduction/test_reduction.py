@@ -3,6 +3,7 @@
 import functools
 import io
 import operator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,14 +141,35 @@ def test_data_of_another_robot_do_not_add(case):
     b = Reduced.from_samples(robot.with_gravity((0, 0, -1.6)), *samples, columns=columns)
     with pytest.raises(InputError, match="different robots"):
         a + b
+    with pytest.raises(TypeError):
+        a + 1
+    with pytest.raises(TypeError):
+        1 + a
+    assert sum([a]) is a
+
+
+def test_what_a_filter_left_nothing_of_stays_nothing(case):
+    """Rows are samples unless it is said that there are fewer."""
+    robot, columns, samples = case
+    data = Reduced.from_samples(robot, *samples, columns=columns)
+    assert data.rows == data.samples == 3000
+    none = replace(data, rows=0, period=0.1)
+    assert none.rows == 0
+    total = none + replace(data, period=0.2)
+    assert (total.rows, total.samples, total.period) == (3000, 6000, 0.2)
+    assert (data + none).period == 0.1
 
 
 def test_samples_that_are_not_numbers_are_named(case):
     robot, columns, samples = case
     bad = samples.copy()
     bad[3, 17, 2] = np.inf
-    with pytest.raises(LogError, match="tau of row 17, coordinate 2"):
+    with pytest.raises(LogError, match="tau of row 17, coordinate 2") as caught:
         Reducer(robot, columns).add(*bad)
+    assert caught.value.row == 17
+    for wrong in (samples[1, :, 0], samples[1, :, :4], samples[:2]):
+        with pytest.raises(LogError, match=r"dq has shape \(.*, expected \(samples, 5\)"):
+            Reducer(robot, columns).add(samples[0], wrong, samples[2], samples[3])
     with pytest.raises(LogError, match="dq has 9 samples, q has 10"):
         Reducer(robot, columns).add(
             samples[0, :10], samples[1, :9], samples[2, :10], samples[3, :10]
