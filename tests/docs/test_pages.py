@@ -75,6 +75,12 @@ WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
 <inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.001"/></inertial></link>"""
 
 
+@pytest.fixture(scope="module")
+def fit(shelf):
+    """What snippets call `fit` that do not say how it came about."""
+    return feasid.fit(pd.read_csv(shelf / "log.csv"), feasid.load_robot(shelf / "arm.urdf"))
+
+
 @pytest.fixture
 def namespace(shelf, tmp_path, monkeypatch):
     """What a reader has at hand when a snippet begins, in a folder of its own."""
@@ -95,10 +101,10 @@ def namespace(shelf, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("code", "commands"), list(snippets()))
-def test_what_a_page_shows_works(code, commands, namespace, capsys):
+def test_what_a_page_shows_works(code, commands, namespace, fit, capsys):
     if code.strip():
         if "fit." in code and "fit = " not in code:
-            namespace["fit"] = feasid.fit(namespace["log"], namespace["robot"])
+            namespace["fit"] = fit
         exec(compile(code, "page", "exec"), namespace)
     for command in commands:
         words = shlex.split(command, comments=True)

@@ -68,9 +68,12 @@ def good(name, robot):
 
 def quick(name):
     """What makes a fit quick, without a say in `name`."""
-    out = {"diagnose": "no", "candidates": "none"}
-    if name in {*BESIDE, *BESIDE.values(), "friction", "cutoff"}:
+    out = {"diagnose": "no", "candidates": "none", "prior": "none"}
+    needs, values = FIT[name].needs or (None, ())
+    if name in {"friction", "cutoff", "filtering", "method"} or "signals" in values:
         del out["candidates"]  # has no effect beside some of their values
+    if needs == "prior":
+        del out["prior"]
     return {k: v for k, v in out.items() if k != name}
 
 
