@@ -86,9 +86,9 @@ class RegressorPlan:
         out = []
         for node in self.tree:
             kept = [k for k, c in enumerate(node.columns) if c in wanted]
-            first = node.columns[kept[0]] if kept else -1
-            rows = [(r, self.support[r].index(first)) for r in node.rows] if kept else []
-            out.append((kept, rows))
+            rows = node.rows if kept else ()
+            places = [(r, self.support[r].index(node.columns[kept[0]])) for r in rows]
+            out.append((kept, places))
         return out
 
     def fill(self, q: Array, dq: Array, ddq: Array, blocks: Sequence[Array]) -> None:

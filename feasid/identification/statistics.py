@@ -31,7 +31,7 @@ def standard_deviations(triangle: Array, residual: float, rows: int) -> Array:
         formula assumes independent errors; filtered logs have fewer independent samples than
         rows, so these are lower bounds.
     """
-    size = triangle.shape[0]
+    size = len(triangle)
     if rows <= size:
         return np.full(size, np.inf)
     norms = np.linalg.norm(triangle, axis=0)

@@ -56,6 +56,7 @@ def test_as_many_rows_as_parameters_tell_no_deviation():
     assert np.isinf(standard_deviations(triangle, 1.0, 4)).all()
     one_more = standard_deviations(triangle, 1.0, 5)
     np.testing.assert_allclose(one_more, np.sqrt(np.diag(inverse)), rtol=RTOL)
+    assert standard_deviations(np.array([[2.0]]), 3.0, 10) == pytest.approx([3.0 / 3.0 / 2.0])
 
 
 @pytest.mark.parametrize("dependent", ["a zero column", "two equal columns"])

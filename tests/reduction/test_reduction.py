@@ -160,6 +160,18 @@ def test_what_a_filter_left_nothing_of_stays_nothing(case):
     assert (data + none).period == 0.1
 
 
+def test_a_sum_keeps_where_its_parts_came_from(case):
+    robot, columns, samples = case
+    data = Reduced.from_samples(robot, *samples, columns=columns)
+    one = replace(data, cutoff=8.0, sources=("a",), digests=("1",), robot=None)
+    two = replace(data, cutoff=8.0, sources=("b", "c"), digests=("2", "3"))
+    total = one + two
+    assert (total.cutoff, total.sources, total.digests) == (8.0, ("a", "b", "c"), ("1", "2", "3"))
+    assert total.robot is (two + one).robot is robot
+    assert (one + replace(two, cutoff=6.0)).cutoff is None
+    assert (total.columns, total.supports) == (data.columns, data.supports)
+
+
 def test_samples_that_are_not_numbers_are_named(case):
     robot, columns, samples = case
     bad = samples.copy()
