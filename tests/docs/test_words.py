@@ -24,8 +24,8 @@ OPTIONS = {
 }
 
 OTHERS = {"--arguments", "--counts", "--help", "--keep-going", "--minutes", "--moments", "--user"}
-OTHERS |= {"--write"}
-"""Flags of the package as a whole, of its campaign, and of pip and Sphinx."""
+OTHERS |= {"--python", "--write"}
+"""Flags of the package as a whole, of its campaign and versions, and of pip and Sphinx."""
 
 
 def spans(page):
