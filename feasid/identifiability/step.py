@@ -40,13 +40,10 @@ class Spans:
     felt: Array | None = None
     virtual: Array = field(default_factory=lambda: NONE[6])
 
-    def velocities(self) -> Array:
-        """All velocities (6, r), without gravity."""
-        return np.hstack([self.motion, *_columns(self.seeds, gravity=False)])
-
     def directions(self) -> Array:
         """Velocities and gravity (6, r), the V of the paper's algorithm."""
-        return np.hstack([self.motion, *_columns(self.seeds, gravity=True)])
+        carried = [x for s in self.seeds.values() for x in (s.point, s.differences)]
+        return np.hstack([self.motion, *carried])
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,11 +321,3 @@ class Step:
                 more += [self.brackets] if i in run.coupled else [own, self.brackets]
             heard = run.basis(np.hstack(more), i, "velocities")
         return Spans(motion, after, firm, heard, felt)
-
-
-def _columns(seeds: dict[int, Seed], gravity: bool) -> list[Array]:
-    out = []
-    for key, seed in seeds.items():
-        if gravity or key != GRAVITY_SEED:
-            out += [seed.point, seed.differences]
-    return out

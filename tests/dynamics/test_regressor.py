@@ -160,6 +160,19 @@ def test_wrong_input_is_named():
             feasid.regressor(robot, *np.zeros((3, 1, 2)), columns=columns)
 
 
+def test_samples_of_long_motions_are_those_of_short_ones():
+    """Chunks of 1700 samples: the first and last of each, alone."""
+    robot = feasid.Robot.from_dh([(0.3, 0.2, 0.1, 0), (0, 0.3, 0, 0)]).with_joint_terms()
+    rng = np.random.default_rng(0)
+    motion = rng.standard_normal((3, 3500, 2))
+    delta = rng.standard_normal(robot.size)
+    whole = feasid.regressor(robot, *motion)
+    torque = feasid.inverse_dynamics(robot, *motion, parameters=delta)
+    some = [0, 1699, 1700, 3399, 3400, 3499]
+    np.testing.assert_allclose(whole[some], feasid.regressor(robot, *motion[:, some]), atol=RTOL)
+    np.testing.assert_allclose(torque[some], whole[some] @ delta, atol=1e-9)
+
+
 def test_a_description_without_values_says_how_many_and_which():
     robot = feasid.Robot.from_dh([(0, 1, 0, 0)] * 2)
     with pytest.raises(InputError, match=r"no value for 1\.Lxx .and 19 more.: pass p") as caught:

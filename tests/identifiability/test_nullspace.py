@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -293,6 +294,16 @@ def test_forces_on_a_floating_base_tell_as_much_as_all_joints(seed):
     assert wrench.size == everything.size
     np.testing.assert_array_equal(wrench.independent, everything.independent)
     np.testing.assert_allclose(wrench.K, everything.K, atol=1e-10)
+
+
+def test_gravity_counts_as_a_direction_also_where_offsets_keep_it_apart():
+    tilted = feasid.Robot.from_dh([(0.4, 0, 0.2, 0), (0, 0.3, 0.1, 0)], gravity=(0, 3, -9))
+    apart = tilted.with_joint_terms(("offset",), drive_inertia=False)
+    shared = feasid.Drive("both", {"1": 1.0, "2": 1.0}, ("Ia",))
+    wanted = dimensions(base_parameters(tilted)).motion
+    for robot in (apart, replace(apart, drives=(*apart.drives, shared))):
+        assert dimensions(base_parameters(robot)).motion == wanted
+    assert wanted > dimensions(base_parameters(replace(tilted, gravity=(0, 0, 0)))).motion
 
 
 def test_rotors_are_not_seen_by_forces_on_the_base():

@@ -332,6 +332,9 @@ def test_the_cutoff_of_a_log_is_the_middle_one_of_its_longest_stretches():
     assert derive.find_cutoff({"q": q, "dq": q}, stretches, None)[0] == frequency
     assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(1), np.nan)], None) == (None, [])
     assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(2), rate)], 9) == (9.0, [])
+    lonely = [Stretch("c", np.arange(1), 10.0), *stretches]
+    assert derive.find_cutoff({"q": q}, lonely, None)[0] == frequency
+    assert derive.find_cutoff({"q": q}, lonely, 9) == (9.0, [])  # below half the longest one's rate
     with pytest.raises(InputError):
         derive.find_cutoff({"q": q}, stretches, rate / 2)
 
