@@ -97,9 +97,11 @@ def read_time(
 
 def _growing(df: pd.DataFrame) -> str:
     """The first column whose numbers only grow, as time does."""
-    numbers = df.select_dtypes("number")
-    growing = (str(c) for c in numbers if len(df) > 1 and (numbers[c].diff().iloc[1:] > 0).all())
-    return next(growing, "stamp")
+    for name, column in df.select_dtypes("number", exclude="timedelta").items():
+        values = column.to_numpy(np.float64, na_value=np.nan)
+        if len(values) > 1 and (np.diff(values) > 0).all():
+            return str(name)
+    return "stamp"
 
 
 def _refuse_holes(bad: Mask, where: str, column: Any) -> None:

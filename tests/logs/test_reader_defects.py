@@ -234,3 +234,12 @@ def test_headers_are_matched_and_never_evaluated(array):
 def test_headers_that_lie_take_no_memory(old, new):
     with pytest.raises((DamagedError, FeasidError)):
         array_of(npy(np.arange(6.0).reshape(2, 3)).replace(old, new, 1))
+
+
+def test_a_column_of_the_other_byte_order_is_proposed_as_time_too(case, tmp_path):
+    robot, log = case
+    blocks = {"clock": log[["t", "t"]], "q": log.filter(regex="^q_")}
+    blocks["tau"] = log.filter(regex="^tau_")
+    np.savez(tmp_path / "log.npz", **{k: x.to_numpy().astype(">f8") for k, x in blocks.items()})
+    with pytest.raises(LogError, match=r'columns=\{"t": "clock_1"\}'):
+        prepare(read_log(tmp_path / "log.npz"), robot)
