@@ -62,7 +62,7 @@ def excite(
     seed: int = 0,
     time_limit: float = 60.0,
     rounds: int | None = None,
-    starts: int = STARTS,
+    starts: int | None = None,
     workers: int = 1,
     progress: Callable[[float, str], None] | None = None,
 ) -> Trajectory:
@@ -125,8 +125,9 @@ def excite(
     rounds : int, optional
         Kicks after the first starts, for results that do not depend on the machine's speed;
         default as many as there is time for.
-    starts : int
-        Random starts before the kicks.
+    starts : int, optional
+        Random starts before the kicks; default as many as half the time allows, with `rounds`
+        six.
     workers : int
         Processes that search at once, this one among them: one per core finds better motions in the
         same time. With `rounds` the motion does not depend on it.
@@ -163,7 +164,8 @@ def excite(
     rng = np.random.default_rng(seed)
     tasks = task_rows(task, problem, setting, rate, rng) if wants_task(objective, task) else None
     lanes = Lanes(
-        problem, family_of(objective, tasks), seed, time_limit, rounds, starts,
+        problem, family_of(objective, tasks), seed, time_limit, rounds,
+        STARTS if starts is None and rounds is not None else starts,
         workers if rounds is None else max(1, min(rounds, LANES)),
     )  # fmt: skip
     clock = Clock(time_limit)
@@ -179,13 +181,16 @@ def _check(
     slow: float,
     rate: float,
     limit: float,
-    starts: int,
+    starts: int | None,
     workers: int,
 ) -> None:
     for name, value in (("duration", duration), ("rate", rate), ("time_limit", limit)):
         if not (np.isfinite(value) and value > 0):
             raise InputError(f"{name} must be positive, not {value}")
-    for name, number in (("harmonics", harmonics), ("starts", starts), ("workers", workers)):
+    counts = {"harmonics": harmonics, "starts": starts, "workers": workers}
+    for name, number in counts.items():
+        if number is None:
+            continue
         if number < 1 or int(number) != number:
             raise InputError(f"{name} must be a positive integer, not {number}")
     if not 0 <= slow < 1:

@@ -12,6 +12,11 @@ from feasid.excitation.problem import FINER, SHARPER, Problem, room
 TIMES_FINER = 20
 """Motions are checked at this many times between any two at which they were designed."""
 
+BETWEEN = 1e-6
+"""Least room that motions leave, in units of half the range. One of h harmonics that leaves r at N
+times leaves ``1 - (1 - r) / cos(pi h / N)`` between them (Ehlich and Zeller, 1964), and at the 2880
+times per harmonic of the check the cosine lacks 6e-7."""
+
 STEPS = 10
 """Halvings of the interval in which the largest feasible size lies, and steps inward after it."""
 
@@ -61,8 +66,9 @@ def least_room(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
 
 
 def keeps(problem: Problem, z: Array, t: Array) -> bool:
-    """Whether all limits hold at these times."""
-    return all(m.room >= 0 for m in least_room(problem, problem.coordinates.coefficients(z), t))
+    """Whether all limits hold at these times and between them."""
+    margins = least_room(problem, problem.coordinates.coefficients(z), t)
+    return all(margin.room >= BETWEEN for margin in margins)
 
 
 def shrunk(problem: Problem, z: Array, t: Array) -> Array | None:

@@ -47,7 +47,8 @@ class LaneResult:
 class Lanes:
     """A search to be made; see `feasid.excitation.search.Search`.
 
-    ``limit`` are the seconds of each lane by the clock ``now``, ``rounds`` the kicks of all lanes.
+    ``limit`` are the seconds of each lane by the clock ``now``, ``rounds`` the kicks of all lanes,
+    ``starts`` the random starts of each.
     """
 
     problem: Problem
@@ -55,7 +56,7 @@ class Lanes:
     seed: int
     limit: float
     rounds: int | None
-    starts: int
+    starts: int | None
     count: int
     now: Callable[[], float] = time.monotonic
 

@@ -142,9 +142,13 @@ class Problem:
 
     def sharper(self) -> Problem:
         """The same on a finer grid, with friction closer to its sign."""
+        return replace(self.smoothed(1 / SHARPER), samples=SHARPER * self.samples)
+
+    def smoothed(self, times: float) -> Problem:
+        """The same with friction that changes sign over so many times the velocity."""
         smoothing = self.chain.smoothing
-        chain = replace(self.chain, smoothing=None if smoothing is None else smoothing / SHARPER)
-        return replace(self, chain=chain, samples=SHARPER * self.samples)
+        chain = replace(self.chain, smoothing=None if smoothing is None else smoothing * times)
+        return replace(self, chain=chain)
 
     def motion(self, z: Array) -> tuple[Array, Array, Array]:
         """q, dq and ddq at the samples, each (dof, N)."""

@@ -1,9 +1,10 @@
 """The search: random starts, kicks of the best one, and an ever sharper problem for each.
 
 Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
-gets a larger exponent and the barrier comes closer to the limits. Islands of starts and kicks keep
-well away from limits; the best of all islands are kicked closer to them, where they rank as they
-are, and the best few of these are brought to their limits.
+gets a larger exponent and the barrier comes closer to the limits. Random starts first see friction
+that changes sign slowly, which takes away most hills, and keep well away from limits; so do kicks
+of the best of them. Then the best are kicked closer to their limits, where they rank as they are,
+and the best few of these are brought to their limits.
 """
 
 from __future__ import annotations
@@ -79,15 +80,16 @@ NARROW = Level(
 FINALLY = 4
 """One of so many kicks is kept for the light barrier, when their number is given."""
 
-STARTING = 0.25
-"""Share of the time after which the first starts must do."""
+STARTING = 0.55
+"""Share of the time for random starts, where their number is not given."""
 
-STARTS, POOL, ARCHIVE = 6, 3, 6
-"""Random starts of an island, how many of its best motions are kicked, and how many of all islands
-are kept."""
+STARTS, POOL, ARCHIVE = 6, 3, 12
+"""Random starts when kicks have a number, how many of the best are kicked, and how many are kept.
+"""
 
-PATIENCE, PROGRESS = 15, 1e-3
-"""Kicks in a row that may gain less than this before the search starts elsewhere."""
+BLUR = (5.0, 12.0)
+"""How much wider a start's smoothed sign of friction is than usual, drawn anew for each: with the
+widest a sign changes over the whole range of velocities."""
 
 ALIKE = 3e-3
 """Motions whose values are this close are taken for the same one."""
@@ -144,8 +146,8 @@ class Search:
     clock : Clock
     rounds : int or None
         Most kicks; None for as many as there is time for.
-    starts : int
-        Random starts of an island.
+    starts : int or None
+        Random starts; None for as many as there is time for.
     progress : callable
     """
 
@@ -155,7 +157,7 @@ class Search:
     rng: np.random.Generator
     clock: Clock
     rounds: int | None
-    starts: int
+    starts: int | None
     progress: Progress
     pool: list[Found] = field(default_factory=list)
     archive: list[Found] = field(default_factory=list)
@@ -171,7 +173,7 @@ class Search:
     def run(self) -> None:
         """Search until the time is over or all rounds are done."""
         try:
-            for part in (self._islands, self._narrow, self._finish):
+            for part in (self._start, self._widely, self._narrowly, self._finish):
                 with suppress(TimeIsUpError):
                     part()
         except KeyboardInterrupt:
@@ -182,24 +184,39 @@ class Search:
         found = [] if self.final is None else [self.final]
         return [*found, *(c.z for c in self._ordered())]
 
-    def _islands(self) -> None:
-        """From new starts until kicks no longer help, again and again."""
-        most = None if self.rounds is None else self.rounds - self.rounds // FINALLY
-        done = 0
-        while True:
-            self._settle()
-            stale = 0
-            while stale < PATIENCE and done != most:
-                done, before = done + 1, self.pool[0].value
-                self._kick(WIDE)
-                stale = 0 if self.pool[0].value < before - PROGRESS else stale + 1
-            self.archive = self._ordered()[:ARCHIVE]
+    def _start(self) -> None:
+        """Random starts."""
+        for _ in count() if self.starts is None else range(self.starts):
+            first = not self.archive
+            if not first:
+                self.clock.check(STARTING)
+            new = self._started(keep=first)
+            self._tell(new)
             self.pool = []
-            if done == most:
-                return
+            self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE]
 
-    def _narrow(self) -> None:
-        """The best of all islands and their kicks with a light barrier."""
+    def _started(self, *, keep: bool) -> Found:
+        """One random start, with friction that changes sign slowly at first and then as usual."""
+        problem, stages = self.problem, COARSE + WIDE.then
+        blur = float(np.exp(self.rng.uniform(*np.log(BLUR))))
+        self.problem = problem.smoothed(blur)
+        try:
+            start = Found(np.inf, self.draw(self.rng))
+            rough = self._descend(start, stages, keep=keep)
+        finally:
+            self.problem = problem
+        return self._descend(rough, stages[-1:], keep=keep)
+
+    def _widely(self) -> None:
+        """Kicks of the best with a heavy barrier."""
+        for start in self.archive:
+            self._enter(start)
+        self.archive = [c for c in self.archive if c not in self.pool]
+        rounds = None if self.rounds is None else self.rounds - self.rounds // FINALLY
+        self._kicks(WIDE, rounds)
+
+    def _narrowly(self) -> None:
+        """The best and their kicks with a light barrier."""
         if self.rounds is not None and self.rounds < FINALLY:
             return
         self.level = NARROW
@@ -209,28 +226,16 @@ class Search:
                 fresh.append(self._descend(start, NARROW.first + NARROW.then, keep=not fresh))
         self.archive = [] if fresh else self.archive
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL] or self.pool
-        kicks = count() if self.rounds is None else range(self.rounds // FINALLY)
-        for _ in kicks if self.pool else ():
-            self._kick(NARROW)
+        self._kicks(NARROW, None if self.rounds is None else self.rounds // FINALLY)
+
+    def _kicks(self, level: Level, rounds: int | None) -> None:
+        for _ in count() if rounds is None else range(rounds):
+            if not self.pool:
+                return
+            self._kick(level)
 
     def _ordered(self) -> list[Found]:
         return sorted([*self.pool, *self.archive], key=lambda c: c.value)
-
-    def _settle(self) -> None:
-        """Random starts, the best of them refined."""
-        starts: list[Found] = []
-        for _ in range(self.starts):
-            first = not (self.pool or self.archive)
-            start = Found(np.inf, self.draw(self.rng))
-            starts.append(self._descend(start, COARSE, keep=first))
-            if not self.archive and self.clock.seconds > STARTING * self.clock.limit:
-                break
-        starts.sort(key=lambda c: c.value)
-        refined = [self._descend(c, WIDE.then, keep=not self.archive and k == 0)
-                   for k, c in enumerate(starts[:POOL])]  # fmt: skip
-        self.pool = []
-        for candidate in refined:
-            self._enter(candidate)
 
     def _kick(self, level: Level) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
@@ -242,16 +247,19 @@ class Search:
             kicks.sort(key=lambda z: self._value(z, stage))
         kicked = self._descend(Found(np.inf, kicks[0], favourite.hessian), level.first)
         if kicked.value < self._value(self.pool[0].z, stage) + HOPELESS:
-            self._enter(self._descend(kicked, level.then))
+            new = self._descend(kicked, level.then)
+            self._tell(new)
+            self._enter(new)
 
     def _enter(self, new: Found) -> None:
         """Keep the best few that differ."""
-        ahead = min((c.value for c in (*self.pool, *self.archive)), default=np.inf)
         others = [c for c in self.pool if abs(c.value - new.value) > ALIKE]
         same = [c for c in self.pool if abs(c.value - new.value) <= ALIKE]
         kept = min([*same, new], key=lambda c: c.value)
         self.pool = sorted([*others, kept], key=lambda c: c.value)[:POOL]
-        if new.value < ahead:
+
+    def _tell(self, new: Found) -> None:
+        if new.value < min((c.value for c in (*self.pool, *self.archive)), default=np.inf):
             self.progress(self.clock.seconds, new.value)
 
     def _finish(self) -> None:
