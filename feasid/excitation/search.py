@@ -2,9 +2,9 @@
 
 Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
 gets a larger exponent and the barrier comes closer to the limits. Random starts first see friction
-that changes sign slowly, which takes away most hills, and keep well away from limits; so do kicks
-of the best of them. Then the best are kicked closer to their limits, where they rank as they are,
-and the best few of these are brought to their limits.
+that changes sign slowly, which takes away most hills, and keep well away from limits. The best
+are kicked closer to their limits, where they rank as they are, and the best few of these are
+brought to their limits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -54,42 +54,27 @@ LAST = (
 """Barriers this steep keep limits to a part in ten thousand, and cost next to nothing."""
 
 
-@dataclass(frozen=True)
-class Level:
-    """How kicked motions descend: at first, and those that are not left behind; and the share of
-    the time after which this is over.
-    """
-
-    first: tuple[Stage, ...]
-    then: tuple[Stage, ...]
-    share: float
-
-
-WIDE = Level(
-    (Stage(16, LimitBarrier(1e-2, 1e-2), 60),),
-    (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100)),
-    0.65,
-)
-NARROW = Level(
-    (Stage(64, LimitBarrier(3e-3, 3e-3), 50),),
-    (Stage(256, LimitBarrier(1e-3, 1e-3), 120),),
-    0.9,
-)
+WIDE = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
+NARROW = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3, 1e-3), 120))
 """A heavy barrier leaves fewer hills between motions, a light one ranks them as they are."""
 
-FINALLY = 4
-"""One of so many kicks is kept for the light barrier, when their number is given."""
+STARTING, KICKING = 0.35, 0.9
+"""Shares of the time after which random starts are over, where their number is not given, and
+after which kicks are."""
 
-STARTING = 0.55
-"""Share of the time for random starts, where their number is not given."""
+PATIENCE, PROGRESS = 10, 1e-4
+"""So many kicks in a row that gain less than this make way for another random start."""
 
 STARTS, POOL, ARCHIVE = 6, 3, 12
 """Random starts when kicks have a number, how many of the best are kicked, and how many are kept.
 """
 
-BLUR = (5.0, 12.0)
-"""How much wider a start's smoothed sign of friction is than usual, drawn anew for each: with the
-widest a sign changes over the whole range of velocities."""
+BLUR = (1.0, 12.0)
+"""How much wider a start's smoothed sign of friction is than usual: with the widest a sign changes
+over the whole range of velocities, which takes most hills away."""
+
+LEARNT, SPREAD = 0.7, 0.2
+"""Share of the starts that take it from one of the best so far, and by how much it varies."""
 
 ALIKE = 3e-3
 """Motions whose values are this close are taken for the same one."""
@@ -126,11 +111,14 @@ class Clock:
 
 @dataclass(eq=False)
 class Found:
-    """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there."""
+    """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there; and
+    how much wider friction's sign was when it started.
+    """
 
     value: float
     z: Array
     hessian: Array | None = None
+    blur: float = 1.0
 
 
 @dataclass(eq=False)
@@ -163,7 +151,7 @@ class Search:
     archive: list[Found] = field(default_factory=list)
     final: Array | None = None
     value: float = np.inf
-    level: Level | None = WIDE
+    ending: bool = False
     interrupted: bool = False
     descents: int = 0
 
@@ -173,7 +161,7 @@ class Search:
     def run(self) -> None:
         """Search until the time is over or all rounds are done."""
         try:
-            for part in (self._start, self._widely, self._narrowly, self._finish):
+            for part in (self._start, self._kicks, self._finish):
                 with suppress(TimeIsUpError):
                     part()
         except KeyboardInterrupt:
@@ -197,57 +185,56 @@ class Search:
 
     def _started(self, *, keep: bool) -> Found:
         """One random start, with friction that changes sign slowly at first and then as usual."""
-        problem, stages = self.problem, COARSE + WIDE.then
-        blur = float(np.exp(self.rng.uniform(*np.log(BLUR))))
+        problem, stages = self.problem, COARSE + WIDE
+        blur = self._blur()
         self.problem = problem.smoothed(blur)
         try:
             start = Found(np.inf, self.draw(self.rng))
             rough = self._descend(start, stages, keep=keep)
         finally:
             self.problem = problem
-        return self._descend(rough, stages[-1:], keep=keep)
+        return replace(self._descend(rough, stages[-1:], keep=keep), blur=blur)
 
-    def _widely(self) -> None:
-        """Kicks of the best with a heavy barrier."""
-        for start in self.archive:
-            self._enter(start)
-        self.archive = [c for c in self.archive if c not in self.pool]
-        rounds = None if self.rounds is None else self.rounds - self.rounds // FINALLY
-        self._kicks(WIDE, rounds)
+    def _blur(self) -> float:
+        """Drawn anew, or close to that of a good start."""
+        low, high = np.log(BLUR)
+        blur = self.rng.uniform(low, high)
+        if len(self.archive) > POOL and self.rng.random() < LEARNT:
+            like = self.archive[self.rng.integers(POOL)].blur
+            blur = np.clip(np.log(like) + SPREAD * self.rng.standard_normal(), low, high)
+        return float(np.exp(blur))
 
-    def _narrowly(self) -> None:
-        """The best and their kicks with a light barrier."""
-        if self.rounds is not None and self.rounds < FINALLY:
+    def _kicks(self) -> None:
+        """The best of the starts closer to their limits, and kicks of the best of these."""
+        if self.rounds == 0 or not self.archive:
             return
-        self.level = NARROW
         fresh: list[Found] = []
         with suppress(TimeIsUpError):
-            for start in self._ordered()[:ARCHIVE]:
-                fresh.append(self._descend(start, NARROW.first + NARROW.then, keep=not fresh))
-        self.archive = [] if fresh else self.archive
+            for start in self._ordered():
+                fresh.append(self._descend(start, NARROW, keep=not fresh))
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL] or self.pool
-        self._kicks(NARROW, None if self.rounds is None else self.rounds // FINALLY)
-
-    def _kicks(self, level: Level, rounds: int | None) -> None:
-        for _ in count() if rounds is None else range(rounds):
-            if not self.pool:
-                return
-            self._kick(level)
+        stale = 0
+        for _ in count() if self.rounds is None else range(self.rounds):
+            before = self.pool[0].value
+            self._kick()
+            stale = 0 if self.pool[0].value < before - PROGRESS else stale + 1
+            if stale >= PATIENCE:
+                self._enter(self._descend(self._started(keep=False), NARROW))
 
     def _ordered(self) -> list[Found]:
         return sorted([*self.pool, *self.archive], key=lambda c: c.value)
 
-    def _kick(self, level: Level) -> None:
+    def _kick(self) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
         favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
         others = [c.z for c in (*self.pool, *self.archive)]
         kicks = list(self.moves.kicks(favourite.z, others, self.rng))
-        stage = level.first[-1]
+        stage = NARROW[0]
         if len(kicks) > 1:
             kicks.sort(key=lambda z: self._value(z, stage))
-        kicked = self._descend(Found(np.inf, kicks[0], favourite.hessian), level.first)
+        kicked = self._descend(Found(np.inf, kicks[0], favourite.hessian), NARROW[:1])
         if kicked.value < self._value(self.pool[0].z, stage) + HOPELESS:
-            new = self._descend(kicked, level.then)
+            new = self._descend(kicked, NARROW[1:])
             self._tell(new)
             self._enter(new)
 
@@ -266,7 +253,7 @@ class Search:
         """Bring the best inside their limits, on a finer grid and with sharper friction."""
         found = self._ordered()
         self.problem = self.problem.sharper()
-        self.level = None
+        self.ending = True
         for start in found[:POOL]:
             self.final = start.z if self.final is None else self.final
             last = self._descend(start, LAST, keep=self.value == np.inf)
@@ -283,7 +270,7 @@ class Search:
         """
         at = start
         self.descents += 1
-        share = self.level.share if self.level else 1.0
+        share = 1.0 if self.ending else KICKING
         for stage in stages:
             objective = self.family(stage.power)
 
@@ -295,7 +282,7 @@ class Search:
 
             def remember(intermediate_result: OptimizeResult) -> None:
                 x = np.array(intermediate_result.x)
-                if keep and self.level is None:
+                if keep and self.ending:
                     self.final = x
                 elif keep:
                     self.pool = [Found(np.inf, x)]
