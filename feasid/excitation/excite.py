@@ -126,8 +126,8 @@ def excite(
         Kicks after the first starts, for results that do not depend on the machine's speed;
         default as many as there is time for.
     starts : int, optional
-        Random starts before the kicks; default as many as half the time allows, with `rounds`
-        six.
+        Random starts before the kicks; default as many as a third of the time allows, with
+        `rounds` six.
     workers : int
         Processes that search at once, this one among them: one per core finds better motions in the
         same time. With `rounds` the motion does not depend on it.

@@ -8,12 +8,14 @@ import selectors
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from . import totals
 from .registry import KINDS
 from .totals import ROOT
 
 PAGE = ROOT / "docs" / "faults.md"
+COUNTS = ROOT / "tests" / "campaign" / "counts.json"
 BEGIN, END = "<!-- campaign -->", "<!-- end of campaign -->"
 
 SILENCE = 300.0
@@ -55,7 +57,7 @@ def turn(name, count, number, seconds, keep):
             count.codes[mark] += 1
             count.slowest = max(count.slowest, took)
             if fault:
-                count.faults.append([which, *fault])
+                count.faults.append([which, fault[0], Path(fault[1]).name])
                 print(f"{name} {which}: {' '.join(fault)}", flush=True)
         words = process.stderr.read().decode(errors="replace")
     if process.returncode:
@@ -94,7 +96,7 @@ def main(argv=None):
     about = sys.modules[__package__].__doc__
     parser = argparse.ArgumentParser("python -m tests.campaign", None, about, formatter_class=raw)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--counts", help="where totals are kept and go on from")
+    parser.add_argument("--counts", default=COUNTS, help="where totals are kept and go on from")
     parser.add_argument("--past", type=int, default=50_000, help="that pass the first check, each")
     parser.add_argument("--total", type=int, default=1_000_000, help="of all kinds")
     parser.add_argument("--inputs", type=int, default=10_000, help="per turn")
