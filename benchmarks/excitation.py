@@ -81,7 +81,7 @@ def run_wam(arguments: argparse.Namespace) -> None:
     wanted = {
         "condition": ("condition", 5),
         "logdet": ("logdet", 5),
-        "both": ({"condition": 1.0, "logdet": 0.45}, 5),
+        "both": ({"condition": 1.0, "logdet": 0.35}, 5),
         "condition, 10 harmonics": ("condition", 10),
     }
     for name, (objective, harmonics) in wanted.items():
