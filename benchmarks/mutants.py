@@ -37,9 +37,14 @@ def own(source: str) -> Iterator[Mutant]:
     for index, node in enumerate(ast.walk(tree)):
         for what, change in changes(node):
             other = copy.deepcopy(tree)
-            change(next(n for k, n in enumerate(ast.walk(other)) if k == index))
+            change(nth(other, index))
             text = ast.unparse(ast.fix_missing_locations(other))
             yield Mutant(getattr(node, "lineno", 0), what, text)
+
+
+def nth(tree: ast.AST, index: int) -> ast.AST:
+    """A node by its place in `ast.walk`."""
+    return next(node for k, node in enumerate(ast.walk(tree)) if k == index)
 
 
 def changes(node: ast.AST) -> Iterator[tuple[str, Change]]:

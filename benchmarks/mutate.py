@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from mutants import changes, difference
+from mutants import changes, difference, nth
 from reached import marked, reaching
 from tried import Tried, apart, put
 
@@ -142,7 +142,7 @@ class Site(NamedTuple):
     def changed(self, source: str) -> str:
         """The module's text with the change."""
         tree = ast.parse(source)
-        node = next(n for k, n in enumerate(ast.walk(tree)) if k == self.node)
+        node = nth(tree, self.node)
         list(changes(node))[self.which][1](node)
         return ast.unparse(ast.fix_missing_locations(tree))
 
@@ -187,7 +187,7 @@ class Trial:
     def tests(self, site: Site) -> tuple[list[str], list[str]]:
         """Which tests may notice a change: those to try first, and those after them."""
         tree = ast.parse(self.sources[site.module])
-        node = next(n for k, n in enumerate(ast.walk(tree)) if k == site.node)
+        node = nth(tree, site.node)
         wanted = reaching(site.module, tree, node, site.what == "never raised")
         users = [name for name, (_, lines) in self.known.items() if lines & wanted]
         users = users or [

@@ -25,7 +25,7 @@ from feasid.excitation.keeping import check_times, least_room, shrunk
 from feasid.excitation.known import Given, known_rows
 from feasid.excitation.lanes import LANES, LaneResult, Lanes, searched
 from feasid.excitation.problem import Problem
-from feasid.excitation.search import STARTS, Clock, Progress
+from feasid.excitation.search import Clock, Progress
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.robot.description import Robot
 from feasid.threads import one_thread
@@ -164,8 +164,7 @@ def excite(
     rng = np.random.default_rng(seed)
     tasks = task_rows(task, problem, setting, rate, rng) if wants_task(objective, task) else None
     lanes = Lanes(
-        problem, family_of(objective, tasks), seed, time_limit, rounds,
-        STARTS if starts is None and rounds is not None else starts,
+        problem, family_of(objective, tasks), seed, time_limit, rounds, starts,
         workers if rounds is None else max(1, min(rounds, LANES)),
     )  # fmt: skip
     clock = Clock(time_limit)
@@ -189,9 +188,7 @@ def _check(
             raise InputError(f"{name} must be positive, not {value}")
     counts = {"harmonics": harmonics, "starts": starts, "workers": workers}
     for name, number in counts.items():
-        if number is None:
-            continue
-        if number < 1 or int(number) != number:
+        if number is not None and (number < 1 or int(number) != number):
             raise InputError(f"{name} must be a positive integer, not {number}")
     if not 0 <= slow < 1:
         raise InputError(f"slow must be from 0 to below 1, not {slow}")

@@ -59,8 +59,7 @@ NARROW = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3,
 """A heavy barrier leaves fewer hills between motions, a light one ranks them as they are."""
 
 STARTING, KICKING = 0.35, 0.9
-"""Shares of the time after which random starts are over, where their number is not given, and
-after which kicks are."""
+"""Shares of the time after which random starts are over, and after which kicks are."""
 
 PATIENCE, PROGRESS = 10, 1e-4
 """So many kicks in a row that gain less than this make way for another random start."""
@@ -135,7 +134,7 @@ class Search:
     rounds : int or None
         Most kicks; None for as many as there is time for.
     starts : int or None
-        Random starts; None for as many as there is time for.
+        Random starts; None for as many as there is time for, with `rounds` for six.
     progress : callable
     """
 
@@ -174,14 +173,15 @@ class Search:
 
     def _start(self) -> None:
         """Random starts."""
-        for _ in count() if self.starts is None else range(self.starts):
+        starts = STARTS if self.starts is None and self.rounds is not None else self.starts
+        for _ in count() if starts is None else range(starts):
             first = not self.archive
             if not first:
                 self.clock.check(STARTING)
             new = self._started(keep=first)
-            self._tell(new)
             self.pool = []
             self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE]
+            self._tell(new)
 
     def _started(self, *, keep: bool) -> Found:
         """One random start, with friction that changes sign slowly at first and then as usual."""
@@ -234,9 +234,7 @@ class Search:
             kicks.sort(key=lambda z: self._value(z, stage))
         kicked = self._descend(Found(np.inf, kicks[0], favourite.hessian), NARROW[:1])
         if kicked.value < self._value(self.pool[0].z, stage) + HOPELESS:
-            new = self._descend(kicked, NARROW[1:])
-            self._tell(new)
-            self._enter(new)
+            self._enter(self._descend(kicked, NARROW[1:]))
 
     def _enter(self, new: Found) -> None:
         """Keep the best few that differ."""
@@ -244,9 +242,11 @@ class Search:
         same = [c for c in self.pool if abs(c.value - new.value) <= ALIKE]
         kept = min([*same, new], key=lambda c: c.value)
         self.pool = sorted([*others, kept], key=lambda c: c.value)[:POOL]
+        self._tell(new)
 
     def _tell(self, new: Found) -> None:
-        if new.value < min((c.value for c in (*self.pool, *self.archive)), default=np.inf):
+        """Of a motion that is the best now, and kept: the listener may interrupt."""
+        if self._ordered()[0] is new:
             self.progress(self.clock.seconds, new.value)
 
     def _finish(self) -> None:

@@ -106,6 +106,8 @@ def main(argv=None):
     parser.add_argument("--write", action="store_true", help="put the table into docs/faults.md")
     given = parser.parse_args(argv)
     chosen = given.kinds.split(",")
+    if given.first and Path(given.counts).exists():
+        parser.error(f"--first needs new counts: numbers go on from {given.counts}")
     counts = totals.load(given.counts, chosen, given.first)
     campaign(given, counts, chosen)
     text = totals.table(counts)
