@@ -33,7 +33,7 @@ TRIES = 2
 """How often a log is tried whose worker died: the death may have been another's fault."""
 
 BLOCK = 31 * 2**20
-"""Released at the start, it teaches glibc to keep blocks up to its size for the next array [bytes]."""
+"""Released at the start, it teaches glibc to keep blocks of its size for other arrays [bytes]."""
 
 Job = Callable[[Any], Any]
 
