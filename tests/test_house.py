@@ -62,6 +62,7 @@ WRITTEN = {
     "_Beside": "processes of a search that are still there",
     "Clock": "how much of a budget is left",
     "Found": "the best motion so far",
+    "Solutions": "where the next minimiser is sought from",
     "Search": "the state of a search",
     "Tally": "what of a log is left out, while it is read",
     "Track": "a topic of a bag, while it is read",

@@ -21,7 +21,7 @@ from feasid.display import Display, Displayed, Measure
 from feasid.dynamics.coupled import carried
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.estimate import Task
+from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import Noise, estimate, squares
 from feasid.identification.priors import WEIGHT
 from feasid.notes import Note
@@ -265,11 +265,11 @@ def held_out_errors(
     part = narrowed(reduced, wide, base)
     noise = _own(part, noise)
     task = Task.of(part, base, feasible_set(base.robot))
+    solutions = Solutions(task, weight, task.reference)
     missed = np.zeros(len(part.triangles))
     for fold in range(FOLDS):
         others = [f for f in range(FOLDS) if f != fold]
-        delta = _trained(task, part, noise, others, weight)
-        beta = base.K @ delta
+        beta = base.K @ solutions.whole(*noise.whitened(part, others)[:2])
         for j in range(len(missed)):
             missed[j] += float(squares(part, j, beta, [fold]).sum())
     torque = part.torque_norms
@@ -282,8 +282,3 @@ def _own(part: Reduced, noise: Noise) -> Noise:
     if residual**2 <= MISSED * part.rows * len(part.triangles):
         return noise
     return estimate(part)[0]
-
-
-def _trained(task: Task, part: Reduced, noise: Noise, folds: Sequence[int], weight: float) -> Array:
-    r, rho, _ = noise.whitened(part, folds)
-    return task.solve(r, rho, weight, task.reference)

@@ -29,7 +29,7 @@ from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import Noise, estimate
 from feasid.identification.plausible import Belief, beliefs, believing
-from feasid.identification.priors import STRONGEST, WEIGHT, Entropic
+from feasid.identification.priors import BARRIERS, STRONGEST, WEIGHT, Entropic
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -83,6 +83,11 @@ class Estimate:
     bounded: tuple[Belief, ...] = ()
     released: tuple[Belief, ...] = ()
     price: float = 0.0
+
+
+NEAR = 6
+"""Which of `BARRIERS` has the point that similar equations begin from: further along, points lie so
+close to the bounds that Newton's steps from there are short."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,24 +196,45 @@ class Task:
             return self.reference
         return known
 
-    def solve(self, r: Array, rho: Array, weight: float, start: Array) -> Array:
-        """The minimiser's standard parameters."""
-        problem, weight = self.problem(r, rho, weight)
-        return self.whole(problem.minimise(self.free(start), weight))
-
     def noise(
         self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
     ) -> Noise:
         """The noise of a log around the estimate that knows the prior."""
-        K = self.base.K
+        K, solution = self.base.K, Solutions(self, weight, start)
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
-            problem, divergence = self.problem(r, rho, weight)
-            free = problem.minimise(self.free(start), divergence)
+            free, problem, divergence = solution.of(r, rho)
             followed = self.spread(problem.followed(free, divergence))
             return K @ self.whole(free), K @ followed @ K.T
 
         return estimate(reduced, solver, folds)[0]
+
+
+@dataclass(eq=False)
+class Solutions:
+    """Minimisers for similar equations one after another, each sought from the one before.
+
+    `weight` is the prior's and `start` (n,) a strictly feasible model.
+    """
+
+    task: Task
+    weight: float
+    start: Array
+    _near: Array | None = None
+
+    def of(self, r: Array, rho: Array) -> tuple[Array, Entropic, float]:
+        """The free parameters, the problem that they solve, and the divergence's weight in it."""
+        problem, divergence = self.task.problem(r, rho, self.weight)
+        if self._near is None:
+            path = problem.path(self.task.free(self.start), divergence)
+        else:
+            path = problem.path(self._near, divergence, BARRIERS[NEAR:])
+        self._near = path[NEAR] if len(path) == len(BARRIERS) else path[0]
+        return path[-1], problem, divergence
+
+    def whole(self, r: Array, rho: Array) -> Array:
+        """All standard parameters, shape (n,)."""
+        return self.task.whole(self.of(r, rho)[0])
 
 
 def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
@@ -316,10 +342,11 @@ def held_out(
     curve = []
     for weight in HELD_OUT:
         missed = 0.0
+        solutions = Solutions(task, weight, start)
         for fold in range(FOLDS):
             others = [f for f in range(FOLDS) if f != fold]
             r, rho, _ = noise.whitened(reduced, others)
-            beta = task.base.K @ task.solve(r, rho, weight, start)
+            beta = task.base.K @ solutions.whole(r, rho)
             R, right, residual = noise.whitened(reduced, [fold])
             missed += residual**2 + float(np.sum((R @ beta - right) ** 2))
         curve.append((weight, missed))
@@ -342,7 +369,7 @@ def _within_beliefs(
     price = feasible_least_squares(*equations, task.base, held.feasible).objective - 2.0 * here
     if price > enough:
         return delta, (), broken, price
-    inside = held.solve(*equations, weight, task.reference)
+    inside = Solutions(held, weight, task.reference).whole(*equations)
     price = 2.0 * (problem.cost(inside, own) - here)
     if price > enough:
         return delta, (), broken, price

@@ -36,6 +36,10 @@ at most that per constraint, in units of the whitened residual."""
 DECREMENT = 1e-10
 """Newton decrement, squared and halved, at which a minimum counts as reached."""
 
+PASSING = 0.1
+"""The same on the way to it, in units of the logarithms' weight, where Newton's method converges
+quadratically."""
+
 RESUMED = (1e-4, 1e-6, BARRIERS[-1])
 """The same from a neighbouring optimum."""
 
@@ -99,10 +103,7 @@ class Entropic:
         """The minimiser of J over the feasible set, from a strictly feasible start."""
         if not (np.isfinite(weight) and weight > 0):
             raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
-        delta = np.array(start, dtype=np.float64)
-        for other in BARRIERS if self._has_others else BARRIERS[-1:]:
-            delta = self._newton(delta, weight, other / OTHER_WEIGHT)
-        return delta
+        return self.path(start, weight)[-1]
 
     def with_rows(self, A: Array, b: Array) -> Entropic:
         """The same problem with other equations; what does not depend on them is kept."""
@@ -112,9 +113,7 @@ class Entropic:
 
     def resume(self, start: Array, weight: float) -> Array:
         """`minimise` from the minimiser of similar equations, and one Newton step beyond."""
-        delta = start
-        for other in RESUMED if self._has_others else RESUMED[-1:]:
-            delta = self._newton(delta, weight, other / OTHER_WEIGHT)
+        delta = self.path(start, weight, RESUMED)[-1]
         last = BARRIERS[-1] / OTHER_WEIGHT
         gradient, hessian = self._derivatives(delta, weight, last)
         polished = delta + self.unit * newton_step(hessian, -gradient)
@@ -125,14 +124,29 @@ class Entropic:
     def _has_others(self) -> bool:
         return bool(self.feasible.linear) or any(b.kind == "matrix" for b in self.feasible.blocks)
 
-    def _newton(self, delta: Array, weight: float, other: float) -> Array:
+    def path(
+        self, start: Array, weight: float, barriers: tuple[float, ...] = BARRIERS
+    ) -> list[Array]:
+        """Close to the minimisers for these weights of other constraints' logarithms; the last is
+        one. Without others it is alone.
+        """
+        *passed, last = barriers if self._has_others else barriers[-1:]
+        points = [np.array(start, dtype=np.float64)]
+        for other in passed:
+            enough = max(PASSING * other, DECREMENT)
+            points.append(self._newton(points[-1], weight, other / OTHER_WEIGHT, enough))
+        return [*points[1:], self._newton(points[-1], weight, last / OTHER_WEIGHT)]
+
+    def _newton(
+        self, delta: Array, weight: float, other: float, decrement: float = DECREMENT
+    ) -> Array:
         def value(at: Array) -> float:
             return self._value(at, weight, other)
 
         def derivatives(at: Array) -> tuple[Array, Array]:
             return self._derivatives(at, weight, other)
 
-        return descend(delta, np.diag(self.unit), value, derivatives, DECREMENT)
+        return descend(delta, np.diag(self.unit), value, derivatives, decrement)
 
     def _value(self, at: Array, weight: float, other: float) -> float:
         fit = 0.5 * float(np.sum((self.A @ at - self.b) ** 2))

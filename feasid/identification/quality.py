@@ -16,7 +16,7 @@ import numpy as np
 from feasid.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import Task
+from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import Noise, least_squares, squares
 from feasid.identification.priors import WEIGHT
 from feasid.notes import Note
@@ -174,11 +174,12 @@ def held_out(
     folds = [f for f in range(FOLDS) if reduced.strata and reduced.strata[0].counts[:, f].any()]
     unseen = len(folds) >= FEWEST
     task = Task.of(reduced, base, feasible) if unseen else None
+    solutions = None if task is None else Solutions(task, weight, task.reference)
     for fold in folds if unseen else (None,):
         tested = None if fold is None else [fold]
         others = None if fold is None else [f for f in folds if f != fold]
         r, rho, _ = noise.whitened(reduced, others)
-        model = beta if task is None else base.K @ task.solve(r, rho, weight, task.reference)
+        model = beta if solutions is None else base.K @ solutions.whole(r, rho)
         found = {
             "model": model,
             "least_squares": least_squares(r, rho)[0],
