@@ -15,6 +15,7 @@ from closed import (
     tree_regressor,
     unconstrained,
 )
+from thorough import some
 
 import feasid
 from feasid.dynamics.coupled import carried
@@ -40,7 +41,7 @@ def motions(robot, seed=0, reach=1.0, count=SAMPLES):
     return s, *rng.standard_normal((2, *s.shape))
 
 
-@pytest.fixture(params=MECHANISMS, ids=str)
+@pytest.fixture(params=some(MECHANISMS, *(set(MECHANISMS) - {"palletising arm"})), ids=str)
 def mechanism(request):
     text = MECHANISMS[request.param]
     return text, feasid.load_robot(text).without_joint_terms()

@@ -9,7 +9,9 @@ from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.choice import choose_terms
-from feasid.identification.estimate import Task, infer
+from feasid.identification.estimate import Solutions, Task, infer
+from feasid.identification.noise import estimate
+from feasid.identification.priors import DECREMENT, WEIGHT
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
 from feasid.reduction.narrow import narrowed
@@ -53,6 +55,23 @@ def test_the_truths_own_floor_is_reached(name):
     assert off <= CLOSE
     deviation = np.sqrt(np.diag(base.K @ found.covariance @ base.K.T))
     assert np.mean(np.abs(base.K @ found.delta - arm.truth(base)) < 1.96 * deviation) >= 0.85
+
+
+def test_minimisers_do_not_depend_on_those_they_were_sought_from():
+    """Of other stretches, and of equations that count for nothing or much more."""
+    arm = hidden("ur5", 0)
+    base = base_parameters(arm.terms.with_transition(TRANSITION))
+    data = reduced(arm.log, base)
+    task = Task.of(data, base, feasible_set(base.robot))
+    noise, _ = estimate(data)
+    solutions = Solutions(task, WEIGHT, task.reference)
+    for folds in ([0, 1, 2], [1, 4]):
+        r, rho, _ = noise.whitened(data, folds)
+        for pull in (0.0, 30.0):
+            found, problem, weight = solutions.of(pull * r, pull * rho)
+            alone = problem.minimise(task.free(task.reference), weight)
+            cost = problem.cost(alone, weight)
+            assert abs(problem.cost(found, weight) - cost) <= 2 * DECREMENT + ROUNDING * cost
 
 
 @pytest.mark.parametrize("factor", [3.0, 1 / 3.5])

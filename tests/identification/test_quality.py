@@ -5,6 +5,7 @@ from __future__ import annotations
 import faults
 import numpy as np
 import pytest
+from thorough import some
 
 import feasid
 from feasid.cli import main
@@ -60,7 +61,7 @@ def test_an_error_of_the_diagnosis_is_fatal_and_a_warning_is_not():
     assert found.reasons[0].values["level"] == "error"
 
 
-@pytest.mark.parametrize("name", ["unitree_z1", "staubli_tx40", "simulated"])
+@pytest.mark.parametrize("name", some(["unitree_z1", "staubli_tx40", "simulated"], "unitree_z1"))
 def test_fits_of_right_logs_are_good(name):
     df, robot, options = faults.recorded(name)
     found = feasid.fit(df, robot, **options).quality
@@ -77,7 +78,7 @@ GARBAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("kind", some(GARBAGE, "flipped signs", "nothing moves"))
 def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     log, out = tmp_path / "log.csv", tmp_path / "out.urdf"
     faults.changed("unitree_z1", *GARBAGE[kind]).to_csv(log, index=False)
@@ -95,7 +96,7 @@ def test_garbage_leaves_no_model(kind, tmp_path, capsys):
         assert out.exists()
 
 
-@pytest.mark.parametrize("kind", ["random torques", "flipped signs"])
+@pytest.mark.parametrize("kind", some(["random torques", "flipped signs"], "random torques"))
 def test_garbage_is_told_without_a_diagnosis(kind):
     _, robot, options = faults.recorded("unitree_z1")
     log = faults.changed("unitree_z1", *GARBAGE[kind])

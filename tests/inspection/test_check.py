@@ -514,15 +514,8 @@ def test_control_of_what_does_not_move_is_not_judged(tmp_path, capsys):
     assert "no moving joint" in capsys.readouterr().out
 
 
-def infeasible_links():
-    for path in example_urdfs():
-        if "<link" in path.read_text():
-            for found in inspect(path).infeasible:
-                yield pytest.param(found, id=f"{path.stem}-{found.link.name}")
-
-
-@pytest.mark.parametrize("found", list(infeasible_links()))
-def test_mujoco_refuses_each_such_link_alone_and_takes_the_nearest(found):
+@pytest.mark.parametrize("path", example_urdfs(), ids=lambda path: path.stem)
+def test_mujoco_refuses_each_infeasible_link_alone_and_takes_the_nearest(path):
     mujoco = pytest.importorskip("mujoco")
 
     def compiled(mass, six):
@@ -531,10 +524,13 @@ def test_mujoco_refuses_each_such_link_alone_and_takes_the_nearest(found):
         text = f"<mujoco><worldbody><body><freejoint/>{inertial}</body></worldbody></mujoco>"
         return mujoco.MjModel.from_xml_string(text)
 
-    with pytest.raises(ValueError, match="inertia"):
-        compiled(found.link.mass, found.link.moments)
-    nearest = found.nearest()
-    assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
+    if "<link" not in path.read_text():
+        pytest.skip("a template without links")
+    for found in inspect(path).infeasible:
+        with pytest.raises(ValueError, match="inertia"):
+            compiled(found.link.mass, found.link.moments)
+        nearest = found.nearest()
+        assert compiled(nearest.mass, nearest.moments).body_mass[1] == nearest.mass
 
 
 MOST_WORK = 11
