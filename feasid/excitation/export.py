@@ -18,12 +18,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from feasid.excitation.trajectory import Trajectory
+    from feasid.robot.description import Robot
 
 LINE, LIMIT = "#4477aa", "#ee6677"
 """Paul Tol's bright palette, told apart by the colour-blind and in print."""
 
 DRAWN = 600
 """Points drawn per line."""
+
+UNITS = {
+    "position": ("rad", "m"),
+    "velocity": ("rad/s", "m/s"),
+    "acceleration": ("rad/s²", "m/s²"),
+    "torque": ("N m", "N"),
+}
+"""Of joints that turn and of those that slide."""
 
 DIGITS = 9
 """Decimals of positions, velocities and accelerations in files."""
@@ -78,6 +87,13 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _unit(kind: str, robot: Robot) -> str:
+    """Of joints that turn, slide, or both."""
+    turn, slide = UNITS[kind]
+    turning = {bool(body.motion[:3].any()) for body in robot.bodies}
+    return " or ".join([turn] * (True in turning) + [slide] * (False in turning))
+
+
 def figure(motion: Trajectory) -> Figure:
     """See `Trajectory.plot`."""
     try:
@@ -106,6 +122,6 @@ def figure(motion: Trajectory) -> Figure:
             axis.grid(alpha=0.25)
             if c == 0:
                 axis.set_ylabel(harmless(joint, keep=""), fontsize=8, parse_math=False)
-        axes[0, c].set_title(kind, fontsize=9)
+        axes[0, c].set_title(f"{kind} [{_unit(kind, robot)}]", fontsize=9)
         axes[-1, c].set_xlabel("time [s]", fontsize=8)
     return out

@@ -101,8 +101,6 @@ class Entropic:
 
     def minimise(self, start: Array, weight: float) -> Array:
         """The minimiser of J over the feasible set, from a strictly feasible start."""
-        if not (np.isfinite(weight) and weight > 0):
-            raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
         return self.path(start, weight)[-1]
 
     def with_rows(self, A: Array, b: Array) -> Entropic:
@@ -130,6 +128,8 @@ class Entropic:
         """Close to the minimisers for these weights of other constraints' logarithms; the last is
         one. Without others it is alone.
         """
+        if not (np.isfinite(weight) and weight > 0):
+            raise InputError(f"the prior's weight must be a positive number, not {weight!r}")
         *passed, last = barriers if self._has_others else barriers[-1:]
         points = [np.array(start, dtype=np.float64)]
         for other in passed:
