@@ -63,6 +63,7 @@ WRITTEN = {
     "Clock": "how much of a budget is left",
     "Found": "the best motion so far",
     "Solutions": "where the next minimiser is sought from",
+    "_Way": "what a way of searching has brought so far",
     "Search": "the state of a search",
     "Tally": "what of a log is left out, while it is read",
     "Track": "a topic of a bag, while it is read",

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
     add("--seed", type=int, default=0)
     add("--rounds", type=int, metavar="N", help="kicks after the starts; default while time lasts")
-    add("--starts", type=int, metavar="N", help="random starts; default a third of the time")
+    add("--starts", type=int, metavar="N", help="random starts; default a quarter of the time")
     add("--workers", type=int, default=1, metavar="N", help="processes that search at once")
     add("--time-limit", type=float, default=60.0, metavar="S", help="of searching")
     add_json(parser)

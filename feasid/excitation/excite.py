@@ -123,10 +123,10 @@ def excite(
     time_limit : float
         [s] of searching.
     rounds : int, optional
-        Kicks after the first starts, for results that do not depend on the machine's speed;
-        default as many as there is time for.
+        Kicks and further starts after the first ones, for results that do not depend on the
+        machine's speed; default as many as there is time for.
     starts : int, optional
-        Random starts before the kicks; default as many as a third of the time allows, with
+        Random starts before the kicks; default as many as a quarter of the time allows, with
         `rounds` six.
     workers : int
         Processes that search at once, this one among them: one per core finds better motions in the

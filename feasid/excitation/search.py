@@ -3,8 +3,8 @@
 Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
 gets a larger exponent and the barrier comes closer to the limits. Random starts first see friction
 that changes sign slowly, which takes away most hills, and keep well away from limits. The best
-are kicked closer to their limits, where they rank as they are, and the best few of these are
-brought to their limits.
+are kicked closer to their limits, where they rank as they are, in turns with further starts: some
+objectives gain by these, others by those. The best few are brought to their limits.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ WIDE = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1
 NARROW = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3, 1e-3), 120))
 """A heavy barrier leaves fewer hills between motions, a light one ranks them as they are."""
 
-STARTING, KICKING = 0.35, 0.9
-"""Shares of the time after which random starts are over, and after which kicks are."""
+STARTING, KICKING = 0.25, 0.9
+"""Shares of the time after which nothing but random starts is over, and after which kicks are."""
 
-PATIENCE, PROGRESS = 10, 1e-4
-"""So many kicks in a row that gain less than this make way for another random start."""
+TRIED, PROGRESS = 500, 1e-4
+"""Evaluations that kicks and further starts are thought to have had already, for one gain each; and
+what counts as one."""
 
 STARTS, POOL, ARCHIVE = 6, 3, 12
 """Random starts when kicks have a number, how many of the best are kicked, and how many are kept.
@@ -121,6 +122,20 @@ class Found:
 
 
 @dataclass(eq=False)
+class _Way:
+    """A way to go on, how often it led to a better motion, and what it took."""
+
+    go: Callable[[], None]
+    gains: int = 1
+    evaluations: int = TRIED
+
+    @property
+    def promise(self) -> float:
+        """Gains per evaluation so far."""
+        return self.gains / self.evaluations
+
+
+@dataclass(eq=False)
 class Search:
     """Finds good motions; `candidates` holds the best so far whenever it is interrupted.
 
@@ -132,7 +147,7 @@ class Search:
     rng : numpy Generator
     clock : Clock
     rounds : int or None
-        Most kicks; None for as many as there is time for.
+        Most kicks and further starts; None for as many as there is time for.
     starts : int or None
         Random starts; None for as many as there is time for, with `rounds` for six.
     progress : callable
@@ -153,6 +168,7 @@ class Search:
     ending: bool = False
     interrupted: bool = False
     descents: int = 0
+    evaluations: int = 0
 
     def __post_init__(self) -> None:
         self.moves = Moves(self.problem, self.draw)
@@ -213,13 +229,17 @@ class Search:
             for start in self._ordered():
                 fresh.append(self._descend(start, NARROW, keep=not fresh))
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL] or self.pool
-        stale = 0
+        ways = [_Way(self._kick), _Way(self._start_again)]
         for _ in count() if self.rounds is None else range(self.rounds):
-            before = self.pool[0].value
-            self._kick()
-            stale = 0 if self.pool[0].value < before - PROGRESS else stale + 1
-            if stale >= PATIENCE:
-                self._enter(self._descend(self._started(keep=False), NARROW))
+            way = max(ways, key=lambda w: w.promise)
+            value, evaluations = self.pool[0].value, self.evaluations
+            way.go()
+            way.gains += self.pool[0].value < value - PROGRESS
+            way.evaluations += self.evaluations - evaluations
+
+    def _start_again(self) -> None:
+        """Another random start, all the way to where kicks begin."""
+        self._enter(self._descend(self._started(keep=False), NARROW))
 
     def _ordered(self) -> list[Found]:
         return sorted([*self.pool, *self.archive], key=lambda c: c.value)
@@ -278,6 +298,7 @@ class Search:
                 x: Array, objective: Objective = objective, stage: Stage = stage
             ) -> tuple[float, Array]:
                 self.clock.check(share)
+                self.evaluations += 1
                 return self.problem(x, objective, stage.barrier)
 
             def remember(intermediate_result: OptimizeResult) -> None:

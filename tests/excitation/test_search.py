@@ -1,0 +1,52 @@
+"""How the search divides its work between kicks and further starts."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from feasid.excitation.search import Clock, Found, Search
+
+KICK, START = 100, 600
+"""Evaluations of one of each."""
+
+ROUNDS = 200
+
+
+@dataclass(eq=False)
+class Fake(Search):
+    """Kicks and starts that gain by decree."""
+
+    gainful: str = ""
+    spent: dict = field(default_factory=lambda: {"kick": 0, "start": 0})
+
+    def _descend(self, start, stages, *, keep=False):
+        return start
+
+    def _did(self, what, evaluations):
+        self.evaluations += evaluations
+        self.spent[what] += evaluations
+        if what == self.gainful:
+            self.pool = [Found(self.pool[0].value - 1.0, np.zeros(1))]
+
+    def _kick(self):
+        self._did("kick", KICK)
+
+    def _start_again(self):
+        self._did("start", START)
+
+
+@pytest.mark.parametrize("gainful", ["kick", "start", ""])
+def test_what_gains_is_done_more(gainful):
+    search = Fake(
+        None, None, None, np.random.default_rng(0), Clock(np.inf), ROUNDS, 1, lambda *_: None,
+        gainful=gainful,
+    )  # fmt: skip
+    search.archive = [Found(0.0, np.zeros(1))]
+    search._kicks()
+    kicks, starts = search.spent["kick"], search.spent["start"]
+    if gainful:
+        other = starts if gainful == "kick" else kicks
+        assert other <= max(KICK, START)
+    else:
+        assert abs(kicks - starts) <= START
