@@ -31,6 +31,7 @@ from feasid.datasets import wam
 from feasid.excitation import excite, lanes
 from feasid.excitation.design import basis_of, problem_of, setting_of
 from feasid.excitation.keeping import touching
+from feasid.excitation.known import known_rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -156,13 +157,14 @@ def run_log(arguments: argparse.Namespace) -> None:
     frame = feasid.datasets.load("unitree_z1")
     robot = frame.attrs["robot"]
     log = feasid.reduce(frame, robot)
-    r = log.triangle()[0] * np.sqrt(log.samples / log.rows)
-    before = np.sqrt(np.diag(np.linalg.inv(r.T @ r)))
     begun = time.process_time()
     motion = feasid.excite(
         robot, 10.0, given=log, objective=arguments.objective, rounds=arguments.rounds,
         time_limit=arguments.budget, acceleration=15.0, rate=len(frame) / float(np.ptp(frame["t"])),
     )  # fmt: skip
+    base = feasid.base_parameters(motion.robot)
+    r, _ = known_rows(log, None, base, np.ones(robot.dof))
+    before = np.sqrt(np.diag(np.linalg.inv(r.T @ r)))
     after = motion.certificate.deviations
     k = int(np.argmax(before))
     print(

@@ -6,8 +6,9 @@ Draws changes (`mutants.changes`: an operator, comparison, number, truth value, 
 or statement) at random from all changes of the modules, and tries each in a fork of a process that
 has collected the tests (`tried`). Only tests that reach the changed statement run (`reached`), for
 some seconds: those of the file that reaches it most, then what noticed a change before, then the
-quickest. Prints every change that no test notices; `HARMLESS` says of some why they make no
-difference. What is killed counts against all that were drawn, the harmless ones included.
+quickest, then the others. Prints every change that no test notices; `HARMLESS` says of some why
+they make no difference. What is killed counts against all that were drawn, the harmless ones
+included.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ BUDGET = 12.0
 
 FIRST = 2.0
 """Processor time of those of one file that are tried before others are collected [s]."""
+
+LAST = 40.0
+"""Of the costlier ones, for what none of these notices [s]."""
 
 MODULES = {
     "statistics": "identification/statistics.py",
@@ -97,6 +101,16 @@ HARMLESS: dict[tuple[str, str, str], str] = {
         "count = max(1, round((t[-1] - t[0]) / slope))",
         "count = max(2, round((t[-1] - t[0]) / slope))",
     ): "two stamps are always even, three have two steps",
+    (
+        "grid",
+        "whole = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN",
+        "whole = np.abs(distinct / unit - np.rint(distinct / unit)) <= EVEN",
+    ): "no ratio is the tolerance to the last bit",
+    (
+        "filters",
+        "highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]",
+        "highest = frequencies[int(np.searchsorted(share, POWER * share[-2]))]",
+    ): "the highest frequency of all carries none of it",
     ("noise", "ROUNDS = 4", "ROUNDS = 5"): "one more changes weights by less than 1 %",
     ("noise", "REWEIGHTED = 3", "REWEIGHTED = 4"): "one more changes weights by less than 1 %",
     ("noise", "CORRELATED = 4", "CORRELATED = 5"): "it has settled",
@@ -184,7 +198,7 @@ class Trial:
         self.where, self.sources, self.known = where, sources, known
         self.kills = Counter[str]()
 
-    def tests(self, site: Site) -> tuple[list[str], list[str]]:
+    def tests(self, site: Site) -> tuple[list[str], ...]:
         """Which tests may notice a change: those to try first, and those after them."""
         tree = ast.parse(self.sources[site.module])
         node = nth(tree, site.node)
@@ -203,8 +217,12 @@ class Trial:
         first = self.affordable(first, FIRST) or first[:1]
         rest = [name for name in users if name not in set(first)]
         rest.sort(key=lambda name: not name.startswith(room))
-        rest = self.affordable(rest, BUDGET)
-        return first, sorted(rest, key=lambda name: (not name.startswith(room), name))
+        quick = self.affordable(rest, BUDGET)
+        dear = self.affordable(rest[len(quick) :], LAST)
+        return tuple(
+            sorted(names, key=lambda name: (not name.startswith(room), name))
+            for names in (first, quick, dear)
+        )
 
     def affordable(self, names: list[str], budget: float) -> list[str]:
         """As many tests as take so long, from the front."""

@@ -371,19 +371,6 @@ class Reducer:
             absorb(self._triangles[r], block.T)
         self._samples += count
 
-    def add_rows(self, blocks: Sequence[Array], tau: Array) -> None:
-        """Add equations that somebody else formed, in place of regressor and torque.
-
-        Parameters
-        ----------
-        blocks : sequence of ndarray, shapes (len(support[r]), N)
-            Per row, coefficients of its columns.
-        tau : ndarray, shape (dof, N)
-        """
-        for triangle, block, right in zip(self._triangles, blocks, tau, strict=True):
-            absorb(triangle, np.ascontiguousarray(np.vstack([block, right])).T)
-        self._samples += tau.shape[1]
-
     @property
     def samples(self) -> int:
         """Samples added so far."""
