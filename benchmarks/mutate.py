@@ -111,6 +111,32 @@ HARMLESS: dict[tuple[str, str, str], str] = {
         "highest = frequencies[int(np.searchsorted(share, POWER * share[-1]))]",
         "highest = frequencies[int(np.searchsorted(share, POWER * share[-2]))]",
     ): "the highest frequency of all carries none of it",
+    (
+        "statistics",
+        "seen = singular > RANK_TOLERANCE * max(singular[0], 1e-300)",
+        "seen = singular >= RANK_TOLERANCE * max(singular[0], 1e-300)",
+    ): "no singular value is the tolerance to the last bit",
+    (
+        "statistics",
+        "blind = (right[~seen] ** 2).sum(axis=0) > RANK_TOLERANCE",
+        "blind = (right[~seen] ** 2).sum(axis=0) >= RANK_TOLERANCE",
+    ): "no sum is the tolerance to the last bit",
+    (
+        "step",
+        "pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k + 1:]]",
+        "pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k - 1:]]",
+    ): "the other order spans the same, and with itself nothing",
+    (
+        "triangle",
+        "for start in range(0, len(arrays[0]), CHUNK):",
+        "for start in range(0, len(arrays[1]), CHUNK):",
+    ): "all arrays have one length",
+    (
+        "strata",
+        "return triangular(self.triangles.reshape(-1, self.triangles.shape[-1])[:, :-1])",
+        "return triangular(self.triangles.reshape(-2, self.triangles.shape[-1])[:, :-1])",
+    ): "any negative number stands for what is left",
+    ("noise", SIGNS.format("<"), SIGNS.format("<").replace("< 0", "< 1")): "signs of rows are free",
     ("noise", "ROUNDS = 4", "ROUNDS = 5"): "one more changes weights by less than 1 %",
     ("noise", "REWEIGHTED = 3", "REWEIGHTED = 4"): "one more changes weights by less than 1 %",
     ("noise", "CORRELATED = 4", "CORRELATED = 5"): "it has settled",

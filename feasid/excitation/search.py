@@ -226,7 +226,7 @@ class Search:
             return
         fresh: list[Found] = []
         with suppress(TimeIsUpError):
-            for start in self._ordered():
+            for start in self._ordered()[: 2 * POOL]:
                 fresh.append(self._descend(start, NARROW, keep=not fresh))
         self.pool = sorted(fresh, key=lambda c: c.value)[:POOL] or self.pool
         ways = [_Way(self._kick), _Way(self._start_again)]

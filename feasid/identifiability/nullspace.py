@@ -82,9 +82,9 @@ class Recursion(Setting):
     def of(
         cls,
         robot: Robot,
-        measured: Collection[int] | None = None,
-        static: bool = False,
-        held: Collection[int] = (),
+        measured: Collection[int] | None,
+        static: bool,
+        held: Collection[int],
     ) -> Recursion:
         """Run for these measured joints; all of them when None."""
         every = range(len(robot.bodies))
