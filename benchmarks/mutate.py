@@ -127,6 +127,11 @@ HARMLESS: dict[tuple[str, str, str], str] = {
         "pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k - 1:]]",
     ): "the other order spans the same, and with itself nothing",
     (
+        "step",
+        "if len(self.actions[0]) == 1:",
+        "if len(self.actions[1]) == 1:",
+    ): "one action per axis, of motions and of forces",
+    (
         "triangle",
         "for start in range(0, len(arrays[0]), CHUNK):",
         "for start in range(0, len(arrays[1]), CHUNK):",
