@@ -250,10 +250,11 @@ class Trial:
         rest.sort(key=lambda name: not name.startswith(room))
         quick = self.affordable(rest, BUDGET)
         dear = self.affordable(rest[len(quick) :], LAST)
-        return tuple(
+        by_file = [
             sorted(names, key=lambda name: (not name.startswith(room), name))
-            for names in (first, quick, dear)
-        )
+            for names in (quick, dear)
+        ]
+        return first, *by_file
 
     def affordable(self, names: list[str], budget: float) -> list[str]:
         """As many tests as take so long, from the front."""

@@ -85,9 +85,9 @@ class Estimate:
     price: float = 0.0
 
 
-NEAR = 6
-"""Which of `BARRIERS` has the point that similar equations begin from: further along, points lie so
-close to the bounds that Newton's steps from there are short."""
+NEAR = 3
+"""So many of the last `BARRIERS` are gone through for similar equations, from the point that the
+first of them has: later ones lie so close to the bounds that Newton's steps are short."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +228,8 @@ class Solutions:
         if self._near is None:
             path = problem.path(self.task.free(self.start), divergence)
         else:
-            path = problem.path(self._near, divergence, BARRIERS[NEAR:])
-        self._near = path[NEAR] if len(path) == len(BARRIERS) else path[0]
+            path = problem.path(self._near, divergence, BARRIERS[-NEAR:])
+        self._near = path[-min(NEAR, len(path))]
         return path[-1], problem, divergence
 
     def whole(self, r: Array, rho: Array) -> Array:

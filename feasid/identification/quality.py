@@ -173,8 +173,10 @@ def held_out(
     missed = {name: np.zeros(dof) for name in ("model", "least_squares", "description")}
     folds = [f for f in range(FOLDS) if reduced.strata and reduced.strata[0].counts[:, f].any()]
     unseen = len(folds) >= FEWEST
-    task = Task.of(reduced, base, feasible) if unseen else None
-    solutions = None if task is None else Solutions(task, weight, task.reference)
+    solutions = None
+    if unseen:
+        task = Task.of(reduced, base, feasible)
+        solutions = Solutions(task, weight, task.reference)
     for fold in folds if unseen else (None,):
         tested = None if fold is None else [fold]
         others = None if fold is None else [f for f in folds if f != fold]

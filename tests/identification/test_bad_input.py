@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from logs import arm_and_log
+from thorough import some
 
 import feasid
 from feasid.errors import FeasidError, InputError, LogError, NotEnoughDataError
@@ -80,9 +81,7 @@ BOUNDS = {
 DEAR = ("pair", "shapes")
 
 
-@pytest.mark.parametrize(
-    "what", [pytest.param(b, marks=pytest.mark.slow) if b in DEAR else b for b in BOUNDS]
-)
+@pytest.mark.parametrize("what", some(BOUNDS, *(b for b in BOUNDS if b not in DEAR)))
 def test_bounds_that_exclude_each_other(arm, what):
     options, words = BOUNDS[what]
     said = refused(arm, InputError, options)

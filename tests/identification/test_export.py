@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
+from thorough import some
 
 import feasid
 from feasid import datasets, load_robot
@@ -243,14 +244,7 @@ def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_pa
 # -- real logs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "unitree_z1",
-        pytest.param("kuka_lwr4", marks=pytest.mark.slow),
-        pytest.param("staubli_tx40", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name", some(["unitree_z1", "kuka_lwr4", "staubli_tx40"], "unitree_z1"))
 @pytest.mark.parametrize("suffix", [".urdf", ".xml"])
 @pytest.mark.parametrize("way", [{}, SHARP], ids=["default", "sharp"])
 def test_real_arms_are_what_clients_read(name, suffix, way, tmp_path):

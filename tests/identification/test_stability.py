@@ -29,12 +29,7 @@ def thinned(log, rng):
     return log.iloc[rng.integers(2) :: 2]
 
 
-LOGS = [
-    "staubli_tx40",
-    pytest.param("kuka_lwr4", marks=pytest.mark.slow),
-    pytest.param("unitree_z1", marks=pytest.mark.slow),
-    pytest.param("kinova_gen3", marks=pytest.mark.slow),
-]
+LOGS = some(["staubli_tx40", "kuka_lwr4", "unitree_z1", "kinova_gen3"], "staubli_tx40")
 
 
 @cache
