@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from feasid import errors as errors
     from feasid.codegen.c import write_c as write_c
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
+    from feasid.core.notes import Note as Note
     from feasid.diagnosis.diagnose import diagnose as diagnose
     from feasid.diagnosis.findings import Diagnosis as Diagnosis
     from feasid.diagnosis.findings import Finding as Finding
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from feasid.feasibility.correct import correct as correct
     from feasid.feasibility.proof.claim import Certificate as Certificate
     from feasid.feasibility.verdict import Verdict as Verdict
+    from feasid.formats.load import load_robot as load_robot
+    from feasid.formats.write import write as write
+    from feasid.formats.write import write_mjcf as write_mjcf
+    from feasid.formats.write import write_urdf as write_urdf
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identification.choice import Choice as Choice
@@ -62,7 +67,6 @@ if TYPE_CHECKING:
     from feasid.logs.mounts import Touch as Touch
     from feasid.logs.read.readers import read_log as read_log
     from feasid.logs.recording import Recording as Recording
-    from feasid.notes import Note as Note
     from feasid.online.gate import GateRules as GateRules
     from feasid.online.online_fit import OnlineFit as OnlineFit
     from feasid.online.playback import Playback as Playback
@@ -73,15 +77,11 @@ if TYPE_CHECKING:
     from feasid.reduction.triangle import Reduced as Reduced
     from feasid.robot.couplings import Coupling as Coupling
     from feasid.robot.description import Robot as Robot
-    from feasid.robot.load import load_robot as load_robot
     from feasid.robot.loops import Loop as Loop
     from feasid.robot.parts import Body as Body
     from feasid.robot.parts import Drive as Drive
     from feasid.robot.parts import Feature as Feature
     from feasid.robot.parts import Rotor as Rotor
-    from feasid.robot.write import write as write
-    from feasid.robot.write import write_mjcf as write_mjcf
-    from feasid.robot.write import write_urdf as write_urdf
 
 __version__ = "0.1.0"
 
@@ -96,7 +96,7 @@ _HOME = {
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "diagnosis.findings",
     "Finding": "diagnosis.findings",
-    "Note": "notes",
+    "Note": "core.notes",
     "Recording": "logs.recording",
     "compare": "inspection.comparison",
     "Comparison": "inspection.comparison",
@@ -147,15 +147,15 @@ _HOME = {
     "Loop": "robot.loops",
     "Robot": "robot.description",
     "Rotor": "robot.parts",
-    "load_robot": "robot.load",
+    "load_robot": "formats.load",
     "Imu": "logs.mounts",
     "Touch": "logs.mounts",
     "floating_log": "logs.floating",
     "read_log": "logs.read.readers",
-    "write": "robot.write",
+    "write": "formats.write",
     "write_c": "codegen.c",
-    "write_mjcf": "robot.write",
-    "write_urdf": "robot.write",
+    "write_mjcf": "formats.write",
+    "write_urdf": "formats.write",
 }
 
 _MODULES = ("datasets", "errors")

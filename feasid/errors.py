@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 
-from feasid.harmless import harmless
+from feasid.core.text import harmless
 
 
 class FeasidError(Exception):

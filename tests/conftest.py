@@ -2,7 +2,7 @@
 
 from hypothesis import HealthCheck, settings
 
-from feasid.threads import limit_before_numpy
+from feasid.core.threads import limit_before_numpy
 
 limit_before_numpy()
 

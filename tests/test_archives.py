@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from feasid.archives import DamagedError, array_of
+from feasid.core.archives import DamagedError, array_of
 
 
 def stored(array):

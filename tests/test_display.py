@@ -10,11 +10,11 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
+from feasid.core.display import HEIGHT, WIDTH, Display, Measure
+from feasid.core.notes import Note
 from feasid.diagnosis.findings import Diagnosis, Finding
-from feasid.display import HEIGHT, WIDTH, Display, Measure
 from feasid.identification.quality import HeldOut, judged
 from feasid.identification.views.screen import display
-from feasid.notes import Note
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 

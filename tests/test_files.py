@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from feasid import files
+from feasid.core import files
+from feasid.core.files import check_outputs, journal, read_whole, with_ending, write_aside
 from feasid.errors import InputError, LimitError, OutputError
-from feasid.files import check_outputs, journal, read_whole, with_ending, write_aside
 
 LONG = "x" * 300
 

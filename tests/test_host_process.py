@@ -11,7 +11,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.threads import one_thread
+from feasid.core.threads import one_thread
 
 AT_ONCE = 16
 

@@ -13,19 +13,14 @@ import feasid
 SOURCE = Path(feasid.__file__).parent
 
 ORDER = (
-    "harmless",
+    "core.text",
     "errors",
-    "files",
-    "archives",
-    "threads",
-    "arrays",
-    "notes",
-    "display",
-    "picture",
+    "core",
     "options",
     "certificate",
     "exact",
     "robot",
+    "formats",
     "dynamics",
     "identifiability",
     "codegen",
@@ -52,8 +47,8 @@ LAZY = {
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 
-LONGEST_MODULE = 400
-LONGEST_FUNCTION = 50
+LONGEST_MODULE = 600
+LONGEST_FUNCTION = 60
 
 LONG_FUNCTIONS: dict[str, str] = {}
 """Functions with longer bodies, docstrings not counted, and why."""

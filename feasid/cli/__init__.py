@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from feasid.cli.terminal import gated, give_up_output
+from feasid.core.files import journal
+from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
-from feasid.files import journal
-from feasid.threads import limit_before_numpy
 
 COMMANDS = {
     "fit": "identify a robot from its log, feasibly, and write it back as URDF",

@@ -11,12 +11,12 @@ from textwrap import fill
 from feasid.cli.options import locks, vector
 from feasid.cli.schema import add_json, tell
 from feasid.errors import InputError
+from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.experiment import Experiment
 from feasid.identifiability.formats import as_csv, as_dict, as_latex
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
-from feasid.robot.load import load_robot
 
 WIDTH = 96
 """Columns of the terminal that lines are wrapped to."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasid.cli.options import add_robot_arguments, robot_from
+from feasid.core.files import read_whole
 from feasid.errors import InputError
-from feasid.files import read_whole
 from feasid.robot.joint_drives import FRICTION
 
 if TYPE_CHECKING:

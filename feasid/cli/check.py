@@ -18,8 +18,8 @@ from typing import Any
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
 from feasid.cli.schema import aside, tell
+from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
-from feasid.files import check_outputs
 from feasid.inspection import show
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.inspection.report import Report, inspect
@@ -185,8 +185,8 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
 
 def _reduction(path: str) -> str:
     """What the robot has less of than it looks; empty where no robot can be made of the file."""
-    from feasid.robot.load import load_robot
-    from feasid.robot.mjcf.effects import EFFECTS
+    from feasid.formats.load import load_robot
+    from feasid.formats.mjcf.effects import EFFECTS
 
     try:
         return load_robot(path, ignore=EFFECTS).reduction

@@ -15,8 +15,8 @@ import numpy as np
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
 from feasid.cli.schema import add_json, aside, tell
+from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError
-from feasid.files import check_outputs, write_aside
 from feasid.inspection.judge import principal_moments
 from feasid.inspection.nearest import MARGIN, METRICS
 from feasid.inspection.repair import Change, Repair, repair

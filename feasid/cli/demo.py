@@ -13,7 +13,7 @@ from feasid.cli.progress import step
 from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
 from feasid.cli.speech import at_the_prompt
-from feasid.files import check_outputs
+from feasid.core.files import check_outputs
 
 MORE = "more: --verbose for tables and notes"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from feasid.cli.options import locks, vector
 from feasid.cli.schema import add_json, aside, tell
+from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError, require
-from feasid.files import check_outputs, write_aside
 from feasid.robot.joint_drives import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
@@ -58,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Search, print the certificate and write the files; returns the exit status."""
     from feasid.excitation.excite import excite
+    from feasid.formats.load import load_robot
     from feasid.reduction.triangle import Reduced
-    from feasid.robot.load import load_robot
 
     outputs = {"--out": arguments.out, "--ros": arguments.ros, "--plot": arguments.plot}
     inputs = [arguments.robot, *arguments.given]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from feasid.cli.schema import add_json, tell
-from feasid.files import check_outputs, with_ending
+from feasid.core.files import check_outputs, with_ending
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = {"the source": target, "its header": with_ending(target, ".h")}
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
     from feasid.codegen.c import write_c
+    from feasid.formats.load import load_robot
     from feasid.identification.saved import load
-    from feasid.robot.load import load_robot
 
     saved = Path(arguments.model).suffix == ".feasid"
     robot = load(arguments.model).robot if saved else load_robot(arguments.model)

@@ -14,10 +14,10 @@ from feasid.cli.ranges import told as told_ranges
 from feasid.cli.schema import add_json, aside, described, relative, tell
 from feasid.cli.screen import show
 from feasid.cli.speech import at_the_prompt
+from feasid.core.files import check_outputs, with_ending, write_aside
 from feasid.errors import InputError, require
-from feasid.files import check_outputs, with_ending, write_aside
+from feasid.formats.sidecar import sidecar_path
 from feasid.options.tables import FitOptions
-from feasid.robot.sidecar import sidecar_path
 
 if TYPE_CHECKING:
     from feasid.identification.result import Fit

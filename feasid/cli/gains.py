@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
 from feasid.cli.schema import add_json, aside, tell
+from feasid.core.arrays import Array
+from feasid.core.files import check_outputs, read_whole, write_aside
 from feasid.errors import InputError
-from feasid.files import check_outputs, read_whole, write_aside
 from feasid.options.tables import LoadOptions
 from feasid.robot.inertia import from_mass_com_inertia
 

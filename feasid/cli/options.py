@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from feasid.core.files import read_whole
 from feasid.errors import InputError, did_you_mean
-from feasid.files import read_whole
 from feasid.options.complete import checked, table_of
 from feasid.options.option import Option
 from feasid.robot.description import Robot
@@ -131,7 +131,7 @@ def _parsed(label: str, option: Option, text: str | list[str]) -> Any:
 
 def robot_from(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
-    from feasid.robot.load import load_robot
+    from feasid.formats.load import load_robot
 
     return load_robot(
         arguments.robot,

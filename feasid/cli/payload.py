@@ -8,8 +8,8 @@ import json
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.progress import step
 from feasid.cli.schema import add_json, aside, tell
+from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError
-from feasid.files import check_outputs, write_aside
 from feasid.options.tables import LoadOptions, LogOptions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from feasid.cli.schema import add_json, tell
-from feasid.files import check_outputs, write_aside
+from feasid.core.files import check_outputs, write_aside
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,8 +19,8 @@ from feasid.cli.options import add_options, add_robot_arguments, options_of, rob
 from feasid.cli.progress import bar
 from feasid.cli.schema import add_json, aside, tell
 from feasid.cli.speech import at_the_prompt
+from feasid.core.files import check_outputs, is_folder, is_regular
 from feasid.errors import InputError, LogError
-from feasid.files import check_outputs, is_folder, is_regular
 from feasid.options.tables import ReduceOptions
 from feasid.robot.description import Robot
 

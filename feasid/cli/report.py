@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from feasid.cli.schema import add_json, aside, tell
+from feasid.core.files import check_outputs
 from feasid.errors import InputError
-from feasid.files import check_outputs
 
 MOST = 2
 """Fits on a page."""

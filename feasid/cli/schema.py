@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from feasid.notes import as_json
+from feasid.core.notes import as_json
 
 if TYPE_CHECKING:
     import pandas as pd

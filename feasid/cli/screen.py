@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 from feasid.cli.speech import at_the_prompt
-from feasid.display import Display
+from feasid.core.display import Display
 
 
 def show(display: Display) -> None:

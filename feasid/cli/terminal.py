@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from feasid.harmless import harmless
+from feasid.core.text import harmless
 
 
 class Gate:

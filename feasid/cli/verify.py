@@ -16,7 +16,6 @@ from io import StringIO
 import numpy as np
 
 from feasid import certificate
-from feasid.arrays import Array
 from feasid.cli import beta
 from feasid.cli.options import (
     add_options,
@@ -26,10 +25,11 @@ from feasid.cli.options import (
     robot_from,
 )
 from feasid.cli.schema import add_json, tell
+from feasid.core.arrays import Array
+from feasid.core.files import reading
 from feasid.errors import InputError
 from feasid.feasibility.proof import survival
 from feasid.feasibility.proof.claim import Certificate, mark
-from feasid.files import reading
 from feasid.identifiability.base import base_parameters
 from feasid.options.tables import FitOptions
 from feasid.robot.description import Robot

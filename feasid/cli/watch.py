@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
 from feasid.cli.schema import add_json, aside
 from feasid.cli.schema import tell as tell_json
+from feasid.core.files import check_writable
 from feasid.errors import InputError
-from feasid.files import check_writable
+from feasid.formats.robot_of import with_motors
 from feasid.options.tables import WatchOptions
-from feasid.robot.added_terms import with_motors
 
 if TYPE_CHECKING:
     from feasid.online.playback import Playback

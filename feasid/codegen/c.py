@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 import feasid
-from feasid.arrays import Array
 from feasid.codegen.python import python_function
 from feasid.codegen.routine import ROUTINES, CodedModel, Routine
 from feasid.codegen.writing import Language, statements
+from feasid.core.arrays import Array
+from feasid.core.files import check_writable, write_aside
 from feasid.errors import InputError
-from feasid.files import check_writable, write_aside
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 

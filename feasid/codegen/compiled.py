@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.codegen.c import CCode
 from feasid.codegen.routine import CodedModel
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from feasid.arrays import Array
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Expression, Graph, Operations, needed, operations
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import described_values
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters, base_parameters

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.codegen.expression import Expression, Graph
 from feasid.codegen.vectors import Turn, Vector, cross, plus, scaled, turned, vector
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node
 
 STEEP = 0.5

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.codegen.expression import Expression, Graph
+from feasid.core.arrays import Array
 
 Vector = tuple[Expression, Expression, Expression]
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
 from feasid.codegen.compiled import compiled, compiler
 from feasid.codegen.python import python_function
 from feasid.codegen.routine import CodedModel
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot

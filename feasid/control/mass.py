@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.codegen.python import python_function
 from feasid.codegen.routine import CodedModel
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.errors import InputError, did_you_mean
+from feasid.formats.load import load_robot
 from feasid.logs.read.readers import read_log
-from feasid.robot.load import load_robot
 from feasid.robot.parts import Drive
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import regressor
 from feasid.identifiability.base import base_parameters
 from feasid.reduction.triangle import Reduced

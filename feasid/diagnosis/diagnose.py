@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
+from feasid.core.threads import one_thread
 from feasid.diagnosis.direction import decided
 from feasid.diagnosis.excitation import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered, settled
@@ -17,6 +18,7 @@ from feasid.diagnosis.model import check_model
 from feasid.diagnosis.signals import check_signals
 from feasid.diagnosis.velocity import check_velocities
 from feasid.errors import LogError
+from feasid.formats.robot_of import robot_of, with_motors
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
@@ -26,9 +28,7 @@ from feasid.logs.signals.derive import FEWEST
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
 from feasid.reduction.reduce import Log
-from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd

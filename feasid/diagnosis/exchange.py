@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, contradicted, sureness
 from feasid.diagnosis.screen import FLOOR, Screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.errors import FeasidError
 from feasid.identifiability.base import base_parameters

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from feasid.display import Display, Displayed, Measure
+from feasid.core.display import Display, Displayed, Measure
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.screen import ScreenSamples
 from feasid.dynamics.regressor import regressor
 from feasid.identifiability.base import base_parameters

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import Hypothesis, sureness
 from feasid.diagnosis.screen import Screen

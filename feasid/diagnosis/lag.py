@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.free import Free
 from feasid.diagnosis.hypothesis import EXPLAINED, OBJECTION

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import Hypothesis
 from feasid.diagnosis.screen import Screen

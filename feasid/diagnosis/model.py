@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.exchange import exchanged_torques, signs
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.free import Free

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.screen import ScreenSamples, thin
 from feasid.dynamics.regressor import regressor

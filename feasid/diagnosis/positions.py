@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.exchange import exchange_finding
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, clear, contradicted, sureness

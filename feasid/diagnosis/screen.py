@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import nnls
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.logs.motion import Motion, Rows
 from feasid.robot.description import Robot

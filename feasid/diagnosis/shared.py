@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.free import Free, held_out
 from feasid.diagnosis.hypothesis import sureness

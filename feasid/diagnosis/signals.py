@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.logs.clock import GAP, JITTER
 from feasid.logs.columns import WORDS

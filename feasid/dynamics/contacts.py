@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, did_you_mean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.robot.parts import DRIVE_SYMBOLS, FREE_FEATURES, SIGNED_FEATURES, STRIBECK, Drive
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.drives import SPRINGS
 from feasid.dynamics.kinematics import Node, State, nodes, propagate
 from feasid.robot.description import Robot

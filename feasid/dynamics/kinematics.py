@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.spatial import Entry, Pose, ScrewPose, cross, group_pose, is_zero
 from feasid.robot.description import Robot
 

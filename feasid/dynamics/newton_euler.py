@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, State, propagate
 from feasid.robot.description import Robot
 from feasid.robot.inertia import rotational_inertia

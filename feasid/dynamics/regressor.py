@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.coupled import Carried, carried
 from feasid.dynamics.drives import drive_signal
 from feasid.dynamics.kinematics import Node, nodes, propagate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, State
 
 

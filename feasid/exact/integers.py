@@ -9,7 +9,7 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.numbers import decimal
 
 Integers = npt.NDArray[np.object_]

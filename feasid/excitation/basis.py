@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 REST_TOLERANCE = 1e-12
 """Singular values of the equations of rest below this share of the largest are zero."""

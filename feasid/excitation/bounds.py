@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 

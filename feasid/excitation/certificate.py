@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError
 from feasid.excitation.keeping import Margin
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.excitation.drives import DriveColumns, DriveSignals

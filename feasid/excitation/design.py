@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.excitation.basis import Basis, Slowed
 from feasid.excitation.bounds import Bounds, bounds_of
@@ -23,8 +23,8 @@ from feasid.excitation.search import Family
 from feasid.excitation.space import keepings
 from feasid.excitation.splines import Splines
 from feasid.excitation.trajectory import Trajectory, sample_times
+from feasid.formats.robot_of import with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.robot.added_terms import with_terms
 from feasid.robot.description import Robot
 
 OBJECTIVES = ("logdet", "condition", "prediction")

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.excitation.links import Gradient, Places
 from feasid.robot.description import Robot
 from feasid.robot.parts import STRIBECK

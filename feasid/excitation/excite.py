@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.errors import ExcitationError, InputError
 from feasid.excitation.certificate import certify, spread
 from feasid.excitation.design import (
@@ -28,7 +29,6 @@ from feasid.excitation.problem import Problem
 from feasid.excitation.search import Clock, Progress
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 
 @one_thread()

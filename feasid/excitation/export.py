@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from feasid.core.files import write_aside
+from feasid.core.text import harmless
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, missing_extra
-from feasid.files import write_aside
-from feasid.harmless import harmless
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.excitation.problem import FINER, SHARPER, Problem, room
 
 TIMES_FINER = 20

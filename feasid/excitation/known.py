@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.certificate import rows
 from feasid.excitation.trajectory import Trajectory

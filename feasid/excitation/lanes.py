@@ -16,12 +16,12 @@ from threading import Thread
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.excitation.design import random_motion
 from feasid.excitation.problem import Problem
 from feasid.excitation.search import Clock, Family, Progress, Search
 from feasid.reduction.worker import started
-from feasid.threads import one_thread
 
 GRACE = 60.0
 """Seconds beyond its time, to start and to end, after which another lane is given up."""

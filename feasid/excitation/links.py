@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node
 from feasid.excitation.spatial import cross, dot, force_cross, motion_cross
 

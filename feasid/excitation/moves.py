@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.excitation.problem import FINER, Problem
 
 Draw = Callable[[np.random.Generator], Array]

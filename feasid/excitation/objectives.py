@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 NOTHING = 1e-15
 """Eigenvalues below this share of the largest are rounding: what a motion cannot see at all."""

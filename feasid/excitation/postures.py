@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.chain import Chain

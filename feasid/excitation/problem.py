@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.basis import Basis, resting, standing
 from feasid.excitation.bounds import Bounds

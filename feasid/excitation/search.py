@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.moves import Draw, Moves
 from feasid.excitation.objectives import Objective

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
+from feasid.formats.shapes import collision_shapes
 from feasid.robot.description import Robot
 from feasid.robot.parts import Member
-from feasid.robot.shapes import collision_shapes
 
 INSIDE = 1e-9
 """A capsule within another of the same body by this [m] says nothing new."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.chain import Chain, Sweep

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 
 def cross(a: Array, b: Array) -> Array:

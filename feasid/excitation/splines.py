@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import BSpline
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 DEGREE = 5
 """Jerk is continuous and has a continuous derivative."""

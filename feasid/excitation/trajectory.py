@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
-from feasid.display import Display, Displayed, Measure
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.excitation import export
 from feasid.excitation.basis import Basis

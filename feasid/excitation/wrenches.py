@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.excitation.links import Flow
 from feasid.excitation.spatial import cross, rotated, rotated_back
 from feasid.robot.inertia import UPPER

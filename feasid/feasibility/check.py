@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import units
@@ -19,12 +19,12 @@ from feasid.feasibility.proof.conflict import minimal_conflict
 from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.question import Question
 from feasid.feasibility.verdict import Verdict
+from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
 from feasid.options.complete import completed, documented, part
 from feasid.options.set_tables import CheckOptions
 from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
-from feasid.robot.load import load_robot
 
 LARGEST = 1e50
 """No parameter is beyond this: products of a few still fit doubles."""

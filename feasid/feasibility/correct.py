@@ -11,8 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
-from feasid.display import Display, Displayed, Measure
+from feasid.core.arrays import Array, Mask
+from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
@@ -25,12 +25,12 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
+from feasid.formats.load import load_robot
 from feasid.options.complete import completed, documented, part
 from feasid.options.set_tables import CorrectOptions
 from feasid.options.tables import BoundOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
-from feasid.robot.load import load_robot
 
 SMALLEST_SIZE = 1e-3
 """Size of a body, as a fraction of its unit of length, below which its own inertia says nothing."""

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.closest import closest
 from feasid.feasibility.constraints.sets import FeasibleSet

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet

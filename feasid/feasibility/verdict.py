@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.certificate import exact
-from feasid.display import Display, Displayed, Measure
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.proof.claim import Certificate

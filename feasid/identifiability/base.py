@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
-from feasid.display import Display, Displayed
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed
+from feasid.formats.load import load_robot
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import Echelon
@@ -40,7 +41,6 @@ from feasid.identifiability.tables import (
 )
 from feasid.robot.description import Robot
 from feasid.robot.known import Known, equalities
-from feasid.robot.load import load_robot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import RankError
 from feasid.identifiability.confirm import HIDDEN, SampleCheck, confirmed
 from feasid.identifiability.echelon import SAFETY, Echelon, Nullblock

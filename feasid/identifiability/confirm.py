@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import RankError
 from feasid.identifiability.echelon import Nullblock
 from feasid.identifiability.frames import SYMMETRIC

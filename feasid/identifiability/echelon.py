@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
 from feasid.identifiability.frames import LENGTH_POWER, congruence
 from feasid.identifiability.nullspace import Recursion
 from feasid.identifiability.setting import NEAR, Near

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from feasid.display import shortened
-from feasid.picture import BLUE, CYAN, GREEN, GREY, legend, picture
+from feasid.core.display import shortened
+from feasid.core.figures import BLUE, CYAN, GREEN, GREY, legend, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.spectral import ROOT2, TOLERANCE, momentum, rates
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew

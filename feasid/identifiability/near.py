@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, Nullblock
 from feasid.identifiability.frames import DOUBTFUL, Frames, doubtful_joints, relation
 from feasid.identifiability.snap import exact_rotation

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.robot.inertia import SYMBOLS, UPPER
 
 Number = Any

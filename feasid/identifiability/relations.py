@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, Nullblock, pivots_from_right, snapped
 from feasid.identifiability.frames import congruence
 from feasid.identifiability.spectral import ROOT2, TOLERANCE

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.coefficients import ROUNDING, Coefficients, Index, settled
 from feasid.identifiability.echelon import SAFETY, pivots_from_right
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.coefficients import Coefficients, Index
 from feasid.identifiability.confirm import SampleCheck
 from feasid.identifiability.echelon import pivots_from_right

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.spatial import exponential
 from feasid.identifiability.frames import SYMMETRIC, motion_transform
 from feasid.identifiability.setting import Setting

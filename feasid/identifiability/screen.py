@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from feasid.display import Display, Measure
+from feasid.core.display import Display, Measure
 from feasid.identifiability.tables import ALONE, COMBINED, NEVER
 
 if TYPE_CHECKING:

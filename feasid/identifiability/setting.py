@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError
 from feasid.identifiability.frames import SYMMETRIC, Frames, axis_of, congruence, motion_transform
 from feasid.identifiability.spectral import (

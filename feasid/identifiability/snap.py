@@ -21,14 +21,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.formats.xml.text import Element, parse_xml
 from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
 from feasid.robot.lump import compose
 from feasid.robot.parts import Body, Source
 from feasid.robot.rotations import from_rpy
-from feasid.robot.xml.text import Element, parse_xml
 
 MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4), (np.pi / 8, 5))
 """Multiples of these are meant exactly when they are written with so many decimals."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.robot.inertia import UPPER, skew, spatial_inertia
 
 TOLERANCE = 1e-11

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.setting import FULL, GRAVITY_SEED, NONE, SPIN, Setting
 from feasid.identifiability.spectral import Action, closure, cross, momentum, rates, span
 

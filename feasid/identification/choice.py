@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.arrays import Array
-from feasid.display import Display, Displayed, Measure
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.notes import Note
 from feasid.dynamics.coupled import carried
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import Noise, estimate, squares
 from feasid.identification.priors import WEIGHT
-from feasid.notes import Note
 from feasid.reduction.narrow import narrowed
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import CHUNK, inverse_dynamics
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, did_you_mean, missing_extra

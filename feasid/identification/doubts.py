@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.notes import Note
 from feasid.diagnosis.diagnose import diagnose
 from feasid.diagnosis.findings import Finding
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
-from feasid.notes import Note
 from feasid.reduction.task import Work
 from feasid.robot.description import Robot
 

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import chi2
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.substitution import Substitution

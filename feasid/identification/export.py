@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import OutputError, UselessFitError
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.formats.load import load_robot
+from feasid.formats.terms import summed
+from feasid.formats.write import Written, format_of, held_part, unheld, unheld_columns, write
 from feasid.identifiability.base import base_parameters
 from feasid.identification.fitted import Fitted
 from feasid.identification.predictor import Predictor
@@ -30,10 +33,7 @@ from feasid.reduction.narrow import narrowed
 from feasid.reduction.reduce import reduce
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.load import load_robot
 from feasid.robot.reframed import home_poses
-from feasid.robot.terms import summed
-from feasid.robot.write import Written, format_of, held_part, unheld, unheld_columns, write
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.errors import CertificateError
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -23,7 +24,6 @@ from feasid.identification.quality import Quality, quality
 from feasid.identification.ranges import Ranged, Residual
 from feasid.identification.statistics import condition_number
 from feasid.logs.recording import Recording
-from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia

@@ -21,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.errors import InputError
+from feasid.formats.robot_of import robot_of, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, body_place
@@ -30,9 +32,7 @@ from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 UNSEEN = 0.5
 """A constant with a larger relative deviation is not told by the logs."""

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from feasid.core.notes import Note
+from feasid.core.notes import notes as as_notes
+from feasid.core.threads import one_thread
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
+from feasid.formats.robot_of import GEARED, robot_of, with_motors, with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import choose_terms, sets_of
 from feasid.identification.doubts import doubts
@@ -16,8 +20,6 @@ from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
-from feasid.notes import Note
-from feasid.notes import notes as as_notes
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FitOptions, LogOptions, SetOptions
 from feasid.reduction import momentum, robust
@@ -35,10 +37,8 @@ from feasid.reduction.reduce import (
 )
 from feasid.reduction.task import Work
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import GEARED, robot_of, with_motors, with_terms
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
-from feasid.threads import one_thread
 
 
 @documented(FitOptions)

@@ -22,17 +22,17 @@ from typing import Any
 import numpy as np
 
 import feasid
-from feasid.display import Display
+from feasid.core.display import Display
+from feasid.core.files import write_aside
 from feasid.errors import CertificateError
 from feasid.feasibility.constraints.stored import as_plain
 from feasid.feasibility.proof.claim import Certificate
-from feasid.files import write_aside
+from feasid.formats.write import HELD, held_part, unheld
 from feasid.identification.fitted import Fitted
 from feasid.logs.digest import digest
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
 from feasid.robot.serial import as_data
-from feasid.robot.write import HELD, held_part, unheld
 
 FORMAT, VERSION = "feasid model", 2
 

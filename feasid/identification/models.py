@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
+from feasid.core.threads import one_thread
 from feasid.errors import InputError
+from feasid.formats.robot_of import robot_of, with_motors
 from feasid.identification.choice import Choice, choose_terms, sets_of
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FURTHER, LogOptions, ReduceOptions
@@ -21,10 +23,8 @@ from feasid.reduction.reduce import (
     reduce_tasks,
 )
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
 from feasid.robot.joint_drives import FRICTION
-from feasid.threads import one_thread
 
 
 @documented(ReduceOptions)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.reduction.triangle import Reduced
 
 ROUNDS = 4

@@ -20,22 +20,22 @@ from typing import Unpack
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
+from feasid.formats.robot_of import robot_of, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
-from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import robot_of, with_motors
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 from feasid.robot.parts import Body
-from feasid.threads import one_thread
 
 SURE = 3.0
 """A mass that is negative by so many of its standard deviations is no load."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.affine import Linear, bounds, com_box
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import described
+from feasid.formats.shapes import shape_boxes
 from feasid.robot.description import Robot
-from feasid.robot.shapes import shape_boxes
 
 Index = npt.NDArray[np.intp]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.codegen.c import CCode, write_c
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import multigammaln
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.program.barrier import OTHER_WEIGHT, Barrier, descend, newton_step

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError
 from feasid.robot.description import Robot

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import Noise, least_squares, squares
 from feasid.identification.priors import WEIGHT
-from feasid.notes import Note
 from feasid.reduction.narrow import heard
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced

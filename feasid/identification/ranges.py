@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 from scipy.stats import chi2
 
-from feasid.arrays import Array
-from feasid.display import Display, Displayed, Measure
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
@@ -28,11 +30,9 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.region import End, Region
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.expressions import parameter_label
-from feasid.notes import Note
 from feasid.options.complete import completed, documented
 from feasid.options.set_tables import RangeOptions
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd

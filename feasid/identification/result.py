@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.display import Display, Displayed
+from feasid.core.display import Display, Displayed
 from feasid.errors import OutputError
 from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export, in_terms_of, refuse_useless

@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.archives import arrays_of, unpacked
-from feasid.arrays import Array
-from feasid.display import Display, Displayed, Measure
+from feasid.core.archives import arrays_of, unpacked
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
+from feasid.core.files import reading
+from feasid.core.notes import Note
 from feasid.errors import FeasidError, InputError
 from feasid.feasibility.constraints.stored import of_plain
 from feasid.feasibility.proof.claim import Certificate
-from feasid.files import reading
+from feasid.formats.write import held_part
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.clients import client_errors
 from feasid.identification.export import Export, export, refuse_useless
 from feasid.identification.keep import FORMAT, VERSION
 from feasid.identification.predictor import Predictor
 from feasid.identification.ranges import Ranged, Residual
-from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
 from feasid.robot.serial import robot_of_data, with_source
-from feasid.robot.write import held_part
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 RANK_TOLERANCE = 1e-10
 """Singular values of the column-scaled triangle below this share of the largest are zero: the

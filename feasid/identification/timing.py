@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from feasid.core.notes import Note
 from feasid.identification.noise import estimate
-from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 
 EXPECTED = 0.5

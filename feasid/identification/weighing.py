@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
@@ -19,7 +20,6 @@ from feasid.identification.noise import Noise, estimate
 from feasid.identification.plausible import MASS_RATIO, believing, names
 from feasid.identification.priors import WEIGHT
 from feasid.identification.statistics import standard_deviations
-from feasid.notes import Note
 from feasid.reduction.narrow import heard
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot

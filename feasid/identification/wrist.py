@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.wrench import Wrench
 from feasid.errors import InputError, LogError
+from feasid.formats.robot_of import robot_of
 from feasid.identification.payload import (
     Payload,
     body_place,
@@ -35,9 +37,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.signals.filters import low_pass
 from feasid.options.tables import LogOptions
 from feasid.reduction.reduce import Log
-from feasid.robot.added_terms import robot_of
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd

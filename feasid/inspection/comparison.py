@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
-from feasid.display import Display, Displayed, Measure
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed, Measure
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
+from feasid.formats.load import load_robot
+from feasid.formats.terms import summed
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.moving import postures
 from feasid.robot.description import Robot
-from feasid.robot.load import load_robot
 from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive
-from feasid.robot.terms import summed
 
 TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""

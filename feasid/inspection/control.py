@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
+from feasid.formats.load import load_robot
+from feasid.formats.mjcf.effects import EFFECTS
 from feasid.identifiability.moving import postures
 from feasid.robot.description import Robot
-from feasid.robot.load import load_robot
-from feasid.robot.mjcf.effects import EFFECTS
 
 if TYPE_CHECKING:
     from feasid.feasibility.verdict import Verdict

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
+from feasid.formats.mjcf.geoms import WEIGHTLESS
+from feasid.formats.mjcf.inertia import stated
+from feasid.formats.mjcf.model import Mjcf, MjcfBody
+from feasid.formats.mjcf.pose import MjcfPose
+from feasid.formats.mjcf.read import mjcf_of
+from feasid.formats.mjcf.shapes import solid_primitive
+from feasid.formats.primitives import Shape
+from feasid.formats.terms import negative_notes
+from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText
 from feasid.inspection.model import Link, Model, Place, grouped
-from feasid.robot.mjcf.geoms import WEIGHTLESS
-from feasid.robot.mjcf.inertia import stated
-from feasid.robot.mjcf.model import Mjcf, MjcfBody
-from feasid.robot.mjcf.pose import MjcfPose
-from feasid.robot.mjcf.read import mjcf_of
-from feasid.robot.mjcf.shapes import solid_primitive
-from feasid.robot.primitives import Shape
-from feasid.robot.terms import negative_notes
-from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText
 
 WORLD = "world"
 

@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 
 from feasid.exact.poses import PrecisePose, from_rpy, to_decimal
+from feasid.formats.primitives import Shape
+from feasid.formats.terms import negative_notes
+from feasid.formats.urdf.read import Origin, Urdf, UrdfLink, depth_first, urdf_of
+from feasid.formats.urdf.shapes import collisions
+from feasid.formats.xml.text import Element, XmlText
 from feasid.inspection.model import Link, Model, Place, grouped
-from feasid.robot.primitives import Shape
-from feasid.robot.terms import negative_notes
-from feasid.robot.urdf.read import Origin, Urdf, UrdfLink, depth_first, urdf_of
-from feasid.robot.urdf.shapes import collisions
-from feasid.robot.xml.text import Element, XmlText
 
 
 def model_of_urdf(text: XmlText) -> Model:

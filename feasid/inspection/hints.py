@@ -13,13 +13,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.certificate import definiteness
+from feasid.core.arrays import Array
 from feasid.exact.inertia import second_moments
+from feasid.formats.primitives import Shape, bounding_box, farthest
 from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, LinkVerdict, principal_moments
 from feasid.inspection.model import Link, Model
 from feasid.robot import inertia
-from feasid.robot.primitives import Shape, bounding_box, farthest
 
 DENSITIES = (50.0, 25_000.0)
 """Plausible mean densities of a link [kg/m^3]: from hollow shells to tungsten."""

@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.poses import PrecisePose
+from feasid.formats.primitives import Shape
 from feasid.robot import inertia
-from feasid.robot.primitives import Shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,11 @@ from itertools import combinations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.exact.inertia import can_exist
+from feasid.formats.xml.patch import written
 from feasid.robot import inertia
-from feasid.robot.xml.patch import written
 
 METRICS = ("euclidean", "barrier")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from feasid.formats.mjcf.model import ROOTS
+from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.inspection.from_mjcf import model_of_mjcf
 from feasid.inspection.from_urdf import model_of_urdf
 from feasid.inspection.model import Model
-from feasid.robot.mjcf.model import ROOTS
-from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 def read_model(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Model:

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from feasid.core.files import check_writable, write_aside
 from feasid.errors import InputError, OutputError
-from feasid.files import check_writable, write_aside
+from feasid.formats.mjcf.model import Mjcf, MjcfBody
+from feasid.formats.mjcf.read import mjcf_of
+from feasid.formats.rewrite import NewInertial
+from feasid.formats.urdf.read import urdf_of
+from feasid.formats.urdf.write import set_inertial
+from feasid.formats.xml.patch import Patch, written
+from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.inspection.model import Link
 from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest
 from feasid.inspection.read import model_of
 from feasid.inspection.report import LinkReport, Report, inspect_model
-from feasid.robot.mjcf.model import Mjcf, MjcfBody
-from feasid.robot.mjcf.read import mjcf_of
-from feasid.robot.rewrite import NewInertial
-from feasid.robot.urdf.read import urdf_of
-from feasid.robot.urdf.write import set_inertial
-from feasid.robot.xml.patch import Patch, written
-from feasid.robot.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 FILL_MASS = 1e-6
 """Mass [kg] given to a moving link that has none, when asked."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from feasid.display import Display, Displayed, Measure
+from feasid.core.display import Display, Displayed, Measure
+from feasid.formats.xml.text import LIMITS, ReadLimits
 from feasid.inspection import show
 from feasid.inspection.hints import Cause, causes
 from feasid.inspection.judge import (
@@ -24,7 +25,6 @@ from feasid.inspection.judge import (
 from feasid.inspection.model import Link, LinkGroup, Model
 from feasid.inspection.nearest import Corrected, closest
 from feasid.inspection.read import read_model
-from feasid.robot.xml.text import LIMITS, ReadLimits
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from feasid.core.text import harmless
 from feasid.errors import FeasidError
-from feasid.harmless import harmless
 from feasid.inspection.hints import Cause
 from feasid.inspection.judge import (
     INCONCLUSIVE,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import Note
 from feasid.errors import LogError
 from feasid.logs.columns import numbers, unit_factor
-from feasid.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd

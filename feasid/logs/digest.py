@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.files import is_folder, is_regular, reading
+from feasid.core.files import is_folder, is_regular, reading
 from feasid.logs.recording import Recording
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.dynamics.contacts import Contact, contact_torques, free_projector
 from feasid.dynamics.floating import (
     FloatingMotion,
@@ -38,7 +39,6 @@ from feasid.logs.signals.filters import (
     second_difference,
     settling,
 )
-from feasid.notes import Note
 from feasid.robot.description import Robot
 from feasid.robot.parts import Body
 

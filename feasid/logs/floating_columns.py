@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.floating import rotation_matrices
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.columns import numbers

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.errors import LogError
-from feasid.notes import Note
 from feasid.robot.description import Robot
 
 DISAGREE = (0.02, 0.05)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import Note, notes
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
@@ -29,7 +30,6 @@ from feasid.logs.signals.derive import (
     find_cutoff,
     process,
 )
-from feasid.notes import Note, notes
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot

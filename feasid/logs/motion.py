@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
-from feasid.notes import Note
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 
 Rows = npt.NDArray[np.int64]
 

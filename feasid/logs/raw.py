@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import Note
+from feasid.core.notes import notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
@@ -26,8 +28,6 @@ from feasid.logs.columns import (
 )
 from feasid.logs.followers import check_followers
 from feasid.logs.motion import Rows, blocks
-from feasid.notes import Note
-from feasid.notes import notes as as_notes
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

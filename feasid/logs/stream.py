@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.files import reading
 from feasid.errors import FeasidError, NotEnoughDataError
-from feasid.files import reading
 from feasid.logs.frame import prepare
 from feasid.logs.motion import Excluded, Motion, Run
 from feasid.logs.read.parquet import batches

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
 from feasid.control.computed_torque import ComputedTorque
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.online.online_fit import OnlineFit
 from feasid.online.result import OnlineEstimate

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 USUAL_SCATTER = np.log(1.5)
 """Drift of the sum: errors of blocks that are this much larger than usual count as ordinary."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import signal
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters

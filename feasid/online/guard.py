@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
 
 STALE = 10
 """Samples in a row that are equal to the last bit in everything: the message is an old one."""

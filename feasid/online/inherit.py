@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters
 

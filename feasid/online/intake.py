@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 
 BRIDGED = 5

@@ -10,10 +10,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
 from feasid.control.mass import mass_function
+from feasid.core.arrays import Array
+from feasid.core.threads import thread_limiter
 from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
+from feasid.formats.robot_of import with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.priors import WEIGHT
 from feasid.online.change import ChangeDetector, ModelChange
@@ -27,9 +29,7 @@ from feasid.online.result import OnlineEstimate
 from feasid.online.setting import block_of, check_options, store_of
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import with_terms
 from feasid.robot.description import Robot
-from feasid.threads import thread_limiter
 
 ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""

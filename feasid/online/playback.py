@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.errors import InputError, missing_extra
+from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
 from feasid.online.online_fit import OnlineFit
 from feasid.online.result import OnlineEstimate
 from feasid.options.complete import checked
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
-from feasid.robot.load import load_robot
 
 if TYPE_CHECKING:
     import pandas as pd

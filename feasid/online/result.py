@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.identifiability.base import BaseParameters
 from feasid.online.gate import Decision
 from feasid.robot.description import Robot

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.reduction.householder import absorb, stack
 
 Triangles = list[Array]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.errors import InputError
-from feasid.notes import Note
 from feasid.reduction.strata import Strata
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from feasid.core.files import is_folder, is_regular, write_aside
 from feasid.errors import FeasidError, OutputError
-from feasid.files import is_folder, is_regular, write_aside
 from feasid.logs.digest import digest
 from feasid.logs.recording import Recording, key_of
 from feasid.reduction.archive import FORMAT

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import notes as as_notes
+from feasid.core.threads import one_thread
 from feasid.dynamics.coupled import Carried, carried
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
 from feasid.logs.motion import Run
-from feasid.notes import notes as as_notes
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS, SLOW, StrataBuilder
 from feasid.reduction.triangle import Reduced
 from feasid.reduction.window import Comb, Window
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 Places = npt.NDArray[np.intp]
 

@@ -13,8 +13,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from feasid.core.notes import Note
 from feasid.errors import FeasidError, LogError
-from feasid.notes import Note
 from feasid.reduction.triangle import Reduced
 from feasid.reduction.worker import results
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `one_thread`
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.threads import is_limited
 from feasid.errors import LogError
-from feasid.threads import is_limited
 
 PANEL_WORK = 2**19
 """Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the

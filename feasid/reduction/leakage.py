@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.logs.recording import Recording
 from feasid.options.complete import part
 from feasid.options.tables import ReadOptions

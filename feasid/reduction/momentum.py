@@ -18,12 +18,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.logs.motion import Motion, Run, Tally
-from feasid.notes import Note
 from feasid.reduction.equations import EquationReducer, Rows, friction_speeds, slowness
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot

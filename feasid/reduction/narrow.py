@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.reduction.fingerprint import fingerprint

@@ -8,13 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
+from feasid.core.notes import Note
+from feasid.core.threads import one_thread
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
+from feasid.formats.robot_of import Offer, robot_of, with_measured, with_motors, with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.recording import Recording
 from feasid.logs.torques import without_torque
-from feasid.notes import Note
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import (
     FitOptions,
@@ -30,9 +32,7 @@ from feasid.reduction.narrow import heard, without_rows
 from feasid.reduction.repeated import refuse_repeated
 from feasid.reduction.task import Source, Work, reduce_task
 from feasid.reduction.triangle import Reduced
-from feasid.robot.added_terms import Offer, robot_of, with_measured, with_motors, with_terms
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Sequence
 
+from feasid.core.files import is_regular
 from feasid.errors import InputError
-from feasid.files import is_regular
 from feasid.logs import digest
 from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced

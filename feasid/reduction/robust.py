@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.logs.motion import Motion
 from feasid.logs.signals.derive import EQUATIONS
-from feasid.notes import Note
 from feasid.reduction.equations import EquationReducer, Equations
 from feasid.reduction.strata import sum_of
 from feasid.reduction.triangle import Reduced, Reducer

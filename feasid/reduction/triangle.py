@@ -22,21 +22,21 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from feasid.archives import arrays_of, unpacked
-from feasid.arrays import Array, finite
+from feasid.core.archives import arrays_of, unpacked
+from feasid.core.arrays import Array, finite
+from feasid.core.files import reading, write_aside
+from feasid.core.notes import Note
+from feasid.core.notes import notes as as_notes
+from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LogError, SecurityError
-from feasid.files import reading, write_aside
 from feasid.identifiability.base import base_parameters
-from feasid.notes import Note
-from feasid.notes import notes as as_notes
 from feasid.reduction.archive import content, values_of
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.householder import absorb, stack
 from feasid.reduction.strata import Strata
 from feasid.robot.description import Robot
-from feasid.threads import one_thread
 
 LARGEST_FILE = 2**28
 """Bytes that a saved file may unpack to; a robot of 1000 parameters needs a tenth."""

@@ -19,8 +19,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from feasid.core.threads import VARIABLES
 from feasid.errors import LogError
-from feasid.threads import VARIABLES
 
 BOOT = (
     "import pickle, sys\n"

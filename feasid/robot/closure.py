@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.robot.loops import Conditions, Loop
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.closure import with_loops
 from feasid.robot.couplings import Coupling, without_joint

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot.parts import Body
 

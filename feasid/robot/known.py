@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.numbers import decimal
 from feasid.robot.description import Robot

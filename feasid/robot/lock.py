@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.robot.lump import compose, lumped, placed
 from feasid.robot.parts import Body, Drive, Member
 from feasid.robot.rotations import exponential

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot.inertia import skew
 from feasid.robot.parts import constant

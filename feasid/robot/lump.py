@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.robot.parts import Member
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, finite
+from feasid.core.arrays import Array, finite
 from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
 

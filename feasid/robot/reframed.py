@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.poses import quarter_turns
 from feasid.robot import inertia
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, finite
+from feasid.core.arrays import Array, finite
 from feasid.errors import InputError, did_you_mean
 from feasid.robot.closure import Closure
 from feasid.robot.couplings import Coupled, Coupling, coupled

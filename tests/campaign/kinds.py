@@ -15,11 +15,13 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.archives import arrays_of, unpacked
 from feasid.certificate import digest
+from feasid.core.archives import arrays_of, unpacked
+from feasid.core.files import read_whole, reading
 from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate
-from feasid.files import read_whole, reading
+from feasid.formats.sidecar import sidecar_bytes, sidecar_path
+from feasid.formats.xml.text import parse_xml
 from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
 from feasid.logs.read import parquet
@@ -27,8 +29,6 @@ from feasid.logs.read.bags import check_mcap
 from feasid.logs.read.csvscan import scan
 from feasid.logs.read.readers import read_log
 from feasid.reduction.triangle import Reduced
-from feasid.robot.sidecar import sidecar_bytes, sidecar_path
-from feasid.robot.xml.text import parse_xml
 
 from . import mutators
 from .descriptions import CART, GRIPPER, TWO_LINKS

@@ -12,8 +12,8 @@ from robots import ARM
 
 from feasid.cli import main
 from feasid.cli.terminal import Gate
-from feasid.harmless import harmless
-from feasid.notes import Note
+from feasid.core.notes import Note
+from feasid.core.text import harmless
 
 EVIL = "\x1b]0;owned\x07\x9b31m\u202e\r\x00"
 
@@ -96,13 +96,13 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
 def test_signals_end_a_command_with_the_truth(tmp_path, number, word):
     """The robot comes through a pipe that nobody fills, so that the command waits for it."""
     program = (
-        "import signal, sys, feasid.files\n"
+        "import signal, sys, feasid.core.files\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whatever the host does
         "from feasid.cli import main\n"
         "def slow(path, most=0):\n"
         "    print('ready', flush=True)\n"
         "    import time; time.sleep(60)\n"
-        "import feasid.robot.xml.text as text\n"
+        "import feasid.formats.xml.text as text\n"
         "text.read_whole = slow\n"
         "sys.exit(main(['check', 'x']))\n"
     )

@@ -15,10 +15,10 @@ from faults import KINDS, WHOLE, changed, clean, inject, recorded, resample
 import feasid
 from feasid.diagnosis import findings
 from feasid.errors import FeasidError
+from feasid.formats.load import load_robot
 from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording
 from feasid.robot.inertia import from_mass_com_inertia
-from feasid.robot.load import load_robot
 
 LOGS = ("kuka_lwr4", "unitree_z1", "kinova_gen3" + WHOLE, "staubli_tx40", "simulated")
 

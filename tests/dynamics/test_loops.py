@@ -20,9 +20,9 @@ from thorough import some
 import feasid
 from feasid.dynamics.coupled import carried
 from feasid.errors import DescriptionError, InputError
+from feasid.formats.mjcf import compiled
 from feasid.identifiability.base import base_parameters
 from feasid.robot.loops import Loop
-from feasid.robot.mjcf import compiled
 
 GAP = 1e3  # what makes a rank clear where columns come from differences of MuJoCo's torques
 SAMPLES = 60

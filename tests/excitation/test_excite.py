@@ -253,7 +253,7 @@ def colliding(robot):
     import mujoco
 
     from feasid.excitation.shapes import frames
-    from feasid.robot.shapes import collision_shapes
+    from feasid.formats.shapes import collision_shapes
 
     placed = frames(robot)
     geoms = dict.fromkeys(range(-1, len(robot.bodies)), "")

@@ -17,8 +17,8 @@ from generated import one_loop, tree_with_couplings
 import feasid
 from feasid.dynamics.coupled import carried
 from feasid.errors import InputError
+from feasid.formats.mjcf.effects import EFFECTS
 from feasid.identifiability.base import base_parameters
-from feasid.robot.mjcf.effects import EFFECTS
 
 SAMPLES = 60
 GAP = 1e3  # what makes a rank clear: parameters are felt through differences of torques

@@ -13,7 +13,7 @@ from thorough import some
 import feasid
 from feasid import datasets, load_robot
 from feasid.errors import DescriptionError, InputError, OutputError
-from feasid.robot.sidecar import sidecar_path
+from feasid.formats.sidecar import sidecar_path
 
 RTOL_CLIENT = 1e-6
 """Relative difference of errors that clients may show where a file holds every term."""

@@ -5,9 +5,9 @@ import pytest
 from logs import simulate
 
 import feasid
+from feasid.formats.shapes import shape_boxes
 from feasid.identification.plausible import ROOM, beliefs
 from feasid.robot import inertia
-from feasid.robot.shapes import shape_boxes
 
 WORDS = ("viscous", "coulomb", "offset")
 SIZE = (0.1, 0.08, 0.4)

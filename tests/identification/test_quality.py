@@ -10,12 +10,12 @@ from thorough import some
 import feasid
 from feasid.cli import main
 from feasid.cli.fit import EXIT_USELESS
+from feasid.core.notes import Note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.noise import estimate
 from feasid.identification.quality import HeldOut, judged, quality
 from feasid.logs.frame import prepare
-from feasid.notes import Note
 from feasid.reduction.equations import EquationReducer
 
 

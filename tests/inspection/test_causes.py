@@ -5,12 +5,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from feasid.formats.xml.text import parse_xml
 from feasid.inspection.from_urdf import model_of_urdf
 from feasid.inspection.hints import causes
 from feasid.inspection.judge import judge_link
 from feasid.robot import inertia
 from feasid.robot.rotations import from_rpy
-from feasid.robot.xml.text import parse_xml
 
 LINK = """<robot name="r"><link name="a"><inertial><origin xyz="{com}"/><mass value="{mass!r}"/>
 <inertia ixx="{0!r}" ixy="{1!r}" ixz="{2!r}" iyy="{3!r}" iyz="{4!r}" izz="{5!r}"/></inertial>

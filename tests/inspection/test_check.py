@@ -18,12 +18,12 @@ import feasid
 from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
+from feasid.formats.xml.text import parse_xml
 from feasid.inspection.control import control_of_file
 from feasid.inspection.judge import judge_link
 from feasid.inspection.read import read_model
 from feasid.inspection.report import inspect, inspect_model
 from feasid.robot import inertia
-from feasid.robot.xml.text import parse_xml
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
 

@@ -11,9 +11,9 @@ from robots import ARM
 from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import InputError
+from feasid.formats.write import write_urdf
 from feasid.identifiability.base import base_parameters
 from feasid.inspection.comparison import compare_files, compare_robots
-from feasid.robot.write import write_urdf
 
 WHEEL = """<link name="wheel"><inertial><mass value="0.4"/>
   <inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.04"/></inertial></link>"""

@@ -12,7 +12,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.archives import DamagedError, array_of
+from feasid.core.archives import DamagedError, array_of
 from feasid.errors import FeasidError, LimitError, LogError
 from feasid.logs.frame import prepare
 from feasid.logs.read.readers import read_log

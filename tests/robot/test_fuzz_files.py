@@ -9,12 +9,12 @@ import pytest
 from robots import ARM
 
 from feasid.errors import FeasidError
+from feasid.formats.load import load_robot
+from feasid.formats.xml.text import parse_xml
 from feasid.inspection import show
 from feasid.inspection.read import model_of
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect_model
-from feasid.robot.load import load_robot
-from feasid.robot.xml.text import parse_xml
 
 SECONDS = 2.0
 

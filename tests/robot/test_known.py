@@ -10,9 +10,9 @@ from robots import ARM, random_robot
 
 import feasid
 from feasid.errors import DescriptionError, InputError
+from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
 from feasid.robot.known import Unknowns, equalities
-from feasid.robot.load import load_robot
 from feasid.robot.parts import Body
 
 

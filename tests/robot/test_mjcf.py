@@ -19,11 +19,11 @@ from feasid.errors import (
     MissingExtraError,
     SecurityError,
 )
+from feasid.formats.mjcf.compiled import robot_from_mjmodel
+from feasid.formats.mjcf.effects import EFFECTS
+from feasid.formats.xml.text import ReadLimits
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect
-from feasid.robot.mjcf.compiled import robot_from_mjmodel
-from feasid.robot.mjcf.effects import EFFECTS
-from feasid.robot.xml.text import ReadLimits
 
 mujoco = pytest.importorskip("mujoco")
 

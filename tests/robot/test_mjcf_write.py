@@ -9,11 +9,11 @@ from written import changed_lines, random_parameters
 
 from feasid import load_robot
 from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
-from feasid.robot.mjcf.compiled import robot_from_mjmodel
-from feasid.robot.mjcf.effects import EFFECTS
-from feasid.robot.mjcf.write import mjcf_bytes
-from feasid.robot.rewrite import disagreement
-from feasid.robot.write import write_mjcf
+from feasid.formats.mjcf.compiled import robot_from_mjmodel
+from feasid.formats.mjcf.effects import EFFECTS
+from feasid.formats.mjcf.write import mjcf_bytes
+from feasid.formats.rewrite import disagreement
+from feasid.formats.write import write_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 

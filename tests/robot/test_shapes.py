@@ -5,9 +5,9 @@ import pytest
 from robots import example_urdfs
 
 import feasid
-from feasid.robot.primitives import primitive
+from feasid.formats.primitives import primitive
+from feasid.formats.shapes import collision_shapes
 from feasid.robot.rotations import from_rpy
-from feasid.robot.shapes import collision_shapes
 
 SIZES = {
     "box": (0.3, 0.1, 0.2),

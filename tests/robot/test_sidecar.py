@@ -7,7 +7,7 @@ from robots import ARM
 
 import feasid
 from feasid.errors import DescriptionError
-from feasid.robot.sidecar import sidecar_bytes, sidecar_path
+from feasid.formats.sidecar import sidecar_bytes, sidecar_path
 
 
 @pytest.fixture

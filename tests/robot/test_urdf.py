@@ -17,10 +17,10 @@ from feasid.errors import (
     SecurityError,
     UnsupportedJointError,
 )
+from feasid.formats.urdf.read import parse_urdf
+from feasid.formats.urdf.tree import robot_from_urdf
+from feasid.formats.xml.text import ReadLimits
 from feasid.robot import inertia
-from feasid.robot.urdf.read import parse_urdf
-from feasid.robot.urdf.tree import robot_from_urdf
-from feasid.robot.xml.text import ReadLimits
 
 RTOL_PIN = 1e-10
 """Lumping adds a few dozen rounded terms; five orders of magnitude above that."""

@@ -15,12 +15,12 @@ from written import changed_lines, random_parameters
 from feasid import load_robot
 from feasid.errors import FeasidError, InputError, OutputError
 from feasid.exact.inertia import can_exist
+from feasid.formats.rewrite import disagreement
+from feasid.formats.urdf.read import parse_urdf, read_urdf
+from feasid.formats.urdf.tree import robot_from_urdf
+from feasid.formats.urdf.write import urdf_bytes
+from feasid.formats.write import write_urdf
 from feasid.robot import inertia
-from feasid.robot.rewrite import disagreement
-from feasid.robot.urdf.read import parse_urdf, read_urdf
-from feasid.robot.urdf.tree import robot_from_urdf
-from feasid.robot.urdf.write import urdf_bytes
-from feasid.robot.write import write_urdf
 
 RTOL_WRITTEN = 1e-9
 """What the writer promises, relative to the body's mass and size."""

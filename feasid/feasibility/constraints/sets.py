@@ -11,8 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
 from feasid.certificate import SIGNED, definiteness
+from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.integers import Integers, integral, over_one
 from feasid.exact.numbers import decimal

@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
 from feasid.certificate import definiteness
+from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block, Linear

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
 from feasid.feasibility.constraints.affine import LENGTH_POWERS
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.robot import inertia

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import SolverError
 from feasid.feasibility.program.barrier import newton_step
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet, Group
 
 OTHER_WEIGHT = 1e-2

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.program.program import Program, SolverAnswer
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.program.program import Program
 
 

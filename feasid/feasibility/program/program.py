@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import Group
 
 

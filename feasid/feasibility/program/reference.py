@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.arrays import Array, Mask
 from feasid.certificate import SIGNED
+from feasid.core.arrays import Array, Mask
 from feasid.feasibility.constraints.units import Units, described
 from feasid.robot import inertia
 from feasid.robot.description import Robot

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import SolverError
 from feasid.feasibility.program import direct
 from feasid.feasibility.program.program import Attempt, Program, SolverAnswer

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import Group
 
 LIFT = 1e-2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.elimination import Equation, solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block, Linear

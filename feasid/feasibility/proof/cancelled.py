@@ -17,8 +17,8 @@ from math import lcm
 import numpy as np
 from scipy import linalg
 
-from feasid.arrays import Array
 from feasid.certificate import definiteness
+from feasid.core.arrays import Array
 from feasid.exact.elimination import independent, solved
 from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal

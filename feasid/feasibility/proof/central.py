@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.program.squares import Iterate, Scaling, Squares
 
 UNFELT = 1e-10

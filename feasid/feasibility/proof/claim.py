@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from feasid import certificate as checker
-from feasid import files
-from feasid.arrays import Array
+from feasid.core import files
+from feasid.core.arrays import Array
 from feasid.errors import CertificateError, InputError
 from feasid.robot.description import Robot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program import solve
 from feasid.feasibility.proof.decide import decide

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, slimmed, visible
 from feasid.feasibility.program import solve

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.dynamics.spatial import NEGLIGIBLE
 from feasid.exact.poses import CONTEXT, cos_sin

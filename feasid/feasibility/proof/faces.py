@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.coupled import carried
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.exact.numbers import decimal, plain

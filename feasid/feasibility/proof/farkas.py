@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.elimination import Equation, Unknown, solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block

@@ -18,8 +18,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.certificate import definiteness
+from feasid.core.arrays import Array
 from feasid.exact.integers import Integers, doubles, fixed, integral, over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.units import Units

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.integers import Columns, Integers, doubles, fixed
 from feasid.feasibility.proof.energies import Energies, Precise, in_context
 from feasid.feasibility.proof.rows import ExactRows

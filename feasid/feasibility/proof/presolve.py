@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
 from feasid.certificate import definiteness
+from feasid.core.arrays import Array
 from feasid.exact.elimination import solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Linear

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from feasid import certificate as checker
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.integers import integral, over_one
 from feasid.exact.numbers import decimal, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear

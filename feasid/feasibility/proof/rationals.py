@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.numbers import decimal
 
 Exact = list[list[Fraction]]

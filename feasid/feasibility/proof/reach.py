@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.certificate import definiteness
+from feasid.core.arrays import Array
 from feasid.errors import SolverError
 from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal, text

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.proof.energies import (
     Energies,

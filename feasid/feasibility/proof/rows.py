@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.integers import over_one
 from feasid.robot.known import Row
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.exact.integers import Integers, integral
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import stacked

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from feasid.arrays import Array
 from feasid.certificate import Claim, definiteness
+from feasid.core.arrays import Array
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.precise import precise_rows
 from feasid.feasibility.proof.question import HEAVIEST, cost, plain_rows, size_limit

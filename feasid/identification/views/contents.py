@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.notes import as_json
 from feasid.identification.fitted import Fitted
 from feasid.identification.keep import made
 from feasid.identification.views.replay import Replay
 from feasid.identification.views.screen import goal
 from feasid.identification.views.text import SURE
 from feasid.logs.recording import Recording
-from feasid.notes import as_json
 from feasid.reduction.narrow import heard
 from feasid.reduction.task import Source
 

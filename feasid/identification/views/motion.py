@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from feasid.display import shortened
+from feasid.core.display import shortened
+from feasid.core.figures import BLUE, RED
 from feasid.identification.fitted import Fitted
 from feasid.identification.views.replay import Replay
 from feasid.identification.views.torques import MOST_POINTS, panels, titled
-from feasid.picture import BLUE, RED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

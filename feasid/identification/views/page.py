@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
-from feasid.display import plain
+from feasid.core.display import plain
+from feasid.core.files import check_writable, with_ending, write_aside
 from feasid.errors import InputError, missing_extra
-from feasid.files import check_writable, with_ending, write_aside
 from feasid.identification.fitted import Fitted
 from feasid.identification.views.contents import SCHEMA, VERSION, contents
 from feasid.identification.views.curves import drawing

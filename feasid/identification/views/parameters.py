@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from feasid.arrays import Array
-from feasid.display import shortened
+from feasid.core.arrays import Array
+from feasid.core.display import shortened
+from feasid.core.figures import BLUE, GREY, RED, YELLOW, legend, picture
 from feasid.identification.fitted import Fitted
-from feasid.picture import BLUE, GREY, RED, YELLOW, legend, picture
 from feasid.robot.inertia import pseudo_inertia
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import fftconvolve
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.identification.fitted import Fitted

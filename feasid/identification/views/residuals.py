@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
-from feasid.display import shortened
+from feasid.core.arrays import Array
+from feasid.core.display import shortened
+from feasid.core.figures import BLUE, GREY, RED
 from feasid.identification.fitted import Fitted
 from feasid.identification.views.replay import Replay
 from feasid.identification.views.torques import NAME, panels, titled
-from feasid.picture import BLUE, GREY, RED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

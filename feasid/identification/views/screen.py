@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.display import Display, Measure
+from feasid.core.display import Display, Measure
 from feasid.identification.fitted import Fitted
 from feasid.identification.quality import (
     CONSTRAINED,

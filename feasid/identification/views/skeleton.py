@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.figures import BLUE, GREY, RED, YELLOW, picture
 from feasid.identification.fitted import Fitted
-from feasid.picture import BLUE, GREY, RED, YELLOW, picture
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
 

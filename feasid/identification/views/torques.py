@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from feasid.display import shortened
+from feasid.core.display import shortened
+from feasid.core.figures import BLUE, GREY, RED, picture
 from feasid.identification.fitted import Fitted
 from feasid.identification.views.replay import Replay, chosen
-from feasid.picture import BLUE, GREY, RED, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.notes import Note
 from feasid.errors import LogError
-from feasid.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
+from feasid.core.files import reading
 from feasid.errors import InputError, LimitError, LogError, did_you_mean, missing_extra
-from feasid.files import reading
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from feasid.core.files import is_folder, is_regular
 from feasid.errors import InputError, SecurityError
-from feasid.files import is_folder, is_regular
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
 

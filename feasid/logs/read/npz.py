@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from feasid.archives import DamagedError, arrays_of, unpacked
+from feasid.core.archives import DamagedError, arrays_of, unpacked
+from feasid.core.files import size_of
 from feasid.errors import LogError, SecurityError
-from feasid.files import size_of
 from feasid.logs.read.arrays import frame_of_arrays
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
+from feasid.core.files import size_of
 from feasid.errors import InputError, LimitError, LogError, missing_extra
-from feasid.files import size_of
 from feasid.logs.read.npz import MOST_EXPANSION
 
 if TYPE_CHECKING:

@@ -19,12 +19,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.files import MOST_BYTES, STDIN, missing_file, reading, rest_of, size_of
+from feasid.core.notes import Note
+from feasid.core.notes import notes as as_notes
 from feasid.errors import (
     InputError,
     LimitError,
     LogError,
 )
-from feasid.files import MOST_BYTES, STDIN, missing_file, reading, rest_of, size_of
 from feasid.logs.columns import UNITS, UNKNOWN_UNITS, numbers_of, spelled_unit
 from feasid.logs.read.bags import read_bag
 from feasid.logs.read.csvscan import COMMA_NUMBER, Scan, has_decimal_commas, scan
@@ -32,8 +34,6 @@ from feasid.logs.read.digits import exactly
 from feasid.logs.read.kinds import kind_of
 from feasid.logs.read.npz import MOST_EXPANSION, read_npz
 from feasid.logs.read.parquet import read_parquet
-from feasid.notes import Note
-from feasid.notes import notes as as_notes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feasid.arrays import Array, Mask
+from feasid.core.arrays import Array, Mask
+from feasid.core.notes import Note
 from feasid.errors import LogError
 from feasid.logs.clock import Stretch
 from feasid.logs.motion import Excluded, Rows, Run, blocks
 from feasid.logs.signals import filters as signals
 from feasid.logs.signals.grid import even_grid
 from feasid.logs.signals.smoothers import smooth
-from feasid.notes import Note
 
 FEWEST = 8
 """Samples that a stretch must keep after its ends are trimmed."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 
 EVEN = 0.02
 """Stamps this close to the grid, as a share of the step, lie on it."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from feasid.arrays import Array
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.logs.signals.filters import check_cutoff, first_difference, low_pass, second_difference
 

@@ -1,0 +1,182 @@
+"""What a result shows of itself: a title, measures beside their goals, and what is wrong.
+
+Quiet when good, loud when not: what misses its goal is marked and in capitals. One value, three
+printers: text for the prompt (20 lines of 80 columns), HTML for notebooks, and rich.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from feasid.core.text import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+WIDTH, HEIGHT = 80, 20
+"""Columns and lines of a display."""
+
+FOLDED = 3
+"""Lines that one trouble may take."""
+
+LOUD, QUIET = "!! ", "   "
+
+LOUD_STYLE = 'style="background:#b3261e;color:#fff;padding:0 .3em"'
+"""Its own background, since nobody knows that of a notebook."""
+
+
+def plain(text: object) -> str:
+    """An outsider's text on one line."""
+    return harmless(str(text), keep="")
+
+
+def shortened(text: object, width: int) -> str:
+    """Plain text of at most `width` characters."""
+    said = plain(text)
+    return said if len(said) <= width else f"{said[: width - 3]}..."
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number beside its goal.
+
+    Attributes
+    ----------
+    name, value : str
+    goal : str
+        Empty when nothing is asked of it.
+    met : bool
+    """
+
+    name: str
+    value: str
+    goal: str = ""
+    met: bool = True
+
+
+@dataclass(frozen=True)
+class Display:
+    """What there is to see of a result.
+
+    Attributes
+    ----------
+    title : str
+    measures : tuple of Measure
+    troubles : tuple of str
+        What is wrong, the gravest first; shown before `remarks`.
+    remarks : tuple of str
+        Lines that are good to know; left out first where room is short.
+    more : str
+        Where to read on.
+    """
+
+    title: str
+    measures: Sequence[Measure] = ()
+    troubles: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    more: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether all goals are met and nothing is wrong."""
+        return not self.troubles and all(m.met for m in self.measures)
+
+    def text(self) -> str:
+        """At most `HEIGHT` lines of `WIDTH` columns."""
+        lines = [shortened(self.title, WIDTH), *map(self._line, self.measures)]
+        last = [QUIET + line for line in _folded(self.more)] if self.more else []
+        room = HEIGHT - len(lines) - len(last)
+        lines += _fitted(
+            [[LOUD + lead for lead in part[:1]] + [QUIET + x for x in part[1:]]
+             for part in map(_folded, self.troubles)],
+            room,
+        )  # fmt: skip
+        room = HEIGHT - len(lines) - len(last)
+        remarks = [[shortened(QUIET + plain(r), WIDTH)] for r in self.remarks]
+        return "\n".join([*lines, *_fitted(remarks, room), *last])
+
+    def _line(self, measure: Measure) -> str:
+        name, value, goal = measure.name, measure.value, measure.goal
+        first = max(len(m.name) for m in self.measures)
+        second = max((len(m.value) for m in self.measures if m.goal), default=0)
+        name = name if measure.met else name.upper()
+        asked = f"  (goal {goal})" if goal else ""
+        missed = "" if measure.met else "  NOT MET"
+        line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{asked}{missed}"
+        return shortened((QUIET if measure.met else LOUD) + line, WIDTH)
+
+    def html(self) -> str:
+        """A small table for notebooks; everything is escaped."""
+        said = [f"<strong>{escape(plain(self.title))}</strong>", "<table><tbody>"]
+        for m in self.measures:
+            asked = f"goal {escape(plain(m.goal))}" if m.goal else ""
+            mark = f"{asked} \N{HEAVY CHECK MARK}" if m.goal and m.met else asked
+            if not m.met:
+                mark = f"<strong {LOUD_STYLE}>{asked} NOT MET</strong>"
+            cells = (escape(plain(m.name)), escape(plain(m.value)), mark)
+            said.append("<tr>" + "".join(f'<td style="text-align:left">{c}</td>' for c in cells))
+            said.append("</tr>")
+        said.append("</tbody></table>")
+        if self.troubles:
+            mark = f"<strong {LOUD_STYLE}>!!</strong>"
+            items = "".join(f"<li>{mark} {escape(plain(t))}</li>" for t in self.troubles)
+            said.append(f"<ul>{items}</ul>")
+        if self.remarks:
+            text = "\n".join(plain(r) for r in self.remarks)
+            said.append(f"<details><summary>details</summary><pre>{escape(text)}</pre></details>")
+        return "".join(said)
+
+    def rich(self) -> Group:
+        """For `rich.print`: the text, bold where it is loud, green where a goal is met."""
+        from rich.console import Group
+        from rich.text import Text
+
+        lines = self.text().splitlines()
+        styled = [Text(lines[0], style="bold")]
+        for line in lines[1:]:
+            met = "(goal " in line
+            style = "bold red" if line.startswith(LOUD) else "green" if met else ""
+            styled.append(Text(line, style=style))
+        return Group(*styled)
+
+
+class Displayed:
+    """A result that shows its `display` at the prompt, in notebooks and through rich."""
+
+    def display(self) -> Display:
+        """What there is to see."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.display().text()
+
+    def _repr_html_(self) -> str:
+        return self.display().html()
+
+    def __rich__(self) -> Any:
+        return self.display().rich()
+
+
+def _folded(text: str) -> list[str]:
+    """Lines that leave room for a mark; what takes more than `FOLDED` is cut."""
+    parts = [plain(part).strip() for part in str(text).splitlines()]
+    lines = [line for part in parts for line in wrap(part, WIDTH - 3)]
+    if len(lines) > FOLDED:
+        lines = [*lines[: FOLDED - 1], shortened(lines[FOLDED - 1] + " " * WIDTH, WIDTH - 3)]
+    return lines
+
+
+def _fitted(parts: Sequence[Sequence[str]], room: int) -> list[str]:
+    """As many whole parts as there is room for, and how many are left out."""
+    if sum(map(len, parts)) <= room:
+        return [line for part in parts for line in part]
+    out: list[str] = []
+    for number, part in enumerate(parts):
+        if len(out) + len(part) + 1 > room:
+            return [*out, f"{QUIET}... and {len(parts) - number} more"] if room > 0 else []
+        out += part
+    return out

@@ -1,0 +1,91 @@
+"""Notes: sentences for people that carry a code and their numbers for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from feasid.core.text import harmless
+
+
+class Note(str):
+    """A sentence with a code and values.
+
+    It is the text, made harmless, wherever a string is wanted, so that printing and joining need
+    nothing special; a program asks ``note.code`` and ``note.values`` and never reads the sentence.
+
+    Attributes
+    ----------
+    code : str
+        Says which note it is; empty for a plain string.
+    values : dict
+        Its numbers by name.
+
+    Examples
+    --------
+    >>> note = Note("2 rows are not used", "unused", rows=2)
+    >>> f"{note} ({note.code})", note.values
+    ('2 rows are not used (unused)', {'rows': 2})
+    """
+
+    code: str
+    values: dict[str, Any]
+
+    def __new__(cls, text: str, code: str = "", **values: Any) -> Note:
+        """A note; the keywords are its numbers."""
+        note = super().__new__(cls, harmless(text))
+        note.code = code
+        note.values = values
+        return note
+
+    def to_json(self) -> str:
+        """One line that `of_json` reads back.
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps([str(self), self.code, self.values], default=str)
+
+    @classmethod
+    def of_json(cls, line: str) -> Note:
+        """What `to_json` wrote.
+
+        Parameters
+        ----------
+        line : str
+
+        Returns
+        -------
+        Note
+
+        Raises
+        ------
+        ValueError
+            It is not JSON, or no note.
+        """
+        read = json.loads(line)
+        match read:
+            case [str(text), str(code), dict(values)]:
+                return cls(text, code, **{str(k): v for k, v in values.items()})
+        raise ValueError("a note is [text, code, values]")
+
+
+def notes(items: Iterable[str]) -> tuple[Note, ...]:
+    """Each once, in order; plain strings become notes without a code."""
+    return tuple(n if isinstance(n, Note) else Note(n) for n in dict.fromkeys(items))
+
+
+def as_json(value: Any) -> Any:
+    """Numbers, words, lists and mappings, as JSON knows them; null what is not finite."""
+    if isinstance(value, Mapping):
+        return {str(k): as_json(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return as_json(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)

@@ -1,0 +1,1 @@
+"""Robot descriptions as files: URDF, MJCF and compiled models, read, written and repaired."""

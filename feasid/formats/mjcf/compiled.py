@@ -1,0 +1,237 @@
+"""Robots from models that MuJoCo has compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.errors import DescriptionError, missing_extra
+from feasid.formats.mjcf.bonds import Bond
+from feasid.formats.mjcf.effects import (
+    ACTUATOR_TERMS,
+    TENDON_TERMS,
+    Effect,
+    check_ignored,
+    refuse,
+)
+from feasid.formats.mjcf.tree import TreeBody, TreeJoint, build, constrained
+from feasid.formats.terms import JointTerms, LeftOut, left_out_notes
+from feasid.formats.xml.text import TEXT, XmlText
+from feasid.robot import inertia
+from feasid.robot.description import Robot
+from feasid.robot.parts import Limits, Source
+from feasid.robot.rotations import from_quaternion
+
+KINDS = ("free", "ball", "slide", "hinge")
+
+EQUALITIES = ("connect", "weld", "joint")
+"""Kinds of ``eq_type`` that are modelled; a test compares them with MuJoCo's own."""
+
+SITE = 6
+"""MuJoCo's object type of sites."""
+
+JOINT_TRANSMISSION = 0
+"""MuJoCo's transmission of motors that drive a joint."""
+
+MEMBERS = {
+    "ntendon": ("tendon", "tendon"),
+    "nu": ("actuator", "actuator"),
+    "nsensor": ("sensor", "sensor"),
+}
+"""Count, accessor and word for what a robot does not have."""
+
+
+def compile_mjcf(text: XmlText) -> Any:
+    """A file compiled by MuJoCo, which may open the meshes and textures that it names."""
+    try:
+        import mujoco  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise missing_extra("compiling MJCF", "mujoco", "mujoco") from error
+    path = text.path
+    try:
+        if path == TEXT:
+            return mujoco.MjModel.from_xml_string(text.data.decode())
+        return mujoco.MjModel.from_xml_path(path)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        raise DescriptionError(f"{path}: MuJoCo refuses the file: {message}", path=path) from error
+
+
+def robot_from_mjmodel(
+    model: Any,
+    gravity: npt.ArrayLike | None = None,
+    source: Source | None = None,
+    ignore: Iterable[str] = (),
+) -> Robot:
+    """Build the robot of a compiled ``mujoco.MjModel``; inertias are MuJoCo's own.
+
+    Raises
+    ------
+    DescriptionError
+        Something changes the dynamics that is not modelled and that `ignore` does not name.
+    """
+    path = source.path if source is not None else "<compiled model>"
+    left = [*refuse(_effects(model, path), check_ignored(ignore)), *_left_out(model)]
+    source = source or Source(path, "mujoco", b"")
+    source = Source(source.path, source.format, source.text, tuple(left_out_notes(left)))
+    names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
+    bodies = []
+    for i in range(1, model.nbody):
+        axes = from_quaternion(model.body_iquat[i])
+        tensor = axes @ np.diag(model.body_inertia[i]) @ axes.T
+        values = inertia.from_mass_com_inertia(model.body_mass[i], model.body_ipos[i], tensor)
+        parent = int(model.body_parentid[i])
+        bodies.append(
+            TreeBody(
+                names[i],
+                names[parent] if parent else None,
+                from_quaternion(model.body_quat[i]),
+                np.array(model.body_pos[i]),
+                tuple(_joints(model, i, names[i])),
+                values if model.body_mass[i] or model.body_inertia[i].any() else None,
+            )
+        )
+    given = model.opt.gravity if gravity is None else np.asarray(gravity)
+    if _off(model, "gravity") and gravity is None:
+        given = np.zeros(3)
+    robot = build(bodies, np.array(given), "mujoco", source)
+    return constrained(robot, bodies, *_bonds(model, names, bodies))
+
+
+def _bonds(
+    model: Any, names: list[str], bodies: Sequence[TreeBody]
+) -> tuple[list[Bond], list[str]]:
+    """Equality constraints between joints, bodies or sites, and the joints of motors."""
+    joints = [joint.name for body in bodies for joint in body.joints]
+    driven = [joints[int(model.actuator_trnid[k, 0])] for k in range(model.nu)
+              if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION]  # fmt: skip
+    if _off(model, "equality") or _off(model, "constraint"):
+        return [], driven
+    out = []
+    for k in range(model.neq):
+        if not model.eq_active0[k] or int(model.eq_type[k]) >= len(EQUALITIES):
+            continue
+        kind, data = EQUALITIES[int(model.eq_type[k])], np.array(model.eq_data[k], dtype=float)
+        ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+        name = model.equality(k).name or f"{kind} {k + 1}"
+        if kind == "joint":
+            second = joints[ids[1]] if ids[1] >= 0 else ""
+            out.append(Bond(kind, name, joints[ids[0]], second, (data[0], data[1])))
+            continue
+        if int(model.eq_objtype[k]) == SITE:
+            out.append(_between_sites(model, names, kind, name, ids))
+        elif kind == "connect":
+            bodies_of = names[ids[0]], names[ids[1]]
+            out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[:3], data[3:6]))
+        else:
+            turn = from_quaternion(data[6:10])
+            bodies_of = names[ids[0]], names[ids[1]]
+            out.append(Bond(kind, name, *bodies_of, (0.0, 1.0), data[3:6], data[:3], turn))
+    return out, driven
+
+
+def _between_sites(
+    model: Any, names: list[str], kind: str, name: str, ids: tuple[int, int]
+) -> Bond:
+    first, second = (names[int(model.site_bodyid[i])] for i in ids)
+    points = [np.array(model.site_pos[i]) for i in ids]
+    turns = [from_quaternion(model.site_quat[i]) for i in ids]
+    turn = turns[0] @ turns[1].T
+    return Bond(kind, name, first, second, (0.0, 1.0), points[0], points[1], turn)
+
+
+def _off(model: Any, flag: str) -> bool:
+    """Whether a flag is off; its bit is MuJoCo's own, which moved when one for springs and dampers,
+    "passive" before 3.3.6, became two.
+    """
+    import mujoco
+
+    bits = mujoco.mjtDisableBit.__members__
+    bit = bits.get(f"mjDSBL_{flag.upper()}") or bits["mjDSBL_PASSIVE"]
+    return bool(int(model.opt.disableflags) & int(bit))
+
+
+def _joints(model: Any, body: int, name: str) -> Iterator[TreeJoint]:
+    first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+    for j in range(first, first + count):
+        kind = KINDS[int(model.jnt_type[j])]
+        one = kind in ("slide", "hinge")
+        angle = float(model.qpos0[model.jnt_qposadr[j]]) if one else 0.0
+        limits = Limits(*map(float, model.jnt_range[j])) if model.jnt_limited[j] else Limits()
+        default = name if j == first else f"{name}_joint{j - first + 1}"
+        yield TreeJoint(
+            model.joint(j).name or default,
+            kind,
+            model.jnt_pos[j],
+            model.jnt_axis[j],
+            angle,
+            limits,
+            _terms(model, j),
+        )
+
+
+def _terms(model: Any, joint: int) -> JointTerms:
+    dof, place = int(model.jnt_dofadr[joint]), int(model.jnt_qposadr[joint])
+    loose = _off(model, "frictionloss") or _off(model, "constraint")
+    return JointTerms(
+        float(model.dof_armature[dof]),
+        0.0 if _off(model, "damper") else float(model.dof_damping[dof]),
+        0.0 if loose else float(model.dof_frictionloss[dof]),
+        0.0 if _off(model, "spring") else float(model.jnt_stiffness[joint]),
+        float(model.qpos_spring[place]),
+    )
+
+
+def _effects(model: Any, path: str) -> Iterator[Effect]:
+    """What acts in the model and is not modelled here."""
+
+    def effect(kind: str, text: str) -> Effect:
+        return Effect(kind, path, 0, text)
+
+    for name in ("density", "viscosity"):
+        if getattr(model.opt, name):
+            yield effect("fluid", f"option {name}={getattr(model.opt, name):g}")
+    for i in _rows(model, "body_gravcomp"):
+        if not _off(model, "gravity"):
+            yield effect("gravcomp", f"body {model.body(i).name!r}")
+    for kind, terms in (("tendon", TENDON_TERMS), ("actuator", ACTUATOR_TERMS)):
+        for term in terms:
+            for i in _rows(model, f"{kind}_{term}"):
+                label = getattr(model, kind)(i).name or str(i)
+                yield effect(kind, f"{kind} {label!r} has {term}")
+    for name in ("jnt_stiffnesspoly", "jnt_springyield"):
+        for j in _rows(model, name):
+            yield effect("nonlinear", f"joint {model.joint(j).name!r} has {name.split('_')[1]}")
+    for d in _rows(model, "dof_dampingpoly"):
+        joint = model.joint(int(model.dof_jntid[d])).name
+        yield effect("nonlinear", f"joint {joint!r} has dampingpoly")
+    for j in range(model.njnt):
+        several = KINDS[int(model.jnt_type[j])] not in ("slide", "hinge")
+        if several and _terms(model, j).values:
+            yield effect("multidof", f"joint {model.joint(j).name!r}")
+    for k in range(model.neq):
+        number = int(model.eq_type[k])
+        curved = number == EQUALITIES.index("joint") and model.eq_data[k][2:5].any()
+        if model.eq_active0[k] and (number >= len(EQUALITIES) or curved):
+            yield effect("equality", f"equality {model.equality(k).name or k!r}")
+    if model.nflex:
+        yield effect("flex", f"{model.nflex} flex")
+    if model.nplugin:
+        yield effect("plugin", f"{model.nplugin} plugin instances")
+
+
+def _rows(model: Any, name: str) -> list[int]:
+    """Rows of a model's array that are not zero; none in versions that do not have it."""
+    values: Array = np.asarray(getattr(model, name, np.zeros((0, 1))), dtype=np.float64)
+    values = values.reshape(values.shape[0], -1) if values.size else np.zeros((0, 1))
+    return [int(i) for i in np.flatnonzero(values.any(axis=1))]
+
+
+def _left_out(model: Any) -> Iterator[LeftOut]:
+    for count, (accessor, word) in MEMBERS.items():
+        for i in range(int(getattr(model, count))):
+            yield LeftOut(word, getattr(model, accessor)(i).name or str(i))

@@ -1,0 +1,394 @@
+"""MJCF files, read strictly: with defaults, classes, frames and includes; every number checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import NoReturn
+
+from feasid.errors import DescriptionError, did_you_mean
+from feasid.exact.decimals import Number, shown
+from feasid.exact.poses import to_decimal
+from feasid.formats.mjcf.defaults import MAIN, Defaults
+from feasid.formats.mjcf.effects import Effect, acting, left_out, section_effects
+from feasid.formats.mjcf.equality import motors, read_equality
+from feasid.formats.mjcf.files import MjcfFiles
+from feasid.formats.mjcf.model import (
+    HIDING,
+    JOINT_TYPES,
+    NEEDS_COMPILER,
+    ROOTS,
+    Compiler,
+    Geom,
+    Mjcf,
+    MjcfBody,
+    MjcfInertial,
+    MjcfJoint,
+)
+from feasid.formats.mjcf.pose import ORIENTATIONS, MjcfPose, turned
+from feasid.formats.mjcf.terms import joint_terms
+from feasid.formats.terms import NO_TERMS, JointTerms
+from feasid.formats.urdf.read import MAX_NAME
+from feasid.formats.xml.text import LIMITS, Element, ReadLimits, XmlText
+
+FULL_ORDER = (0, 3, 4, 1, 5, 2)
+"""Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
+
+
+def mjcf_of(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
+    """Read a parsed main file.
+
+    Raises
+    ------
+    DescriptionError
+        Names file, line, column, body and attribute.
+    SecurityError, InputError
+        An include outside the main file's folder, twice, or missing.
+    """
+    return _MjcfReader(MjcfFiles(text, limits)).read()
+
+
+@dataclass(frozen=True, eq=False)
+class _Scope:
+    """Where a body's children are read: its name, childclass, and frames around them."""
+
+    body: str | None
+    childclass: str | None
+    frame: MjcfPose = field(default_factory=MjcfPose)
+
+
+class _MjcfReader:
+    def __init__(self, files: MjcfFiles) -> None:
+        self.files = files
+        self.compiler = Compiler()
+        self.defaults = Defaults(files)
+        self.unknown: list[str] = []
+        self.hidden: list[str] = []
+        self.bodies: dict[str, MjcfBody] = {}
+        self.parts: dict[str | None, tuple[list[MjcfJoint], list[MjcfInertial], list[Geom]]] = {}
+        self.joint_names: dict[str, Element] = {}
+        self.gravity: tuple[float, ...] | None = None
+        self.disabled: set[str] = set()
+        self.effects: list[Effect] = []
+
+    def read(self) -> Mjcf:
+        root = self.files.main.root
+        if root.tag not in ROOTS:
+            self.files.fail(f"root is <{root.tag}>, expected <mujoco>", root)
+        sections = list(self.files.children(root))
+        for section in sections:
+            if section.tag == "compiler":
+                self.read_compiler(section)
+            elif section.tag == "default":
+                self.defaults.read(section, None)
+            elif section.tag == "option":
+                self.read_option(section)
+        self.parts[None] = ([], [], [])
+        worlds = [s for s in sections if s.tag == "worldbody"]
+        self.walk(worlds + ([root] if root.tag == "mujocoinclude" else []))
+
+        def values(element: Element, tags: Sequence[str]) -> dict[str, str]:
+            return self.attributes(element, _Scope(None, None), tags)
+
+        self.effects += section_effects(self.files, sections, values)
+        off = bool(self.disabled & {"equality", "constraint"})
+        bonds, others = read_equality(self.files, () if off else sections, values, self.of)
+        return Mjcf(
+            self.files,
+            root.attributes.get("model", "MuJoCo Model"),
+            self.compiler,
+            tuple(self.finished(body) for body in self.bodies.values()),
+            (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
+            tuple(self.unknown),
+            tuple(self.hidden),
+            (*self.effects, *others),
+            tuple(left_out(self.files, sections)),
+            tuple(bonds),
+            tuple(motors(self.files, sections, values)),
+        )
+
+    # -- settings -----------------------------------------------------------------------------
+
+    def read_option(self, element: Element) -> None:
+        """Gravity, and the flags that switch forces off."""
+        if "gravity" in element.attributes:
+            values = self.numbers(element, "gravity", 3)
+            self.gravity = tuple(n.value for n in values)
+        for flag in self.files.children(element):
+            if flag.tag == "flag":
+                for name, value in flag.attributes.items():
+                    (self.disabled.add if value == "disable" else self.disabled.discard)(name)
+
+    def read_compiler(self, element: Element) -> None:
+        given, settings = element.attributes, self.compiler
+        angle = self.choice(element, "angle", ("degree", "radian"))
+        if angle:
+            settings = replace(settings, degrees=angle == "degree")
+        if "eulerseq" in given:
+            sequence = given["eulerseq"]
+            if len(sequence) != 3 or any(x not in "xyzXYZ" for x in sequence):
+                self.files.fail(f"eulerseq {shown(sequence)} is not three of xyzXYZ", element)
+            settings = replace(settings, eulerseq=sequence)
+        chosen = self.choice(element, "inertiafromgeom", ("auto", "true", "false"))
+        settings = replace(settings, from_geoms=chosen or settings.from_geoms)
+        balances = self.choice(element, "balanceinertia", ("true", "false"))
+        if balances:
+            settings = replace(settings, balances=balances == "true")
+        if "inertiagrouprange" in given:
+            low, high = self.numbers(element, "inertiagrouprange", 2)
+            settings = replace(settings, group_range=(int(low.value), int(high.value)))
+        for name in ("boundmass", "boundinertia"):
+            if name in given and self.numbers(element, name, 1)[0].value > 0:
+                self.leave(element, f"compiler {name}=")
+        if "settotalmass" in given:
+            total = self.numbers(element, "settotalmass", 1)[0].value
+            settings = replace(settings, total_mass=max(total, 0.0))
+        if given.get("coordinate", "local") != "local":
+            self.leave(element, "compiler coordinate=global")
+        self.compiler = settings
+
+    def choice(self, element: Element, name: str, known: Sequence[str]) -> str | None:
+        value = element.attributes.get(name)
+        if value is not None and value not in known:
+            hint = did_you_mean(value, known)
+            self.files.fail(f"{name}={shown(value)} is not one of {known}{hint}", element, name)
+        return value
+
+    def leave(self, element: Element, what: str) -> None:
+        """Remember something that only the compiler knows."""
+        place = f"{self.files.text(element).path}:{element.line}"
+        self.unknown.append(f"{place}: {what}")
+        if element.tag in HIDING:
+            self.hidden.append(self.unknown[-1])
+
+    def attributes(
+        self, element: Element, scope: _Scope, tags: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """An element's attributes over those of its class, kept under its tag or these."""
+        if element.tag == "freejoint":
+            return element.attributes
+        name = element.attributes.get("class", scope.childclass or MAIN)
+        over = self.defaults.of(element, name, tags or (element.tag,))
+        return {**over, **element.attributes}
+
+    # -- the tree -----------------------------------------------------------------------------
+
+    def walk(self, roots: Sequence[Element]) -> None:
+        """Read bodies depth first, which is MuJoCo's order."""
+        waiting = [(root, _Scope(None, None)) for root in reversed(roots)]
+        while waiting:
+            element, scope = waiting.pop()
+            if element.tag == "body":
+                scope = self.body(element, scope)
+            elif element.tag == "frame":
+                pose = scope.frame.then(self.pose(element, element.attributes))
+                kind = element.attributes.get("childclass", scope.childclass)
+                scope = _Scope(scope.body, kind, pose)
+            waiting.extend((child, scope) for child in reversed(self.parts_of(element, scope)))
+
+    def parts_of(self, element: Element, scope: _Scope) -> list[Element]:
+        """Read what hangs on a body or frame; returns the bodies and frames inside."""
+        joints, inertials, geoms = self.parts[scope.body]
+        inside = []
+        for child in self.files.children(element):
+            if child.tag in ("body", "frame"):
+                inside.append(child)
+            elif child.tag in ("joint", "freejoint"):
+                joints.append(self.joint(child, scope, len(joints)))
+            elif child.tag == "inertial":
+                if inertials:
+                    self.fail("a second <inertial>", child, scope)
+                inertials.append(self.inertial(child, scope))
+            elif child.tag == "geom":
+                values = self.attributes(child, scope)
+                geoms.append(Geom(child, values, scope.frame.then(self.pose(child, values))))
+            elif child.tag == "plugin":
+                self.effect("plugin", child, f"<plugin> of body {scope.body!r}")
+            elif child.tag in NEEDS_COMPILER:
+                self.leave(child, f"<{child.tag}>")
+        return inside
+
+    def body(self, element: Element, scope: _Scope) -> _Scope:
+        name = element.attributes.get("name", "") or self.unnamed("body")
+        if len(name) > MAX_NAME:
+            self.files.fail(f"body name {shown(name)} is longer than {MAX_NAME}", element)
+        if name == "world":
+            self.files.fail("the name 'world' is taken by the world body", element, body=name)
+        if name in self.bodies:
+            first = self.bodies[name].element.line
+            self.files.fail(
+                f"body {name!r} is defined twice: here and on line {first}",
+                element,
+                body=name,
+                first_line=first,
+            )
+        if acting(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
+            self.effect("gravcomp", element, f"body {name!r}")
+        pose = scope.frame.then(self.pose(element, element.attributes))
+        self.bodies[name] = MjcfBody(name, element, scope.body, pose, (), None, ())
+        self.parts[name] = ([], [], [])
+        return _Scope(name, element.attributes.get("childclass", scope.childclass))
+
+    def unnamed(self, kind: str) -> str:
+        count = len(self.bodies) + 1
+        while f"{kind}{count}" in self.bodies:
+            count += 1
+        return f"{kind}{count}"
+
+    def finished(self, body: MjcfBody) -> MjcfBody:
+        joints, inertials, geoms = self.parts[body.name]
+        inertial = inertials[0] if inertials else None
+        return replace(body, joints=tuple(joints), inertial=inertial, geoms=tuple(geoms))
+
+    # -- what hangs on a body -----------------------------------------------------------------
+
+    def inertial(self, element: Element, scope: _Scope) -> MjcfInertial:
+        given = element.attributes
+        for name in ("pos", "mass"):
+            if name not in given:
+                self.fail(f"<inertial> lacks {name!r}", element, scope)
+        turns = [k for k in (*ORIENTATIONS, "fullinertia") if k in given]
+        if len(turns) > 1 or {"diaginertia", "fullinertia"} <= set(given):
+            self.fail(
+                f"<inertial> takes one of diaginertia and fullinertia, and no orientation "
+                f"beside fullinertia: has {', '.join([*turns, 'diaginertia'])}",
+                element,
+                scope,
+            )
+        if "fullinertia" in given:
+            six = self.numbers(element, "fullinertia", 6, scope)
+            moments = tuple(six[k] for k in FULL_ORDER)
+        else:
+            zero = Number("0", 0.0)
+            d = self.numbers(element, "diaginertia", 3, scope) if "diaginertia" in given else ()
+            xx, yy, zz = d or (zero, zero, zero)
+            moments = (xx, zero, zero, yy, zero, zz)
+        pose = scope.frame.then(self.pose(element, given))
+        return MjcfInertial(element, pose, self.numbers(element, "mass", 1, scope)[0], moments)
+
+    def joint(self, element: Element, scope: _Scope, count: int) -> MjcfJoint:
+        values = self.attributes(element, scope)
+        kind = "free" if element.tag == "freejoint" else values.get("type", "hinge")
+        if kind not in JOINT_TYPES:
+            hint = did_you_mean(kind, JOINT_TYPES)
+            self.fail(f"<joint> type {shown(kind)}{hint} is unknown", element, scope)
+        name = values.get("name", "") or f"{scope.body}{'' if not count else f'_joint{count + 1}'}"
+        if name in self.joint_names:
+            first = self.joint_names[name].line
+            self.fail(f"joint {name!r} is defined twice, first on line {first}", element, scope)
+        self.joint_names[name] = element
+        axis = self.triple(element, "axis", values, scope, (0.0, 0.0, 1.0))
+        if not any(axis) and kind in ("hinge", "slide"):
+            self.fail(f"joint {name!r}: the axis is zero", element, scope)
+        position = self.triple(element, "pos", values, scope, (0.0, 0.0, 0.0))
+        turn, shift = scope.frame.rotation, scope.frame.position
+        axis_ = tuple(float(x) for x in turn @ axis)
+        position_ = tuple(float(x) for x in shift + turn @ position)
+        unit = 0.017453292519943295 if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
+        reference = self.of(element, "ref", 1, values, scope)
+        limits = self.of(element, "range", 2, values, scope)
+        return MjcfJoint(
+            name,
+            element,
+            kind,
+            (position_[0], position_[1], position_[2]),
+            (axis_[0], axis_[1], axis_[2]),
+            reference[0].value * unit if reference else 0.0,
+            (limits[0].value * unit, limits[1].value * unit) if limits else None,
+            self.terms(element, name, kind, values, scope, unit),
+        )
+
+    def terms(
+        self,
+        element: Element,
+        joint: str,
+        kind: str,
+        values: dict[str, str],
+        scope: _Scope,
+        unit: float,
+    ) -> JointTerms:
+        def read(name: str, text: str) -> float:
+            return self.of(element, name, 1, {name: text}, scope)[0].value
+
+        if element.tag == "freejoint":
+            return NO_TERMS
+        terms, effects = joint_terms(kind, values, self.disabled, unit, read)
+        for effect, text in effects:
+            self.effect(effect, element, f"joint {joint!r} has {text}")
+        return terms
+
+    def effect(self, kind: str, element: Element, text: str) -> None:
+        """Remember something that changes the dynamics and is not modelled."""
+        self.effects.append(Effect(kind, self.files.text(element).path, element.line, text))
+
+    def triple(
+        self,
+        element: Element,
+        name: str,
+        values: dict[str, str],
+        scope: _Scope,
+        default: tuple[float, float, float],
+    ) -> tuple[float, float, float]:
+        found = self.of(element, name, 3, values, scope)
+        return (found[0].value, found[1].value, found[2].value) if found else default
+
+    def pose(self, element: Element, values: dict[str, str]) -> MjcfPose:
+        """Position and orientation of an element."""
+        turns = [k for k in ORIENTATIONS if k in values]
+        own = [k for k in turns if k in element.attributes]
+        if len(own) > 1:
+            self.files.fail(f"<{element.tag}> takes one orientation, has {', '.join(own)}", element)
+        kind = (own or turns or [""])[0]
+        place = [to_decimal(n.exact) for n in self.of(element, "pos", 3, values) or ()]
+        if not kind:
+            return MjcfPose(place=place) if place else MjcfPose()
+        numbers = [to_decimal(n.exact) for n in self.of(element, kind, ORIENTATIONS[kind], values)]
+        try:
+            turn = turned(kind, numbers, self.compiler.degrees, self.compiler.eulerseq)
+        except ValueError as error:
+            self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
+        return MjcfPose(turn, place or [Decimal(0)] * 3)
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    def numbers(
+        self, element: Element, name: str, count: int, scope: _Scope | None = None
+    ) -> tuple[Number, ...]:
+        return self.of(element, name, count, element.attributes, scope)
+
+    def of(
+        self,
+        element: Element,
+        name: str,
+        count: int,
+        values: dict[str, str],
+        scope: _Scope | None = None,
+    ) -> tuple[Number, ...]:
+        """`count` numbers of an attribute, or none when it is absent."""
+        if name not in values:
+            return ()
+        tokens = values[name].split()
+        if len(tokens) != count:
+            seen = shown(values[name])
+            self.fail(
+                f"<{element.tag}> {name}={seen} has {len(tokens)} numbers, expected {count}",
+                element,
+                scope,
+                name,
+            )
+        try:
+            return tuple(Number.of(token) for token in tokens)
+        except ValueError as error:
+            self.fail(f"<{element.tag}> {name}: {error}", element, scope, name)
+
+    def fail(
+        self, message: str, element: Element, scope: _Scope | None, attribute: str | None = None
+    ) -> NoReturn:
+        if scope is not None and scope.body is not None:
+            text = self.files.text(element)
+            text.fail(
+                f"body {scope.body!r}: {message}", element, attribute, DescriptionError,
+                body=scope.body,
+            )  # fmt: skip
+        self.files.fail(message, element, attribute)

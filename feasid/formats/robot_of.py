@@ -1,0 +1,174 @@
+"""The robot of a log, with the joint terms that a fit of it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from feasid.core.notes import Note
+from feasid.core.notes import notes as as_notes
+from feasid.errors import InputError, did_you_mean
+from feasid.formats.load import load_robot
+from feasid.robot.description import Robot
+from feasid.robot.joint_drives import FRICTION
+from feasid.robot.parts import Drive
+
+USUAL = ("viscous", "coulomb", "offset")
+
+GEARED = ("sqrt", "load")
+"""Friction of gears, of which a fit keeps what the log supports joint by joint."""
+
+MOTOR = ("Ia", "fv", "fc")
+"""Terms of a motor that moves several joints; offsets are the joints' own."""
+
+TRANSITION = 0.005
+"""Speed [rad/s or m/s] over which fitted Coulomb friction changes its sign: slower than any joint
+moves on purpose, faster than encoders resolve."""
+
+ADDED = (
+    "the robot declares no joint terms: drive inertia, viscous, Coulomb and offset friction are "
+    "added to every joint (friction=(), drive_inertia=False fits rigid bodies only)"
+)
+
+EVERYWHERE = (
+    "drive inertia, viscous, Coulomb and offset friction are fitted at every joint, not only where "
+    "the description gives a value (friction=(), drive_inertia=False fits rigid bodies only)"
+)
+
+
+def robot_of(data: Any, robot: Robot | str | Path | None) -> Robot:
+    """The robot that the caller names, or the one that travels with the data.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
+    if isinstance(robot, str | Path):
+        return load_robot(robot)
+    if isinstance(robot, Robot):
+        return robot
+    if robot is not None:
+        raise InputError(f"robot must be a Robot or the path of one, not {type(robot).__name__}")
+    first = data[0] if isinstance(data, list | tuple) and data else data
+    attached = getattr(first, "attrs", {}).get("robot") or getattr(first, "robot", None)
+    if isinstance(attached, Robot):
+        return attached
+    raise InputError(
+        'no robot: pass one, feasid.fit(df, "arm.urdf"), or attach it, df.attrs["robot"] = robot'
+    )
+
+
+def with_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | None) -> Robot:
+    """The robot with motors that move several joints: a name each, and the factor per joint.
+
+    Raises
+    ------
+    DescriptionError
+        Names a joint that does not exist, or a motor that is there already.
+    """
+    drives = [Drive(name, dict(factors), MOTOR) for name, factors in (couplings or {}).items()]
+    return replace(robot, drives=(*robot.drives, *drives)) if drives else robot
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Friction terms of which a log may choose: `words`, or by default those of gears."""
+
+    words: Sequence[str] | None = None
+
+
+def with_terms(
+    robot: Robot,
+    friction: Sequence[str] | None,
+    drive_inertia: bool | None,
+    offer: Offer | None = None,
+) -> tuple[Robot, list[Note]]:
+    """The robot with the joint terms that a fit uses, and what was assumed.
+
+    Parameters
+    ----------
+    robot : Robot
+    friction : sequence of {"viscous", "coulomb", "offset", "sqrt", "load"}, optional
+        Default those that the robot declares, the first three when it declares none.
+    drive_inertia : bool, optional
+        Default as the robot declares; when it declares nothing, with any friction.
+    offer : Offer, optional
+        Terms that are added for a choice, those of gears only where nothing was declared. Coulomb
+        friction then changes its sign over `TRANSITION`. Default no choice.
+    """
+    notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
+    own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
+    shared = [d for d in robot.drives if len(d.coupling) > 1]
+    named = [] if offer is None else [*(offer.words or ())]
+    if friction is None and drive_inertia is None and own and not named:
+        return robot if offer is None else _smooth(robot), notes
+    have = {s for d in own for s in d.symbols}
+    if drive_inertia is None:
+        drive_inertia = "Ia" in have if own else friction is None or len(friction) > 0
+    if friction is None and own:
+        friction = [word for word, symbols in FRICTION.items() if have.issuperset(symbols)]
+    elif friction is None:
+        described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
+        alone = not robot.couplings and not robot.loops
+        more = GEARED if described and alone else GEARED[:1]
+        friction = [*USUAL, *(more if offer == Offer() else ())]
+        notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
+    friction = [*friction, *(c for c in named if c not in friction)]
+    model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
+    return model if offer is None else _smooth(model), notes
+
+
+def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
+    """The robot without the joint terms of joints whose torques were not measured, and a note.
+
+    Raises
+    ------
+    InputError
+        No joint at all, one that the robot does not have, or a robot whose torques are not one
+        by one those of its joints.
+    """
+    if not measured:
+        raise InputError("measured names no joint: without any torque nothing can be fitted")
+    for joint in measured:
+        if joint not in robot.joints:
+            hint = did_you_mean(joint, robot.joints)
+            there = ", ".join(robot.joints)
+            raise InputError(
+                f"measured={[*measured]}: there is no joint {joint!r}{hint}; there are {there}",
+                joint=joint,
+            )
+    if robot.couplings or robot.loops or robot.dof != len(robot.bodies):
+        raise InputError(
+            f"measured is for robots whose joints move by themselves, with one degree of freedom "
+            f"each; robot {robot.name!r} has others",
+            option="measured",
+        )
+    rest = [j for j in robot.joints if j not in measured]
+    drives = tuple(d for d in robot.drives if d.coupling.keys() <= {*measured})
+    shared = [d for d in robot.drives if len(d.coupling) > 1 and d not in drives]
+    if shared:
+        raise InputError(
+            f"drive {shared[0].name!r} moves several joints: measured must name all of "
+            f"{', '.join(shared[0].coupling)}",
+            drive=shared[0].name,
+        )
+    if not rest:
+        return robot, []
+    load = robot.load_model if any(d.loaded(s) for d in drives for s in d.symbols) else None
+    text = (
+        f"torque of {', '.join(rest)}: not measured, so that these joints have no equations and no "
+        "joint terms"
+    )
+    note = Note(text, "unmeasured", joints=tuple(rest))
+    return replace(robot, drives=drives, load_model=load), [note]
+
+
+def _smooth(robot: Robot) -> Robot:
+    """Drives that change sign at once do so over `TRANSITION`."""
+    drives = [d if d.transition else replace(d, transition=TRANSITION) for d in robot.drives]
+    return replace(robot, drives=tuple(drives))

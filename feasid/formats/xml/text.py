@@ -1,0 +1,346 @@
+"""XML as text: a strict reader that remembers where everything stands, so that it can be patched.
+
+Robot description files come from strangers. The reader is built on the standard library's expat
+and refuses what no description needs: document type declarations (hence entities of any kind),
+deep nesting, huge files. It opens nothing but the file itself. Every element knows its line and
+its place in the text, every attribute value its span, so that an error can point at it and a
+writer can replace that value and nothing else.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gc
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+from feasid.core.files import read_whole
+from feasid.errors import DescriptionError, InputError, LimitError, SecurityError
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """What a description file may grow to before it is refused with a `LimitError`."""
+
+    size: int = 64 * 1024 * 1024
+    """Bytes of the file."""
+    items: int = 1_000_000
+    """Elements and attributes together."""
+    depth: int = 256
+    """Elements inside each other."""
+    token: int = 1024 * 1024
+    """Bytes of one tag or comment."""
+
+
+LIMITS = ReadLimits()
+
+TEXT = "<text>"
+"""Stands for the path of a description that was given as text."""
+
+_CHUNK = 64 * 1024
+
+_NO_ATTRIBUTES: dict[str, str] = {}  # shared by all elements without attributes
+
+_ATTRIBUTE = re.compile(rb"""\s+([^\s=<>/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+_DECLARED = re.compile(rb"""^<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._\-]+)["']""")
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "iso8859-1", "ascii", "cp1252", "iso8859-15")
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """One element: its tag, attributes, children and place.
+
+    Attributes
+    ----------
+    start : int
+        Offset of its ``<`` in `XmlText.utf8`.
+    close : int
+        Offset of the ``<`` of its end tag; of no use when the tag closes itself.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    parent: Element | None
+    start: int
+    line: int
+    close: int = -1
+    children: Sequence[Element] = ()
+
+    def find(self, tag: str) -> Element | None:
+        """First child with this tag."""
+        return next((c for c in self.children if c.tag == tag), None)
+
+    def all(self, tag: str) -> list[Element]:
+        """Children with this tag."""
+        return [c for c in self.children if c.tag == tag]
+
+    def walk(self) -> Iterator[Element]:
+        """The element and everything below it, in the order of the text."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            yield element
+            waiting.extend(reversed(element.children))
+
+
+@dataclass(frozen=True, eq=False)
+class XmlText:
+    """A parsed file: its root element and the text that it came from.
+
+    Attributes
+    ----------
+    path : str
+        For messages.
+    data : bytes
+        The file as it is on disk.
+    utf8 : bytes
+        The same text in UTF-8 without byte order mark; offsets refer to it.
+    encoding, bom : str, bytes
+        How `data` was encoded.
+    root : Element
+    """
+
+    path: str
+    data: bytes = field(repr=False)
+    utf8: bytes = field(repr=False)
+    encoding: str
+    bom: bytes
+    root: Element
+
+    def spans(self, element: Element) -> tuple[dict[str, tuple[int, int]], int]:
+        """Spans of the attribute values in `utf8`, and the offset behind the start tag's ``>``."""
+        position = element.start + 1 + len(element.tag.encode())
+        spans = {}
+        while match := _ATTRIBUTE.match(self.utf8, position):
+            spans[match[1].decode()] = match.span(2 if match[2] is not None else 3)
+            position = match.end()
+        return spans, self.utf8.index(b">", position) + 1
+
+    def closes_itself(self, element: Element) -> bool:
+        """Whether the element is written ``<tag/>``."""
+        end = self.spans(element)[1]
+        return self.utf8[end - 2 : end] == b"/>"
+
+    def place(self, element: Element, attribute: str | None = None) -> tuple[int, int]:
+        """Line and column, both from 1, of an element or of one of its attribute values."""
+        offset = element.start
+        if attribute is not None and attribute in element.attributes:
+            offset = self.spans(element)[0][attribute][0]
+        line_start = self.utf8.rfind(b"\n", 0, offset) + 1
+        line = element.line + self.utf8.count(b"\n", element.start, offset)
+        return line, len(self.utf8[line_start:offset].decode()) + 1
+
+    def fail(
+        self,
+        message: str,
+        element: Element,
+        attribute: str | None = None,
+        kind: type[InputError] = DescriptionError,
+        **data: Any,
+    ) -> NoReturn:
+        """Raise `kind` with file, line and column in the message and as attributes."""
+        line, column = self.place(element, attribute)
+        if attribute is not None:
+            data["attribute"] = attribute
+        raise kind(
+            f"{self.path}:{line}:{column}: {message}",
+            path=self.path,
+            line=line,
+            column=column,
+            **data,
+        )
+
+    def encode(self, utf8: bytes) -> bytes:
+        """Changed UTF-8 text in the file's own encoding, byte order mark included."""
+        if self.encoding == "utf-8":
+            return self.bom + utf8
+        return self.bom + utf8.decode().encode(self.encoding, "xmlcharrefreplace")
+
+
+def read_bytes(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> bytes:
+    """Read a regular file of limited size, or say what is wrong with the path."""
+    try:
+        return read_whole(path, limits.size)
+    except LimitError as error:
+        raise LimitError(
+            f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
+            path=str(path),
+            limit=limits.size,
+        ) from error
+
+
+def parse_xml(data: bytes, path: str = TEXT, limits: ReadLimits = LIMITS) -> XmlText:
+    """Parse a file's bytes.
+
+    Raises
+    ------
+    DescriptionError
+        Not well-formed or not decodable; with line and column, or byte offset.
+    SecurityError
+        A document type declaration.
+    LimitError
+        Larger or deeper than `limits`.
+    """
+    if len(data) > limits.size:
+        raise LimitError(
+            f"{path} is larger than {limits.size} bytes; ReadLimits(size=...) raises this limit",
+            path=path,
+            limit=limits.size,
+        )
+    if not data.strip():
+        raise DescriptionError(f"{path} is empty", path=path, line=1, column=1)
+    utf8, encoding, bom = _decode(data, path)
+    with _collector_paused():
+        root = _Builder(path, limits).parse(utf8)
+    return XmlText(path, data, utf8, encoding, bom, root)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without the garbage collector, which would look at a growing tree again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
+    """Text in UTF-8, and the encoding and byte order mark it had."""
+    bom, encoding = next(((b, e) for b, e in _BOMS if data.startswith(b)), (b"", ""))
+    if not encoding:
+        if data[:4] == b"<\0?\0":
+            encoding = "utf-16-le"
+        elif data[:4] == b"\0<\0?":
+            encoding = "utf-16-be"
+        else:
+            declared = _DECLARED.match(data[:200])
+            encoding = _known(declared[1].decode(), path) if declared else "utf-8"
+    try:
+        text = data[len(bom) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        offset = error.start + len(bom)
+        raise DescriptionError(
+            f"{path}: byte {offset} is not {encoding} text; declare the file's encoding in its "
+            f"first line, for instance <?xml version='1.0' encoding='iso-8859-1'?>",
+            path=path,
+            offset=offset,
+        ) from error
+    return text.encode(), encoding, bom
+
+
+def _known(name: str, path: str) -> str:
+    try:
+        found = codecs.lookup(name).name
+    except LookupError:
+        found = ""
+    if found not in _ENCODINGS:
+        raise DescriptionError(
+            f"{path}:1: encoding {name!r} is not supported: save the file as UTF-8",
+            path=path,
+            line=1,
+        )
+    return found
+
+
+class _Builder:
+    """Builds the tree from expat's events and enforces the limits."""
+
+    def __init__(self, path: str, limits: ReadLimits) -> None:
+        self.path = path
+        self.limits = limits
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.items = 0
+        self.parser = parser = expat.ParserCreate("utf-8")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.EntityDeclHandler = self._doctype
+
+    def parse(self, utf8: bytes) -> Element:
+        try:
+            for first in range(0, len(utf8), _CHUNK):
+                self.parser.Parse(utf8[first : first + _CHUNK], False)
+                pending = first + _CHUNK - max(self.parser.CurrentByteIndex, 0)
+                if pending > self.limits.token + _CHUNK:
+                    self._limit("a tag or comment is longer than", "token", "bytes")
+            self.parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            self._malformed(error)
+        if self.root is None:
+            raise DescriptionError(f"{self.path} has no root element", path=self.path)
+        return self.root
+
+    def _malformed(self, error: expat.ExpatError) -> NoReturn:
+        message = expat.ErrorString(error.code)
+        line, column = error.lineno, error.offset + 1
+        last = self.open[-1] if self.open else None
+        inside = f", inside <{last.tag}> opened on line {last.line}" if last else ""
+        raise DescriptionError(
+            f"{self.path}:{line}:{column}: not well-formed XML: {message}{inside}",
+            path=self.path,
+            line=line,
+            column=column,
+        ) from error
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.items += 1 + len(attributes)
+        if self.items > self.limits.items:
+            self._limit("more elements and attributes than", "items", "")
+        if len(self.open) >= self.limits.depth:
+            self._limit("elements are nested deeper than", "depth", "levels")
+        parent = self.open[-1] if self.open else None
+        parser = self.parser
+        element = Element(
+            tag,
+            attributes or _NO_ATTRIBUTES,
+            parent,
+            parser.CurrentByteIndex,
+            parser.CurrentLineNumber,
+        )
+        if parent is None:
+            self.root = element
+        elif isinstance(parent.children, list):
+            parent.children.append(element)
+        else:
+            parent.children = [element]
+        self.open.append(element)
+
+    def _end(self, tag: str) -> None:
+        self.open.pop().close = self.parser.CurrentByteIndex
+
+    def _doctype(self, *_: Any) -> NoReturn:
+        line = self.parser.CurrentLineNumber
+        raise SecurityError(
+            f"{self.path}:{line}: a document type declaration (<!DOCTYPE ...>) is refused, since "
+            f"it can define entities that read other files or exhaust memory; delete it",
+            path=self.path,
+            line=line,
+        )
+
+    def _limit(self, what: str, option: str, unit: str) -> NoReturn:
+        line = self.parser.CurrentLineNumber
+        value = getattr(self.limits, option)
+        raise LimitError(
+            f"{self.path}:{line}: {what} {value} {unit}".rstrip()
+            + f"; ReadLimits({option}=...) raises this limit",
+            path=self.path,
+            line=line,
+            limit=value,
+        )
