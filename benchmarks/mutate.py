@@ -65,12 +65,12 @@ MODULES = {
 """What is changed: the modules of the way from a log to its fit, with those that replaced them."""
 
 TESTS = (
-    "tests/test_house.py", "tests/dynamics", "tests/identifiability", "tests/logs",
+    "tests/test_structure.py", "tests/dynamics", "tests/identifiability", "tests/logs",
     "tests/reduction", "tests/identification", "tests/diagnosis",
 )  # fmt: skip
 """Of the default suite, those that are about these modules: a lower bound is found."""
 
-HOUSE = "tests/test_house.py::test_dataclasses"
+STRUCTURE = "tests/test_structure.py::test_dataclasses"
 """Tests of what stands outside functions, which reach nothing."""
 
 SPEED = "a question of time only"
@@ -237,12 +237,12 @@ class Trial:
         users = [name for name, (_, lines) in self.known.items() if lines & wanted]
         users = users or [
             name for name, (_, lines) in self.known.items()
-            if name.startswith(HOUSE) or any(x.startswith(f"{site.module}:") for x in lines)
+            if name.startswith(STRUCTURE) or any(x.startswith(f"{site.module}:") for x in lines)
         ]  # fmt: skip
         room = f"tests/{MODULES[site.module].split('/')[0]}/"
         files = Counter(name.split("::")[0] for name in users)
         nearest = max(files, key=lambda f: (f.startswith(room), files[f]), default="")
-        nearest = nearest if wanted else HOUSE
+        nearest = nearest if wanted else STRUCTURE
         users.sort(key=lambda name: (-self.kills[name], self.known[name][0]))
         first = [name for name in users if name.startswith(nearest)]
         first = self.affordable(first, FIRST) or first[:1]

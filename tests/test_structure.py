@@ -1,4 +1,4 @@
-"""The house stands as docs/design.md draws it: imports point one way, and stay light."""
+"""The structure that docs/design.md describes: layers, sizes, values and light imports."""
 
 import ast
 import subprocess
@@ -11,36 +11,6 @@ import pytest
 import feasid
 
 SOURCE = Path(feasid.__file__).parent
-
-ORDER = (
-    "core.text",
-    "errors",
-    "core",
-    "options",
-    "certificate",
-    "exact",
-    "robot",
-    "formats",
-    "dynamics",
-    "identifiability",
-    "codegen",
-    "control",
-    "logs",
-    "reduction",
-    "excitation",
-    "feasibility.constraints",
-    "feasibility.program",
-    "feasibility.proof",
-    "feasibility",
-    "diagnosis",
-    "identification",
-    "online",
-    "inspection",
-    "datasets",
-    "cli",
-    "__main__",
-)
-"""A room imports, anywhere in its code, only from itself and what stands before it."""
 
 LAZY = {
     "feasid.inspection.control": "pandas and the nullspace, only for a mass matrix",
@@ -97,46 +67,13 @@ def imports(node, in_function=False):
         yield from imports(child, inside)
 
 
-def room_of(module):
-    inner = module.removeprefix("feasid.")
-    return max((r for r in ORDER if inner == r or inner.startswith(f"{r}.")), key=len)
-
-
-@pytest.mark.parametrize("module", sorted(set(modules()) - {"feasid"}))
-def test_imports_point_upward(module):
-    allowed = ORDER[: ORDER.index(room_of(module)) + 1]
-    found = {m for m, _ in imports(modules()[module])} - {"feasid"}
-    assert not {m for m in found if room_of(m) not in allowed}
-
-
-def circles():
-    """Sets of modules that import each other in a circle (Tarjan)."""
-    graph = {m: {x for x, _ in imports(t) if x not in (m, "feasid")} for m, t in modules().items()}
-    index, low, stack, out = {}, {}, [], []
-
-    def visit(v):
-        index[v] = low[v] = len(index)
-        stack.append(v)
-        for w in graph[v]:
-            if w not in index:
-                visit(w)
-                low[v] = min(low[v], low[w])
-            elif w in stack:
-                low[v] = min(low[v], index[w])
-        if low[v] == index[v]:
-            cut = stack.index(v)
-            if len(stack) - cut > 1:
-                out.append(sorted(stack[cut:]))
-            del stack[cut:]
-
-    for module in graph:
-        if module not in index:
-            visit(module)
-    return out
-
-
-def test_no_modules_import_each_other_in_a_circle():
-    assert circles() == []
+def test_imports_keep_the_layers_and_make_no_circles(monkeypatch):
+    """The contracts of import-linter in pyproject.toml, imports for type checking included."""
+    use_cases = pytest.importorskip("importlinter.application.use_cases")
+    configuration = pytest.importorskip("importlinter.configuration")
+    configuration.configure()
+    monkeypatch.chdir(SOURCE.parent)
+    assert use_cases.lint_imports(config_filename="pyproject.toml", cache_dir=None)
 
 
 def test_lazy_imports_are_on_the_list():
