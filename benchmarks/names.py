@@ -12,24 +12,26 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
-IRREGULAR = frozenset(
-    "bent bound bought brought built caught chosen come done drawn driven fallen felt forgotten "
-    "found given gone grown heard held hidden kept known laid led left lost made meant met paid "
-    "said seen sent shown sought sold spent spoken spun stood struck sunk taken taught thought "
-    "thrown told torn understood woken won worn wound written".split()
+IRREGULAR = re.compile(
+    "bent|bound|bought|brought|built|caught|chosen|come|done|drawn|driven|"
+    "fallen|felt|forgotten|found|given|gone|grown|heard|held|hidden|kept|"
+    "known|laid|led|left|lost|made|meant|met|paid|said|seen|sent|shown|"
+    "sought|sold|spent|spoken|spun|stood|struck|sunk|taken|taught|thought|"
+    "thrown|told|torn|understood|woken|won|worn|wound|written"
 )
 """Past participles that do not end in -ed and differ from the verb."""
 
-NOT_PARTICIPLES = frozenset("bed embed exceed feed need red seed shed speed".split())
+NOT_PARTICIPLES = {"bed", "embed", "exceed", "feed", "need", "red", "seed", "shed", "speed"}
 
 
 def is_bare_participle(name: str) -> bool:
     """Whether a function's name is one past participle."""
     word = name.strip("_")
-    if word in IRREGULAR:
+    if IRREGULAR.fullmatch(word):
         return True
     return word.isalpha() and word.endswith("ed") and word not in NOT_PARTICIPLES
 
