@@ -3,12 +3,14 @@
 Links that move as one body share one set of parameters that only make sense together: the moving
 link gets the body's parameters minus those of the links fixed to it. When what remains could not
 exist, or a fixed link could not, the fixed links' mass and inertia become zero and the moving link
-carries all.
+carries all. Links on joints that are only held (``lock=``) still move for other programs, which
+refuse moving links without mass: these keep their inertial, or a share of it where the whole is
+more than the body has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,7 +21,7 @@ from feasid.errors import InputError, OutputError
 from feasid.exact.decimals import Number
 from feasid.exact.inertia import can_exist
 from feasid.formats.terms import summed
-from feasid.formats.xml.patch import written
+from feasid.formats.xml.patch import representable, written
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.lump import lumped, parameters_in_body
@@ -31,6 +33,9 @@ UNCHANGED = 1e-14
 
 AGREEMENT = 1e-9
 """Relative to the body's scale, how well a written file must reproduce the robot."""
+
+HELD_SHARES = (*(0.5**k for k in range(20)), 1e-9)
+"""Shares of the inertials of held links that are tried, until the body's own link can exist."""
 
 _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 """Multiples of tr(I) that may be added to the diagonal to make the decimals exactly definite."""
@@ -58,8 +63,9 @@ def new_inertials(
     body: Body,
     links: Sequence[Member],
     harmless: Callable[[str], bool],
-    axes: Array | None,
+    axes: Callable[[str], Array | None],
     emptied: NewInertial,
+    held: Collection[str] = (),
 ) -> dict[str, NewInertial]:
     """What to write for the links of one body; empty when its parameters are the file's.
 
@@ -70,10 +76,12 @@ def new_inertials(
         The body's links with the parameters that the file gives, the moving one first.
     harmless : callable
         Whether a fixed link, by name, can stay as it is.
-    axes : ndarray, shape (3, 3), or None
-        Axes of the moving link's inertial in the link's; None when there are none to keep.
+    axes : callable
+        Axes of a link's inertial in the link's, by name, (3, 3); None when there are none to keep.
     emptied : NewInertial
         What a fixed link gets when the moving one carries all.
+    held : collection of str
+        Links that have a joint of their own in the file, at which the robot holds them.
 
     Raises
     ------
@@ -90,17 +98,41 @@ def new_inertials(
     own, children = links[0], [m for m in links[1:] if m.inertial is not None]
     if all(harmless(m.name) for m in children):
         rest = target - sum((parameters_in_body(m) for m in children), start=np.zeros(10))
-        new = inertial_of(rest, axes)
+        new = inertial_of(rest, axes(own.name))
         if new is not None:
             return {own.name: new}
-    new = inertial_of(target, axes)
-    if new is None:
-        raise InputError(
-            f"the parameters of body {body.name!r} cannot exist: its pseudo-inertia is not "
-            f"positive definite, so no simulator would load the file; correct them first",
-            body=body.name,
-        )
-    return {own.name: new} | {m.name: emptied for m in children}
+    kept = [m for m in children if m.name in held]
+    for member in kept:
+        if not harmless(member.name):
+            raise InputError(
+                f"the parameters of link {member.name!r}, whose joint is held, cannot exist: "
+                f"correct them first",
+                link=member.name,
+            )
+    moved = sum((parameters_in_body(m) for m in kept), start=np.zeros(10))
+    for share in HELD_SHARES if kept else (1.0,):
+        new = inertial_of(target - share * moved, axes(own.name))
+        if new is not None:
+            out = {own.name: new} | {m.name: emptied for m in children if m not in kept}
+            return out if share == 1 else out | _scaled_inertials(kept, share, axes)
+    raise InputError(
+        f"the parameters of body {body.name!r} cannot exist: its pseudo-inertia is not "
+        f"positive definite, so no simulator would load the file; correct them first",
+        body=body.name,
+    )
+
+
+def _scaled_inertials(
+    members: Sequence[Member], share: float, axes: Callable[[str], Array | None]
+) -> dict[str, NewInertial]:
+    """The share of each link's inertial; links without mass stay as they are."""
+    out = {}
+    for member in members:
+        own = np.zeros(10) if member.inertial is None else share * member.inertial
+        new = inertial_of(own, axes(member.name)) if own[9] > 0 else None
+        if new is not None:
+            out[member.name] = new
+    return out
 
 
 def inertial_of(delta: Array, axes: Array | None = None) -> NewInertial | None:
@@ -118,8 +150,8 @@ def inertial_of(delta: Array, axes: Array | None = None) -> NewInertial | None:
     trace = float(np.trace(about_com))
     for lift in _LIFTS:
         lifted = about_com + lift * trace * np.eye(3)
-        moments = tuple(float(lifted[r, c]) for r, c in inertia.UPPER)
-        new = NewInertial(float(mass), moments, tuple(float(x) for x in com), reset)
+        moments = tuple(representable(lifted[r, c]) for r, c in inertia.UPPER)
+        new = NewInertial(float(mass), moments, tuple(map(representable, com)), reset)
         if new.is_possible():
             return new
     return None
@@ -159,7 +191,10 @@ def wanted_terms(robot: Robot, held: Mapping[str, str]) -> dict[str, dict[str, f
     for body in robot.bodies:
         if body.dof == 1 and body.joint not in unsaid:
             given = values.get(((body.joint, 1.0),), {})
-            terms = {attribute: given.get(symbol, 0.0) for symbol, attribute in held.items()}
+            terms = {
+                attribute: representable(given.get(symbol, 0.0))
+                for symbol, attribute in held.items()
+            }
             for attribute, value in terms.items():
                 if value < 0 and attribute != "stiffness":
                     raise InputError(

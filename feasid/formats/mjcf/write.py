@@ -26,7 +26,7 @@ from feasid.formats.rewrite import (
     wanted_terms,
 )
 from feasid.formats.terms import JointTerms
-from feasid.formats.xml.patch import Patch, written
+from feasid.formats.xml.patch import Patch, representable, written
 from feasid.formats.xml.text import Element, XmlText, parse_xml
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import lumped
@@ -88,7 +88,7 @@ def mjcf_terms(robot: Robot) -> dict[str, dict[str, float]]:
         if len(drive.coupling) == 1 and "k" in drive.symbols:
             ((joint, factor),) = drive.coupling.items()
             if "springref" in out.get(joint, {}):
-                out[joint]["springref"] = drive.rest / factor
+                out[joint]["springref"] = representable(drive.rest / factor)
     return out
 
 
@@ -133,7 +133,12 @@ def _new_inertials(mjcf: Mjcf, own: dict[str, Array | None], body: Body) -> dict
     """What to write for the bodies that move as one."""
     links = body.members or (Member(body.name, inertial=own.get(body.name)),)
     emptied = NewInertial(0.0, (0.0,) * 6, (0.0, 0.0, 0.0))
-    return new_inertials(body, links, lambda n: _is_harmless(_body(mjcf, n)), None, emptied)
+    held = {m.name for m in links[1:] if _body(mjcf, m.name).joints}
+
+    def harmless(name: str) -> bool:
+        return _is_harmless(_body(mjcf, name))
+
+    return new_inertials(body, links, harmless, lambda _: None, emptied, held)
 
 
 def _is_harmless(body: MjcfBody) -> bool:

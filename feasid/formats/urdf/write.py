@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.formats.rewrite import (
     AGREEMENT,
@@ -81,10 +82,15 @@ def _links(urdf: Urdf, body: Body) -> tuple[Member, ...]:
 def _new_inertials(urdf: Urdf, body: Body) -> dict[str, NewInertial]:
     """What to write for the links of one body."""
     links = _links(urdf, body)
-    own = urdf.links[links[0].name].inertial
-    axes = None if own is None else own.origin.rotation
+    above = urdf.joint_above()
+    held = {m.name for m in links[1:] if above[m.name].type != "fixed"}
+
+    def axes(name: str) -> Array | None:
+        own = urdf.links[name].inertial
+        return None if own is None else own.origin.rotation
+
     emptied = NewInertial(0.0, (0.0,) * 6)
-    return new_inertials(body, links, lambda n: _is_harmless(urdf, n), axes, emptied)
+    return new_inertials(body, links, lambda n: _is_harmless(urdf, n), axes, emptied, held)
 
 
 def _is_harmless(urdf: Urdf, name: str) -> bool:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from feasid.exact.decimals import SMALLEST
 from feasid.formats.xml.text import Element, XmlText
 
 _TOKEN = re.compile(rb"[^ \t\r\n]+")
 
 
+def representable(value: float) -> float:
+    """The value, or zero for one so small that the reader of description files refuses it."""
+    return 0.0 if abs(value) < SMALLEST else float(value)
+
+
 def written(value: float) -> str:
-    """The shortest decimal that reads back as the same float (at most 17 digits)."""
-    return repr(float(value) + 0.0)
+    """The shortest decimal that reads back as the same float (at most 17 digits).
+
+    Values below `feasid.exact.decimals.SMALLEST` are written as zero.
+    """
+    return repr(representable(value) + 0.0)
 
 
 class Patch:
@@ -36,6 +45,7 @@ class Patch:
 
     def numbers(self, element: Element, attribute: str, values: Sequence[float]) -> None:
         """Set the numbers of an attribute; those with the same value keep their text."""
+        values = [representable(v) for v in values]
         new = [written(v) for v in values]
         spans = self.text.spans(element)[0]
         if attribute not in spans:
