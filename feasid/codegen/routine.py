@@ -12,7 +12,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import described_values
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identifiability.snap import snapped
+from feasid.identifiability.rounding import snapped
 from feasid.robot.description import Robot
 
 ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
-from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 
 
 def is_xacro(path: str | os.PathLike[str]) -> bool:

@@ -21,7 +21,7 @@ from feasid.errors import InputError, OutputError
 from feasid.exact.decimals import Number
 from feasid.exact.inertia import can_exist
 from feasid.formats.terms import summed
-from feasid.formats.xml.patch import representable, written
+from feasid.formats.xml import representable, written
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.lump import lumped, parameters_in_body

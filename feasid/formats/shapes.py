@@ -12,7 +12,7 @@ from feasid.formats.primitives import Shape
 from feasid.formats.urdf.read import urdf_of
 from feasid.formats.urdf.shapes import collisions as urdf_collisions
 from feasid.formats.urdf.shapes import visuals as urdf_visuals
-from feasid.formats.xml.text import parse_xml
+from feasid.formats.xml import parse_xml
 from feasid.robot.description import Robot
 from feasid.robot.parts import Member
 

@@ -18,7 +18,7 @@ from feasid.formats.sidecar import sidecar_bytes, sidecar_path
 from feasid.formats.urdf import write as urdf
 from feasid.formats.urdf.generate import generated_urdf
 from feasid.formats.urdf.read import urdf_of
-from feasid.formats.xml.text import parse_xml
+from feasid.formats.xml import parse_xml
 from feasid.robot.description import Robot
 from feasid.robot.reframed import on_axes
 

@@ -25,9 +25,9 @@ from feasid.identifiability.figure import identifiability_map
 from feasid.identifiability.gap import Gap, Knowledge
 from feasid.identifiability.leading import certainty, doubtful_rank, leading
 from feasid.identifiability.nullspace import Recursion
+from feasid.identifiability.rounding import EXACT, Rounding, Snapped, rounding_of
+from feasid.identifiability.rounding import snapped as with_exact_geometry
 from feasid.identifiability.screen import display
-from feasid.identifiability.snap import EXACT, Rounding, Snapped, rounding_of
-from feasid.identifiability.snap import snapped as with_exact_geometry
 from feasid.identifiability.tables import (
     ALONE,
     COMBINED,

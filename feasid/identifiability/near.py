@@ -16,7 +16,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, Nullblock
 from feasid.identifiability.frames import DOUBTFUL, Frames, doubtful_joints, relation
-from feasid.identifiability.snap import exact_rotation
+from feasid.identifiability.rounding import exact_rotation
 from feasid.robot.inertia import skew
 from feasid.robot.parts import Body
 

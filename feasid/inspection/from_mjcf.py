@@ -12,7 +12,7 @@ from feasid.formats.mjcf.read import mjcf_of
 from feasid.formats.mjcf.shapes import solid_primitive
 from feasid.formats.primitives import Shape
 from feasid.formats.terms import negative_notes
-from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText
+from feasid.formats.xml import LIMITS, ReadLimits, XmlText
 from feasid.inspection.model import Link, Model, Place, grouped
 
 WORLD = "world"

@@ -12,7 +12,7 @@ from feasid.formats.primitives import Shape
 from feasid.formats.terms import negative_notes
 from feasid.formats.urdf.read import Origin, Urdf, UrdfLink, depth_first, urdf_of
 from feasid.formats.urdf.shapes import collisions
-from feasid.formats.xml.text import Element, XmlText
+from feasid.formats.xml import Element, XmlText
 from feasid.inspection.model import Link, Model, Place, grouped
 
 

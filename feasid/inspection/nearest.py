@@ -25,7 +25,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.exact.inertia import can_exist
-from feasid.formats.xml.patch import written
+from feasid.formats.xml import written
 from feasid.robot import inertia
 
 METRICS = ("euclidean", "barrier")

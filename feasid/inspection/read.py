@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from feasid.formats.mjcf.model import ROOTS
-from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.inspection.from_mjcf import model_of_mjcf
 from feasid.inspection.from_urdf import model_of_urdf
 from feasid.inspection.model import Model

@@ -15,8 +15,7 @@ from feasid.formats.mjcf.read import mjcf_of
 from feasid.formats.rewrite import NewInertial
 from feasid.formats.urdf.read import urdf_of
 from feasid.formats.urdf.write import set_inertial
-from feasid.formats.xml.patch import Patch, written
-from feasid.formats.xml.text import LIMITS, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.formats.xml import LIMITS, Patch, ReadLimits, XmlText, parse_xml, read_bytes, written
 from feasid.inspection.model import Link
 from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest
 from feasid.inspection.read import model_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from feasid.core.display import Display, Displayed, Measure
-from feasid.formats.xml.text import LIMITS, ReadLimits
+from feasid.formats.xml import LIMITS, ReadLimits
 from feasid.inspection import show
-from feasid.inspection.hints import Cause, causes
+from feasid.inspection.causes import Cause, causes
 from feasid.inspection.judge import (
     FEASIBLE,
     INCONCLUSIVE,

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from feasid.core.text import harmless
 from feasid.errors import FeasidError
-from feasid.inspection.hints import Cause
+from feasid.inspection.causes import Cause
 from feasid.inspection.judge import (
     INCONCLUSIVE,
     INFEASIBLE,

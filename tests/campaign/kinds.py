@@ -21,7 +21,7 @@ from feasid.core.files import read_whole, reading
 from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
-from feasid.formats.xml.text import parse_xml
+from feasid.formats.xml import parse_xml
 from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
 from feasid.logs.read import parquet

@@ -10,7 +10,7 @@ from robots import ARM
 
 from feasid.errors import FeasidError
 from feasid.formats.load import load_robot
-from feasid.formats.xml.text import parse_xml
+from feasid.formats.xml import parse_xml
 from feasid.inspection import show
 from feasid.inspection.read import model_of
 from feasid.inspection.repair import repair_file

@@ -21,7 +21,7 @@ from feasid.errors import (
 )
 from feasid.formats.mjcf.compiled import robot_from_mjmodel
 from feasid.formats.mjcf.effects import EFFECTS
-from feasid.formats.xml.text import ReadLimits
+from feasid.formats.xml import ReadLimits
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect
 

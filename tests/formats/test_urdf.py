@@ -19,7 +19,7 @@ from feasid.errors import (
 )
 from feasid.formats.urdf.read import parse_urdf
 from feasid.formats.urdf.tree import robot_from_urdf
-from feasid.formats.xml.text import ReadLimits
+from feasid.formats.xml import ReadLimits
 from feasid.robot import inertia
 
 RTOL_PIN = 1e-10

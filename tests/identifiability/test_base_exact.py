@@ -19,7 +19,7 @@ from feasid.identifiability import rational
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.exact import certify, exact_blocks
 from feasid.identifiability.rational import Subspace
-from feasid.identifiability.snap import file_rounding
+from feasid.identifiability.rounding import file_rounding
 from feasid.robot.serial import with_source
 
 # -- exact certification ---------------------------------------------------------------------

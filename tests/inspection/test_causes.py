@@ -5,9 +5,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from feasid.formats.xml.text import parse_xml
+from feasid.formats.xml import parse_xml
+from feasid.inspection.causes import causes
 from feasid.inspection.from_urdf import model_of_urdf
-from feasid.inspection.hints import causes
 from feasid.inspection.judge import judge_link
 from feasid.robot import inertia
 from feasid.robot.rotations import from_rpy

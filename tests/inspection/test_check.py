@@ -18,7 +18,7 @@ import feasid
 from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
-from feasid.formats.xml.text import parse_xml
+from feasid.formats.xml import parse_xml
 from feasid.inspection.control import control_of_file
 from feasid.inspection.judge import judge_link
 from feasid.inspection.read import read_model

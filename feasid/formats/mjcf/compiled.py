@@ -20,7 +20,7 @@ from feasid.formats.mjcf.effects import (
 )
 from feasid.formats.mjcf.tree import TreeBody, TreeJoint, build, constrained
 from feasid.formats.terms import JointTerms, LeftOut, left_out_notes
-from feasid.formats.xml.text import TEXT, XmlText
+from feasid.formats.xml import TEXT, XmlText
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 from feasid.robot.parts import Limits, Source

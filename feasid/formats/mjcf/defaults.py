@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from feasid.errors import did_you_mean
 from feasid.exact.decimals import shown
 from feasid.formats.mjcf.files import MjcfFiles
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 
 MAIN = "main"
 """The class of elements that name none."""

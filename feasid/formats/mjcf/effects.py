@@ -14,7 +14,7 @@ from typing import NoReturn
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.formats.mjcf.files import MjcfFiles
 from feasid.formats.terms import LeftOut
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 
 EFFECTS = {
     "tendon": "a tendon with a force or inertia of its own",

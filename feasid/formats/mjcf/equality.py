@@ -10,7 +10,7 @@ from feasid.exact.decimals import Number
 from feasid.formats.mjcf.bonds import WORLD, Bond
 from feasid.formats.mjcf.effects import Attributes, Effect
 from feasid.formats.mjcf.files import MjcfFiles
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 from feasid.robot.rotations import from_quaternion
 
 LINEAR = 2

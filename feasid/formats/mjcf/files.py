@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from feasid.core.files import is_regular
 from feasid.errors import InputError, LimitError, SecurityError
-from feasid.formats.xml.text import (
+from feasid.formats.xml import (
     LIMITS,
     TEXT,
     Element,

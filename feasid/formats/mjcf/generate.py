@@ -15,7 +15,7 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.formats.mjcf.write import mjcf_terms
 from feasid.formats.rewrite import inertial_of
-from feasid.formats.xml.patch import written
+from feasid.formats.xml import written
 from feasid.robot.description import Robot
 from feasid.robot.parts import Body
 from feasid.robot.rotations import to_quaternion

@@ -14,7 +14,7 @@ from feasid.formats.mjcf.effects import Effect
 from feasid.formats.mjcf.files import MjcfFiles
 from feasid.formats.mjcf.pose import MjcfPose
 from feasid.formats.terms import NO_TERMS, JointTerms, LeftOut
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 
 JOINT_TYPES = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}
 

@@ -30,7 +30,7 @@ from feasid.formats.mjcf.pose import ORIENTATIONS, MjcfPose, turned
 from feasid.formats.mjcf.terms import joint_terms
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MAX_NAME
-from feasid.formats.xml.text import LIMITS, Element, ReadLimits, XmlText
+from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 
 FULL_ORDER = (0, 3, 4, 1, 5, 2)
 """Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""

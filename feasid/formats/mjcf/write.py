@@ -26,8 +26,7 @@ from feasid.formats.rewrite import (
     wanted_terms,
 )
 from feasid.formats.terms import JointTerms
-from feasid.formats.xml.patch import Patch, representable, written
-from feasid.formats.xml.text import Element, XmlText, parse_xml
+from feasid.formats.xml import Element, Patch, XmlText, parse_xml, representable, written
 from feasid.robot.description import GRAVITY, Robot
 from feasid.robot.lump import lumped
 from feasid.robot.parts import Body, Member

@@ -19,7 +19,7 @@ from feasid.formats.rewrite import AGREEMENT, inertial_of, not_verified, wanted_
 from feasid.formats.urdf.read import MOMENTS, parse_urdf
 from feasid.formats.urdf.tree import robot_from_urdf
 from feasid.formats.urdf.write import HELD
-from feasid.formats.xml.patch import written
+from feasid.formats.xml import written
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 from feasid.robot.parts import Body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from feasid.formats.terms import LeftOut
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 
 DYNAMICS = ("damping", "friction")
 """Attributes of ``<dynamics>`` that are read."""

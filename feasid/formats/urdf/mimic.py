@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 
 if TYPE_CHECKING:
     from feasid.formats.urdf.read import _UrdfReader

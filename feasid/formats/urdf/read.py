@@ -17,7 +17,7 @@ from feasid.exact.decimals import Number, shown
 from feasid.formats.terms import JointTerms, LeftOut
 from feasid.formats.urdf.left_out import DYNAMICS, left_out
 from feasid.formats.urdf.mimic import Mimic, mimic_of
-from feasid.formats.xml.text import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.robot.rotations import from_rpy
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -134,7 +134,7 @@ def parse_urdf(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) -
     UnsupportedJointError
         A joint type that does not exist.
     SecurityError, LimitError
-        See `feasid.formats.xml.text.parse_xml`.
+        See `feasid.formats.xml.parse_xml`.
     """
     return urdf_of(parse_xml(data, path, limits))
 

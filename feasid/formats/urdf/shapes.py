@@ -6,7 +6,7 @@ import numpy as np
 
 from feasid.exact.decimals import Number
 from feasid.formats.primitives import Shape, primitive
-from feasid.formats.xml.text import Element
+from feasid.formats.xml import Element
 from feasid.robot.rotations import from_rpy
 
 

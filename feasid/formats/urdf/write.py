@@ -22,7 +22,7 @@ from feasid.formats.rewrite import (
 )
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink, parse_urdf
 from feasid.formats.urdf.tree import parameters
-from feasid.formats.xml.patch import Patch, written
+from feasid.formats.xml import Patch, written
 from feasid.robot.description import Robot
 from feasid.robot.lump import lumped
 from feasid.robot.parts import Body, Member

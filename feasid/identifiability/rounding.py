@@ -23,7 +23,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.formats.xml.text import Element, parse_xml
+from feasid.formats.xml import Element, parse_xml
 from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
 from feasid.robot.lump import compose

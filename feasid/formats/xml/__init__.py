@@ -1,1 +1,0 @@
-"""XML as text: read strictly with places, patched in place."""
