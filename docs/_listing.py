@@ -1,6 +1,8 @@
 """Directives that list public names and commands, so that no list is kept by hand."""
 
+import ast
 import importlib
+from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -49,6 +51,57 @@ class CommandList(Directive):
         return out
 
 
+class ConstantList(Directive):
+    """Every numeric constant of the package with its value and what is written below it."""
+
+    def run(self):
+        """A definition list per module."""
+        text = []
+        for module, entries in numeric_constants(Path(feasid.__file__).parent).items():
+            text += [f"**{module}**", ""]
+            for name, value, lines in entries:
+                told = lines or ["(explained where it is used)"]
+                text += [f"``{name} = {value}``", *(f"   {line}" for line in told), ""]
+        return parsed(self, "\n".join(text))
+
+
+def numeric_constants(package):
+    """By module, (name, value as written, lines of its docstring) of constants with numbers."""
+    out = {}
+    for path in sorted(package.rglob("*.py")):
+        body = ast.parse(path.read_text()).body
+        for node, after in zip(body, [*body[1:], None], strict=True):
+            name = constant_name(node)
+            if name and holds_numbers(node.value):
+                doc = isinstance(after, ast.Expr) and getattr(after.value, "value", None)
+                lines = doc.split("\n") if isinstance(doc, str) else []
+                module = ".".join(path.relative_to(package).with_suffix("").parts)
+                out.setdefault(module, []).append(
+                    (name, ast.unparse(node.value), [line.strip() for line in lines])
+                )
+    return out
+
+
+def constant_name(node):
+    """The name that an assignment at module level gives to a constant; None for others."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        target = node.target
+    else:
+        return None
+    return target.id if isinstance(target, ast.Name) and target.id.isupper() else None
+
+
+def holds_numbers(value):
+    """Whether an expression is made of numbers only, and of one at least."""
+    parts = [n for n in ast.walk(value) if not isinstance(n, ast.operator | ast.unaryop | ast.Load)]
+    plain = ast.Constant | ast.BinOp | ast.UnaryOp | ast.Tuple
+    return all(isinstance(n, plain) for n in parts) and any(
+        isinstance(n, ast.Constant) and type(n.value) in (int, float) for n in parts
+    )
+
+
 def parsed(directive, text):
     """Nodes of reStructuredText."""
     from docutils.statemachine import StringList
@@ -62,4 +115,5 @@ def setup(app):
     """Tell Sphinx."""
     app.add_directive("name-list", NameList)
     app.add_directive("command-list", CommandList)
+    app.add_directive("constant-list", ConstantList)
     return {"parallel_read_safe": True}
