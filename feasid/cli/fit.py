@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
     add_json(parser)
+    add(
+        "--equivalent-friction",
+        action="store_true",
+        help="--out: viscous and Coulomb friction in place of laws that the format lacks",
+    )
     add("--verbose", action="store_true", help="print tables, doubts and notes too")
     add("--ranges", action="store_true", help="the values that each parameter can have, proved")
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
@@ -66,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
+    if arguments.equivalent_friction and not arguments.out:
+        raise InputError("--equivalent-friction is about a written file: give it a name, --out")
     options = options_of(arguments, FitOptions, "feasid fit")
     with step("loading solvers"):
         from feasid.identification.identify import fit
@@ -99,8 +106,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
     if arguments.out:
-        written = result.write(arguments.out, overwrite=arguments.overwrite, test=test, force=True)
-        print(f"\n{written}")
+        written = result.write(
+            arguments.out,
+            overwrite=arguments.overwrite,
+            test=test,
+            force=True,
+            equivalent_friction=arguments.equivalent_friction,
+        )
+        print(f"\n{at_the_prompt(str(written))}")
         for client in arguments.verify_with or ():
             seen = result.verify(arguments.out, client, test).loc["all"]
             print(f"{client} reads it: error {100 * seen[client]:.2f}%")

@@ -16,9 +16,10 @@ NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in ta
     "floating",
     "overwrite",
     "force",
+    "equivalent_friction",
 }
 
-PLAIN = ("overwrite", "force", "floating")
+PLAIN = ("overwrite", "force", "floating", "equivalent_friction")
 """Arguments without a value."""
 
 OPTION = re.compile(rf"(?<![\w.'-])({'|'.join(sorted(NAMES, key=len, reverse=True))})(=|(?!\w))")

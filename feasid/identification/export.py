@@ -1,35 +1,32 @@
-"""A fit written as a model file, and proven as a client of the file reads it.
+"""A fit written as a model file, and measured as a client of the file reads it.
 
-A format may not hold every term of the fitted model: URDF has no drive inertia and no offset
-friction, MJCF no offset friction. Such a file gets the best model in its own terms, and its sidecar
-the whole one. Inertial parameters are kept and friction is fitted again; only when this costs more
-than `INERTIALS_MAY_COST` over a feasible fit restricted to the format's terms is that fit written.
-Either is computed from the reduced data, without the log.
+The file holds the fitted bodies: masses, first moments and inertias are those of the fit. Joint
+terms that its format has a place for have their fitted values. What the format cannot hold (offset
+friction in every format, drive inertia in URDF) is left out of the file, listed in `Export`, and
+kept in a sidecar that `feasid.load_robot` reads with the file. Nothing is estimated again: other
+bodies would take over what a missing term explained, a sensor's offset for example. On request
+viscous and Coulomb friction stand for friction laws that the format lacks; bodies never move.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
 from feasid.core.arrays import Array
 from feasid.errors import OutputError, UselessFitError
-from feasid.feasibility.constraints.affine import Block
-from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.formats.load import load_robot
 from feasid.formats.terms import summed
-from feasid.formats.write import Written, format_of, held_part, unheld, unheld_columns, write
-from feasid.identifiability.base import base_parameters
-from feasid.identification.fitted import Fitted
+from feasid.formats.write import Written, format_of, held_part, unheld, write
+from feasid.identification.clients import client_errors
 from feasid.identification.predictor import Predictor
-from feasid.identification.weighing import Weighing
-from feasid.reduction.narrow import narrowed
+from feasid.identification.ranges import Ranged, Residual
+from feasid.logs.recording import Recording
 from feasid.reduction.reduce import reduce
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
@@ -38,11 +35,43 @@ from feasid.robot.reframed import home_poses
 if TYPE_CHECKING:
     import pandas as pd
 
-INERTIALS_MAY_COST = 1.05
-"""Residual with the fitted inertials kept, over that of a fit restricted to the format's terms."""
-
-PLACED = 1e-9
+GEOMETRY_TOLERANCE = 1e-9
 """Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
+
+MAX_LISTED_JOINTS = 8
+"""Joints that a line on missing terms names; the others are counted."""
+
+USE_EQUIVALENT = (
+    "equivalent_friction=True writes the viscous and Coulomb friction that comes closest to it"
+)
+
+MISSING_TERMS = {
+    "Ia": (
+        "drive inertia (Ia)",
+        "a simulation needs it as the joints' armature, without it joints accelerate too fast",
+    ),
+    "fv": ("viscous friction (fv)", "a client has to add it"),
+    "fc": (
+        "the gradual change of sign of Coulomb friction (fc)",
+        "the file has its size, and clients change its sign at once",
+    ),
+    "fo": (
+        "offset friction (fo)",
+        "if it is an offset of the torque sensor, subtract it from measured torques, else add "
+        "it to commanded ones",
+    ),
+    "k": ("spring stiffness (k)", "a client has to add it"),
+    "fs": ("friction that grows with the root of the speed (fs)", USE_EQUIVALENT),
+    "fl": ("friction that grows with the load (fl)", USE_EQUIVALENT),
+    "fb": ("friction of breaking away (fb)", USE_EQUIVALENT),
+    "fd": ("viscous friction that differs by direction (fd)", USE_EQUIVALENT),
+    "rotor": ("the rotors' own inertial parameters", "a client has to add their torques"),
+    "shared": ("the terms of motors that move several joints", "a client has to add them"),
+}
+"""What a file lacks, and what a client of it has to know; by symbol for terms of one joint."""
+
+FURTHER_FRICTION = ("fs", "fl", "fb", "fd")
+"""Friction laws that no file format holds, and for which viscous and Coulomb friction can stand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,25 +82,28 @@ class Export:
     ----------
     written : Written
         Path, format, sidecar, and the terms that clients of the file do not see.
-    how : str
-        How the file's model came from the fitted one.
+    missing : tuple of str
+        One line for each kind of term that the file does not hold: what, of which joints, and
+        what a client has to do about it.
     errors : DataFrame
         Relative torque errors, joints and "all" by row: of the fit and of the file as a client
         reads it, on the fitted log and on the test.
     """
 
     written: Written
-    how: str
+    missing: tuple[str, ...]
     errors: pd.DataFrame
 
     def __str__(self) -> str:
         w = self.written
-        lines = [f"wrote {w.path}: {self.how}; read back and verified in exact arithmetic"]
+        kept = "every term of the fitted model"
         if w.lost:
-            more = f" and {len(w.lost) - 6} more" if len(w.lost) > 6 else ""
+            kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
+        lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
+        lines += [f"not in {w.path}: {line}" for line in self.missing]
+        if w.sidecar is not None:
             lines.append(
-                f"{w.format.upper()} has no place for {', '.join(w.lost[:6])}{more}: they are in "
-                f"{w.sidecar}, which feasid.load_robot reads with the file"
+                f"the whole model is in {w.sidecar}, which feasid.load_robot reads with the file"
             )
         total = self.errors.loc["all"]
         shown = ", ".join(f"{name} {100 * value:.2f}%" for name, value in total.items())
@@ -81,23 +113,119 @@ class Export:
     __repr__ = __str__
 
 
+class Judged(Protocol):
+    """A verdict on a fit, as `feasid.identification.quality.Quality` is one."""
+
+    @property
+    def level(self) -> str:
+        """One of "good", "doubtful" and "useless"."""
+
+    @property
+    def reasons(self) -> Sequence[Any]:
+        """Why it is not good, the gravest first."""
+
+
+class WritableModel(Predictor, Ranged):
+    """An identified model that can be written as a model file."""
+
+    recordings: tuple[Recording, ...] = ()
+
+    @property
+    def quality(self) -> Judged:
+        """How good the model is; a useless one is not written unless forced."""
+        raise NotImplementedError
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        test: Any = None,
+        force: bool = False,
+        equivalent_friction: bool = False,
+    ) -> Export:
+        """Write the identified robot as URDF or MJCF, and measure the file as a client reads it.
+
+        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), else that of the robot's own
+        file, whose text is kept but for the numbers that change. Masses, first moments and
+        inertias in the file are those of the fit. Joint terms that the format lacks are listed
+        and go into a sidecar, which `load_robot` reads with the file.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+        test : DataFrame, path or a sequence of these, optional
+            Logs that were not fitted, to compare the file and the fit on.
+        force : bool
+            Write a model even if `quality` calls it useless.
+        equivalent_friction : bool
+            At joints with friction of a law that the format lacks (``fs``, ``fl``, ``fb``,
+            ``fd``), write the viscous and Coulomb friction that comes closest to all of it,
+            instead of the fitted ones. Bodies are the same either way.
+
+        Returns
+        -------
+        Export
+            What was written, what the file lacks, and the torque errors of the fit and of the
+            file; prints itself.
+
+        Raises
+        ------
+        UselessFitError
+            The fit is useless, with the reason, and `force` is False.
+        OutputError
+            `path` exists and `overwrite` is False, or the file does not read back.
+        """
+        if not force:
+            refuse_useless(self.quality, path)
+        robot = self.robot
+        if equivalent_friction:
+            robot = robot.with_values(closest_held_friction(robot, self.residual))
+        return export(self, robot, path, overwrite=overwrite, test=test)
+
+    def verify(self, path: str | os.PathLike[str], client: str, log: Any = None) -> pd.DataFrame:
+        """Replay a log through a written file as another program reads it.
+
+        Parameters
+        ----------
+        path : path
+            What `write` wrote.
+        client : {"pinocchio", "mujoco"}
+            Pinocchio's ``rnea`` plus the model's damping, friction and armature, or MuJoCo's
+            ``mj_inverse`` plus its dry friction. Must be installed.
+        log : DataFrame, path or a list of these, optional
+            Default the fitted logs, which a saved fit does not have.
+
+        Returns
+        -------
+        DataFrame
+            Relative torque errors of the fit and of the client, per joint and "all".
+
+        Raises
+        ------
+        MissingExtraError
+            The client is not installed.
+        InputError
+            Another client, a robot that clients do not replay, no log, or the client refuses the
+            file.
+        """
+        return client_errors(self, path, client, log, self.recordings)
+
+
 def export(
     model: Predictor,
+    robot: Robot,
     path: str | os.PathLike[str],
-    best: Callable[[str], tuple[Robot, str]],
     *,
     overwrite: bool = False,
     test: Any = None,
 ) -> Export:
-    """Write a model; `best` gives, by format, the best one in its terms, and says how."""
+    """Write `robot`, what a file may hold of a model; measure the file's errors beside it."""
     kind = format_of(model.robot, path)
-    complete = model.robot
-    if not unheld(complete, kind):
-        written = write(held_part(complete, kind), path, overwrite=overwrite)
-        how = "every term of the fitted model"
-    else:
-        held, how = best(kind)
-        written = write(held, path, overwrite=overwrite, complete=complete)
+    lost = unheld(model.robot, kind)
+    whole = model.robot if lost else None
+    written = write(held_part(robot, kind), path, overwrite=overwrite, complete=whole)
     seen = model.base.K @ as_client(model, written.path)
     columns = {"fit": model.relative_error, "file": model.errors_of(model.reduced, seen)}
     if test is not None:
@@ -108,99 +236,82 @@ def export(
         }
     import pandas as pd
 
-    return Export(written, how, pd.DataFrame(columns))
+    return Export(written, missing_lines(model.robot, robot, lost), pd.DataFrame(columns))
 
 
-def refuse_useless(level: str, reasons: Sequence[str], path: str | os.PathLike[str]) -> None:
-    """A model that is worth nothing is written only when forced.
+def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[str, ...]:
+    """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks."""
+    replaced = not np.array_equal(whole.values, written.values)
+    joints = {body.name: body.joint for body in whole.bodies}
+    joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
+    shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
+    found: dict[str, list[str]] = {}
+    for name in lost:
+        part, symbol = name.rsplit(".", 1)
+        kind = "rotor" if symbol.startswith("rotor_") else symbol
+        listed = found.setdefault("shared" if part in shared else kind, [])
+        if joints[part] not in listed:
+            listed.append(joints[part])
+    lines = []
+    for kind, names in found.items():
+        term, advice = MISSING_TERMS.get(kind, (f"({kind})", "a client has to add it"))
+        if replaced and kind in FURTHER_FRICTION:
+            advice = "viscous and Coulomb friction in the file stand for it"
+        more = len(names) - MAX_LISTED_JOINTS
+        listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
+        lines.append(f"{term} of {', '.join(listed)}; {advice}")
+    return tuple(lines)
+
+
+def closest_held_friction(robot: Robot, equations: Residual) -> Array:
+    """Standard parameters with viscous and Coulomb friction in place of further friction laws.
+
+    For every joint with friction of another law (``fs``, ``fl``, ``fb``, ``fd``) its ``fv`` and
+    ``fc`` minimise the difference between the torques that the fitted model predicts for the
+    fitted log with and without those laws. All other parameters are kept.
+
+    Parameters
+    ----------
+    robot : Robot
+        With the fitted parameters.
+    equations : Residual
+        The weighted equations that were solved.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        The further laws are zero.
+    """
+    fitted = robot.values
+    delta, free = fitted.copy(), []
+    for k in range(len(robot.drives)):
+        columns = robot.drive_columns(k)
+        further = [columns[s] for s in FURTHER_FRICTION if s in columns]
+        if np.any(delta[further]):
+            delta[further] = 0.0
+            free += [columns[s] for s in ("fv", "fc") if s in columns]
+    if free:
+        A = equations.r @ equations.base.K
+        delta[free] = 0.0
+        difference = A @ (fitted - delta)
+        delta[free] = lsq_linear(A[:, free], difference, (0.0, np.inf), tol=1e-14).x
+    return delta
+
+
+def refuse_useless(verdict: Judged, path: str | os.PathLike[str]) -> None:
+    """Refuse to write a model that is worth nothing.
 
     Raises
     ------
     UselessFitError
         With the reason.
     """
-    if level == "useless":
+    if verdict.level == "useless":
         raise UselessFitError(
-            f"this fit is useless: {reasons[0]}. {path} was not written: mend the log, as "
-            f"feasid.diagnose says, or write it all the same with force=True",
+            f"this fit is useless: {verdict.reasons[0]}. {path} was not written: correct the log, "
+            f"as feasid.diagnose says, or write it all the same with force=True",
             path=str(path),
         )
-
-
-def in_terms_of(fit: Fitted, kind: str) -> tuple[Robot, str]:
-    """The best model in a format's terms, and in words how it came about."""
-    R, rho, residual = fit.triangle
-    A = R @ fit.base.K
-    lost = unheld_columns(fit.robot, kind)
-
-    def cost(delta: Array) -> float:
-        return float(np.hypot(residual, np.linalg.norm(A @ delta - rho)))
-
-    kept = _friction_again(fit, A, rho, lost)
-    other = _all_again(fit, kind)
-    loss = cost(other) / cost(fit.delta) - 1
-    if cost(kept) <= INERTIALS_MAY_COST * cost(other):
-        loss = cost(kept) / cost(fit.delta) - 1
-        how = "the fitted inertial parameters, friction fitted again"
-        chosen = kept
-    else:
-        how, chosen = "all parameters fitted again", other
-    how += f" in the terms of {kind.upper()}, which raises the residual by {100 * loss:.3g} %"
-    return held_part(fit.robot.with_values(chosen), kind), how
-
-
-def _friction_again(fit: Fitted, A: Array, rho: Array, lost: npt.NDArray[np.bool_]) -> Array:
-    """Standard parameters with the inertials kept and the drives' held terms fitted again."""
-    delta = np.where(lost, 0.0, fit.delta)
-    free, low = [], []
-    for k in range(len(fit.robot.drives)):
-        for symbol, column in fit.robot.drive_columns(k).items():
-            if not lost[column]:
-                free.append(column)
-                low.append(-np.inf if symbol == "k" else 0.0)
-    if free:
-        delta[free] = 0.0
-        found = lsq_linear(A[:, free], rho - A @ delta, (low, np.inf), tol=1e-14)
-        delta[free] = np.maximum(found.x, low)
-    return delta
-
-
-def _all_again(fit: Fitted, kind: str) -> Array:
-    """Standard parameters of the same fit without the lost terms; zero there."""
-    restricted = held_part(fit.description, kind)
-    place = {name: c for c, name in enumerate(fit.robot.parameter_names)}
-    columns = np.array([place[name] for name in restricted.parameter_names])
-    base = base_parameters(restricted, measured=fit.base.experiment.measured)
-    feasible = _restricted(fit.feasible, columns, restricted)
-    equations, reduced = (narrowed(x, fit.description, base) for x in (fit.equations, fit.reduced))
-    found = Weighing.of(fit.options, base, feasible, reduced).solved(equations)
-    out = np.zeros(fit.robot.size)
-    out[columns] = found.solution.delta
-    return out
-
-
-def _restricted(feasible: FeasibleSet, columns: Array, robot: Robot) -> FeasibleSet:
-    """The feasible set on these columns, the others being zero."""
-    place = {int(c): k for k, c in enumerate(columns)}
-
-    def moved(part: Any) -> Any:
-        kept = [k for k, c in enumerate(part.columns) if int(c) in place]
-        new = np.array([place[int(part.columns[k])] for k in kept], dtype=np.intp)
-        values = "basis" if isinstance(part, Block) else "coefficients"
-        return replace(part, columns=new, **{values: getattr(part, values)[kept]})
-
-    whole = [b for b in feasible.blocks if all(int(c) in place for c in b.columns)]
-    return replace(
-        feasible,
-        names=robot.parameter_names,
-        blocks=tuple(moved(b) for b in whole),
-        linear=tuple(moved(c) for c in feasible.linear if any(int(x) in place for x in c.columns)),
-        equalities=tuple(
-            replace(e, columns=tuple(place[int(c)] for c in e.columns))
-            for e in feasible.equalities
-            if all(int(c) in place for c in e.columns)
-        ),
-    )
 
 
 def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
@@ -243,7 +354,7 @@ def _inertials(robot: Robot, seen: Robot, path: str | os.PathLike[str]) -> list[
         rotation, position = turn.T @ their_turn, turn.T @ (their_place - place)
         angular = rotation @ other.motion[:3]
         linear = rotation @ other.motion[3:] + np.cross(position, angular.T).T
-        if np.abs(np.vstack([angular, linear]) - body.motion).max() > PLACED:
+        if np.abs(np.vstack([angular, linear]) - body.motion).max() > GEOMETRY_TOLERANCE:
             raise OutputError(
                 f"{path} was written, but joint {body.joint!r} is read back elsewhere: it moves by "
                 f"{np.vstack([angular, linear]).tolist()}, not {body.motion.tolist()}"

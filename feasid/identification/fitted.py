@@ -17,11 +17,11 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Estimate
+from feasid.identification.export import WritableModel
 from feasid.identification.noise import estimate as noise_of
 from feasid.identification.noise import least_squares
-from feasid.identification.predictor import Predictor
 from feasid.identification.quality import Quality, quality
-from feasid.identification.ranges import Ranged, Residual
+from feasid.identification.ranges import Residual
 from feasid.identification.statistics import condition_number
 from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted(Predictor, Ranged):
+class Fitted(WritableModel):
     """The numbers of a fit.
 
     Attributes

@@ -12,7 +12,7 @@ import io
 import json
 import platform
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,10 +27,8 @@ from feasid.core.files import write_aside
 from feasid.errors import CertificateError
 from feasid.feasibility.constraints.stored import as_plain
 from feasid.feasibility.proof.claim import Certificate
-from feasid.formats.write import HELD, held_part, unheld
 from feasid.identification.fitted import Fitted
 from feasid.logs.digest import digest
-from feasid.robot.description import Robot
 from feasid.robot.parts import Source
 from feasid.robot.serial import as_data
 
@@ -46,7 +44,6 @@ def save(
     text: str,
     shown: Display,
     report: Mapping[str, Any],
-    best: Callable[[str], tuple[Robot, str]],
     *,
     overwrite: bool = False,
 ) -> None:
@@ -62,7 +59,6 @@ def save(
         "made": made(fit),
         "robot": as_data(fit.robot),
         "source": None if source is None else _origin(source),
-        "held": {kind: _held(fit, kind, best) for kind in HELD},
         "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
         "measured": _plain(fit.base.experiment.measured),
         "log_options": _plain(fit.log_options),
@@ -111,15 +107,6 @@ def made(fit: Fitted) -> dict[str, Any]:
 def _origin(source: Source) -> dict[str, Any]:
     reading = {k: v for k, v in source.reading.items() if k in READING}
     return {"path": source.path, "format": source.format, "reading": _plain(reading)}
-
-
-def _held(fit: Fitted, kind: str, best: Callable[[str], tuple[Robot, str]]) -> dict[str, Any]:
-    """The best model in a format's terms; parameters that it does not have are zero."""
-    robot, how = best(kind) if unheld(fit.robot, kind) else (held_part(fit.robot, kind), "")
-    place = {name: c for c, name in enumerate(fit.robot.parameter_names)}
-    values = np.zeros(fit.robot.size)
-    values[[place[name] for name in robot.parameter_names]] = robot.values
-    return {"how": how, "parameters": values.tolist()}
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from feasid.core.display import Display, Displayed
 from feasid.errors import OutputError
-from feasid.identification.clients import client_errors
-from feasid.identification.export import Export, export, in_terms_of, refuse_useless
+from feasid.identification.export import Export
 from feasid.identification.fitted import Fitted
 from feasid.identification.keep import save
 from feasid.identification.views.contents import contents
@@ -16,70 +15,10 @@ from feasid.identification.views.page import write_report
 from feasid.identification.views.plots import Plots
 from feasid.identification.views.screen import display
 from feasid.identification.views.text import summary
-from feasid.robot.description import Robot
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Fit(Displayed, Fitted):
     """A dynamic model that can exist, identified from a log."""
-
-    def write(
-        self, path: str | Path, *, overwrite: bool = False, test: Any = None, force: bool = False
-    ) -> Export:
-        """Write the identified robot as URDF or MJCF, and prove the file as a client reads it.
-
-        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), else that of the robot's own
-        file, whose text is kept but for the numbers that change. What the format cannot hold goes
-        into a sidecar that `load_robot` reads; the file itself gets the best model in its own
-        terms. See `feasid.identification.export`.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-        test : DataFrame, path or a sequence of these, optional
-            Logs that were not fitted, to compare the file and the fit on.
-        force : bool
-            Write a model even if `quality` calls it useless.
-
-        Returns
-        -------
-        Export
-            What was written, what the file lacks, and the torque errors of the fit and of the
-            file; prints itself.
-
-        Raises
-        ------
-        UselessFitError
-            The fit is useless, with the reason, and `force` is False.
-        OutputError
-            `path` exists and `overwrite` is False, or the file does not read back.
-        """
-        if not force:
-            refuse_useless(self.quality.level, [*map(str, self.quality.reasons)], path)
-        return export(self, path, self.in_terms_of, overwrite=overwrite, test=test)
-
-    def in_terms_of(self, kind: str) -> tuple[Robot, str]:
-        """The best model in the terms of a file format, and how it came about.
-
-        Parameters
-        ----------
-        kind : {"urdf", "mjcf"}
-
-        Returns
-        -------
-        robot : Robot
-            With only the terms that the format holds.
-        how : str
-
-        Raises
-        ------
-        SolverError
-            No answer for the smaller model passed verification.
-        """
-        return in_terms_of(self, kind)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Keep the fit in a small file that `feasid.load` reads, also in later versions.
@@ -99,35 +38,7 @@ class Fit(Displayed, Fitted):
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         told = contents(self, fitted=self.recordings)
-        best = self.in_terms_of
-        save(self, path, self.summary(), self.display(), told, best, overwrite=overwrite)
-
-    def verify(self, path: str | Path, client: str, log: Any = None) -> pd.DataFrame:
-        """Replay a log through a written file as another program reads it.
-
-        Parameters
-        ----------
-        path : path
-            What `write` wrote.
-        client : {"pinocchio", "mujoco"}
-            Pinocchio's ``rnea`` plus the model's damping, friction and armature, or MuJoCo's
-            ``mj_inverse`` plus its dry friction. Must be installed.
-        log : DataFrame or path, optional
-            Default the fitted logs.
-
-        Returns
-        -------
-        DataFrame
-            Relative torque errors of the fit and of the client, per joint and "all".
-
-        Raises
-        ------
-        MissingExtraError
-            The client is not installed.
-        InputError
-            The client refuses the file.
-        """
-        return client_errors(self, path, client, log, self.recordings)
+        save(self, path, self.summary(), self.display(), told, overwrite=overwrite)
 
     def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
         """`write` for a robot that came from a URDF file.

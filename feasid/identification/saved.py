@@ -24,13 +24,10 @@ from feasid.core.notes import Note
 from feasid.errors import FeasidError, InputError
 from feasid.feasibility.constraints.stored import of_plain
 from feasid.feasibility.proof.claim import Certificate
-from feasid.formats.write import held_part
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.clients import client_errors
-from feasid.identification.export import Export, export, refuse_useless
+from feasid.identification.export import WritableModel
 from feasid.identification.keep import FORMAT, VERSION
-from feasid.identification.predictor import Predictor
-from feasid.identification.ranges import Ranged, Residual
+from feasid.identification.ranges import Residual
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.parts import Source
@@ -48,8 +45,16 @@ MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
 
 
+@dataclass(frozen=True)
+class SavedQuality:
+    """The verdict that a fit had: its ``level`` ("good", "doubtful", "useless") and why."""
+
+    level: str = "good"
+    reasons: Sequence[str] = ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class SavedFit(Predictor, Ranged, Displayed):
+class SavedFit(WritableModel, Displayed):
     """An identified model, read back from a file.
 
     Attributes
@@ -78,10 +83,7 @@ class SavedFit(Predictor, Ranged, Displayed):
         What the fit showed; None in files of versions that did not keep it.
     told : mapping
         What its report says, see `feasid.identification.views.contents`; empty in older files.
-    held : mapping
-        By format, the best model in its terms, and how it came about.
-    quality : (str, sequence of str)
-        "good", "doubtful" or "useless", and why.
+    quality : SavedQuality
     """
 
     robot: Robot
@@ -97,8 +99,7 @@ class SavedFit(Predictor, Ranged, Displayed):
     text: str = field(default="", repr=False)
     shown: Display | None = field(default=None, repr=False)
     told: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    held: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    quality: tuple[str, Sequence[str]] = ("good", ())
+    quality: SavedQuality = SavedQuality()
 
     @property
     def delta(self) -> Array:
@@ -134,67 +135,6 @@ class SavedFit(Predictor, Ranged, Displayed):
         index = pd.Index(self.base.expressions, name="base parameter")
         deviation = np.sqrt(np.diag(self.covariance))
         return pd.DataFrame({"value": self.beta, "std": deviation}, index=index)
-
-    def write(
-        self, path: str | Path, *, overwrite: bool = False, test: Any = None, force: bool = False
-    ) -> Export:
-        """Write the robot as URDF or MJCF, as the fit itself would; see `feasid.Fit.write`.
-
-        Parameters
-        ----------
-        path : path
-        overwrite : bool
-        test : DataFrame, path or a sequence of these, optional
-            Logs to compare the file and the fit on.
-        force : bool
-            Write a model even if `quality` calls it useless.
-
-        Returns
-        -------
-        Export
-
-        Raises
-        ------
-        UselessFitError
-            The fit is useless and `force` is False.
-        OutputError
-            `path` exists and `overwrite` is False, or the file does not read back.
-        """
-        if not force:
-            refuse_useless(*self.quality, path)
-        return export(self, path, self._in_terms_of, overwrite=overwrite, test=test)
-
-    def verify(self, path: str | Path, client: str, log: Any) -> pd.DataFrame:
-        """Replay a log through a written file in another program; see `feasid.Fit.verify`.
-
-        Parameters
-        ----------
-        path : path
-        client : {"pinocchio", "mujoco"}
-        log : DataFrame, path or a list of these
-
-        Returns
-        -------
-        DataFrame
-            Relative torque errors of the fit and of the client, per joint and "all".
-
-        Raises
-        ------
-        MissingExtraError
-            The client is not installed.
-        InputError
-            Another client, a robot that clients do not replay, or the client refuses the file.
-        """
-        return client_errors(self, path, client, log)
-
-    def _in_terms_of(self, kind: str) -> tuple[Robot, str]:
-        if kind not in self.held:
-            raise InputError(
-                f"this fit was saved by feasid {self.made['feasid']}, which kept no model in the "
-                f"terms of {kind.upper()}: fit again, or feasid.write(fit.robot, path)"
-            )
-        best = self.held[kind]
-        return held_part(self.robot.with_values(best["parameters"]), kind), best["how"]
 
     def summary(self) -> str:
         """The fit's summary, and when and by what it was made."""
@@ -282,8 +222,7 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         text=model["summary"],
         shown=_shown(model.get("display")),
         told=json.loads(content.get("report.json", b"{}")),
-        held=model.get("held", {}),
-        quality=tuple(model.get("quality", ("good", ()))),
+        quality=SavedQuality(*model.get("quality", ())),
     )
 
 
