@@ -1,7 +1,9 @@
 """Check certificate files in exact rational arithmetic, without any solver.
 
-With --robot also whether a certificate is about that robot, whose K it rounds, with --beta about
-these base parameters, and with --log about the data of that log, fitted with the options given.
+With --robot also whether a certificate is about that robot: with --beta about these base
+parameters, with --log about the fit of that log with the options given, else about the values in
+the robot's own file. Its statement is formed again from these and from the limits named here;
+anything in the file that is not in it is refused.
 Exit status: 0 every certificate holds, 1 one does not, 2 a file cannot be read.
 """
 
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +26,19 @@ from feasid.cli.options import (
     options_of,
     refuse_robot,
     robot_from,
+    spelled,
 )
 from feasid.cli.schema import add_json, tell
-from feasid.core.arrays import Array
 from feasid.core.files import reading
-from feasid.errors import InputError
-from feasid.feasibility.proof import survival
-from feasid.feasibility.proof.claim import Certificate, mark
-from feasid.identifiability.base import base_parameters
-from feasid.options.tables import FitOptions
+from feasid.errors import CertificateError, InputError
+from feasid.feasibility.check import allowed_set, check_base_values
+from feasid.feasibility.proof.binding import Holding, bind
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.data import Data
+from feasid.feasibility.proof.question import Question
+from feasid.options.complete import part
+from feasid.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.robot.description import Robot
-
-SAME = 1e-9
-"""Relative difference of K and values that rounding explains."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,25 +47,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser, "compare with this robot, URDF or MJCF")
     parser.add_argument("--beta", metavar="CSV", help="compare with these base parameters")
     parser.add_argument("--log", metavar="LOG", help="compare with the fit of this log")
+    parser.add_argument(
+        "--margin", type=float, metavar="NUMBER", help="absolute margin that was asked for, SI"
+    )
     add_options(parser, FitOptions)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
-    if arguments.log and not arguments.robot:
-        raise InputError("--log needs --robot: whose log is this?")
-    if not arguments.robot:
-        refuse_robot(arguments, "--robot")
+    options = options_of(arguments, FitOptions, "feasid verify")
+    _refuse_ignored(arguments, options)
     if not arguments.json:
-        return _checked(arguments)
+        return _checked(arguments, options)
     with redirect_stdout(StringIO()) as said:
-        status = _checked(arguments)
+        status = _checked(arguments, options)
     tell("verify", {"holds": status == 0, "files": arguments.files, "said": said.getvalue()})
     return status
 
 
-def _checked(arguments: argparse.Namespace) -> int:
+def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> None:
+    """Raise for arguments that have no effect without others."""
+    for name in ("log", "beta"):
+        if getattr(arguments, name) and not arguments.robot:
+            raise InputError(f"--{name} needs --robot: whose {name} is this?")
+    if arguments.log and arguments.beta:
+        raise InputError("a certificate is about a log or about base parameters: --log or --beta")
+    if not arguments.robot:
+        refuse_robot(arguments, "--robot")
+        named = [*options, *(["margin"] if arguments.margin is not None else [])]
+        without = "--robot"
+    else:
+        named = [] if arguments.log else [*options.keys() - part(SetOptions, options).keys()]
+        without = "--log"
+    if named:
+        raise InputError(f"{spelled(sorted(named)[0])} would be ignored without {without}")
+
+
+def _checked(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
     status, readable = 0, []
     for path in arguments.files:
         try:
@@ -71,65 +93,89 @@ def _checked(arguments: argparse.Namespace) -> int:
         except InputError as error:
             print(f"feasid: error: {error}", file=sys.stderr)
             status = 2
-    status = max(status, certificate.main(readable))
-    if status or not (arguments.robot or arguments.beta):
-        return status
-    for path in arguments.files:
-        proof = Certificate.load(path)
-        robot = robot_from(arguments) if arguments.robot else None
-        about = compared(proof, robot, arguments.robot, arguments.beta)
-        for holds, line in (*about, *_logged(proof, robot, arguments)):
-            print(f"  {'' if holds else 'NOT '}{line}")
-            status = max(status, int(not holds))
+    if not arguments.robot:
+        return max(status, certificate.main(readable))
+    holdings = list(_holdings(arguments, options)) if readable else []
+    for path in readable:
+        status = max(status, _bound(path, holdings))
     return status
 
 
-def compared(
-    proof: Certificate, robot: Robot | None, robot_path: str | None, beta_path: str | None
-) -> Iterator[tuple[bool, str]]:
-    """Whether a certificate is about a robot and its base parameters, line by line."""
-    data = proof.data
-    if robot is not None:
-        names = [(owner, symbol) for owner, symbol in data["parameters"]]
-        robots = [r for r in beta.variants(robot, names) if [*r.parameter_names] == names]
-        same = [r for r in robots if mark(r) == data["robot"]["digest"]]
-        yield (
-            bool(same),
-            f"of {robot_path}: its geometry, gravity and joint terms, to the last digit",
+def _bound(path: str, holdings: list[Holding]) -> int:
+    """Print what one file proves about what is held, in one sentence; or why it does not."""
+    try:
+        binding = bind(Certificate.load(path), holdings)
+    except CertificateError as error:
+        print(f"{path}: REJECTED: {error}")
+        return 1
+    if binding.refused:
+        first, *others = binding.refused
+        print("\n  ".join([f"{path}: NOT about what you hold: {first}", *others]))
+        return 1
+    print(f"{path}: {binding.sentence}")
+    return 0
+
+
+def _holdings(arguments: argparse.Namespace, options: dict[str, Any]) -> Iterator[Holding]:
+    """What the arguments name, as the statements that certificates make of it."""
+    robot = robot_from(arguments)
+    if arguments.log:
+        yield from of_log(arguments.log, robot, arguments.robot, options, arguments.margin)
+    elif arguments.beta:
+        yield from of_values(arguments.beta, robot, arguments.robot, options, arguments.margin)
+    else:
+        allowed = allowed_set(robot, options.get("consistency"), None, part(BoundOptions, options))
+        yield from _model(
+            robot, allowed, robot.values, f"the values in {arguments.robot}", arguments.margin
         )
-        for own in (same or robots)[:1]:
-            yield from survival.told(proof, own, _base(own))
-    if beta_path is not None:
-        values = np.asarray(beta.read(beta_path), dtype=np.float64)
-        shown = np.array([float(certificate.exact(v)) for v in data.get("values", [])])
-        if len(shown) != len(values):
-            yield False, f"for the {len(values)} values of {beta_path}: it speaks of {len(shown)}"
-            return
-        error = _difference(shown, values)
-        yield error <= SAME, f"for the values of {beta_path}: relative difference {error:.1e}"
 
 
-def _logged(
-    proof: Certificate, robot: Robot | None, arguments: argparse.Namespace
-) -> Iterator[tuple[bool, str]]:
-    """Whether a bound's data are what a fit of the log, with the same options, minimises."""
-    if not arguments.log:
-        return
-    if proof.claim != "bound":
-        yield False, f"of {arguments.log}: a certificate of what is {proof.claim} holds no data"
-        return
+def of_values(
+    path: str,
+    robot: Robot,
+    robot_path: str,
+    options: dict[str, Any],
+    margin: float | None,
+) -> Iterator[Holding]:
+    """Base parameters in a file: that they can exist or not, and what is closest to them."""
+    given = beta.read(path)
+    base = beta.matching(robot, given)
+    consistency, bounds = options.get("consistency"), part(BoundOptions, options)
+    allowed = allowed_set(base.robot, consistency, None, bounds)
+    K = np.asarray(base.K, dtype=np.float64)
+    values = check_base_values(given, base, allowed)
+    about = f"the {len(K)} base parameters in {path} of {robot_path}"
+    yield Holding(Question.of(base.robot, allowed, K, values, margin or 0.0), about)
+    distance = Question.of(base.robot, allowed, K, None, margin or 0.0)
+    yield Holding(distance, about, Data.of(np.eye(len(K)), values))
+
+
+def of_log(
+    path: str,
+    robot: Robot,
+    robot_path: str,
+    options: dict[str, Any],
+    margin: float | None,
+) -> Iterator[Holding]:
+    """The fit of a log: that its model can exist, and that nothing fits much better."""
     from feasid.identification.identify import fit
 
-    found = fit(arguments.log, robot, **options_of(arguments, FitOptions, "feasid fit"))
+    found = fit(path, robot, **options)
     problem = found.optimum.problem
-    holds, said = survival.triangles(proof, problem.R, problem.rho)
-    yield holds, f"of {arguments.log}, {said}"
+    K = np.asarray(problem.base.K, dtype=np.float64)
+    question = Question.of(problem.base.robot, problem.feasible, K, None, problem.margin or 0.0)
+    about = f"{path} of {robot_path}"
+    yield Holding(question, about, Data.of(problem.R, problem.rho))
+    yield from _model(found.robot, found.feasible, found.delta, f"the fit of {about}", margin)
 
 
-def _base(robot: Robot) -> Array:
-    return np.asarray(base_parameters(robot).K, dtype=np.float64)
-
-
-def _difference(a: Array, b: Array) -> float:
-    size = float(np.abs(b).max(initial=0.0)) or 1.0
-    return float(np.abs(a - b).max(initial=0.0)) / size
+def _model(
+    robot: Robot, feasible: Any, delta: Any, about: str, margin: float | None
+) -> Iterator[Holding]:
+    """Standard parameters, as far as they are known."""
+    known = np.isfinite(delta)
+    if known.any():
+        question = Question.of(
+            robot, feasible, np.eye(robot.size)[known], delta[known], margin or 0.0
+        )
+        yield Holding(question, about)

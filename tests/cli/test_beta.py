@@ -49,14 +49,15 @@ def test_certificates_are_bound_to_robot_and_question(given, capsys):
     main(["check", "--beta", "good.csv", "--robot", "arm.urdf", "--certificate", "g.json"])
     assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "good.csv"]) == 0
     out = capsys.readouterr().out
-    assert "of arm.urdf: its geometry" in out
-    assert "its matrix is K" in out
-    assert "relative difference 0.0" in out
+    about = "about the 22 base parameters in good.csv of arm.urdf under full consistency\n"
+    assert out.endswith(f"g.json: proves that the values can exist {about}")
     assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "bad.csv"]) == 1
-    assert "NOT for the values of bad.csv" in capsys.readouterr().out
-    if (given / "longer.urdf").read_text() != ARM:
-        assert main(["verify", "g.json", "--robot", "longer.urdf"]) == 1
-        assert "NOT of longer.urdf" in capsys.readouterr().out
+    assert "g.json: NOT about what you hold: value " in capsys.readouterr().out
+    assert main(["verify", "g.json", "--robot", "arm.urdf"]) == 1
+    assert "NOT about what you hold" in capsys.readouterr().out
+    order = ["verify", "g.json", "--robot", "longer.urdf", "--beta", "good.csv"]
+    assert main(order) == 1
+    assert "another geometry" in capsys.readouterr().out
 
 
 def test_base_parameters_are_corrected(given, capsys):
@@ -64,7 +65,10 @@ def test_base_parameters_are_corrected(given, capsys):
     assert main([*order, "--certificate", "c.json"]) == 0
     assert main(["check", "--beta", "new.csv", "--robot", "arm.urdf"]) == 0
     assert holds(json.loads((given / "c.json").read_text()))
-    assert main(["verify", "c.json", "--robot", "arm.urdf"]) == 0
+    assert main(["verify", "c.json", "--robot", "arm.urdf", "--beta", "bad.csv"]) == 0
+    assert "no parameters fit better than" in capsys.readouterr().out
+    assert main(["verify", "c.json", "--robot", "arm.urdf", "--beta", "good.csv"]) == 1
+    assert main(["verify", "c.json", "--robot", "arm.urdf"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,7 @@ def test_proofs_of_a_fit_are_bound_to_a_robot_with_held_joints_and_terms_of_its_
     assert main(["verify", "bound.json", *about, "--log", "log.csv", *options]) == 0
     assert "NOT" not in capsys.readouterr().out
     assert main(["verify", "bound.json", "--robot", "arm.urdf"]) == 1
-    assert "NOT of arm.urdf" in capsys.readouterr().out
+    assert "NOT about what you hold" in capsys.readouterr().out
     table = pd.read_csv("b.csv")
     table.iloc[::-1].to_csv("turned.csv", index=False)
     assert main(["check", "--beta", "turned.csv", *about]) == 2
@@ -118,6 +122,8 @@ def test_arguments_of_a_robot_that_is_not_asked_about_are_refused(given, capsys)
         (["check", "arm.urdf", "--lock", "shoulder=0"], "--beta"),
         (["correct", "arm.urdf", "--out", "new.urdf", "--gravity", "0,0,1"], "--beta"),
         (["verify", "g.json", "--floating"], "--robot"),
+        (["verify", "g.json", "--total-mass", "3"], "--robot"),
+        (["verify", "g.json", "--robot", "arm.urdf", "--cutoff", "3"], "--log"),
     ):
         assert main(words) == 2
         assert f"would be ignored without {without}" in capsys.readouterr().err

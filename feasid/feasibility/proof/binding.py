@@ -1,0 +1,329 @@
+"""Whether a certificate speaks of what its reader holds: this robot, these values, this log.
+
+A file proves a statement about the numbers in it. Here the statement is formed again from what the
+reader holds (the robot's file, base parameters, a log, and the limits named at the prompt) and
+compared part by part, by index and decimals. Coefficients of K and a triangle of data are computed,
+so that another machine may round their last digits otherwise: where they differ by no more than
+`ROUNDING` of themselves, the file's multipliers must prove the reader's own statement as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from feasid import certificate as checker
+from feasid.core.arrays import Array
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.data import Data
+from feasid.feasibility.proof.presolve import Presolved
+from feasid.feasibility.proof.question import HEAVIEST, Question
+
+ROUNDING = Fraction(1, 10**12)
+"""Difference of computed coefficients, relative to each, up to which two machines may differ. At
+ten times nothing false is proved, for the proof is repeated with the reader's own numbers."""
+
+FLOOR_LOSS = Fraction(1, 10**9)
+"""Share of a bound that is given up where the data differ by rounding."""
+
+CLAIMS = {
+    "feasible": "that the values can exist",
+    "infeasible": "that the values cannot exist",
+    "boundary": "that only singular inertias have the values",
+}
+"""What is proved, in words; of a bound with its number."""
+
+Statement = Mapping[str, Any]
+"""A certificate's keys, without those of its proof."""
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """What a reader holds, as the statement that a certificate of it makes.
+
+    Attributes
+    ----------
+    question : Question
+        Robot, constraints and K; the values unless `data` stand in their place.
+    about : str
+        What the values or data are, in words.
+    data : Data, optional
+        Of a bound.
+    """
+
+    question: Question
+    about: str
+    data: Data | None = None
+
+    def fits(self, claim: str) -> bool:
+        """Whether a certificate of this claim can be about it."""
+        return (claim == "bound") == (self.data is not None)
+
+    @property
+    def statement(self) -> dict[str, Any]:
+        """The keys of a certificate about it, but those of the proof."""
+        out = self.question.stated("").data
+        if self.data is not None:
+            out["data"] = self.data.told
+        return out
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Whether a certificate is about a holding, and how to say it.
+
+    Attributes
+    ----------
+    refused : tuple of str
+        What differs; empty when the certificate proves the reader's own statement.
+    sentence : str
+        What is proved about what under which conditions; empty when refused.
+    """
+
+    refused: tuple[str, ...]
+    sentence: str = ""
+
+
+def bind(certificate: Certificate, holdings: Sequence[Holding]) -> Binding:
+    """Compare a certificate with what its reader holds.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        It is verified here.
+    holdings : sequence of Holding
+        It must be about one of them.
+
+    Returns
+    -------
+    Binding
+
+    Raises
+    ------
+    CertificateError
+        When the certificate proves nothing at all.
+    """
+    certificate.verify()
+    some = [holding for holding in holdings if holding.fits(certificate.claim)]
+    if not some:
+        what = "the data" if certificate.claim == "bound" else "the values"
+        return Binding((f"{what} in the file were compared with nothing: name --beta or --log",))
+    precise = [(own, own.question.precise()) for own in some]
+    some += [replace(own, question=finer) for own, finer in precise if finer is not None]
+    bindings = [_bind(certificate, holding) for holding in some]
+    return min(bindings, key=lambda binding: len(binding.refused))
+
+
+def _bind(certificate: Certificate, holding: Holding) -> Binding:
+    """For one holding, with all of its equations or without those that the others imply."""
+    whole = _compared(certificate, holding)
+    if not whole.refused or holding.data is not None:
+        return whole
+    question = holding.question
+    if len(certificate.data["matrix"]) == len(question.rows):
+        return whole
+    dropped = Presolved.of(question).dropped
+    if not dropped:
+        return whole
+    some = ", ".join(map(str, dropped))
+    about = f"{holding.about}, of which equations {some} agree with the others within rounding,"
+    rest = _compared(certificate, replace(holding, question=question.without(dropped), about=about))
+    return whole if rest.refused else rest
+
+
+def _compared(certificate: Certificate, holding: Holding) -> Binding:
+    """For one statement, word by word."""
+    file, own = certificate.data, holding.statement
+    limits: list[Mapping[str, str] | None] = [None]
+    limits += [holding.question.limit(mass) for mass in HEAVIEST]
+    refused = [*_differences(file, own, _labels(holding.question))]
+    if file.get("limit") not in limits:
+        length = (limits[-1] or {})["length"]
+        refused.append(
+            f"a limit of {_limit(file['limit'])}, where this robot implies a length of {length} m"
+        )
+    if refused:
+        return Binding(tuple(refused))
+    change = _largest_change(file, own)
+    if change:
+        again = _transferred(certificate, holding)
+        if again is None:
+            return Binding((f"computed numbers differ by {change:.1e}: not proved for yours",))
+        certificate = again
+    return Binding((), _sentence(certificate, holding, change))
+
+
+# -- comparison ----------------------------------------------------------------------------------
+
+
+def _limit(limit: Mapping[str, str]) -> str:
+    """A limit in words."""
+    mass, length, terms = (limit[key][:40] for key in checker.LIMITS)
+    return f"masses up to {mass} kg within {length} m and joint terms up to {terms}"
+
+
+def _labels(question: Question) -> list[str]:
+    return [".".join(name) for name in question.feasible.names]
+
+
+def _differences(file: Statement, own: Statement, names: Sequence[str]) -> Iterator[str]:
+    """What a file says otherwise than its reader, part by part."""
+    if file["consistency"] != own["consistency"]:
+        yield f"{file['consistency']} consistency, not {own['consistency']}"
+    if checker.exact(file["margin"]) != checker.exact(own["margin"]):
+        yield f"a margin of {file['margin']}, not {own['margin']}"
+    if file["robot"] != own["robot"]:
+        yield "another geometry, gravity, name or other joint terms than the robot's"
+    if [list(name) for name in file["parameters"]] != own["parameters"]:
+        yield "other parameters, or in another order"
+        return
+    yield from _unnamed("tie", file["ties"], own["ties"], names)
+    yield from _unnamed("constraint", file["constraints"], own["constraints"], names)
+    yield from _coefficients(file["matrix"], own["matrix"])
+    if "values" in file or "values" in own:
+        yield from _values(file.get("values", []), own.get("values", []))
+    if "data" in file:
+        yield from _data(file["data"], own["data"])
+
+
+def _unnamed(
+    what: str, file: Sequence[Any], own: Sequence[Any], names: Sequence[str]
+) -> Iterator[str]:
+    """Ties or constraints that only one side has."""
+    if list(file) == list(own):
+        return
+    for item in file:
+        if item not in own:
+            yield f"a {what} that you did not name: {item['name']}: {_in_words(item, names)}"
+    for item in own:
+        if item not in file:
+            yield f"without the {what} that you named: {item['name']}: {_in_words(item, names)}"
+    if all(item in own for item in file) and all(item in file for item in own):
+        yield f"its {what}s in another order, or twice"
+
+
+def _in_words(item: Mapping[str, Any], names: Sequence[str]) -> str:
+    if "row" in item:
+        return f"{_sum(item['row'], names)} = {item['value']}"
+    if item["size"] > 1:
+        return f"a {item['size']}x{item['size']} matrix is positive"
+    (_, _, row, constant), *_ = item["entries"]
+    return f"{_sum(row, names)} + {constant} >= 0"
+
+
+def _sum(row: Sequence[Any], names: Sequence[str]) -> str:
+    return " + ".join(f"{c} {names[j]}" for j, c in row)
+
+
+def _coefficients(file: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
+    """Rows that are not those of K with the same index."""
+    if len(file) != len(own):
+        yield f"{len(file)} equations, where K has {len(own)} rows"
+        return
+    for i, (theirs, ours) in enumerate(zip(file, own, strict=True)):
+        if theirs != ours and not _row_change(theirs, ours) <= ROUNDING:
+            yield f"equation {i} is not row {i} of K"
+
+
+def _row_change(file: Sequence[Any], own: Sequence[Any]) -> Fraction | float:
+    """Largest difference of coefficients, relative to each; infinite where others are zero."""
+    there, here = ({j: checker.exact(c) for j, c in row} for row in (file, own))
+    if there.keys() != here.keys():
+        return np.inf
+    return max((abs(there[j] - c) / abs(c) for j, c in here.items()), default=Fraction(0))
+
+
+def _values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
+    """Values that are not the same decimals."""
+    if len(file) != len(own):
+        yield f"{len(file)} values, not {len(own)}"
+        return
+    for i, (theirs, ours) in enumerate(zip(file, own, strict=True)):
+        if checker.exact(theirs) != checker.exact(ours):
+            yield f"value {i} is {theirs[:40]}, not {ours}"
+
+
+def _data(file: Statement, own: Statement) -> Iterator[str]:
+    """Where the data of a bound are others."""
+    if checker.exact(file["rest"]) != checker.exact(own["rest"]):
+        yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
+    if len(file["rows"]) != len(own["rows"]):
+        yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
+        return
+    there, here = _as_array(file, own), _as_array(own, own)
+    sizes = np.maximum(np.linalg.norm(here, axis=0), np.finfo(np.float64).tiny)
+    changes = np.abs(there - here) / sizes
+    for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
+        yield f"row {row} of the data is another, first in column {column}"
+
+
+def _as_array(data: Statement, like: Statement) -> Array:
+    """Rows and target side by side; as many columns as `like` has."""
+    rows = [*data["rows"], *like["rows"]]
+    columns = 1 + max((i for row in rows for i, _ in row), default=-1)
+    out = np.zeros((len(data["rows"]), columns + 1))
+    for line, row, target in zip(out, data["rows"], data["target"], strict=True):
+        for i, value in row:
+            line[i] = float(checker.exact(value))
+        line[-1] = float(checker.exact(target))
+    return out
+
+
+def _largest_change(file: Statement, own: Statement) -> float:
+    """By how much computed numbers differ, relative to each; zero where all decimals agree."""
+    pairs = zip(file["matrix"], own["matrix"], strict=True)
+    change = max((float(_row_change(*pair)) for pair in pairs if pair[0] != pair[1]), default=0.0)
+    if "data" in file and file["data"] != own["data"]:
+        return max(change, float(np.finfo(np.float64).eps))
+    return change
+
+
+# -- the same proof for the reader's own numbers ---------------------------------------------------
+
+
+def _transferred(certificate: Certificate, holding: Holding) -> Certificate | None:
+    """A proof of the reader's own statement, from the file's; None when there is none."""
+    file, question = certificate.data, holding.question
+    if file["claim"] == "feasible":
+        *numbers, over = (checker.exact(x) for x in file["point"])
+        point = Presolved.of(question).completed(np.array([float(x / over) for x in numbers]))
+        return None if point is None else question.feasibility(point)
+    if file["claim"] == "boundary":
+        return None
+    kept = {key: file[key] for key in checker.KEYS[file["claim"]].split() if key != "values"}
+    if "floor" in kept:
+        kept["floor"] = str(float(checker.exact(file["floor"]) * (1 - FLOOR_LOSS)))
+        kept["data"] = holding.statement["data"]
+    first = [file["limit"]] if file["limit"] else []
+    for limit in (*first, *(question.limit(mass) for mass in HEAVIEST)):
+        found = question.stated(file["claim"], **{**kept, "limit": limit})
+        if found.holds():
+            return found
+    return None
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _sentence(certificate: Certificate, holding: Holding, change: float) -> str:
+    """What is proved about what under which conditions."""
+    data = certificate.data
+    names = _labels(holding.question)
+    proved = CLAIMS.get(data["claim"])
+    if proved is None:
+        first = certificate.verify().splitlines()[0]
+        proved = f"that {first.partition(': ')[2]}"
+    under = [f"{data['consistency']} consistency"]
+    if checker.exact(data["margin"]):
+        under.append(f"a margin of {data['margin']} in SI")
+    for item in (*data["ties"], *data["constraints"]):
+        under.append(f"{item['name']} ({_in_words(item, names)})")
+    if data.get("limit"):
+        under.append(_limit(data["limit"]))
+    if change:
+        under.append(f"coefficients as computed here, {change:.0e} from the file's")
+    return f"proves {proved} about {holding.about} under {', '.join(under)}"
