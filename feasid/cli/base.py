@@ -16,7 +16,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.experiment import Experiment
 from feasid.identifiability.formats import as_csv, as_dict, as_latex
 from feasid.robot.description import Robot
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION
 
 WIDTH = 96
 """Columns of the terminal that lines are wrapped to."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from feasid.cli.options import add_robot_arguments, robot_from
 from feasid.core.files import read_whole
 from feasid.errors import InputError
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from feasid.cli.options import locks, vector
 from feasid.cli.schema import add_json, aside, tell
 from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError, require
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION
 
 LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
 

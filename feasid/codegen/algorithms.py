@@ -8,7 +8,7 @@ set to zero: base parameters as the values of the leading columns give the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from feasid.codegen.vectors import Symmetric, Vector, cross, dot, plus, vector
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError
 from feasid.robot.description import Robot
-from feasid.robot.parts import STRIBECK, Drive
+from feasid.robot.joint_terms import TERMS, JointState
 
 Body = tuple[Symmetric, Vector, Expression]
 """Inertia, first moment and mass about an origin."""
@@ -145,8 +145,13 @@ class Algorithms:
         return out
 
     def _signals(self, k: int) -> dict[str, Expression]:
-        """What multiplies a drive's parameters; see `feasid.dynamics.drives`."""
+        """What multiplies a drive's coefficients, by symbol."""
         graph, drive = self.graph, self.robot.drives[k]
+        if drive.features:
+            raise InputError(
+                f"feature {drive.features[0].name!r} of {drive.name} is code of the caller's own, "
+                "which cannot be written as another"
+            )
         row = self.robot.coupling(k)[None, :]
         position, rate, push = (
             combination(row, values, graph)[0]
@@ -155,33 +160,12 @@ class Algorithms:
         sign = graph.apply("sign", rate)
         if drive.transition:
             sign = graph.apply("tanh", rate * (1.0 / drive.transition))
-        out = {"Ia": push, "fv": rate, "fc": sign, "fo": graph.of(1.0), "k": position - drive.rest}
-        if "fs" in drive.symbols:
-            out["fs"] = sign * graph.apply("sqrt", graph.apply("abs", rate))
-        if "fl" in drive.symbols:
+        load = None
+        if any(drive.loaded(symbol) for symbol in drive.symbols):
             load = self._load[int(np.flatnonzero(row[0])[0])]
-            out["fl"] = sign * graph.apply("abs", load)
-        return out | self._further(drive, position, rate, sign)
-
-    def _further(
-        self, drive: Drive, position: Expression, rate: Expression, sign: Expression
-    ) -> dict[str, Expression]:
-        """Springs, compensators, and friction of breaking away and by direction."""
-        graph, bent, scaled = self.graph, position - drive.rest, rate * (1.0 / STRIBECK)
-        if drive.features:
-            raise InputError(
-                f"feature {drive.features[0].name!r} of {drive.name} is code of the caller's own, "
-                "which cannot be written as another"
-            )
-        made: dict[str, Callable[[], Expression]] = {
-            "fd": lambda: graph.apply("abs", rate),
-            "fb": lambda: sign * graph.apply("exp", graph.neg(scaled * scaled)),
-            "k2": lambda: bent * bent,
-            "k3": lambda: bent * bent * bent,
-            "gs": lambda: graph.apply("sin", position),
-            "gc": lambda: graph.apply("cos", position),
-        }
-        return {symbol: make() for symbol, make in made.items() if symbol in drive.symbols}
+        deflection = position - drive.rest
+        state = JointState(position, deflection, rate, push, sign, load, np)
+        return {s: graph.of(TERMS[s].factor(state)) for s in drive.symbols}
 
     @cached_property
     def _load(self) -> list[Expression]:

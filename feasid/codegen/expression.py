@@ -53,8 +53,32 @@ class Expression:
     def __rmul__(self, other: float) -> Expression:
         return self.graph.mul(self.graph.of(other), self)
 
+    def __truediv__(self, divisor: float) -> Expression:
+        return self.graph.mul(self, self.graph.of(1.0 / divisor))
+
     def __neg__(self) -> Expression:
         return self.graph.neg(self)
+
+    def __abs__(self) -> Expression:
+        return self.graph.apply("abs", self)
+
+    # NumPy's functions call these methods: np.sqrt(expression) is expression.sqrt().
+
+    def sqrt(self) -> Expression:
+        """The square root."""
+        return self.graph.apply("sqrt", self)
+
+    def exp(self) -> Expression:
+        """The exponential."""
+        return self.graph.apply("exp", self)
+
+    def sin(self) -> Expression:
+        """The sine."""
+        return self.graph.apply("sin", self)
+
+    def cos(self) -> Expression:
+        """The cosine."""
+        return self.graph.apply("cos", self)
 
     @property
     def is_zero(self) -> bool:

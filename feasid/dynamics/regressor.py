@@ -9,7 +9,7 @@ alpha and the origin's acceleration a (gravity subtracted), Newton and Euler giv
 
 which is linear in L, l and m (Atkeson, An and Hollerbach 1986, eq. (14)-(16)). Drives add
 ``c (Ia c.ddq + fv v + fc sign(v) + fo)``, v = c.dq, eq. (27) of Sousa and Cortesao (2014), with
-tanh(v / transition) for sign(v) where a drive has a transition; see `feasid.dynamics.drives`.
+tanh(v / transition) for sign(v) where a drive has a transition; see `feasid.robot.joint_terms`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.coupled import Carried, carried
-from feasid.dynamics.drives import drive_signal
 from feasid.dynamics.kinematics import Node, nodes, propagate
 from feasid.dynamics.newton_euler import load_torque, newton_euler
 from feasid.dynamics.spatial import as_samples_last
@@ -146,7 +145,7 @@ class RegressorPlan:
         own = None if load is None else load[used[0]]
         for symbol, column in self.robot.drive_columns(k).items():
             if column in self._wanted:
-                signal = drive_signal(self.robot.drives[k], symbol, *moving, load=own)
+                signal = self.robot.drives[k].factor(symbol, *moving, load=own)
                 for r in used.tolist():
                     blocks[r][self.support[r].index(column)] = coupling[r] * signal
 
@@ -303,7 +302,7 @@ def inverse_dynamics(
         moving = c @ positions, c @ velocities, c @ accelerations
         own = None if load is None else load[np.flatnonzero(c)[0]]
         for symbol, column in robot.drive_columns(k).items():
-            signal = drive_signal(robot.drives[k], symbol, *moving, load=own)
+            signal = robot.drives[k].factor(symbol, *moving, load=own)
             out += np.outer(c, delta[column] * signal)
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)

@@ -53,7 +53,9 @@ class Chain:
                 f"robot {self.robot.name!r} has joints that follow others or closed loops: motions "
                 "are designed for joints that move independently"
             )
-        loaded = [d.name for d in self.robot.drives if "fl" in d.symbols or d.features]
+        loaded = [
+            d.name for d in self.robot.drives if d.features or any(d.loaded(s) for s in d.symbols)
+        ]
         if loaded:
             raise InputError(
                 f"drive {loaded[0]!r} has friction that grows with the load (fl) or features of "

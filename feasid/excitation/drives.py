@@ -11,7 +11,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.excitation.links import Gradient, Places
 from feasid.robot.description import Robot
-from feasid.robot.parts import STRIBECK
+from feasid.robot.joint_terms import TERMS, JointState
 
 OVERSHOOT = (np.sqrt(55.0) - 5.0) / 2
 """The c for which ``s = tanh u (1 + c / cosh^2 u)`` loses no square: the integral of 1 - s^2 over
@@ -155,40 +155,100 @@ class DriveSignals:
         return sign, np.where(smooth, slope, 0.0)
 
     def _signals(self, symbol: str) -> tuple[Array, Array | None, Array | None, Array | None]:
-        """What multiplies a parameter of every drive (drives, N), and its derivatives by c.q, c.dq
-        and c.ddq, None where there are none.
+        """What multiplies a coefficient of every drive (drives, N), and its derivatives by c.q,
+        c.dq and c.ddq, None where there are none.
         """
-        coupling, velocity = self.columns.coupling, self._velocities
-        if symbol == "Ia":
-            return coupling @ self.ddq, None, None, np.ones_like(velocity)
-        if symbol == "fv":
-            return velocity, None, np.ones_like(velocity), None
-        if symbol == "fo":
-            return np.ones_like(velocity), None, None, None
-        sign, steep = self._signs
-        if symbol == "fc":
-            return sign, None, steep, None
-        if symbol == "fs":
-            root = np.sqrt(np.abs(velocity))
-            flat = np.abs(sign) / (2 * np.maximum(root, TINY))
-            return sign * root, None, steep * root + flat, None
-        if symbol == "fd":
-            return np.abs(velocity), None, np.sign(velocity), None
-        if symbol == "fb":
-            fading = np.exp(-((velocity / STRIBECK) ** 2))
-            slope = fading * (steep - 2 * velocity / STRIBECK**2 * sign)
-            return sign * fading, None, slope, None
-        return *_of_place(symbol, coupling @ self.q, self.columns.rests), None, None
+        factor = TERMS[symbol].factor(self._state)
+        if not isinstance(factor, DualNumber):
+            return np.full_like(self._velocities, factor), None, None, None
+        return factor.value, *factor.slopes
+
+    @cached_property
+    def _state(self) -> JointState:
+        """The drives' state with derivatives."""
+        coupling, (sign, steep) = self.columns.coupling, self._signs
+        one = np.ones_like(self._velocities)
+        q = DualNumber(coupling @ self.q, (one, None, None))
+        dq = DualNumber(self._velocities, (None, one, None))
+        ddq = DualNumber(coupling @ self.ddq, (None, None, one))
+        s = DualNumber(sign, (None, steep, None))
+        return JointState(q, q - self.columns.rests, dq, ddq, s, None, np)
 
 
-def _of_place(symbol: str, place: Array, rests: Array) -> tuple[Array, Array]:
-    """Signals of springs and compensators, and their derivatives by the place."""
-    x, one = place - rests, np.ones_like(place)
-    sin, cos = np.sin(place), np.cos(place)
-    return {
-        "k": (x, one),
-        "k2": (x**2, 2 * x),
-        "k3": (x**3, 3 * x**2),
-        "gs": (sin, cos),
-        "gc": (cos, -sin),
-    }[symbol]
+Slopes = tuple[Array | None, Array | None, Array | None]
+"""Derivatives by c.q, c.dq and c.ddq; None for zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class DualNumber:
+    """A number with its derivatives, for the factors of joint terms.
+
+    NumPy's functions call the methods of the same name: np.sqrt(dual) is dual.sqrt().
+    """
+
+    value: Array
+    slopes: Slopes
+
+    def _chain(self, value: Array, slope: Array) -> DualNumber:
+        """A function of this number, by the function's value and derivative."""
+        first, second, third = (None if s is None else slope * s for s in self.slopes)
+        return DualNumber(value, (first, second, third))
+
+    def __add__(self, other: DualNumber | Array | float) -> DualNumber:
+        if not isinstance(other, DualNumber):
+            return DualNumber(self.value + other, self.slopes)
+        first, second, third = map(_sum, self.slopes, other.slopes)
+        return DualNumber(self.value + other.value, (first, second, third))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> DualNumber:
+        return self * -1.0
+
+    def __sub__(self, other: DualNumber | Array | float) -> DualNumber:
+        return self + (-other)
+
+    def __rsub__(self, other: float) -> DualNumber:
+        return -self + other
+
+    def __mul__(self, other: DualNumber | float) -> DualNumber:
+        if not isinstance(other, DualNumber):
+            return self._chain(self.value * other, np.asarray(other))
+        left = self._chain(self.value * other.value, other.value)
+        right = other._chain(left.value, self.value)
+        first, second, third = map(_sum, left.slopes, right.slopes)
+        return DualNumber(left.value, (first, second, third))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: float) -> DualNumber:
+        return DualNumber(
+            self.value / other, self._chain(self.value, np.asarray(1.0 / other)).slopes
+        )
+
+    def __abs__(self) -> DualNumber:
+        return self._chain(np.abs(self.value), np.sign(self.value))
+
+    def sqrt(self) -> DualNumber:
+        """The square root."""
+        root = np.sqrt(self.value)
+        return self._chain(root, 1 / (2 * np.maximum(root, TINY)))
+
+    def exp(self) -> DualNumber:
+        """The exponential."""
+        value = np.exp(self.value)
+        return self._chain(value, value)
+
+    def sin(self) -> DualNumber:
+        """The sine."""
+        return self._chain(np.sin(self.value), np.cos(self.value))
+
+    def cos(self) -> DualNumber:
+        """The cosine."""
+        return self._chain(np.cos(self.value), -np.sin(self.value))
+
+
+def _sum(a: Array | None, b: Array | None) -> Array | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b

@@ -14,10 +14,8 @@ from feasid.core.notes import notes as as_notes
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.robot.description import Robot
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION, USUAL_FRICTION
 from feasid.robot.parts import Drive
-
-USUAL = ("viscous", "coulomb", "offset")
 
 GEARED = ("sqrt", "load")
 """Friction of gears, of which a fit keeps what the log supports joint by joint."""
@@ -93,7 +91,7 @@ def with_terms(
     Parameters
     ----------
     robot : Robot
-    friction : sequence of {"viscous", "coulomb", "offset", "sqrt", "load"}, optional
+    friction : sequence of words of `feasid.robot.joint_terms.FRICTION`, optional
         Default those that the robot declares, the first three when it declares none.
     drive_inertia : bool, optional
         Default as the robot declares; when it declares nothing, with any friction.
@@ -116,7 +114,7 @@ def with_terms(
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
         alone = not robot.couplings and not robot.loops
         more = GEARED if described and alone else GEARED[:1]
-        friction = [*USUAL, *(more if offer == Offer() else ())]
+        friction = [*USUAL_FRICTION, *(more if offer == Offer() else ())]
         notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
     friction = [*friction, *(c for c in named if c not in friction)]
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)

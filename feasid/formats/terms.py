@@ -7,18 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from feasid.robot.parts import FREE_FEATURES, SIGNED_FEATURES, Drive
+from feasid.robot.joint_terms import JOINT_TERMS, NONNEGATIVE, TERMS
+from feasid.robot.parts import Drive
 
 SHOWN = 6
 """Names of one kind that a note lists; the rest is counted."""
-
-WORDS = {
-    "Ia": "drive inertia",
-    "fv": "viscous friction",
-    "fc": "Coulomb friction",
-    "fo": "offset friction",
-    "k": "stiffness",
-}
 
 
 @dataclass(frozen=True)
@@ -57,37 +50,41 @@ NO_TERMS = JointTerms()
 def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[str, float]]:
     """Values of drives per coupling and symbol, springs slack at zero; those without values none.
 
-    Drives of one joint count as one with factor 1: Ia, fv and k by the square of their factor c,
-    fc and fl by its size, fs by its size to the power 1.5, fo by itself; a spring slack at `rest`
-    is one slack at zero with the offset ``-c k rest``.
+    Drives of one joint count as one with factor 1, each term scaled by `JointTerm.scaling`; a
+    spring slack at `rest` is one slack at zero with the offset ``-c k rest``.
     """
     out: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for drive in drives:
         if drive.values is None:
             continue
         key, c = tuple(sorted(drive.coupling.items())), 1.0
-        bent = {"fb", "gs", "gc", *SIGNED_FEATURES, *FREE_FEATURES}.intersection(drive.symbols)
-        if len(key) == 1 and not (bent and abs(key[0][1]) != 1):
-            ((joint, c),) = key
-            key = ((joint, 1.0),)
+        weights = dict.fromkeys(drive.symbols, 1.0)
+        if len(key) == 1:
+            scaled = {s: _scaling(s, key[0][1]) for s in drive.symbols}
+            if None not in scaled.values():
+                ((joint, c),) = key
+                key, weights = ((joint, 1.0),), {s: w for s, w in scaled.items() if w is not None}
         given = dict(zip(drive.symbols, map(float, drive.values), strict=True))
         if drive.rest and given.get("k"):
             given["fo"] = given.get("fo", 0.0) - given["k"] * drive.rest
-        size = abs(c)
-        weights = {"Ia": c * c, "fv": c * c, "k": c * c, "fc": size, "fo": c}
-        weights |= {"fs": size**1.5, "fl": size, "fb": size, "fd": c * size, "gs": c * c, "gc": c}
-        weights |= {"k2": c**3, "k3": c**4}
         total = out.setdefault(key, {})
         for symbol, value in given.items():
-            total[symbol] = total.get(symbol, 0.0) + weights.get(symbol, 1.0) * value
+            total[symbol] = total.get(symbol, 0.0) + weights.get(symbol, c) * value
     return out
+
+
+def _scaling(symbol: str, ratio: float) -> float | None:
+    """`JointTerm.scaling`; of features only what needs none is known."""
+    if symbol in TERMS:
+        return TERMS[symbol].scaling(ratio)
+    return 1.0 if ratio == 1.0 else None
 
 
 def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
     """One line on the joint terms that a file gives; they are initial values to `feasid.fit`."""
     drives = tuple(drives)
-    counts = {s: sum(s in d.symbols for d in drives) for s in WORDS}
-    found = [f"{WORDS[s]} of {n} joint{'s' * (n > 1)}" for s, n in counts.items() if n]
+    counts = {t: sum(t.symbol in d.symbols for d in drives) for t in JOINT_TERMS}
+    found = [f"{t.name} of {n} joint{'s' * (n > 1)}" for t, n in counts.items() if n]
     if found:
         yield f"joint terms in the file, taken as initial values: {', '.join(found)}"
 
@@ -95,7 +92,8 @@ def term_notes(drives: Iterable[Drive]) -> Iterator[str]:
 def negative_notes(joints: Iterable[tuple[str, str, JointTerms]]) -> Iterator[str]:
     """One line per (place, joint, terms) with friction or drive inertia that drives the joint."""
     for place, joint, terms in joints:
-        bad = [f"{WORDS[s]} {v:g}" for s, v in terms.values.items() if v < 0 and s != "k"]
+        given = terms.values.items()
+        bad = [f"{TERMS[s].name} {v:g}" for s, v in given if v < 0 and s in NONNEGATIVE]
         if bad:
             yield (
                 f"{place}: joint {joint!r} has negative {' and '.join(bad)}, which no passive "

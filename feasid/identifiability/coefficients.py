@@ -26,8 +26,9 @@ from feasid.identifiability.frames import (
 )
 from feasid.identifiability.near import near_degeneracies
 from feasid.identifiability.rational import NotRational
-from feasid.identifiability.relations import NOISE, Relations
+from feasid.identifiability.relations import NOISE, WITH_INERTIA, Relations
 from feasid.identifiability.samples import SEED, RandomMotions
+from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
 Index = npt.NDArray[np.intp]
 
@@ -372,9 +373,8 @@ class Coefficients:
             for before, i in pairwise(reversed(chain)):
                 seen = self.transfers[before][:, : len(seen)] @ seen
                 put(i, block.columns[: block.inertial], own[i][:, :10] @ seen)
-        friction = [
-            c for c in self.independent.tolist() if robot.parameter_names[c][1] in ("fv", "fc", "k")
-        ]
+        terms = {*DRIVE_SYMBOLS}.difference(WITH_INERTIA)
+        friction = [c for c in self.independent.tolist() if robot.parameter_names[c][1] in terms]
         rows = np.concatenate([r for r, _ in where] + [starts[-1] + np.arange(len(friction))])
         columns = np.concatenate([c for _, c in where] + [np.array(friction, dtype=np.intp)])
         data = np.concatenate([*values, np.ones(len(friction))])

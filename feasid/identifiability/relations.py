@@ -12,9 +12,10 @@ from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, Nullblock, pivots_from_right, snapped
 from feasid.identifiability.frames import congruence
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
+from feasid.robot.joint_terms import TERMS, JointTerm
 
-HOMOGENEOUS = {"fc": 1.0, "fs": 1.5, "fl": 1.0}
-"""Friction that takes the sign of c.dq, and the power with which its torque grows with c."""
+WITH_INERTIA = ("Ia", "fo")
+"""Terms that no motion tells from inertia and weight of bodies; they are part of the recursion."""
 
 NOISE = 1e-13
 """Entries of a relation below this, relative to its largest and in scaled units, are rounding."""
@@ -39,32 +40,29 @@ class Relations:
     @cached_property
     def vectors(self) -> tuple[tuple[int, Array], ...]:
         """Pairs of a dependent column and a scaled null vector of length n."""
-        symbols = ("fv", "k", *HOMOGENEOUS)
-        return (*(v for s in symbols for v in self._friction(s)), *self._shared())
+        terms = [term for term in TERMS.values() if term.symbol not in WITH_INERTIA]
+        return (*(v for term in terms for v in self._of_term(term)), *self._shared())
 
-    def _friction(self, symbol: str) -> list[tuple[int, Array]]:
-        """Null vectors among the columns of one friction symbol, or of springs.
+    def _of_term(self, term: JointTerm) -> list[tuple[int, Array]]:
+        """Null vectors among the columns of one term of the drives.
 
-        Viscous friction of drive k enters the torques as c c' dq, its spring as c c' q. Coulomb
-        friction c sign(c.dq), like the other terms with its sign, is the same function up to a
-        positive factor only for parallel c.
+        Viscous friction of drive k enters the torques as c c' dq, a linear spring as c c' q.
+        Factors that are not linear, as the sign of c.dq, are the same function up to a number only
+        for parallel c.
         """
-        run, robot = self.echelon.run, self.echelon.run.robot
+        run, robot, symbol = self.echelon.run, self.echelon.run.robot, term.symbol
         if not run.other_drives and run.measured is None and not run.static:
             return []
-        if not any(symbol in drive.symbols for drive in robot.drives):
+        owners = [k for k, drive in enumerate(robot.drives) if symbol in drive.symbols]
+        if not owners:
             return []
         seen, moves = np.zeros(robot.axes), np.zeros(robot.axes)
         for i, rows in enumerate(robot.rows):
             seen[rows] = float(run.measured is None or i in run.measured)
-            moves[rows] = float((not run.static or symbol == "k") and i not in run.held)
-        columns, vectors = [], []
-        for k in range(len(robot.drives)):
-            if symbol in robot.drives[k].symbols:
-                c = robot.coupling(k)
-                columns.append(robot.drive_columns(k)[symbol])
-                vectors.append(moves * c)
-        if symbol in ("fv", "k"):
+            moves[rows] = float((not run.static or term.varies_with == "q") and i not in run.held)
+        columns = [robot.drive_columns(k)[symbol] for k in owners]
+        vectors = [moves * robot.coupling(k) for k in owners]
+        if term.linear:
             matrix = [np.outer(seen * c, c).ravel() for c in vectors]
             return _null_vectors(np.array(matrix).reshape(len(columns), -1).T, columns, robot.size)
         out: list[tuple[int, Array]] = []
@@ -72,10 +70,10 @@ class Relations:
         for a, c in enumerate(vectors):
             if a in done:
                 continue
-            alike = [b for b, d in enumerate(vectors) if b >= a and _parallel(c, d)]
+            multiples = {b: _multiple(term, c, d) for b, d in enumerate(vectors) if b >= a}
+            alike = {b: multiple for b, multiple in multiples.items() if multiple is not None}
             done.update(alike)
-            power = HOMOGENEOUS[symbol]
-            matrix = [np.linalg.norm(vectors[b]) ** power * seen * np.abs(c) for b in alike]
+            matrix = [multiple * seen * np.abs(c) for multiple in alike.values()]
             out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
         return out
 
@@ -137,8 +135,13 @@ class Relations:
         return np.asarray(y)
 
 
-def _parallel(a: Array, b: Array) -> bool:
-    return bool(abs(a @ b) >= (1 - 1e-14) * np.linalg.norm(a) * np.linalg.norm(b))
+def _multiple(term: JointTerm, c: Array, d: Array) -> float | None:
+    """The number w with ``d factor(d . x) = w c factor(c . x)``; None where there is none."""
+    if not d.any():
+        return 0.0
+    if not c.any() or abs(c @ d) < (1 - 1e-14) * np.linalg.norm(c) * np.linalg.norm(d):
+        return None
+    return term.scaling(float(c @ d) / float(c @ c))
 
 
 def _null_basis(matrix: Array) -> Array:

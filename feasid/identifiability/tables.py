@@ -13,7 +13,7 @@ from feasid.identifiability.expressions import parameter_label, sum_of
 from feasid.identifiability.spectral import span
 from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
-from feasid.robot.parts import DRIVE_SYMBOLS
+from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS
 
 if TYPE_CHECKING:
     from feasid.identifiability.base import BaseParameters
@@ -211,7 +211,8 @@ def _exchange(base: BaseParameters, column: int) -> str:
     where = "the base, which does not move" if parent is None else f"body {parent!r}"
     if not others and names[column][1] in DRIVE_SYMBOLS:
         run = base.coefficients.echelon.run
-        if run.static and names[column][1] not in ("fo", "k"):
+        term = TERMS.get(names[column][1])
+        if run.static and term is not None and term.varies_with != "q":
             return f"it acts only while joint {joint!r} moves."
         return f"the torque of joint {joint!r} is not measured."
     if not others:

@@ -29,7 +29,7 @@ from feasid.reduction.narrow import narrowed
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,7 @@ def choose_terms(
     wide : Robot
         With all candidate terms.
     sets : sequence of sequences of terms
-        Names of `feasid.robot.joint_drives.FRICTION`, the smallest set first.
+        Names of `feasid.robot.joint_terms.FRICTION`, the smallest set first.
     weight : float
         Of the prior.
     pruned : bool

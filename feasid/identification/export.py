@@ -30,6 +30,7 @@ from feasid.logs.recording import Recording
 from feasid.reduction.reduce import reduce
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
+from feasid.robot.joint_terms import TERMS
 from feasid.robot.reframed import home_poses
 
 if TYPE_CHECKING:
@@ -335,9 +336,9 @@ def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
         if len(drive.coupling) == 1:
             ((joint, factor),) = drive.coupling.items()
             given = terms.pop(((joint, 1.0),), {})
-            weights = {"Ia": factor**2, "fv": factor**2, "k": factor**2, "fc": abs(factor)}
             for symbol, column in fit.robot.drive_columns(k).items():
-                delta[column] = given.pop(symbol, 0.0) / weights.get(symbol, factor)
+                scaling = TERMS[symbol].scaling(factor) if symbol in TERMS else None
+                delta[column] = given.pop(symbol, 0.0) / (scaling or 1.0)
     return delta
 
 

@@ -27,7 +27,7 @@ from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
-from feasid.robot.parts import DRIVE_SYMBOLS
+from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd

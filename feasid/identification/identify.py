@@ -38,7 +38,7 @@ from feasid.reduction.reduce import (
 from feasid.reduction.task import Work
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION
 
 
 @documented(FitOptions)

@@ -11,7 +11,7 @@ from feasid.errors import InputError
 from feasid.formats.robot_of import robot_of, with_motors
 from feasid.identification.choice import Choice, choose_terms, sets_of
 from feasid.options.complete import completed, documented, part
-from feasid.options.tables import FURTHER, LogOptions, ReduceOptions
+from feasid.options.tables import LogOptions, ReduceOptions
 from feasid.reduction.reduce import (
     Log,
     alike,
@@ -24,7 +24,7 @@ from feasid.reduction.reduce import (
 )
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
 
 @documented(ReduceOptions)
@@ -71,7 +71,7 @@ def compare_models(
         raise InputError("models has no term to compare: give sets such as [(), ('stribeck',)]")
     if given.get("candidates") in ((), []):
         raise InputError("candidates has no term to compare: leave it out, or name some")
-    given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER
+    given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
     chosen = filtered(completed(ReduceOptions, given, "compare_models"), "compare_models")
     sources = opened(data)
     wanted = with_motors(robot_of(data, robot), chosen["couplings"])

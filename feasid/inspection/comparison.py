@@ -24,7 +24,8 @@ from feasid.formats.terms import summed
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.moving import postures
 from feasid.robot.description import Robot
-from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive
+from feasid.robot.joint_terms import DRIVE_SYMBOLS
+from feasid.robot.parts import Body, Drive
 
 TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""

@@ -28,6 +28,7 @@ from feasid.identification.priors import Entropic
 from feasid.reduction.householder import stack
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
+from feasid.robot.joint_terms import NONNEGATIVE
 
 POSES, SPEED, PUSH = 200, 1.0, 3.0
 """Random motions by which units are set: samples, rad/s or m/s, and per second."""
@@ -90,11 +91,11 @@ class FeasibleProblem:
         self._start = self._empty.minimise(self.task.free(self.task.start(self._inside())), weight)
 
     def _inside(self) -> Array:
-        """A strictly feasible model: the nominal one with a trace of every joint term."""
+        """A strictly feasible model: the nominal one with a trace of every signed joint term."""
         robot, out = self.base.robot, self.nominal.copy()
         for k in range(len(robot.drives)):
             for symbol, column in robot.drive_columns(k).items():
-                if symbol != "fo" and not out[column] > 0:
+                if symbol in NONNEGATIVE and not out[column] > 0:
                     out[column] = 1e-3 * self.task.scale.parameters[column]
         return out
 

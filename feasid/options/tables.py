@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 from feasid.options import forms
 from feasid.options.option import Option
+from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,8 +20,6 @@ else:
 
 Bounds: TypeAlias = tuple[float | None, float | None]
 
-FURTHER = ("sqrt", "load", "stribeck", "direction", "spring", "compensator")
-FRICTION = ("viscous", "coulomb", "offset", *FURTHER)
 SMOOTHERS = ("butterworth", "savitzky-golay", "spline")
 
 
@@ -193,7 +192,7 @@ class TermOptions(CouplingOptions, total=False):
         Sequence[str] | None,
         Option("words", "friction terms of every joint; none for rigid bodies; None as declared, "
                "else viscous, coulomb and offset, and of the others what a fit's log supports",
-               choices=FRICTION, example="viscous,coulomb"),
+               choices=(*FRICTION,), example="viscous,coulomb"),
     ]  # fmt: skip
     drive_inertia: Annotated[
         bool | None,
@@ -210,7 +209,7 @@ class ChoiceOptions(TypedDict, total=False):
         Option("words", "friction terms of which each joint gets those with which held-out "
                "stretches are predicted better; None sqrt and load, where nothing is declared, "
                "() none",
-               choices=FURTHER, needs=("filtering", ("equations", None)),
+               choices=FURTHER_FRICTION, needs=("filtering", ("equations", None)),
                example="stribeck,direction"),
     ]  # fmt: skip
 

@@ -27,12 +27,16 @@ from feasid.logs.motion import Motion, Run, Tally
 from feasid.reduction.equations import EquationReducer, Rows, friction_speeds, slowness
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
+from feasid.robot.joint_terms import DRIVE_SYMBOLS
 
 WINDOW = 0.1
 """Default length of a window [s]."""
 
 STEP = 1e-5
 """Step [s] of the difference along dq: its error is of order 1e-10, its rounding 1e-11."""
+
+FORCES = frozenset(DRIVE_SYMBOLS).difference({"Ia"})
+"""Symbols of joint terms that are forces and no momentum."""
 
 CHUNK_WINDOWS = 64
 """Windows whose equations are formed at a time."""
@@ -129,11 +133,11 @@ def _windows(
 
 
 def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
-    """Y_p per row: the regressor at (q, 0, dq), where offsets and springs are no momentum."""
+    """Y_p per row: the regressor at (q, 0, dq), where of the joint terms only inertia counts."""
     blocks = _fill(free, q, np.zeros_like(dq), dq)
     names = free.robot.parameter_names
     for block, support in zip(blocks, free.support, strict=True):
-        block[[names[c][1] in ("fo", "k") for c in support]] = 0.0
+        block[[names[c][1] in FORCES for c in support]] = 0.0
     return blocks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,12 @@ from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.closure import with_loops
 from feasid.robot.couplings import Coupling, without_joint
 from feasid.robot.dh import bodies_from_dh
-from feasid.robot.joint_drives import FRICTION, drive_like
+from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
 from feasid.robot.layout import ParameterLayout
 from feasid.robot.lock import hold
 from feasid.robot.loops import Loop
 from feasid.robot.order import parents_first
-from feasid.robot.parts import DRIVE_SYMBOLS, Body, Drive, Feature, Member, Source, constant
-
-if TYPE_CHECKING:
-    pass
+from feasid.robot.parts import Body, Drive, Feature, Member, Source, constant, drive_like
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -264,7 +261,7 @@ class Robot(ParameterLayout):
 
         Parameters
         ----------
-        friction : sequence of names of `feasid.robot.joint_drives.FRICTION`
+        friction : sequence of names of `feasid.robot.joint_terms.FRICTION`
             Terms of the friction fv dq + fc sign(dq) + fo and further ones; empty for none.
         drive_inertia : bool
             Add the drive inertia Ia seen by each joint.

@@ -10,7 +10,7 @@ velocity of the body relative to its parent in the body's own frame, ``Phi_i dq`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,32 +19,14 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, finite
 from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
-
-USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
-"""Drive inertia, viscous, Coulomb and offset friction, eq. (27) of Sousa and Cortesao."""
-
-GEARED_SYMBOLS = ("k", "fs", "fl")
-"""The stiffness of a spring, and friction that grows with the root of the speed and with the load,
-as lubricated gears have it."""
-
-FURTHER_SYMBOLS = ("fb", "fd", "k2", "k3", "gs", "gc")
-"""Friction of breaking away (Stribeck), viscous friction that differs by direction, quadratic and
-cubic springs, and the sine and cosine of a gravity compensator."""
-
-SIGNED_FEATURES = tuple(f"p{k}" for k in range(1, 10))
-FREE_FEATURES = tuple(f"u{k}" for k in range(1, 10))
-"""What a `Feature` is called: coefficients of at least zero, and of either sign."""
-
-DRIVE_SYMBOLS = (
-    *USUAL_SYMBOLS,
-    *GEARED_SYMBOLS,
-    *FURTHER_SYMBOLS,
-    *SIGNED_FEATURES,
-    *FREE_FEATURES,
+from feasid.robot.joint_terms import (
+    DRIVE_SYMBOLS,
+    FEATURE_SYMBOLS,
+    FREE_FEATURES,
+    TERMS,
+    USUAL_SYMBOLS,
+    JointState,
 )
-
-STRIBECK = 0.05
-"""Speed [rad/s or m/s] over which friction of breaking away fades."""
 
 ROTOR_SYMBOLS = tuple(f"rotor_{s}" for s in inertia.SYMBOLS)
 SYMMETRIC_ROTOR_SYMBOLS = ("rotor_Lxx", "rotor_Lzz", "rotor_lz", "rotor_m")
@@ -264,15 +246,15 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """Drive inertia, friction and spring along a combination v = c . dq of joint velocities.
+    """Drive inertia, friction and springs along a combination c . q of joint positions.
 
-    It adds ``c (Ia c.ddq + fv v + fc sign(v) + fo + k (c.q - rest))`` to the joint torques, of
-    which eq. (27) of Sousa and Cortesao has all but the spring; c is one joint's unit vector
-    except for motors that move several joints. With a transition, tanh(v / transition) takes the
-    place of sign(v). Gears add ``c sign(v) (fs sqrt|v| + fl |load|)``, the load being the rigid
-    bodies' torque at the joint, see ``Robot.load_model``. Further terms, with x = c.q - rest:
-    ``c (fb sign(v) exp(-(v / STRIBECK)^2) + fd |v| + k2 x^2 + k3 x^3 + gs sin(c.q) + gc cos(c.q))``
-    and `features`.
+    The drive adds ``c`` times the sum of its coefficients, each times its factor, to the joint
+    torques; c is one joint's unit vector except for motors that move several joints. The factors of
+    the usual terms are those of eq. (27) of Sousa and Cortesao (2014),
+    ``Ia c.ddq + fv v + fc sign(v) + fo`` with v = c.dq; all terms are in
+    `feasid.robot.joint_terms.JOINT_TERMS`. With a transition, tanh(v / transition) takes the place
+    of sign(v); the load of load-dependent friction is the rigid bodies' torque at the joint, see
+    ``Robot.load_model``.
 
     Attributes
     ----------
@@ -281,7 +263,8 @@ class Drive:
     coupling : dict of str to float
         Factor per joint name.
     symbols : tuple of str
-        Which of `DRIVE_SYMBOLS` it has; kept in that order, whatever the order given.
+        Which of `feasid.robot.joint_terms.DRIVE_SYMBOLS` it has; kept in that order, whatever
+        the order given.
     values : ndarray, shape (len(symbols),), or None
         One per symbol, given in the order in which the symbols are given.
     transition : float
@@ -315,16 +298,8 @@ class Drive:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")
         if len(set(self.symbols)) < len(self.symbols):
             raise DescriptionError(f"drive {self.name!r} has a symbol twice: {[*self.symbols]}")
-        if "fd" in self.symbols and "fv" not in self.symbols:
-            raise DescriptionError(
-                f"drive {self.name!r}: viscous friction that differs by direction (fd) is about "
-                "viscous friction (fv), which it lacks"
-            )
+        self._check_terms()
         self._check_features()
-        if "fl" in self.symbols and len(self.coupling) > 1:
-            raise DescriptionError(
-                f"drive {self.name!r} moves several joints: load-dependent friction is of one joint"
-            )
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
         if not self.coupling or not all(np.isfinite(c) and c for c in self.coupling.values()):
             raise DescriptionError(f"drive {self.name!r} needs finite non-zero factors per joint")
@@ -337,9 +312,21 @@ class Drive:
             object.__setattr__(self, "values", sorted_values)
         object.__setattr__(self, "symbols", ordered)
 
+    def _check_terms(self) -> None:
+        for term in (TERMS[s] for s in self.symbols if s in TERMS):
+            if term.bounded_by and term.bounded_by not in self.symbols:
+                raise DescriptionError(
+                    f"drive {self.name!r}: {term.name} ({term.symbol}) is bounded by "
+                    f"{TERMS[term.bounded_by].name} ({term.bounded_by}), which it lacks"
+                )
+            if term.needs_load and len(self.coupling) > 1:
+                raise DescriptionError(
+                    f"drive {self.name!r} moves several joints: {term.name} is of one joint"
+                )
+
     def _check_features(self) -> None:
         known = set(feature_symbols(self.features))
-        named = {s for s in self.symbols if s in SIGNED_FEATURES or s in FREE_FEATURES}
+        named = {s for s in self.symbols if s in FEATURE_SYMBOLS}
         if named - known:
             raise DescriptionError(
                 f"drive {self.name!r} has {sorted(named - known)}, but no such feature"
@@ -347,9 +334,42 @@ class Drive:
 
     def loaded(self, symbol: str) -> bool:
         """Whether the term `symbol` depends on load; `InputError` for a feature it lacks."""
-        if symbol in SIGNED_FEATURES or symbol in FREE_FEATURES:
-            return self.feature(symbol).load
-        return symbol == "fl"
+        return self.feature(symbol).load if symbol not in TERMS else TERMS[symbol].needs_load
+
+    def factor(
+        self, symbol: str, q: Array, dq: Array, ddq: Array, *, load: Array | None = None
+    ) -> Array:
+        """What multiplies the coefficient `symbol` in this drive's torque.
+
+        Friction as in Sousa and Cortesao (2014) eq. (27), and the further terms of
+        `feasid.robot.joint_terms.JOINT_TERMS`.
+
+        Parameters
+        ----------
+        symbol : str
+        q, dq, ddq : ndarray, shape (N,)
+            The drive's coordinate ``c . q`` [rad or m], its velocity and acceleration.
+        load : ndarray, shape (N,), optional
+            Torque of the rigid bodies at the joint, for terms that depend on it [N m or N].
+
+        Returns
+        -------
+        ndarray, shape (N,)
+
+        Raises
+        ------
+        InputError
+            There is no such term or feature, or it depends on the load, which is not given.
+        """
+        if symbol not in DRIVE_SYMBOLS:
+            raise InputError(f"unknown drive symbol {symbol!r}")
+        if self.loaded(symbol) and load is None:
+            raise InputError(f"drive {self.name!r}: {symbol} needs the load, which is not given")
+        if symbol not in TERMS:
+            return self.feature(symbol).values(q, dq, ddq, load)
+        sign = np.tanh(dq / self.transition) if self.transition else np.sign(dq)
+        value = TERMS[symbol].factor(JointState(q, q - self.rest, dq, ddq, sign, load, np))
+        return np.asarray(value) if np.shape(value) else np.full_like(dq, value)
 
     def feature(self, symbol: str) -> Feature:
         """The feature that `symbol` multiplies; `InputError` when there is none."""
@@ -371,6 +391,25 @@ def feature_symbols(features: Sequence[Feature]) -> list[str]:
     if max(counts.values()) > len(FREE_FEATURES):
         raise DescriptionError(f"a joint has at most {len(FREE_FEATURES)} features of a kind")
     return out
+
+
+def drive_like(
+    known: Drive | None, body: Body, symbols: tuple[str, ...], features: tuple[Feature, ...]
+) -> Drive:
+    """A joint's drive with `symbols`, features and its spring, keeping the values that it had.
+
+    A file that gives some terms says that the others are zero.
+    """
+    symbols = (*symbols, *feature_symbols(features))
+    if known is None:
+        return Drive(body.name, {body.joint: 1.0}, symbols, features=features)
+    symbols = (*symbols, *(s for s in known.symbols if s == "k" and s not in symbols))
+    values = None
+    if known.values is not None:
+        had = dict(zip(known.symbols, known.values, strict=True))
+        if known.from_file or all(s in had for s in symbols):
+            values = np.array([had.get(s, 0.0) for s in symbols])
+    return replace(known, symbols=symbols, values=values, from_file=False, features=features)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from feasid.codegen.expression import Graph, operations
 from feasid.codegen.python import python_function
 from feasid.codegen.routine import ROUTINES, CodedModel
 from feasid.datasets import wam
-from feasid.robot.joint_drives import FRICTION
+from feasid.robot.joint_terms import FRICTION
 
 SAMPLES = 6
 ROUNDING = 1e-12

@@ -6,8 +6,7 @@ from logs import simulate
 
 import feasid
 from feasid.errors import DescriptionError, InputError, OutputError
-from feasid.robot.joint_drives import FRICTION
-from feasid.robot.parts import STRIBECK
+from feasid.robot.joint_terms import FRICTION, STRIBECK_SPEED
 
 EXACT = 1e-12
 """Sums of a few products in another order."""
@@ -189,7 +188,7 @@ def test_terms_are_what_their_words_say():
     column = {s: rows[:, 1, c] for s, c in robot.drive_columns(1).items()}
     x, v = q[:, 1], dq[:, 1]
     expected = {
-        "fb": np.sign(v) * np.exp(-((v / STRIBECK) ** 2)),
+        "fb": np.sign(v) * np.exp(-((v / STRIBECK_SPEED) ** 2)),
         "fd": np.abs(v),
         "k": x,
         "k2": x**2,

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from feasid.certificate import SIGNED, definiteness
+from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.integers import Integers, integral, over_one
@@ -23,6 +23,7 @@ from feasid.options.complete import completed, documented
 from feasid.options.forms import is_number, plain
 from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
+from feasid.robot.joint_terms import NONNEGATIVE, TERMS
 from feasid.robot.known import Equality, equalities
 
 DISSIPATES = "friction dissipates in both directions"
@@ -311,12 +312,14 @@ def _signs(robot: Robot) -> list[Linear]:
     for k, drive in enumerate(robot.drives):
         places = robot.drive_columns(k)
         for symbol, column in places.items():
-            if symbol in SIGNED:
+            if symbol in NONNEGATIVE:
                 index = np.array([column], dtype=np.intp)
                 label = f"{symbol} of {drive.name}"
                 rows.append(Linear(label, index, np.ones(1), role="sign"))
-        if "fd" in places:  # fv v + fd |v| works against v either way
-            index = np.array([places["fv"], places["fd"]], dtype=np.intp)
+            larger = TERMS[symbol].bounded_by if symbol in TERMS else ""
+            if not larger:
+                continue
+            index = np.array([places[larger], column], dtype=np.intp)
             for sign, way in ((1.0, "forward"), (-1.0, "backward")):
                 name = f"{DISSIPATES}: {drive.name} {way}"
                 rows.append(Linear(name, index, np.array([1.0, sign])))

@@ -19,9 +19,7 @@ from feasid.logs.recording import Recording
 from feasid.reduction.narrow import heard
 from feasid.reduction.window import Window
 from feasid.robot.description import Robot
-
-FRICTION = ("fv", "fc", "fo", "fs", "fl", "fb", "fd")
-"""Symbols of what depends on velocity alone, and on the load."""
+from feasid.robot.joint_terms import TERMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class Replay:
         values = self.robot.values.copy()
         for k in range(len(self.robot.drives)):
             for symbol, column in self.robot.drive_columns(k).items():
-                if symbol in FRICTION:
+                if symbol in TERMS and TERMS[symbol].kind == "friction":
                     values[column] = 0.0
         return tuple(
             inverse_dynamics(self.robot, r.q, r.dq, r.ddq, parameters=values) for r in self.runs

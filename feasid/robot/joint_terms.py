@@ -1,0 +1,211 @@
+"""Joint terms: what multiplies each coefficient of friction, springs and drive inertia.
+
+A drive along the combination ``c . q`` of joint positions adds to the joint torques the sum over
+its terms of ``c * coefficient * factor``. This table is the only place that knows the terms; the
+regressor, energies, gradients, generated code, sign constraints, the words of ``friction=`` and the
+documentation follow from it. `feasid.certificate` keeps its own list of signs, because a checker
+must not trust what it checks; a test compares the two.
+
+A new term is one entry of `JOINT_TERMS` here and its symbol in that list.
+
+This module imports no NumPy, because the table of options, which reads the words, must be light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+STRIBECK_SPEED = 0.05
+"""Speed [rad/s or m/s] over which friction of breaking away (fb) fades."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointState:
+    """The state of one drive, by which factors are computed.
+
+    Attributes
+    ----------
+    q, dq, ddq
+        Its coordinate ``c . q``, velocity and acceleration: arrays, expressions or dual numbers.
+    deflection
+        ``q`` less the position at which the drive's spring is slack.
+    sign
+        Sign of ``dq``, or ``tanh(dq / transition)`` where the drive has a transition.
+    load
+        Torque of the rigid bodies at the joint by the load model; None where no term needs it.
+    f
+        The functions that factors are written in: abs, sqrt, exp, sin and cos of NumPy, which apply
+        to arrays and to any other object that has a method of the same name, as expressions of
+        generated code and dual numbers have.
+    """
+
+    q: Any
+    deflection: Any
+    dq: Any
+    ddq: Any
+    sign: Any
+    load: Any
+    f: Any
+
+
+@dataclass(frozen=True, eq=False)
+class JointTerm:
+    """One term of a drive.
+
+    Attributes
+    ----------
+    symbol : str
+        The coefficient's symbol, second level of its parameter name.
+    word : str
+        The word of ``friction=`` that adds the term; several terms may share one. Empty for drive
+        inertia, which has an option of its own.
+    name : str
+        As messages call it.
+    formula : str
+        The factor as documentation writes it: v the velocity, a the acceleration, s the sign of v,
+        x the position, and "load".
+    factor : callable
+        The factor by a `JointState`; a term that is constant may return a number.
+    kind : {"inertia", "friction", "spring"}
+    varies_with : {"q", "dq", "ddq"}
+        Which of the drive's coordinate and its derivatives the factor is a function of. It decides
+        whether the term adds to the potential energy, the dissipation or the kinetic energy;
+        constants count as functions of q.
+    nonnegative : bool
+        Whether the coefficient must not be negative.
+    bounded_by : str
+        Symbol of the coefficient that this one must not exceed in size, if any.
+    odd : bool
+        Whether the factor changes its sign with the drive's coordinate; otherwise it is even.
+    degree : float or None
+        The factor is homogeneous of this degree in the drive's coordinate and its derivatives; None
+        when it is not homogeneous.
+    needs_load : bool
+        Whether the factor depends on the load.
+    """
+
+    symbol: str
+    word: str
+    name: str
+    formula: str
+    factor: Callable[[JointState], Any]
+    kind: Literal["inertia", "friction", "spring"]
+    varies_with: Literal["q", "dq", "ddq"]
+    nonnegative: bool = False
+    bounded_by: str = ""
+    odd: bool = True
+    degree: float | None = 1.0
+    needs_load: bool = False
+
+    @property
+    def linear(self) -> bool:
+        """Whether the factor is proportional to the coordinate or one of its derivatives."""
+        return self.odd and self.degree == 1.0
+
+    def scaling(self, ratio: float) -> float | None:
+        """The coefficient w with ``ratio * factor(ratio * x) = w * factor(x)``.
+
+        A unit of the coefficient of a drive that turns at `ratio` times the joint's velocity is w
+        at the joint. None where there is no such number: the factor is not homogeneous, and the
+        ratio is not 1 or -1.
+        """
+        if self.degree is None and abs(ratio) != 1.0:
+            return None
+        size: float = abs(ratio) ** (1.0 + (self.degree or 0.0))
+        return size if self.odd or ratio >= 0 else -size
+
+
+def _stribeck(state: JointState) -> Any:
+    ratio = state.dq / STRIBECK_SPEED
+    return state.sign * state.f.exp(-(ratio * ratio))
+
+
+JOINT_TERMS = (
+    # Drive inertia, viscous, Coulomb and offset friction: Sousa and Cortesao (2014) eq. (27).
+    JointTerm("Ia", "", "drive inertia", "a", lambda m: m.ddq, "inertia", "ddq", nonnegative=True),
+    JointTerm("fv", "viscous", "viscous friction", "v", lambda m: m.dq, "friction", "dq",
+              nonnegative=True),
+    JointTerm("fc", "coulomb", "Coulomb friction", "s", lambda m: m.sign, "friction", "dq",
+              nonnegative=True, degree=0.0),
+    JointTerm("fo", "offset", "offset friction", "1", lambda m: 1.0, "friction", "q",
+              odd=False, degree=0.0),
+    JointTerm("k", "spring", "stiffness", "x", lambda m: m.deflection, "spring", "q"),
+    # Friction of lubricated gears: with the square root of the speed, and with the load.
+    JointTerm("fs", "sqrt", "square-root friction", "s sqrt|v|",
+              lambda m: m.sign * m.f.sqrt(m.f.abs(m.dq)), "friction", "dq",
+              nonnegative=True, degree=0.5),
+    JointTerm("fl", "load", "load-dependent friction", "s |load|",
+              lambda m: m.sign * m.f.abs(m.load), "friction", "dq",
+              nonnegative=True, degree=0.0, needs_load=True),
+    JointTerm("fb", "stribeck", "Stribeck friction", f"s exp(-(v / {STRIBECK_SPEED})^2)",
+              _stribeck, "friction", "dq", nonnegative=True, degree=None),
+    # Viscous friction that differs by direction: fv v + fd |v| opposes v while |fd| <= fv.
+    JointTerm("fd", "direction", "direction-dependent friction", "|v|",
+              lambda m: m.f.abs(m.dq), "friction", "dq", bounded_by="fv", odd=False),
+    JointTerm("k2", "spring", "quadratic stiffness", "x^2",
+              lambda m: m.deflection * m.deflection, "spring", "q", odd=False, degree=2.0),
+    JointTerm("k3", "spring", "cubic stiffness", "x^3",
+              lambda m: m.deflection * m.deflection * m.deflection, "spring", "q", degree=3.0),
+    JointTerm("gs", "compensator", "sine of a gravity compensator", "sin x",
+              lambda m: m.f.sin(m.q), "spring", "q", degree=None),
+    JointTerm("gc", "compensator", "cosine of a gravity compensator", "cos x",
+              lambda m: m.f.cos(m.q), "spring", "q", odd=False, degree=None),
+)  # fmt: skip
+"""Every term, in the order of parameters."""
+
+SIGNED_FEATURES = tuple(f"p{k}" for k in range(1, 10))
+"""Symbols of a drive's features with coefficients of at least zero; see `Feature`."""
+
+FREE_FEATURES = tuple(f"u{k}" for k in range(1, 10))
+"""Symbols of a drive's features with coefficients of either sign."""
+
+FEATURE_SYMBOLS = (*SIGNED_FEATURES, *FREE_FEATURES)
+
+TERMS = {term.symbol: term for term in JOINT_TERMS}
+"""The terms by symbol."""
+
+DRIVE_SYMBOLS = (*TERMS, *FEATURE_SYMBOLS)
+"""Symbols that a drive may have, in the order of parameters."""
+
+NONNEGATIVE = frozenset(t.symbol for t in JOINT_TERMS if t.nonnegative).union(SIGNED_FEATURES)
+"""Symbols of coefficients that must not be negative."""
+
+USUAL_SYMBOLS = ("Ia", "fv", "fc", "fo")
+"""What a drive has unless its symbols are given: eq. (27) of Sousa and Cortesao (2014)."""
+
+
+def _by_word(terms: Iterable[JointTerm]) -> dict[str, tuple[str, ...]]:
+    out: dict[str, tuple[str, ...]] = {}
+    for term in terms:
+        if term.word:
+            out[term.word] = (*out.get(term.word, ()), term.symbol)
+    return out
+
+
+FRICTION = _by_word(JOINT_TERMS)
+"""Symbols by the words of ``friction=``."""
+
+USUAL_FRICTION = ("viscous", "coulomb", "offset")
+"""The words that a fit takes by default."""
+
+FURTHER_FRICTION = tuple(word for word in FRICTION if word not in USUAL_FRICTION)
+"""The words that a fit takes where it is asked to, or where the log supports them."""
+
+
+def _check(terms: tuple[JointTerm, ...]) -> None:
+    """Refuse a table that contradicts itself, when it is imported."""
+    symbols = [term.symbol for term in terms]
+    for term in terms:
+        if symbols.count(term.symbol) > 1 or term.symbol in FEATURE_SYMBOLS:
+            raise ValueError(f"joint term {term.symbol!r} is there twice")
+        if term.bounded_by and term.bounded_by not in symbols:
+            raise ValueError(f"joint term {term.symbol!r} is bounded by {term.bounded_by!r}, which "
+                             "is no joint term")  # fmt: skip
+        if (term.kind == "inertia") != (term.varies_with == "ddq"):
+            raise ValueError(f"joint term {term.symbol!r}: inertia, and nothing else, varies with "
+                             "the acceleration")  # fmt: skip
+
+
+_check(JOINT_TERMS)

@@ -1,0 +1,336 @@
+"""Every joint term of the table through everything that follows from it."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid import certificate
+from feasid.codegen.compiled import compiled
+from feasid.codegen.python import python_function
+from feasid.codegen.routine import CodedModel
+from feasid.dynamics.energy import drive_energy
+from feasid.errors import DescriptionError, InputError
+from feasid.excitation.drives import DriveColumns
+from feasid.excitation.links import Gradient
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.formats.terms import summed
+from feasid.formats.write import HELD
+from feasid.options.complete import table_of
+from feasid.options.tables import FitOptions
+from feasid.robot.joint_terms import (
+    DRIVE_SYMBOLS,
+    FREE_FEATURES,
+    FRICTION,
+    JOINT_TERMS,
+    NONNEGATIVE,
+    SIGNED_FEATURES,
+    STRIBECK_SPEED,
+    TERMS,
+    JointTerm,
+    _check,
+)
+
+REST, TRANSITION = 0.3, 0.2
+SAMPLES = 40
+
+ROUNDING = 1e-13
+"""Relative: a factor is a few operations."""
+
+STEP = 1e-6
+SLOPE = 1e-8
+"""Central differences err by the step's square, and by rounding over the step: relative 1e-9."""
+
+SYMBOLS = [*TERMS]
+
+
+def drive(symbol, transition=0.0, values=None, ratio=1.0):
+    """A drive of joint "1" with this term, and the one that it is bounded by."""
+    bound = TERMS[symbol].bounded_by
+    symbols = (bound, symbol) if bound else (symbol,)
+    return feasid.Drive("1", {"1": ratio}, symbols, values, transition, REST)
+
+
+def formula(symbol, q, dq, ddq, load, transition=0.0):
+    """The factors, written a second time."""
+    s = np.tanh(dq / transition) if transition else np.sign(dq)
+    return {
+        "Ia": ddq,
+        "fv": dq,
+        "fc": s,
+        "fo": np.ones_like(q),
+        "k": q - REST,
+        "fs": s * np.sqrt(np.abs(dq)),
+        "fl": s * np.abs(load),
+        "fb": s * np.exp(-((dq / STRIBECK_SPEED) ** 2)),
+        "fd": np.abs(dq),
+        "k2": (q - REST) ** 2,
+        "k3": (q - REST) ** 3,
+        "gs": np.sin(q),
+        "gc": np.cos(q),
+    }[symbol]
+
+
+def states(seed=0):
+    q, dq, ddq, load = np.random.default_rng(seed).uniform(-2, 2, (4, SAMPLES))
+    return q, dq, ddq, load
+
+
+def arm(symbol, transition=0.0):
+    """Two links, the first joint with the term; every parameter has a value."""
+    robot = feasid.Robot.from_dh([(-1.2, 0.3, 0.1, 0), (0.4, 0.2, 0, 0)])
+    ten = [2.0, 0.02, -0.01, 2.0, 0.03, 2.0, 0.2, 0.1, -0.1, 3.0]
+    bodies = tuple(replace(b, inertial=np.array(ten)) for b in robot.bodies)
+    load = np.array([ten, ten]) if TERMS[symbol].needs_load else None
+    count = len(drive(symbol).symbols)
+    own = drive(symbol, transition, np.linspace(0.7, 0.5, count))
+    return feasid.Robot(bodies, drives=(own,), load_model=load)
+
+
+def column(robot, symbol):
+    return robot.drive_columns(0)[symbol]
+
+
+def values_of(robot, symbol, value):
+    """All standard parameters zero but one."""
+    out = np.zeros(robot.size)
+    out[column(robot, symbol)] = value
+    return out
+
+
+@pytest.mark.parametrize("transition", [0.0, TRANSITION])
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_factor(symbol, transition):
+    q, dq, ddq, load = states()
+    found = drive(symbol, transition).factor(symbol, q, dq, ddq, load=load)
+    wanted = formula(symbol, q, dq, ddq, load, transition)
+    np.testing.assert_allclose(found, wanted, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_regressor_and_inverse_dynamics(symbol):
+    robot = arm(symbol)
+    q, dq, ddq = np.random.default_rng(1).uniform(-2, 2, (3, SAMPLES, 2))
+    own = q[:, 0], dq[:, 0], ddq[:, 0]
+    rigid = robot.without_joint_terms()
+    load = feasid.inverse_dynamics(rigid, q, dq, ddq)[:, 0]
+    wanted = formula(symbol, *own, load)
+    Y = feasid.regressor(robot, q, dq, ddq)[:, :, column(robot, symbol)]
+    np.testing.assert_allclose(Y[:, 0], wanted, rtol=1e-10, atol=ROUNDING)
+    assert not Y[:, 1].any()
+    torque = feasid.inverse_dynamics(robot, q, dq, ddq, parameters=values_of(robot, symbol, 2.0))
+    np.testing.assert_allclose(torque[:, 0], 2 * wanted, rtol=1e-10, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("transition", [0.0, TRANSITION])
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_the_derivative_of_the_energy_is_the_factor(symbol, transition):
+    own, term = drive(symbol, transition), TERMS[symbol]
+    x = states()[1]
+    if term.needs_load:
+        with pytest.raises(InputError, match="load"):
+            drive_energy(own, symbol, x, x)
+        return
+
+    def energy(at):
+        return drive_energy(own, symbol, at, at)
+
+    slope = (energy(x + STEP) - energy(x - STEP)) / (2 * STEP)
+    wanted = own.factor(symbol, x, x, x)
+    np.testing.assert_allclose(slope, wanted, rtol=SLOPE, atol=SLOPE)
+    assert energy(np.zeros(1)) == 0.0
+
+
+def test_quadrature_resolves_the_sign_of_a_fit():
+    """The integral of tanh(v / w) is ``w log cosh(v / w)``."""
+    width, v = 0.005, np.array([0.01, 0.1, 1.0, 5.0])
+    found = drive_energy(drive("fc", width), "fc", v, v)
+    exact = v + width * (np.log1p(np.exp(-2 * v / width)) - np.log(2.0))
+    np.testing.assert_allclose(found, exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("symbol", [s for s in SYMBOLS if TERMS[s].kind == "friction"])
+def test_friction_dissipates_where_its_sign_says_so(symbol):
+    q, dq, ddq, load = states()
+    power = dq * drive(symbol).factor(symbol, q, dq, ddq, load=load)
+    if symbol in NONNEGATIVE:
+        assert (power >= 0).all()
+    elif TERMS[symbol].bounded_by:
+        larger = TERMS[symbol].bounded_by
+        most = dq * drive(larger).factor(larger, q, dq, ddq, load=load)
+        assert (np.abs(power) <= most).all()
+
+
+@pytest.mark.parametrize("ratio", [-1.0, 1.0, 2.5, -0.4])
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_scaling_by_a_ratio(symbol, ratio):
+    """The load is of the joint and not of the drive."""
+    term, (q, dq, ddq, load) = TERMS[symbol], states()
+    own = replace(drive(symbol), rest=0.0)
+    weight = term.scaling(ratio)
+    if weight is None:
+        assert term.degree is None
+        assert abs(ratio) != 1.0
+        return
+    left = ratio * own.factor(symbol, ratio * q, ratio * dq, ratio * ddq, load=load)
+    right = weight * own.factor(symbol, q, dq, ddq, load=load)
+    np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, TRANSITION])
+@pytest.mark.parametrize("symbol", [s for s in SYMBOLS if not TERMS[s].needs_load])
+def test_gradients_of_designed_motions(symbol, smoothing):
+    """A product with the regressor, differentiated by reverse mode and by differences."""
+    robot = arm(symbol)
+    columns = DriveColumns.of(robot, [column(robot, symbol)], np.full(1, smoothing))
+    motion = np.random.default_rng(2).uniform(-2, 2, (3, robot.dof, SAMPLES))
+    bar = np.random.default_rng(3).standard_normal((SAMPLES, robot.dof, 1))
+
+    def value(motion):
+        Y, torques = np.zeros((SAMPLES, robot.dof, 1)), np.zeros((robot.dof, SAMPLES))
+        columns.at(*motion).add(Y, torques)
+        return (Y * bar).sum()
+
+    gradient = Gradient(*(np.zeros((robot.dof, SAMPLES)) for _ in range(3)))
+    columns.at(*motion).pull(bar, None, gradient)
+    for part, found in enumerate(gradient.parts):
+        for sample in range(0, SAMPLES, 7):
+            step = np.zeros_like(motion)
+            step[part, 0, sample] = STEP
+            slope = (value(motion + step) - value(motion - step)) / (2 * STEP)
+            assert slope == pytest.approx(found[0, sample], rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("transition", [0.0, TRANSITION])
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_generated_code(symbol, transition):
+    robot = arm(symbol, transition)
+    routine = CodedModel.of(robot).routine("inverse_dynamics")
+    function = python_function(routine)
+    q, dq, ddq = np.random.default_rng(4).uniform(-2, 2, (3, SAMPLES, 2))
+    found = [function(*x) for x in zip(q.tolist(), dq.tolist(), ddq.tolist(), strict=True)]
+    wanted = feasid.inverse_dynamics(robot, q, dq, ddq)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_c_code():
+    """All terms at once, as one library."""
+    robot = feasid.Robot.from_dh([(0.3, 0.4, 0.1, 0), (-1.2, 0.3, 0, 0)])
+    robot = robot.with_values(np.random.default_rng(1).uniform(0.5, 1.5, robot.size))
+    robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(TRANSITION)
+    robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
+    assert {*robot.drives[0].symbols} == {*TERMS}
+    function = compiled(CodedModel.of(robot), ("inverse_dynamics",))["inverse_dynamics"]
+    for q, dq, ddq in np.random.default_rng(5).uniform(-2, 2, (SAMPLES, 3, 2)):
+        wanted = feasid.inverse_dynamics(robot, q, dq, ddq)[0]
+        np.testing.assert_allclose(function(q, dq, ddq), wanted, rtol=1e-11, atol=1e-11)
+
+
+# -- signs -----------------------------------------------------------------------------------
+
+
+def test_the_checker_has_the_same_signs():
+    """It keeps its own list; what the two disagree on would be proved wrongly."""
+    assert {*certificate.SIGNED} == NONNEGATIVE
+    assert {*certificate.FREE} == {*DRIVE_SYMBOLS} - NONNEGATIVE
+    assert {*SIGNED_FEATURES} <= NONNEGATIVE
+    assert not {*FREE_FEATURES} & NONNEGATIVE
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_feasible_set(symbol):
+    robot = arm(symbol)
+    feasible = feasible_set(robot)
+    inside = robot.values
+    assert feasible.violations(inside) == ()
+    negative = inside.copy()
+    negative[column(robot, symbol)] = -100.0
+    broken = feasible.violations(negative)
+    if symbol in NONNEGATIVE:
+        assert broken == (f"{symbol} of 1",)
+    else:
+        assert len(broken) == bool(TERMS[symbol].bounded_by)
+    verdict = feasid.check(robot.with_values(negative))
+    assert verdict.feasible == (not broken)
+
+
+# -- words, options, files -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", [*FRICTION])
+def test_words_of_friction(word):
+    robot = arm("fv")
+    words = {"viscous", word} if any(TERMS[s].bounded_by for s in FRICTION[word]) else {word}
+    symbols = robot.with_joint_terms([*words], joints=["1"]).drives[0].symbols
+    assert {*FRICTION[word]} <= {*symbols}
+    options = table_of(FitOptions)
+    assert word in options["friction"].choices
+    assert (word in options["candidates"].choices) == (word not in ("viscous", "coulomb", "offset"))
+
+
+def test_every_term_but_drive_inertia_has_a_word():
+    assert [t.symbol for t in JOINT_TERMS if not t.word] == ["Ia"]
+
+
+@pytest.mark.parametrize("name", ["arm.urdf", "arm.xml"])
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_files_keep_every_term(symbol, name, tmp_path):
+    """In the format's own place, or in the sidecar."""
+    robot = arm(symbol)
+    path = tmp_path / name
+    feasid.write(robot, path)
+    again = feasid.load_robot(path)
+    q, dq, ddq = np.random.default_rng(6).uniform(-2, 2, (3, SAMPLES, 2))
+    wanted = feasid.inverse_dynamics(robot, q, dq, ddq)
+    np.testing.assert_allclose(
+        feasid.inverse_dynamics(again, q, dq, ddq), wanted, rtol=1e-9, atol=1e-9
+    )
+    held = HELD["urdf" if name.endswith("urdf") else "mjcf"]
+    bare = feasid.load_robot(path, sidecar=False)
+    given = {s for d in bare.drives for s in d.symbols}
+    assert (symbol in given) == (symbol in held)
+
+
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_drives_of_one_joint_are_added_as_the_joint_sees_them(symbol):
+    """A drive on a gear of ratio -1, slack at zero, beside one on the joint."""
+    count = len(drive(symbol).symbols)
+    both = [
+        replace(drive(symbol, values=np.full(count, 2.0), ratio=ratio), rest=0.0)
+        for ratio in (1.0, -1.0)
+    ]
+    ((key, total),) = summed(both).items()
+    assert key == (("1", 1.0),)
+    assert total[symbol] == pytest.approx(2.0 + 2.0 * TERMS[symbol].scaling(-1.0))
+
+
+# -- mistakes --------------------------------------------------------------------------------
+
+
+def test_a_table_that_contradicts_itself_is_refused():
+    term = TERMS["fv"]
+    with pytest.raises(ValueError, match="'fv' is there twice"):
+        _check((*JOINT_TERMS, term))
+    with pytest.raises(ValueError, match="'p1' is there twice"):
+        _check((replace(term, symbol="p1"),))
+    with pytest.raises(ValueError, match="bounded by 'fz'"):
+        _check((replace(term, bounded_by="fz"),))
+    with pytest.raises(ValueError, match="acceleration"):
+        _check((replace(term, varies_with="ddq"),))
+    with pytest.raises(TypeError, match="factor"):
+        JointTerm("fq", "", "", "", kind="friction", varies_with="dq")
+
+
+def test_no_term_stands_in_for_another():
+    own, (q, dq, ddq, _) = drive("fl"), states()
+    with pytest.raises(InputError, match="unknown drive symbol 'fq'"):
+        own.factor("fq", q, dq, ddq)
+    with pytest.raises(InputError, match="needs the load"):
+        own.factor("fl", q, dq, ddq)
+    with pytest.raises(DescriptionError, match=r"bounded by viscous friction \(fv\)"):
+        feasid.Drive("1", {"1": 1.0}, ("fd",))
+    with pytest.raises(DescriptionError, match="fq"):
+        feasid.Drive("1", {"1": 1.0}, ("fq",))
