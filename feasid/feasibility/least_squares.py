@@ -65,6 +65,13 @@ class LeastSquares:
         """Towards what the part that data cannot see is chosen."""
         return reference(self.base.robot, self.units)
 
+    @cached_property
+    def generic(self) -> tuple[Units, Reference]:
+        """Units and a reference that do not depend on the description's inertials."""
+        robot, A = self.base.robot, self.R @ np.asarray(self.base.K)
+        scale = units(robot, self.feasible, A, self.rho, torques=True, inertials=False)
+        return scale, reference(robot, scale, inertials=False)
+
     def error(self, delta: Array) -> float:
         """``|R K delta - rho|``."""
         return float(np.linalg.norm(self.R @ (self.base.K @ delta) - self.rho))
@@ -114,6 +121,11 @@ class FeasibleFit:
         floor = float(np.sqrt(float(proved.floor)))
         return max(0.0, self.problem.error(self.delta) - floor) / size
 
+    @property
+    def floor(self) -> float:
+        """No feasible model has a smaller ``|R beta - rho|^2``: proved; 0 where nothing is."""
+        return 0.0 if self._optimum is None else float(self._optimum.floor)
+
     @cached_property
     def optimality(self) -> Certificate | None:
         """Proof that no feasible model fits much better; None when there is none."""
@@ -125,9 +137,8 @@ class FeasibleFit:
         question = Question.of(
             robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
         )
-        return optimum(
-            question, problem.R, problem.rho, self.delta, problem.aim.delta, problem.units
-        )
+        scale, middle = problem.generic
+        return optimum(question, problem.R, problem.rho, self.delta, middle.delta, scale)
 
     @property
     def margins(self) -> dict[str, float]:
@@ -246,7 +257,17 @@ def feasible_least_squares(
     scale = units(robot, feasible, R @ K, rho, torques=True)
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
     rows, target = _least_squares_rows(R @ K, rho, robot, friction_ridge, prior, prior_weight)
-    found = closest(robot, rows, target, feasible, scale, problem.aim, margin, solvers)
+    found = closest(
+        robot,
+        rows,
+        target,
+        feasible,
+        scale,
+        problem.aim,
+        margin,
+        solvers,
+        generic=problem.generic,
+    )
     return FeasibleFit(problem, found.delta, found.raw, found.attempts)
 
 

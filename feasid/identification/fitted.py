@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from feasid.feasibility.proof.claim import Certificate
 
+UNPROVED = 1e-3
+"""Share of the squared residual by which the proved bound may be below the smallest one found."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted(WritableModel):
@@ -177,12 +180,22 @@ class Fitted(WritableModel):
         """Condition number of the regression matrix of the fitted log."""
         return condition_number(self.reduced.triangle()[0])
 
+    @property
+    def best_fitting(self) -> FeasibleFit:
+        """The verified model of the smallest residual: the optimum, or the solution."""
+        return min(self.optimum, self.solution, key=lambda found: found.objective)
+
     @cached_property
     def price(self) -> float:
-        """Relative increase of the residual over the smallest that is possible feasibly."""
-        residual = self.triangle[2]
-        best = np.hypot(np.sqrt(self.optimum.objective), residual)
-        return float(np.hypot(np.sqrt(self.solution.objective), residual) / best - 1)
+        """Relative increase of the residual over the smallest that is possible feasibly.
+
+        NaN where it is not proved that no feasible model has a squared residual that is smaller
+        than the smallest one found by more than the share `UNPROVED`.
+        """
+        rest, least = self.triangle[2] ** 2, self.best_fitting.objective
+        if not least + rest <= (1.0 + UNPROVED) * (self.best_fitting.floor + rest):
+            return np.nan
+        return float(np.sqrt((self.solution.objective + rest) / (least + rest))) - 1.0
 
     @cached_property
     def quality(self) -> Quality:
@@ -194,7 +207,7 @@ class Fitted(WritableModel):
     def residual(self) -> Residual:
         """What the log says of all parameters; see `range`."""
         r, rho, _ = self.triangle
-        best = self.optimum.delta
+        best = self.best_fitting.delta
         return Residual(self.base, r, rho, self.deviation, self.feasible, self.believed, best)
 
     @cached_property

@@ -104,7 +104,13 @@ def lengths(robot: Robot) -> Array:
 
 
 def units(
-    robot: Robot, feasible: FeasibleSet, A: Array, b: Array, *, torques: bool = False
+    robot: Robot,
+    feasible: FeasibleSet,
+    A: Array,
+    b: Array,
+    *,
+    torques: bool = False,
+    inertials: bool = True,
 ) -> Units:
     """Units for a robot whose parameters delta have ``A delta`` near `b`.
 
@@ -119,10 +125,12 @@ def units(
     torques : bool
         The rows of `A` are torques, so that its columns can be compared: then the unit of a joint
         term is the value that would explain all of `b` by itself.
+    inertials : bool
+        Whether the description's inertials count; without them all bodies have one mass, from `b`.
     """
     n_bodies = len(robot.bodies)
     length, mass = lengths(robot), np.full(n_bodies, np.nan)
-    known = described(robot)
+    known = described(robot) & inertials
     values = robot.values[robot.inertial_columns]
     for i in np.flatnonzero(known):
         pseudo = inertia.pseudo_inertia(values[i])

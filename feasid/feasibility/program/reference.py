@@ -45,10 +45,10 @@ def generic_body(mass: float, length: float) -> Array:
     return inertia.from_pseudo_inertia(mass * np.diag([*[length**2 / 10] * 3, 1.0]))
 
 
-def reference(robot: Robot, scale: Units) -> Reference:
-    """The reference model of a robot in these units."""
+def reference(robot: Robot, scale: Units, *, inertials: bool = True) -> Reference:
+    """The reference model of a robot in these units; without `inertials` of generic bodies only."""
     delta = np.zeros(robot.size)
-    known = described(robot)
+    known = described(robot) & inertials
     for i, columns in enumerate(robot.inertial_columns):
         delta[columns] = generic_body(scale.mass[i], scale.length[i])
         if known[i]:

@@ -96,7 +96,7 @@ def _feasibility(fit: Fitted) -> dict[str, Any]:
         "margin": margin,
         "tightest": where,
         "verified": solution.verified,
-        "price": fit.price,
+        "price": None if np.isnan(fit.price) else fit.price,
         "repair": fit.optimum.increase,
         "tie_break": solution.tie_break,
     }

@@ -82,9 +82,12 @@ def _verdict(fit: Fitted) -> str:
         f"  margin      {margin:.2e} of the body's own mass and size ({name})",
         f"  repair      least-squares optimum +{100 * fit.optimum.increase:.2g} % for strict "
         "feasibility",
-        f"  full model  chosen towards {towards},",
-        f"              at a residual {100 * fit.price:.2g} % above the smallest feasible one",
+        f"  full model  chosen towards {towards}",
     ]
+    if not np.isnan(fit.price):
+        lines[-1] += ","
+        text = f"at a residual {100 * fit.price:.2g} % above the smallest feasible one (proved)"
+        lines.append(f"              {text}")
     return "\n".join(lines)
 
 
