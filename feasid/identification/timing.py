@@ -7,7 +7,8 @@ order the true equations of a torque that is d late are
 
     W beta = tau + d dtau/dt,
 
-one more unknown for all joints. Longer delays are not mended here but found by the diagnosis.
+one more unknown for all joints. Delays of more than a sample are left in the log and reported: the
+expansion ends at first order, and so long a delay has a cause that the user should know of.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ EXPECTED = 0.5
 """Deviation of the delay before a log is seen, in samples."""
 
 LONGEST = 1.0
-"""Samples beyond which a delay is another matter, and none is taken out."""
+"""Samples beyond which a delay is reported and not taken out."""
 
 ROUNDS = 2
 """The noise is that of rows which are shifted already; the second round changes microseconds."""
@@ -35,13 +36,32 @@ TOLD = 3.0
 
 @dataclass(frozen=True)
 class Delay:
-    """How late torques are, and how well that is known [s]."""
+    """How late torques are, and how well that is known [s].
+
+    Attributes
+    ----------
+    value, deviation : float
+        What was taken out, and its standard deviation.
+    left : float
+        What was measured and is too long to be taken out, then the others are 0. A lower bound:
+        the expansion shortens delays of several samples.
+    """
 
     value: float = 0.0
     deviation: float = 0.0
+    left: float = 0.0
 
     def notes(self, period: float) -> list[Note]:
         """What was found, where it is more than chance; `period` of the samples [s]."""
+        if self.left:
+            way = "behind" if self.left > 0 else "ahead of"
+            text = (
+                f"torques are {1e3 * abs(self.left):.2g} ms or more {way} the motion "
+                f"({abs(self.left) / period:.1f} samples): longer than a sample, so the fit does "
+                f"not account for it; measure it and fit with delay=, or have the log checked "
+                f"(feasid.diagnose)"
+            )
+            return [Note(text, "long-delay", delay=self.left)]
         if abs(self.value) < TOLD * self.deviation or not self.value:
             return []
         way = "behind" if self.value > 0 else "ahead of"
@@ -66,7 +86,8 @@ def aligned(reduced: Reduced) -> tuple[Reduced, Delay]:
     for _ in range(ROUNDS):
         delay = _next(reduced.shifted(delay.value), delay.value)
         if abs(delay.value) > LONGEST * reduced.period:
-            return reduced, Delay()
+            certain = abs(delay.value) > TOLD * delay.deviation
+            return reduced, Delay(left=delay.value if certain else 0.0)
     return reduced.shifted(delay.value), delay
 
 

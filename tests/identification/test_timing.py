@@ -35,16 +35,22 @@ def test_a_log_in_time_is_left_alone():
     assert 0 < delay.deviation * RATE < 0.5  # known better than before the log was seen
 
 
-def test_longer_delays_are_left_to_the_diagnosis():
+@pytest.mark.parametrize("samples", [3, -3])
+def test_longer_delays_are_reported_and_left(samples):
+    """Also without the diagnosis: a delay that was measured and not taken out is in the notes."""
     arm = hidden("ur5", 1)
     late = arm.log.copy()
     columns = [f"tau_{j}" for j in arm.robot.joints]
-    late[columns] = late[columns].shift(5).bfill()
+    late[columns] = late[columns].shift(samples).bfill().ffill()
     fit = feasid.fit(late, arm.robot, diagnose=False)
     assert not told(fit)
-    _, delay = aligned(feasid.reduce(late, base=fit.base, filtering="equations"))
-    assert delay.value == 0.0
-    assert LONGEST < 5
+    (note,) = [n for n in fit.notes if n.code == "long-delay"]
+    assert ("behind" if samples > 0 else "ahead of") in note
+    assert LONGEST < note.values["delay"] * RATE * np.sign(samples) < 1.1 * abs(samples)
+    reduced = feasid.reduce(late, base=fit.base, filtering="equations")
+    same, delay = aligned(reduced)
+    assert same is reduced
+    assert (delay.value, delay.deviation) == (0.0, 0.0)
 
 
 def test_without_a_period_nothing_is_shifted():
