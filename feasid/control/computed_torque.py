@@ -7,7 +7,7 @@ the robot: see `feasid.codegen`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,17 +115,49 @@ class ComputedTorque:
         ndarray, shape (dof,)
             Always finite. When an input is not, the torques that hold the arm still where it last
             was, and `refused` counts.
+
+        Raises
+        ------
+        InputError
+            An input has another shape; or it is not finite, and no call before says where the arm
+            could be held.
         """
+        inputs = {"q": q, "dq": dq, "ddq": ddq}
+        self._check_shapes(inputs)
         out = np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
         if not all(map(math.isfinite, out.tolist())):
-            return self._hold()
-        self._last = np.array(q, dtype=np.float64)
+            return self._hold(inputs)
+        position = np.array(q, dtype=np.float64)
+        if np.isfinite(position).all():
+            self._last = position
         return self._limited(out)
 
-    def _hold(self) -> Array:
+    def _check_shapes(self, inputs: Mapping[str, npt.ArrayLike]) -> None:
+        for name, values in inputs.items():
+            shape = values.shape if isinstance(values, np.ndarray) else np.shape(values)
+            if shape != (self.robot.dof,):
+                raise InputError(
+                    f"{name} has shape {shape}, needed is ({self.robot.dof},): one number for "
+                    f"each of {', '.join(self.robot.coordinates)}"
+                )
+
+    def _hold(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:
+        """Torques that hold the arm where it last was; refused where that is not known."""
         self.refused += 1
-        if self._last is None or not np.isfinite(self._last).all():
-            return np.zeros(self.robot.dof)
+        if self._last is None:
+            bad = [
+                f"{name} of {joint}"
+                for name, values in inputs.items()
+                for joint, value in zip(
+                    self.robot.coordinates, np.asarray(values, np.float64), strict=True
+                )
+                if not math.isfinite(value)
+            ]
+            reason = f"{', '.join(bad)} is not finite" if bad else "the torques are not finite"
+            raise InputError(
+                f"{reason}, and this is the first call: there is no position at which the arm "
+                f"could be held"
+            )
         return self._limited(self.gravity(self._last))
 
     def _limited(self, torque: Array) -> Array:

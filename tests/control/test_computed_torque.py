@@ -7,6 +7,7 @@ import pytest
 from arms import panda, ur5
 
 import feasid
+from feasid.errors import InputError
 
 BACKENDS = ["python", pytest.param("c", marks=pytest.mark.skipif(
     shutil.which("cc") is None, reason="no C compiler"))]  # fmt: skip
@@ -69,10 +70,31 @@ def test_torques_are_always_finite_and_within_limits(control, bad, which, joint)
         np.testing.assert_allclose(torque, control.gravity(motion(3)[0]))
 
 
-def test_nothing_known_yet_means_no_torque():
+@pytest.mark.parametrize("which", range(3))
+def test_a_first_call_that_is_not_finite_is_refused_by_name(which):
+    """No call before says where the arm could be held, and no torque would drop it."""
     control = feasid.ComputedTorque(ur5(), backend="python")
-    assert control.torque([np.nan] * 6, [0] * 6, [0] * 6).tolist() == [0.0] * 6
+    inputs = np.zeros((3, 6))
+    inputs[which, 2] = np.nan
+    name = ("q", "dq", "ddq")[which]
+    with pytest.raises(InputError, match=rf"{name} of {ur5().joints[2]} is not finite"):
+        control.torque(*inputs)
     assert control.refused == 1
+    expected = control.torque(*np.zeros((3, 6)))
+    np.testing.assert_allclose(control.torque(*inputs), expected)
+    assert control.refused == 2
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(5), [0.0], 0.0, np.zeros((1, 6)), [0.0] * 7])
+def test_inputs_of_another_shape_are_refused_by_name(control, wrong):
+    count = control.robot.dof
+    if np.shape(wrong) == (count,):
+        wrong = [*wrong, 0.0]
+    for which, name in enumerate(("q", "dq", "ddq")):
+        inputs = [np.zeros(count)] * 3
+        inputs[which] = wrong
+        with pytest.raises(InputError, match=f"^{name} has shape"):
+            control.torque(*inputs)
 
 
 def test_other_parameters_can_be_used(control):

@@ -101,6 +101,7 @@ def test_bad_samples_bring_the_nominal_model_back_and_no_bad_torque():
     assert mine.identified
     nominal, used = mine._nominal, mine.model.beta
     assert not np.allclose(nominal, used)
+    mine.torque([0.0] * 4, [0.0] * 4, [0.0] * 4)
     for _ in range(200):
         mine.observe([np.nan] * 4, [0.0] * 4)
         torque = mine.torque([np.nan] * 4, [0.0] * 4, [0.0] * 4)
