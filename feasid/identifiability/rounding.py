@@ -94,7 +94,7 @@ class Snapped:
 
 def file_rounding(robot: Robot) -> Rounding:
     """What rounding the numbers show that place the robot's joints in its file."""
-    if robot.source is None:
+    if robot.source is None or not robot.source.text:  # compiled models have no text
         return Rounding()
     origins = _origins(robot.source)
     angles, meant = [], []

@@ -4,6 +4,7 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 from mjcf_files import TREE
 from robots import ARM, example_urdfs
@@ -76,6 +77,37 @@ def test_an_mjspec_is_compiled_and_written_back(tmp_path):
     )
     if hasattr(spec, "modelname"):
         assert robot.source.format == "mjcf"
+
+
+TWO_JOINTS = """<mujoco><worldbody>
+<body name="a" pos="0 0 .3"><joint name="j1" axis="0 1 0"/>
+<inertial pos="0.01 -0.02 0.3" mass="1.5" diaginertia=".02 .02 .01"/>
+<body name="b" pos="0 0 .5"><joint name="j2" axis="0 1 0"/>
+<inertial pos="0.01 0 0.2" mass="1.0" diaginertia=".02 .02 .01"/></body></body>
+</worldbody></mujoco>"""
+
+
+def test_a_compiled_model_can_be_fitted_saved_and_written(tmp_path):
+    """It has no text: nothing in it was rounded by a file."""
+    mujoco = pytest.importorskip("mujoco")
+    robot = load_robot(mujoco.MjModel.from_xml_string(TWO_JOINTS))
+    t = np.arange(0, 10, 0.002)[:, None]
+    w, amplitude, delay = np.array([2.0, 3.0]), np.array([1.0, 0.7]), np.array([0.0, 1.0])
+    phases = w * t + delay, 2.3 * w * t - delay
+    q = amplitude * sum(np.sin(p) for p in phases)
+    dq = amplitude * w * (np.cos(phases[0]) + 2.3 * np.cos(phases[1]))
+    ddq = -amplitude * w**2 * (np.sin(phases[0]) + 2.3**2 * np.sin(phases[1]))
+    tau = inverse_dynamics(robot, q, dq, ddq)
+    tau = tau + 0.01 * np.random.default_rng(0).standard_normal(q.shape)
+    names = ["t", "q_j1", "q_j2", "tau_j1", "tau_j2"]
+    fit = feasid.fit(pd.DataFrame(np.hstack([t, q, tau]), columns=names), robot)
+    assert fit.relative_error["all"] < 0.01
+    fit.save(tmp_path / "arm.feasid")
+    again = feasid.load(tmp_path / "arm.feasid")
+    np.testing.assert_array_equal(again.robot.values, fit.robot.values)
+    for name in ("arm.xml", "arm.urdf"):
+        fit.write(tmp_path / name)
+        assert load_robot(tmp_path / name).joints == robot.joints
 
 
 XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
