@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 import feasid
-from feasid.identifiability.tables import ROWS, symbol_rows
+from feasid.identifiability.views import ROWS, symbol_rows
 from feasid.robot.inertia import from_mass_com_inertia
 
 DATA = Path(__file__).parents[1] / "datasets" / "cheetah3" / "leg.json"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 import feasid
-from feasid.identifiability.tables import dimensions, symbol_rows
+from feasid.identifiability.views import dimensions, symbol_rows
 
 ROWS = ("m", "lx", "ly", "lz", "Lxx", "Lyy", "Lzz", "Lyz", "Lxz", "Lxy", "rotor_Lzz")
 """Rows of the published tables: m, m c, I and the rotor's inertia I_m."""

@@ -14,7 +14,7 @@ from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.experiment import Experiment
-from feasid.identifiability.formats import as_csv, as_dict, as_latex
+from feasid.identifiability.views import as_csv, as_dict, as_latex
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
 

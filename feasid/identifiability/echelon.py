@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.identifiability.frames import LENGTH_POWER, congruence
-from feasid.identifiability.nullspace import Recursion
-from feasid.identifiability.setting import NEAR, Near
+from feasid.identifiability.frames import LENGTH_POWER, NEAR, Near, congruence
+from feasid.identifiability.recursion import Recursion
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.inertia import SYMBOLS
 

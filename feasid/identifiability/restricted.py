@@ -1,7 +1,7 @@
-"""Base parameters of what is unknown: some parameters are given, zero or the same as others.
+"""Base parameters in an order of preference across bodies, or with parameters that are given.
 
-A parameter that is no unknown changes no torque in an unknown way, so that its column leaves K;
-tied ones add up in the column of the one that stands for them. With K of the whole robot and
+A parameter that is given changes no torque in an unknown way, so that its column leaves K; tied
+parameters add up in the column of the one that stands for them. With K of the whole robot and
 ``delta = E z + fixed``, the base parameters of the unknowns z are the reduced form of K E.
 """
 
@@ -16,11 +16,54 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.core.arrays import Array
-from feasid.identifiability.coefficients import Coefficients, Index
-from feasid.identifiability.confirm import SampleCheck
-from feasid.identifiability.echelon import pivots_from_right
-from feasid.identifiability.moving import visible
+from feasid.identifiability.coefficients import ROUNDING, Coefficients, Index, settled
+from feasid.identifiability.echelon import SAFETY, pivots_from_right
+from feasid.identifiability.sampling import SampleCheck, visible
 from feasid.robot.known import Unknowns
+
+
+@dataclass(frozen=True, eq=False)
+class Reordered(Coefficients):
+    """Echelon form in an order of preference across bodies.
+
+    Pivots are then no longer a matter of each joint alone: the null vectors of the whole robot
+    are reduced as one dense matrix.
+
+    Attributes
+    ----------
+    order : ndarray, shape (n,)
+        All columns, the preferred ones first.
+    """
+
+    order: Index
+
+    @cached_property
+    def _null(self) -> Array:
+        """Orthonormal null vectors in scaled units, columns in the order of preference."""
+        first = Coefficients(self.echelon)
+        null = np.zeros((len(self.order), len(first.dependent)))
+        null[first.dependent, np.arange(len(first.dependent))] = 1.0
+        null[first.independent] = -first.scaled.toarray()
+        return np.asarray(np.linalg.qr(null[self.order])[0])
+
+    @cached_property
+    def dependent(self) -> Index:
+        """Columns of the dependent parameters, increasing."""
+        if self._null.shape[1] == 0:
+            return np.zeros(0, dtype=np.intp)
+        return np.sort(self.order[pivots_from_right(self._null[None])[0]])
+
+    @cached_property
+    def scaled(self) -> sparse.csc_array:
+        """Kd in scaled units."""
+        place = np.argsort(self.order)
+        pivots = self._null[place[self.dependent]]
+        rest = self._null[place[self.independent]]
+        kd = -np.linalg.solve(pivots.T, rest.T).T
+        worst = np.linalg.cond(pivots) if pivots.size else 1.0
+        noise = SAFETY * ROUNDING * worst * np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
+        return sparse.csc_array(settled(np.asarray(kd), np.asarray(noise)))
+
 
 RANK_TOLERANCE = 1e-10
 """Singular values of combinations of unit size below this are zero; `gap` says how clearly."""

@@ -29,7 +29,7 @@ from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.region import End, Region
 from feasid.identifiability.base import BaseParameters
-from feasid.identifiability.expressions import parameter_label
+from feasid.identifiability.views import parameter_label
 from feasid.options.complete import completed, documented
 from feasid.options.set_tables import RangeOptions
 from feasid.robot.description import Robot

@@ -22,7 +22,7 @@ from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.formats.terms import summed
 from feasid.identifiability.base import base_parameters
-from feasid.identifiability.moving import postures
+from feasid.identifiability.sampling import postures
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
 from feasid.robot.parts import Body, Drive

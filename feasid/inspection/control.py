@@ -21,7 +21,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.formats.load import load_robot
 from feasid.formats.mjcf.effects import EFFECTS
-from feasid.identifiability.moving import postures
+from feasid.identifiability.sampling import postures
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from robots import wam, yoshida
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError
-from feasid.identifiability import rational
+from feasid.identifiability import exact
 from feasid.identifiability.base import base_parameters
-from feasid.identifiability.exact import certify, exact_blocks
-from feasid.identifiability.rational import Subspace
+from feasid.identifiability.exact import Subspace, certify, exact_blocks
 from feasid.identifiability.rounding import file_rounding
 from feasid.robot.serial import with_source
 
@@ -60,21 +59,21 @@ def test_exact_coefficients_equal_those_of_floating_point():
     for _ in range(20):
         robot = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False).robot()
         coefficients = base_parameters(robot).coefficients
-        for ours, exact in zip(
+        for ours, rational in zip(
             coefficients.blocks, exact_blocks(coefficients.echelon), strict=True
         ):
-            np.testing.assert_array_equal(ours.dependent, exact.dependent)
-            scale = 1 + np.abs(exact.vectors).max(initial=0.0)
-            np.testing.assert_allclose(ours.vectors, exact.vectors, atol=1e-12 * scale)
-            checked += exact.vectors.size
+            np.testing.assert_array_equal(ours.dependent, rational.dependent)
+            scale = 1 + np.abs(rational.vectors).max(initial=0.0)
+            np.testing.assert_allclose(ours.vectors, rational.vectors, atol=1e-12 * scale)
+            checked += rational.vectors.size
     assert checked > 1000
 
 
 def test_exact_drive_terms_equal_those_of_floating_point():
     robot = wam(drive_inertia=True)
     coefficients = base_parameters(robot).coefficients
-    for ours, exact in zip(coefficients.blocks, exact_blocks(coefficients.echelon), strict=True):
-        np.testing.assert_allclose(ours.vectors, exact.vectors, atol=1e-13)
+    for ours, rational in zip(coefficients.blocks, exact_blocks(coefficients.echelon), strict=True):
+        np.testing.assert_allclose(ours.vectors, rational.vectors, atol=1e-13)
 
 
 def test_irrational_geometry_is_not_certified_and_says_why():
@@ -98,13 +97,13 @@ def test_both_arithmetics_certify(name, monkeypatch):
         monkeypatch.setitem(sys.modules, "flint", None)
     else:
         pytest.importorskip("flint")
-    rational.rational_type.cache_clear()
+    exact.rational_type.cache_clear()
     try:
         certified = base_parameters(yoshida()).certified
         assert certified.arithmetic == name
         assert certified
     finally:
-        rational.rational_type.cache_clear()
+        exact.rational_type.cache_clear()
 
 
 def test_span_counts_and_closes():

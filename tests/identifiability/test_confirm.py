@@ -11,7 +11,7 @@ import feasid
 from feasid.errors import FeasidError, RankError
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.coefficients import Coefficients
-from feasid.identifiability.confirm import HIDDEN, SHOWN, confirmed
+from feasid.identifiability.sampling import HIDDEN, SHOWN, confirmed
 
 ROUNDING = 1e-12  # what remains of Y - Y Pb K in floating point, relative
 

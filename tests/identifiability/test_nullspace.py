@@ -26,7 +26,7 @@ from feasid.errors import RankError, UnsupportedJointError
 from feasid.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 from feasid.identifiability.frames import Frames
 from feasid.identifiability.spectral import momentum, rates
-from feasid.identifiability.tables import dimensions, symbol_rows
+from feasid.identifiability.views import dimensions, symbol_rows
 
 DATA = Path(__file__).parents[1] / "data"
 REFERENCE = json.loads((DATA / "rpna_reference.json").read_text())

@@ -9,7 +9,7 @@ from scipy.linalg import expm
 
 import feasid
 from feasid.dynamics.spatial import ScrewPose
-from feasid.identifiability import rational
+from feasid.identifiability import exact
 from feasid.identifiability.base import ALONE, base_parameters
 from feasid.identifiability.frames import motion_transform
 from feasid.identifiability.spectral import (
@@ -21,7 +21,7 @@ from feasid.identifiability.spectral import (
     rates,
     velocity_spectrum,
 )
-from feasid.identifiability.tables import dimensions
+from feasid.identifiability.views import dimensions
 from feasid.robot import inertia
 
 ATOL = 1e-12  # sums of some ten products of numbers of order one
@@ -110,16 +110,16 @@ def test_exact_matrices_are_those_of_floating_point():
     turn = [[Fraction(3, 5), Fraction(-4, 5), 0], [Fraction(4, 5), Fraction(3, 5), 0], [0, 0, 1]]
     turn = [[Fraction(e) for e in row] for row in turn]
     place = [Fraction(1, 3), Fraction(-2), Fraction(1, 2)]
-    x = rational.motion_transform(turn, place)
+    x = exact.motion_transform(turn, place)
     pose = np.array(turn, dtype=float), np.array(place, dtype=float)
     pairs = [
-        (rational.cross(screw), cross(np.array(screw, dtype=float))),
-        (rational.parameter_rate(screw), rate_of_parameters(np.array(screw, dtype=float))),
+        (exact.cross(screw), cross(np.array(screw, dtype=float))),
+        (exact.parameter_rate(screw), rate_of_parameters(np.array(screw, dtype=float))),
         (x, motion_transform(*pose)),
-        (rational.parameter_map(x), inertia.change_frame(*pose)),
+        (exact.parameter_map(x), inertia.change_frame(*pose)),
     ]
-    for exact, ours in pairs:
-        np.testing.assert_allclose(np.array(exact, dtype=float), ours, atol=ATOL)
+    for rational, ours in pairs:
+        np.testing.assert_allclose(np.array(rational, dtype=float), ours, atol=ATOL)
 
 
 @pytest.mark.parametrize(("turns", "pitch"), [(True, 0.0), (True, 0.4), (False, 1.0)])

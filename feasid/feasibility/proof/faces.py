@@ -18,7 +18,7 @@ from feasid.dynamics.coupled import carried
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Block
-from feasid.identifiability.moving import postures
+from feasid.identifiability.sampling import postures
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 

@@ -1,9 +1,17 @@
-"""A few random motions of a robot, and what every joint feels of it: the check after the fact.
+"""Random motions of a robot: verification of the recursion's result, and ranks with couplings.
 
-Nothing of the recursion enters here but its result: poses, velocities and accelerations are
-drawn, wrenches follow from Newton and Euler in spatial form, I a + v x* I v, and are projected on
-the joints' axes. Lengths are in units of the robot's lever arms, gravity has unit size, screws
-are unit screws, so that every entry is of order one.
+`confirmed` does not use the recursion: poses, velocities and accelerations are drawn, wrenches
+follow from Newton and Euler in spatial form, I a + v x* I v, and are projected on the joints'
+axes. Lengths are in units of the robot's lever arms, gravity has unit size, screws are unit
+screws, so that every entry is of order one. A joint's null vectors must leave every measured
+torque as it is, and the columns that are left must be independent. With Theorem 2 of Wensing et
+al. (2024), by which hidden changes are sums of those of the joints, that confirms the count, and
+one further combination of its null vectors confirms K.
+
+Couplings and closed loops hide more than the open tree does, so that the tree's base parameters
+are their unknowns: energies at random configurations and velocities, taken through the couplings
+and loops (`visible`), have the identifiable combinations as their row space. Its rank is
+numerical.
 """
 
 from __future__ import annotations
@@ -11,15 +19,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from time import perf_counter
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
+from feasid.dynamics.coupled import carried
+from feasid.dynamics.energy import energies
 from feasid.dynamics.spatial import exponential
-from feasid.identifiability.frames import SYMMETRIC, motion_transform
-from feasid.identifiability.setting import Setting
+from feasid.errors import InputError, RankError
+from feasid.identifiability.echelon import Nullblock
+from feasid.identifiability.frames import SYMMETRIC, Setting, motion_transform
 from feasid.identifiability.spectral import MOMENTUM as PER_ROOT
 from feasid.identifiability.spectral import ROOT2, cross
+from feasid.robot.description import Robot
 
 COUNT = 12
 """Motions: more than a body has independent parameters per row that carries it."""
@@ -264,3 +278,233 @@ def _group(screw: Array) -> Array:
         u, s, _ = np.linalg.svd(np.column_stack([basis, *pairs]), full_matrices=False)
         basis = u[:, s > 1e-9]
     return np.asarray(basis)
+
+
+HIDDEN = 1e-11
+"""Torques of hidden changes relative to the terms they are made of: rounding leaves 1e-13."""
+
+SHOWN = 1e-13
+"""Smallest singular value of what shows, relative to the largest or to the largest term that makes
+it up: rounding is at 1e-15."""
+
+
+@dataclass(frozen=True)
+class SampleCheck:
+    """What random motions showed.
+
+    Attributes
+    ----------
+    residual : float
+        Largest torque of a hidden change, relative to the terms it is made of; must be at most
+        `HIDDEN`.
+    weakest : float
+        Smallest singular value of what a joint shows, relative to its largest; must be at least
+        `SHOWN`.
+    joint : str
+        Where it was found.
+    unconfirmed : tuple of str
+        Joints below `SHOWN` whose geometry is known to be nearly degenerate.
+    seconds : float
+        What the check cost [s].
+    """
+
+    residual: float
+    weakest: float
+    joint: str
+    unconfirmed: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"hidden changes show {self.residual:.1e} (at most {HIDDEN:.0e}), the weakest of the "
+            f"others {self.weakest:.1e} (at least {SHOWN:.0e}, joint {self.joint!r}); checked in "
+            f"{1e3 * self.seconds:.1f} ms"
+        )
+
+
+def confirmed(
+    run: Setting,
+    samples: RandomMotions,
+    blocks: Sequence[Nullblock],
+    transfers: Sequence[Array],
+    doubted: Sequence[int],
+) -> SampleCheck:
+    """Try every joint's null vectors and what it leaves on random motions.
+
+    Parameters
+    ----------
+    run : Setting
+    samples : RandomMotions
+    blocks : sequence of Nullblock
+        One per joint, scaled.
+    transfers : sequence of ndarray
+        Per joint, inertial columns to the parent's ten, scaled.
+    doubted : sequence of int
+        Joints that are known, and reported, to be too close to degenerate for floating point.
+
+    Raises
+    ------
+    RankError
+        Names the first joint whose count is not confirmed.
+    """
+    start = perf_counter()
+    residual, weakest, where = 0.0, 1.0, 0
+    unconfirmed = []
+    joints = run.robot.joints
+    for i, (block, transfer) in enumerate(zip(blocks, transfers, strict=True)):
+        rows, size = samples.local(i, transfer, block.drive)
+        if block.dependent.size and len(rows):
+            shown = np.abs(rows @ block.vectors)
+            terms = np.maximum(size @ np.abs(block.vectors), np.abs(rows).max())
+            off = float((shown / np.where(terms > 0, terms, 1.0)).max())
+            if off > HIDDEN:
+                raise RankError(
+                    f"joint {joints[i]!r}: changes that are called hidden show in random motions, "
+                    f"with {off:.1e} of the terms they are made of (at most {HIDDEN:.0e}); its "
+                    "geometry is too close to degenerate, or its lengths differ too much",
+                    joint=joints[i],
+                )
+            residual = max(residual, off)
+        if block.independent.size:
+            left = rows[:, block.independent]
+            s = np.linalg.svd(left, compute_uv=False) if len(rows) >= left.shape[1] else [1.0, 0.0]
+            reference = max(float(s[0]), float(size.max(initial=0.0)))
+            ratio = float(s[-1]) / reference if reference else 0.0
+            if ratio >= SHOWN:
+                if ratio < weakest:
+                    weakest, where = ratio, i
+            elif i in doubted:
+                unconfirmed.append(joints[i])
+            else:
+                raise RankError(
+                    f"joint {joints[i]!r}: {block.independent.size} combinations are claimed, but "
+                    f"in random motions the weakest shows only {ratio:.1e} of the strongest (at "
+                    f"least {SHOWN:.0e})",
+                    joint=joints[i],
+                )
+    if max(len(chain) for chain in run.robot.ancestors) > NEAREST:
+        residual = max(residual, _along_chains(samples, blocks, transfers))
+    spent = perf_counter() - start
+    return SampleCheck(residual, weakest, joints[where], tuple(unconfirmed), spent)
+
+
+def _along_chains(
+    samples: RandomMotions, blocks: Sequence[Nullblock], transfers: Sequence[Array]
+) -> float:
+    """Largest torque of a random hidden change of all bodies, relative to its terms."""
+    run, bodies = samples.run, samples.run.robot.bodies
+    rng = np.random.default_rng(SEED)
+    change = [np.zeros(10) for _ in samples.moving.parents]
+    drives = []
+    for i, (block, transfer) in enumerate(zip(blocks, transfers, strict=True)):
+        vector = block.vectors @ rng.standard_normal(block.dependent.size)
+        change[i] += vector[:10]
+        rotor = bodies[i].rotor
+        if rotor is not None:
+            values = vector[10 : block.inertial]
+            change[samples.rotor_nodes[i]] += SYMMETRIC @ values if rotor.symmetric else values
+        if run.robot.parents[i] >= 0:
+            change[run.robot.parents[i]] -= transfer @ vector[: block.inertial]
+        drives.append(samples.drive_terms(i, block.drive) @ vector[block.inertial :])
+    torques, sizes = samples.torques(change)
+    worst = 0.0
+    for i, (torque, size, more) in enumerate(zip(torques, sizes, drives, strict=True)):
+        if run.measured is not None and i not in run.measured:
+            continue
+        bound = float(size.max() + np.abs(more).max(initial=0.0))
+        off = float(np.abs(torque + more[:, None]).max()) / bound if bound else 0.0
+        if off > HIDDEN:
+            joint = run.robot.joints[i]
+            raise RankError(
+                f"joint {joint!r} feels {off:.1e} of a change of bodies beyond it that is called "
+                f"hidden (at most {HIDDEN:.0e})",
+                joint=joint,
+            )
+        worst = max(worst, off)
+    return worst
+
+
+Index = npt.NDArray[np.intp]
+
+SPARE = 30
+"""Random motions beyond the number of unknowns."""
+
+REACH = 1.0
+"""How far independent joints are taken [rad, or lengths of the robot], where no loop binds them."""
+
+NEAR_LOOP = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
+"""The same in loops, which cannot be taken everywhere: less far when too few motions close."""
+
+TRIES = 3
+"""Random motions per one that is wanted, and per reach."""
+
+
+def visible(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
+    """Energies of the parameters in these columns, scaled, a row per random motion and energy.
+
+    Parameters
+    ----------
+    robot : Robot
+    columns : ndarray of int
+        Independent parameters of the open tree.
+    units : ndarray
+        SI size of a scaled unit of each of them.
+    length : float
+        Size of the robot [m].
+    static : bool
+        Postures at rest only.
+    """
+    if any("fl" in drive.symbols or drive.features for drive in robot.drives):
+        raise InputError(
+            "friction that grows with the load, and features, are for robots whose joints move by "
+            f"themselves; joints of robot {robot.name!r} are coupled or in loops"
+        )
+    rng = np.random.default_rng(0)
+    count = 2 * len(columns) + SPARE
+    ds = rng.standard_normal((robot.dof, count)) * _speeds(robot, length)
+    s = postures(robot, rng, count, length)
+    q, dq, *_ = carried(robot).motion(s, ds, np.zeros_like(ds))
+    kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
+    potential = potential - potential.mean(axis=0)
+    parts = [potential] if static else [kinetic, potential, friction]
+    return np.vstack([_level(p) for p in parts])
+
+
+def _level(rows: Array) -> Array:
+    """Rows of one energy in units of its largest column."""
+    largest = float(np.linalg.norm(rows, axis=0).max(initial=0.0))
+    return rows / largest if largest > 0 else rows
+
+
+def postures(robot: Robot, rng: np.random.Generator, count: int, length: float = 1.0) -> Array:
+    """Random independent coordinates, (dof, count), at which all loops close and none is singular.
+
+    Prismatic joints go up to `length` [m].
+
+    Raises
+    ------
+    InputError
+        Where loops close too seldom.
+    """
+    speed = _speeds(robot, length)
+    if robot.closure is None:
+        return np.asarray(np.pi * REACH * rng.uniform(-1, 1, (robot.dof, count)) * speed)
+    home = robot.closure.assembled[robot.independent][:, None]
+    found = np.zeros((robot.dof, 0))
+    for reach in NEAR_LOOP:
+        s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES * count)) * speed
+        q, closed = robot.closure.followed(s)
+        closed[closed] &= robot.closure.regular(q[:, closed])
+        found = np.hstack([found, s[:, closed]])[:, :count]
+        if found.shape[1] == count:
+            return found
+    raise InputError(
+        f"the loops of robot {robot.name!r} close at too few configurations around the one in "
+        "which they are assembled: nothing can be said of its base parameters"
+    )
+
+
+def _speeds(robot: Robot, length: float) -> Array:
+    """One per independent angle, `length` for the others, (dof, 1)."""
+    turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
+    return np.where(np.array(turns)[robot.independent], 1.0, length)[:, None]

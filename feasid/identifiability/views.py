@@ -1,22 +1,82 @@
-"""What can be known of each parameter, as tables and sentences."""
+"""Base parameters as sums, tables, sentences, a figure, JSON, CSV and LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.display import Display, Measure, shortened
+from feasid.core.figures import BLUE, CYAN, GREEN, GREY, legend, picture
 from feasid.errors import InputError, did_you_mean
-from feasid.identifiability.expressions import parameter_label, sum_of
 from feasid.identifiability.spectral import span
 from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from feasid.identifiability.base import BaseParameters
+
+DIGITS = 12
+"""Significant digits of a printed coefficient; what is further away is rounding."""
+
+Name = tuple[str, str]
+
+
+def parameter_label(name: Name) -> str:
+    """Name of one parameter: ``L1yy``, ``l3x``, ``m4``, ``fv1`` for numbered bodies, as in the
+    tables of Sousa and Cortesao (2014); ``forearm.Lyy`` for named ones.
+    """
+    body, symbol = name
+    if not body.isdecimal():
+        return f"{body}.{symbol}"
+    prefix = ""
+    if symbol.startswith("rotor_"):
+        prefix, symbol = "rotor_", symbol.removeprefix("rotor_")
+    if symbol[0] in "Ll":
+        return f"{prefix}{symbol[0]}{body}{symbol[1:]}"
+    return f"{prefix}{symbol}{body}"
+
+
+def number(value: float) -> str:
+    """A coefficient's size with up to 12 digits: ``0.300475``."""
+    return f"{abs(value):.{DIGITS}g}"
+
+
+def sum_of(names: Sequence[Name], terms: Iterable[tuple[int, float]]) -> str:
+    """A linear combination as text.
+
+    Parameters
+    ----------
+    names : sequence of (body, symbol)
+    terms : iterable of (column, coefficient)
+        In the order in which they are to be read. Terms of one symbol with equal coefficients
+        other than +-1 are grouped at the place of their first.
+    """
+    groups: dict[tuple[str, str, bool], list[int]] = {}
+    for column, value in terms:
+        key = (names[column][1], number(value), value < 0)
+        if key[1] == "1":
+            key = (str(column), "1", value < 0)
+        groups.setdefault(key, []).append(column)
+    text = ""
+    for (_, size, negative), columns in groups.items():
+        labels = [parameter_label(names[c]) for c in columns]
+        inner = " + ".join(labels)
+        if size != "1":
+            inner = f"{size} ({inner})" if len(labels) > 1 else f"{size} {inner}"
+        if not text:
+            text = f"-{inner}" if negative else inner
+        else:
+            text += f" - {inner}" if negative else f" + {inner}"
+    return text or "0"
+
 
 ALONE, COMBINED, NEVER, GIVEN = "alone", "combined", "not at all", "given"
 """What can be known of a parameter: its value, sums it is part of, nothing; or it is given."""
@@ -255,3 +315,136 @@ def rounding_told(base: BaseParameters) -> str:
     if not base.deciding:
         return f"{text}: no count depends on it"
     return f"{text}: {base.literal.size} base parameters when taken literally, {base.size} exact"
+
+
+KINDS = {
+    "★": ("known alone", GREEN, "*"),
+    "●": ("in a sum that it leads", BLUE, "o"),
+    "○": ("in sums of others", CYAN, "$\\circ$"),
+    "✕": ("not at all", GREY, "x"),
+    "=": ("given", GREY, "_"),
+}
+
+
+def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]) -> Figure:
+    """The marks of `feasid.identifiability.views.symbol_rows` as a picture."""
+    symbols = [*rows]
+    figure = picture(
+        1.6 + 0.42 * len(owners), 1.9 + 0.26 * len(symbols), "what can be known of each parameter"
+    )
+    axis = figure.subplots()
+    for mark, (label, color, shape) in KINDS.items():
+        places = [(x, y) for y, s in enumerate(symbols) for x, m in enumerate(rows[s]) if m == mark]
+        if places:
+            x, y = zip(*places, strict=True)
+            axis.scatter(x, y, s=45, marker=shape, color=color, label=label, lw=1.2)
+    axis.set_xticks(range(len(owners)), [shortened(o, 24) for o in owners], rotation=60, ha="right",
+                    rotation_mode="anchor", fontsize=8, parse_math=False)  # fmt: skip
+    axis.set_yticks(range(len(symbols)), symbols, fontsize=8)
+    axis.invert_yaxis()
+    axis.grid(alpha=0.2)
+    axis.margins(x=0.5 / max(len(owners), 2), y=0.04)
+    legend(figure, axis, 2)
+    return figure
+
+
+def display(base: BaseParameters) -> Display:
+    """Count, check and the combinations themselves, as many as fit."""
+    count = {kind: base.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
+    given, unsure = base.robot.size - base.unknowns, base.check.unconfirmed
+    what = "unknown parameters" if given else "parameters"
+    known = f"{count[ALONE]} known alone, {count[COMBINED]} in sums, {count[NEVER]} never"
+    said = f"leave {', '.join(unsure)} open" if unsure else "confirm the count"
+    measures = [
+        Measure("parameters", known + (f", {given} given" if given else "")),
+        Measure("random motions", said, "confirmed", not unsure),
+    ]
+    if base.snapped:
+        measures.append(Measure("rounded geometry", f"{len(base.snapped)} taken as exact"))
+    return Display(
+        f"base parameters of {base.robot.name!r}: {base.size} of {base.unknowns} {what}",
+        measures,
+        base.warnings,
+        base.listing().splitlines(),
+        "more: base.listing(), base.table(), base.explain('body.m'), base.K",
+    )
+
+
+def as_dict(base: BaseParameters) -> dict[str, Any]:
+    """Everything that can be known, as plain data for JSON.
+
+    ``combinations`` holds per base parameter its leading parameter, its expression and its
+    coefficients [body, symbol, value] in SI units.
+    """
+    names = base.robot.parameter_names
+    rows = base.matrix.tocsr()
+    rows.sort_indices()
+    combinations = []
+    for r, lead in enumerate(base.independent.tolist()):
+        part = slice(rows.indptr[r], rows.indptr[r + 1])
+        pairs = zip(rows.indices[part].tolist(), rows.data[part].tolist(), strict=True)
+        combinations.append(
+            {
+                "leads": list(names[lead]),
+                "expression": base.expressions[r],
+                "coefficients": [[*names[c], value] for c, value in pairs],
+            }
+        )
+    status = [[*n, s] for n, s in zip(names, base.status, strict=True)]
+    return {
+        "robot": base.robot.name,
+        "base_parameters": base.size,
+        "standard_parameters": base.robot.size,
+        "combinations": combinations,
+        "status": status,
+        "rounded": [str(s) for s in base.snapped],
+        "warnings": list(base.warnings),
+        "check": {
+            "residual": base.check.residual,
+            "weakest": base.check.weakest,
+            "seconds": base.check.seconds,
+        },
+    }
+
+
+def as_csv(base: BaseParameters) -> str:
+    """One line per coefficient of K: number of the base parameter, body, symbol, value."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["base_parameter", "body", "symbol", "coefficient"])
+    for k, row in enumerate(as_dict(base)["combinations"]):
+        for body, symbol, value in row["coefficients"]:
+            writer.writerow([k + 1, body, symbol, repr(value)])
+    return text.getvalue()
+
+
+def as_latex(base: BaseParameters) -> str:
+    """A table of the combinations, for booktabs."""
+    lines = [r"\begin{tabular}{rl}", r"\toprule", r"& combination \\", r"\midrule"]
+    for k, row in enumerate(as_dict(base)["combinations"]):
+        lines.append(f"{k + 1} & ${_latex_sum(row['coefficients'])}$ \\\\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _latex_sum(terms: list[list[Any]]) -> str:
+    text = ""
+    for body, symbol, value in terms:
+        sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
+        size = number(value)
+        factor = "" if size == "1" else f"{_scientific(size)}\\,"
+        text += f"{sign}{factor}{_latex_name(body, symbol)}"
+    return text
+
+
+def _scientific(size: str) -> str:
+    mantissa, exponent, power = size.partition("e")
+    return f"{mantissa} \\cdot 10^{{{int(power)}}}" if exponent else mantissa
+
+
+def _latex_name(body: str, symbol: str) -> str:
+    owner = body.replace("_", r"\_")
+    owner = owner if body.isdecimal() else rf"\mathrm{{{owner}}}"
+    rotor = symbol.startswith("rotor_")
+    letter, axes = symbol.removeprefix("rotor_")[0], symbol.removeprefix("rotor_")[1:]
+    over = "^{r}" if rotor else ""
+    return f"{letter}{over}_{{{owner}{',' + axes if axes else ''}}}"
