@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from feasid.codegen.c import write_c as write_c
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.core.notes import Note as Note
-    from feasid.diagnosis.diagnose import diagnose as diagnose
     from feasid.diagnosis.findings import Diagnosis as Diagnosis
     from feasid.diagnosis.findings import Finding as Finding
     from feasid.dynamics.contacts import Contact as Contact
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from feasid.formats.write import write_urdf as write_urdf
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
+    from feasid.identification.advice import diagnose as diagnose
     from feasid.identification.choice import Choice as Choice
     from feasid.identification.gains import TorqueConstants as TorqueConstants
     from feasid.identification.gains import torque_constants as torque_constants
@@ -108,7 +108,7 @@ _HOME = {
     "base_parameters": "identifiability.base",
     "Body": "robot.parts",
     "Drive": "robot.parts",
-    "diagnose": "diagnosis.diagnose",
+    "diagnose": "identification.advice",
     "FeasidError": "errors",
     "excite": "excitation.excite",
     "Trajectory": "excitation.trajectory",

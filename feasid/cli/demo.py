@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
     with step("loading solvers"):
         from feasid import datasets
-        from feasid.diagnosis.diagnose import diagnose
+        from feasid.identification.advice import diagnose
         from feasid.identification.identify import fit
     log = datasets.load("unitree_z1")
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)

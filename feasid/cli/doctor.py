@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the diagnosis; returns 0 when nothing is wrong, 1 with errors or warnings."""
-    from feasid.diagnosis.diagnose import diagnose
+    from feasid.identification.advice import diagnose
     from feasid.logs.recording import Recording
 
     options = options_of(arguments, DiagnoseOptions, "feasid doctor")

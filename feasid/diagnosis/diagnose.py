@@ -1,68 +1,51 @@
-"""What is wrong with a log, in one screen: `diagnose`."""
+"""What may be wrong with a log: its signals one by one, then by the robot's dynamics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.core.threads import one_thread
 from feasid.diagnosis.direction import decided
 from feasid.diagnosis.excitation import check_excitation
-from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered, settled
+from feasid.diagnosis.findings import Diagnosis, Finding, merged, settled
 from feasid.diagnosis.model import check_model
 from feasid.diagnosis.signals import check_signals
 from feasid.diagnosis.velocity import check_velocities
 from feasid.errors import LogError
-from feasid.formats.robot_of import robot_of, with_motors
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
 from feasid.logs.signals.derive import FEWEST
-from feasid.options.complete import checked, documented, part
-from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
-from feasid.reduction.reduce import Log
+from feasid.options.complete import part
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.reduction.reduce import filtered
+from feasid.reduction.window import low_passed
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@documented(DiagnoseOptions)
-@one_thread()
-def diagnose(
-    log: Log, robot: Robot | str | Path | None = None, **options: Unpack[DiagnoseOptions]
-) -> Diagnosis:
-    """Say what is wrong with a log: what, where, how sure, and what mends it.
+def examine(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
+    """What may be wrong with a log, in the order in which it was found.
+
+    The log is prepared as `feasid.fit` prepares it: on the same clock, with the same gaps bridged,
+    behind the same low-pass. Options of findings are suspicions that nobody has tried.
 
     Parameters
     ----------
-    log : DataFrame, mapping of arrays, path or Recording
-    robot : Robot or path, optional
-        Default what travels in ``df.attrs["robot"]``.
-    **options
-        Those of `feasid.logs.frame.prepare`, and motors that move several joints.
-
-    Returns
-    -------
-    Diagnosis
-        Never an error for what is wrong with the log: that is a finding.
-
-    Raises
-    ------
-    InputError
-        Without a robot, or for an option that it does not have.
+    recording : Recording
+    robot : Robot
+    asked : mapping
+        `feasid.options.tables.DiagnoseOptions` that were given.
     """
-    recording = Recording.of(log)
-    asked = checked(DiagnoseOptions, options, "diagnose")
-    robot = with_motors(robot_of(log, robot), asked.get("couplings"))
-    chosen = part(LogOptions, asked)
+    chosen = filtered(part(LogOptions, asked), "diagnose")
     df = recording.table(robot, chosen.get("topic"))
     try:
         raw = _with_holes(recording.raw(robot, **part(ReadOptions, chosen)))
@@ -81,7 +64,7 @@ def diagnose(
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
-    return Diagnosis(ordered(settled(findings, asked)), len(df), span, rate, raw.notes)
+    return Diagnosis(tuple(settled(findings, asked)), len(df), span, rate, raw.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:
@@ -170,7 +153,7 @@ def _prepared(
     if any(f.code in MOTION and f.level == "error" and not f.options for f in findings):
         return []  # of two motions that contradict each other, the wrong one suits other torques
     try:
-        motion = recording.motion(robot, **options)
+        motion = low_passed(recording.motion(robot, **options))
     except LogError as error:
         return [_from_error("unusable", error)]
     weak = {f.joints[0] for f in findings if f.code == "coarse"}

@@ -13,6 +13,7 @@ from feasid.diagnosis.screen import Screen, thin
 from feasid.errors import LogError
 from feasid.logs.columns import unit_factor
 from feasid.logs.recording import Recording
+from feasid.reduction.window import low_passed
 from feasid.robot.description import Robot
 
 TELLS = 0.2
@@ -67,7 +68,7 @@ def _on_top(way: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any
 def _score(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> float:
     """Sum of the logarithms of all joints' residuals; NaN where they cannot tell."""
     try:
-        samples = thin(recording.motion(robot, **options), 0)
+        samples = thin(low_passed(recording.motion(robot, **options)), 0)
     except LogError:
         return float("nan")
     if samples is None or not np.isfinite(samples.torque).all():

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, contradicted, sureness
+from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, contradicted
 from feasid.diagnosis.screen import FLOOR, Screen
 from feasid.logs.motion import Rows
 
@@ -65,7 +65,6 @@ def _one_flipped(name: str, share: float) -> Finding:
         f"units={{'tau_{name}': -1}}",
         (name,),
         (f"tau_{name}",),
-        confidence=sureness(share),
         options={"units": {f"tau_{name}": -1.0}},
         values={"share": share},
     )
@@ -80,7 +79,6 @@ def _all_flipped(names: Sequence[str], share: float) -> Finding:
         "units={'tau': -1}",
         tuple(names),
         tuple(f"tau_{n}" for n in names),
-        confidence=sureness(share),
         options={"units": {f"tau_{n}": -1.0 for n in names}},
         values={"share": share},
     )
@@ -144,7 +142,6 @@ def exchange_finding(
         f"columns={pairs}",
         joints,
         tuple(pairs),
-        confidence=sureness(share),
         options={"columns": pairs},
         values={"kind": kind, "share": share},
     )

@@ -33,12 +33,14 @@ class Finding:
         Row numbers of the log, both included.
     times : tuple of (start, end)
         The same in seconds since the log's first row.
-    confidence : float
-        0 to 1.
     options : mapping
-        Options of `feasid.fit` and `feasid.logs.frame.prepare` that mend it.
+        Options of `feasid.fit` with which it predicts better: see `gain`.
     values : mapping
         The numbers of the message, by name.
+    gain : float or None
+        Share by which the error of a fit on stretches that it did not see falls with the
+        finding's remedy, as the geometric mean over joints; 1 when no fit is possible without
+        it. None where nothing could be tried.
     """
 
     code: str
@@ -49,15 +51,23 @@ class Finding:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[int, int], ...] = ()
     times: tuple[tuple[float, float], ...] = ()
-    confidence: float = 1.0
     options: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    gain: float | None = None
 
     def __str__(self) -> str:
         where = f" [{', '.join(self.joints)}]" if self.joints else ""
-        sure = "" if self.confidence > 0.95 else f" ({self.confidence:.0%} sure)"
-        remedy = f"\n        -> {self.remedy}" if self.remedy else ""
-        return f"{self.level:7} {self.code}{where}: {self.message}{sure}{remedy}"
+        remedy = f"\n        -> {self.remedy}{self._tried}" if self.remedy else ""
+        return f"{self.level:7} {self.code}{where}: {self.message}{remedy}"
+
+    @property
+    def _tried(self) -> str:
+        """What a fit with the remedy gains."""
+        if self.gain is None:
+            return ""
+        if self.gain == 1.0:
+            return " (without it no model can be fitted)"
+        return f" (with it a fit predicts stretches that it did not see {self.gain:.0%} better)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +103,7 @@ class Diagnosis(Displayed):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of `feasid.fit` that mend what can be mended."""
+        """Options with which `feasid.fit` predicts stretches that it did not see better."""
         return merged(f.options for f in self.findings)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -111,11 +121,11 @@ class Diagnosis(Displayed):
         Returns
         -------
         DataFrame
-            level, code, joints, message, remedy, confidence, rows and times; one row per finding.
+            level, code, joints, message, remedy, gain, rows and times; one row per finding.
         """
         import pandas as pd
 
-        columns = ["level", "code", "joints", "message", "remedy", "confidence", "rows", "times"]
+        columns = ["level", "code", "joints", "message", "remedy", "gain", "rows", "times"]
         return pd.DataFrame(
             [[getattr(f, c) for c in columns] for f in self.findings], None, columns
         )
@@ -157,8 +167,8 @@ def _counted(number: int, what: str) -> str:
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The gravest first, then the surest."""
-    return tuple(sorted(findings, key=lambda f: (LEVELS.index(f.level), -f.confidence)))
+    """The gravest first, then those whose remedy lowers the error of a fit most."""
+    return tuple(sorted(findings, key=lambda f: (LEVELS.index(f.level), -(f.gain or 0.0))))
 
 
 def settled(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:

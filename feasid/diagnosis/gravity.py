@@ -8,7 +8,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.hypothesis import Hypothesis, sureness
+from feasid.diagnosis.hypothesis import Hypothesis
 from feasid.diagnosis.screen import Screen
 from feasid.robot.description import Robot
 
@@ -52,7 +52,6 @@ def tilted(screen: Screen, robot: Robot) -> Iterator[Hypothesis]:
         f"gravity seems to point along {shown} in the base frame, {angle:.0f} degrees from "
         f"the description's {tuple(round(float(x), 2) for x in robot.gravity)}",
         f"load_robot(..., gravity={shown})",
-        confidence=sureness(share),
         values={"gravity": shown, "degrees": angle, "share": share},
     )
     yield Hypothesis(share, finding, lambda: other, unknowns=2.0)

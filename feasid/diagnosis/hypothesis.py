@@ -61,8 +61,3 @@ def contradicted(screen: Screen, after: Array) -> bool:
     own = screen.residuals
     understood = np.minimum(own, after) < EXPLAINED
     return bool((after > OBJECTION * own)[understood].any())
-
-
-def sureness(share: float) -> float:
-    """Confidence of a finding that leaves this share."""
-    return float(np.clip(1 - share, 0.5, 0.99))

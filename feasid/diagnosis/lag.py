@@ -61,7 +61,6 @@ def lag(screen: Screen, free: Free, names: Sequence[str]) -> list[Finding]:
             f"the torques are {abs(seconds) * 1e3:.3g} ms ({abs(fine):.1f} samples) {who} the "
             f"motion; without that lag residuals shrink by {1 - np.exp(-gain):.0%}",
             f"delay={-seconds:.3g}",
-            confidence=float(np.clip(0.6 + gain, 0.6, 0.99)),
             options={"delay": -round(seconds, 6)},
             values={"lag": seconds, "gain": gain},
         )

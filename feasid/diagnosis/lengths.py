@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.hypothesis import Hypothesis, clear, contradicted, sureness
+from feasid.diagnosis.hypothesis import Hypothesis, clear, contradicted
 from feasid.diagnosis.positions import FEW
 from feasid.diagnosis.screen import Screen
 from feasid.robot.description import Robot
@@ -66,7 +66,6 @@ def lengths(screen: Screen) -> Iterator[Hypothesis]:
         f"description says {described:.3g} m: the product of all residuals falls to {share:.0%}",
         "measure it and mend the description: geometry is not fitted",
         (body.joint,),
-        confidence=sureness(share),
         values={"factor": factor, "share": share},
     )
     yield Hypothesis(share, finding, lambda: other, unknowns=3.0)

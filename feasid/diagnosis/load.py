@@ -79,7 +79,6 @@ def _lacking(point: PointMass, body: Body) -> Finding:
         f"its frame: with it the unexplained torque falls to {point.left:.0%}",
         "add the tool or load to the description; a fit finds it in any case",
         (body.joint,),
-        confidence=float(np.clip(1.2 - point.left, 0.5, 0.95)),
         values={"mass": point.mass, "centre": point.centre, "left": point.left},
     )
 
@@ -94,7 +93,6 @@ def _impossible(point: PointMass, body: Body) -> Finding:
         "look at the torques' unit, at joint terms (drive_inertia=True, friction=) and at "
         "springs or counterweights",
         (body.joint,),
-        confidence=float(np.clip(1.2 - point.left, 0.5, 0.95)),
         values={"mass": point.mass, "left": point.left},
     )
 

@@ -156,7 +156,6 @@ def _unexplained(free: Free, screen: Screen, names: Sequence[str]) -> list[Findi
             else "check the sensor and the columns of these joints, or weigh them down: weights=",
             joints,
             tuple(f"tau_{n}" for n in joints),
-            confidence=0.9,
             values=values,
         )
     ]

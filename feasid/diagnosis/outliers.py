@@ -70,7 +70,6 @@ def outliers(motion: Motion, robot: Robot) -> list[Finding]:
                 (f"tau_{name}",),
                 spans,
                 when,
-                confidence=float(np.clip(worst / 30, 0.5, 0.95)),
                 options={"exclude": when},
             )
         )

@@ -17,7 +17,7 @@ from scipy.optimize import minimize_scalar
 from feasid.core.arrays import Array
 from feasid.diagnosis.exchange import exchange_finding
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, clear, contradicted, sureness
+from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, clear, contradicted
 from feasid.diagnosis.screen import Screen, ScreenSamples
 from feasid.diagnosis.signals import DEGREE, degrees_finding
 from feasid.dynamics.regressor import inverse_dynamics
@@ -186,7 +186,6 @@ def _reversed_finding(name: str, share: float, with_torque: bool) -> Finding:
         f"units={shown} (velocities alike)",
         (name,),
         tuple(f"{k}_{name}" for k in kinds),
-        confidence=sureness(share),
         options={"units": {f"{k}_{name}": -1.0 for k in kinds}},
         values={"share": share, "torque": with_torque},
     )
@@ -222,7 +221,6 @@ def _zero(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypoth
         f"offsets={{{name!r}: {radians:g}}}",
         (name,),
         (f"q_{name}",),
-        confidence=sureness(share),
         options={"offsets": {name: radians}},
         values={"share": share, "degrees": angle},
     )

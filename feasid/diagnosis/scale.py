@@ -8,7 +8,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, sureness
+from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis
 from feasid.diagnosis.screen import CAD, OFFSETS, Screen
 
 GEAR_RANGE = (0.2, 5.0)
@@ -49,7 +49,6 @@ def common_factor(screen: Screen, names: Sequence[str]) -> Iterator[Hypothesis]:
         "torque constant or gear ratio, or the description's masses",
         f"units={{'tau': {unit:g}}}" + ("" if odd else ", unless the masses are wrong"),
         tuple(names),
-        confidence=sureness(share),
         options={"units": {f"tau_{n}": unit for n in names}} if odd else {},
         values={"factor": factor, "share": share},
     )
@@ -83,7 +82,6 @@ def gears(screen: Screen, names: Sequence[str]) -> list[Finding]:
                 f"units={{'tau_{name}': {unit:g}}} or transmission=",
                 (name,),
                 (f"tau_{name}",),
-                confidence=0.9,
                 options={"units": {f"tau_{name}": unit}},
                 values={"factor": ratio},
             )

@@ -20,7 +20,6 @@ from scipy.optimize import minimize_scalar, nnls
 from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.free import Free, held_out
-from feasid.diagnosis.hypothesis import sureness
 from feasid.diagnosis.screen import SMOOTH
 
 RATIOS = np.concatenate([s * np.geomspace(0.25, 4.0, 9) for s in (1.0, -1.0)])
@@ -220,7 +219,6 @@ def _finding(motor: Motor, names: Sequence[str]) -> Finding:
         f"couplings={{{name!r}: {factors}}}",
         joints,
         tuple(f"tau_{n}" for n in joints),
-        confidence=sureness(max(motor.left)),
         options={"couplings": {name: factors}},
         values={"ratio": motor.ratio, "left": motor.left},
     )

@@ -366,7 +366,7 @@ def _range_text(q: Array, low: float, high: float) -> str:
     return f"goes from {np.nanmin(q):.4g} to {np.nanmax(q):.4g}{limits}"
 
 
-def degrees_finding(joint: str, column: str, why: str, confidence: float = 0.97) -> Finding:
+def degrees_finding(joint: str, column: str, why: str) -> Finding:
     """The position of a joint is in degrees."""
     key = f"q_{joint}"
     return Finding(
@@ -376,7 +376,6 @@ def degrees_finding(joint: str, column: str, why: str, confidence: float = 0.97)
         f"units={{{key!r}: 'deg'}}",
         (joint,),
         (column,),
-        confidence=confidence,
         options={"units": {key: "deg"}},
     )
 

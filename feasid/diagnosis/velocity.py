@@ -132,7 +132,6 @@ def _swap(raw: Signals, i: int, j: int) -> Finding:
         f"columns={{'q_{a}': 'q_{b}', 'q_{b}': 'q_{a}'}} or the same for dq, whichever is wrong",
         (a, b),
         (f"q_{a}", f"q_{b}", f"dq_{a}", f"dq_{b}"),
-        confidence=0.97,
         values={WAYS: ways},
     )
 

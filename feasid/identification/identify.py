@@ -14,7 +14,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.robot_of import GEARED, robot_of, with_motors, with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import choose_terms, sets_of
-from feasid.identification.doubts import doubts
+from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.result import Fit
 from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
@@ -81,7 +81,8 @@ def fit(
     tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _check_amount(reduced, base)
-    doubted = doubts(tasks, with_terms(wanted, *terms)[0], measured) if chosen["diagnose"] else []
+    described = with_terms(wanted, *terms)[0]
+    doubted = diagnose_logs(tasks, described, measured) if chosen["diagnose"] else []
     reduced, delay = aligned(reduced)
     base, reduced, picked = _supported(base, reduced, chosen)
     feasible = feasible_set(base.robot, **part(SetOptions, chosen))

@@ -153,7 +153,8 @@ def quality(
     weight : float
         Of the prior with which stretches are predicted from the others.
     doubts : iterable of Note
-        What the diagnosis found; those whose ``level`` is "error" make the fit useless.
+        What the diagnosis found. What lowers the error of a fit when it is mended makes the fit
+        doubtful; nothing that is found does more.
     """
     errors = held_out(reduced, base, feasible, beta, noise, weight)
     return judged(errors, base.robot.coordinates, doubts)
@@ -220,22 +221,22 @@ def judged(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] = ()) 
             joints, errors.model, errors.description, errors.least_squares, strict=True
         )
     )
-    fatal = [n for n in doubts if n.values.get("level") == "error"]
+    confirmed = [n for n in doubts if n.values.get("confirmed")]
     whole = _joint(
         "all joints together",
         *(errors.overall(e) for e in (errors.model, errors.description, errors.least_squares)),
     )
     seen = [j for j in per_joint if j.level in LEVELS]
     lost = np.mean([j.level == "useless" for j in seen])
-    if fatal or whole.level == "useless" or lost >= MOST:
+    if whole.level == "useless" or lost >= MOST:
         level = "useless"
-    elif whole.level == "doubtful" or any(j.level != "good" for j in seen):
+    elif confirmed or whole.level == "doubtful" or any(j.level != "good" for j in seen):
         level = "doubtful"
     else:
         level = "good"
     said = [j for j in (whole, *seen) if j.level != "good"]
     said.sort(key=lambda j: -LEVELS.index(j.level))
-    return Quality(level, (*fatal, *(j.reason for j in said)), per_joint, errors)
+    return Quality(level, (*confirmed, *(j.reason for j in said)), per_joint, errors)
 
 
 def _joint(name: str, model: float, description: float, squares: float) -> JointQuality:

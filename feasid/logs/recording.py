@@ -243,5 +243,7 @@ def key_of(value: Any) -> Hashable:
 
 
 def _key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...]:
-    """What signals of a log depend on."""
-    return id(robot), torque if isinstance(torque, bool) else tuple(torque), key_of(chosen)
+    """What signals of a log depend on; a robot's joint terms are not among it."""
+    parts = (*robot.bodies, *robot.couplings, *robot.loops)
+    motion = tuple(id(part) for part in parts), robot.active, key_of(robot.configuration)
+    return motion, torque if isinstance(torque, bool) else tuple(torque), key_of(chosen)

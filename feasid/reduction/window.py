@@ -10,14 +10,16 @@ needs the shortest stretch of time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.logs.motion import Motion
 
 HALF_GAIN = np.sqrt(np.log(2) / 2) / np.pi
 """cut-off * standard deviation in time, where the gain is 1/2."""
@@ -165,3 +167,37 @@ class Window:
         size = TILE * max(1, room // (TILE * self.spacing))
         for start in range(0, len(centres), size):
             yield centres[start : start + size]
+
+
+def low_passed(motion: Motion) -> Motion:
+    """The signals of a motion behind the low-pass that its equations are to go through.
+
+    Filtered signals fulfil the filtered equations only as far as the motion is slow beside the
+    cut-off, and friction smooth: good for looking at a log, not for fitting it.
+
+    Parameters
+    ----------
+    motion : Motion
+        Returned as it is when its signals were filtered already, or nothing is.
+
+    Returns
+    -------
+    Motion
+        Without the samples at the ends of runs that the window does not cover, which the fit
+        does not use either.
+    """
+    if motion.filtering != "equations" or not motion.cutoff:
+        return motion
+    runs = []
+    for run in motion.runs:
+        window = Window(motion.cutoff, run.rate)
+        half = window.half
+        if len(run) <= 2 * half:
+            continue
+        signals = {
+            kind: oaconvolve(getattr(run, kind), window.taps[:, None], mode="valid", axes=0)
+            for kind in ("q", "dq", "ddq", "tau")
+        }
+        inside = slice(half, len(run) - half)
+        runs.append(replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None))
+    return replace(motion, runs=tuple(runs), filtering="signals")

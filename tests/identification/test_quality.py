@@ -52,13 +52,13 @@ def test_the_verdict_on_errors(case):
     assert level.upper() in repr(found)
 
 
-def test_an_error_of_the_diagnosis_is_fatal_and_a_warning_is_not():
+def test_a_finding_alone_never_makes_a_fit_useless():
     fine = ([0.1, 0.05], [0.1, 0.05], [0.2, 0.1])
-    assert verdict(*fine, [Note("late", "lag", level="warning")]).level == "good"
-    found = verdict(*fine, [Note("wrong sign", "sign", level="error")])
-    assert found.level == "useless"
-    assert found.reasons[0].code == "sign"
-    assert found.reasons[0].values["level"] == "error"
+    for level in ("warning", "error"):
+        assert verdict(*fine, [Note("late", "lag", level=level)]).level == "good"
+    found = verdict(*fine, [Note("wrong sign", "sign", level="error", confirmed=True)])
+    assert found.level == "doubtful"
+    assert [r.code for r in found.reasons] == ["sign"]
 
 
 @pytest.mark.parametrize("name", some(["unitree_z1", "staubli_tx40", "simulated"], "unitree_z1"))

@@ -7,15 +7,15 @@ import pytest
 from logs import arm_and_log
 
 import feasid
-from feasid.diagnosis.diagnose import diagnose
-from feasid.identification import doubts
+from feasid.identification import log_warnings
+from feasid.identification.advice import diagnose
 
 QUICK = {"friction": ("viscous", "coulomb", "offset")}
 
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("doubts")
+    folder = tmp_path_factory.mktemp("warnings")
     robot, log = arm_and_log(folder, 1500, 0.01)
     return robot, log
 
@@ -28,7 +28,7 @@ def calls(monkeypatch):
         seen.append(log)
         return diagnose(log, robot, **options)
 
-    monkeypatch.setattr(doubts, "diagnose", counted)
+    monkeypatch.setattr(log_warnings, "diagnose", counted)
     return seen
 
 
@@ -91,7 +91,7 @@ def test_logs_with_other_columns_are_left_out_and_named(arm, calls):
 
 def test_too_long_is_said(arm, calls, monkeypatch):
     robot, log = arm
-    monkeypatch.setattr(doubts, "MOST_DIAGNOSED", 1000)
+    monkeypatch.setattr(log_warnings, "MAX_DIAGNOSED_ROWS", 1000)
     fit = feasid.fit(thirds(log), robot, **QUICK)
     assert [len(c) for c in calls] == [1000]
     assert "too long" in notes(fit, "undiagnosed")[0]

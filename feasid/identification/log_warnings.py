@@ -1,4 +1,4 @@
-"""What a diagnosis warns of on the way to a fit: one diagnosis, however many logs there are."""
+"""What the diagnosis of a fit's logs warns of: one diagnosis, however many logs there are."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.notes import Note
-from feasid.diagnosis.diagnose import diagnose
 from feasid.diagnosis.findings import Finding
+from feasid.identification.advice import diagnose
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.reduction.task import Work
@@ -19,7 +19,7 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_DIAGNOSED = 10**6
+MAX_DIAGNOSED_ROWS = 10**6
 """Rows beyond which logs are not diagnosed on the way."""
 
 RUN = "run"
@@ -41,7 +41,9 @@ class JoinedLog:
         return bool(finding.rows) and all(self.first <= a and b < last for a, b in finding.rows)
 
 
-def doubts(tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None) -> list[Note]:
+def diagnose_logs(
+    tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None
+) -> list[Note]:
     """What a diagnosis of all logs together warns of, and which of them it left out.
 
     Parameters
@@ -62,7 +64,7 @@ def doubts(tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None) 
     parts, notes = _parts(recorded, robot, options)
     if not parts:
         return notes
-    found = diagnose(_joined(parts, options), robot, **_signals(options))
+    found = diagnose(_joined(parts, options), robot, **options)
     if len(parts) > 1:
         text = (
             f"{len(parts)} logs are diagnosed as one, rows and seconds counted through all of them "
@@ -72,7 +74,10 @@ def doubts(tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None) 
     for finding in (f for f in found if f.level != "note"):
         own = [p for p in parts if len(parts) > 1 and p.holds(finding)]
         where = f"{own[0].name}, from row {own[0].first} on: " if own else ""
-        notes.append(Note(f"{where}{finding}", finding.code, level=finding.level))
+        confirmed = finding.gain is not None
+        notes.append(
+            Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)
+        )
     return notes
 
 
@@ -93,11 +98,11 @@ def _parts(
     for number, task in enumerate(tasks, 1):
         log = task.source
         assert isinstance(log, Recording)
-        if log.streamed or rows > MOST_DIAGNOSED:
+        if log.streamed or rows > MAX_DIAGNOSED_ROWS:
             long.append(task)
             continue
         table = log.table(robot, options.get("topic"))
-        if rows + len(table) > MOST_DIAGNOSED:
+        if rows + len(table) > MAX_DIAGNOSED_ROWS:
             long.append(task)
         elif parts and (by_row or {*table.columns} != {*parts[0].table.columns}):
             other.append(task)
@@ -128,11 +133,3 @@ def _joined(parts: Sequence[JoinedLog], options: Mapping[str, Any]) -> Recording
         table.attrs = {}
         tables.append(table)
     return pd.concat(tables)
-
-
-def _signals(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options under which the diagnosis sees the signals themselves filtered."""
-    if options.get("filtering") != "equations":
-        return dict(options)
-    other = ("filtering", "cutoff", "derivative_cutoff")
-    return {name: value for name, value in options.items() if name not in other}

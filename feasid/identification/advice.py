@@ -1,0 +1,277 @@
+"""A diagnosis whose advice was tried: options that make a fit predict better, and no others.
+
+What a diagnosis suspects (a wrong sign, a delay, columns in another order) explains the torques
+better by the description. Whether a feasible model that is fitted to the mended log is better as
+well is seen where it was not fitted: stretches of time, each predicted from the others. Advice that
+does not lower this error is not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
+from feasid.diagnosis.diagnose import examine
+from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
+from feasid.errors import FeasidError
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.formats.robot_of import Offer, robot_of, with_motors
+from feasid.identifiability.base import BaseParameters
+from feasid.identification.estimate import Solutions, Task
+from feasid.identification.noise import estimate, squares
+from feasid.identification.priors import WEIGHT
+from feasid.identification.timing import aligned
+from feasid.logs.recording import Recording
+from feasid.options.complete import checked, documented, part
+from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
+from feasid.reduction.reduce import Log, base_of, reduce_tasks
+from feasid.reduction.strata import FOLDS
+from feasid.reduction.task import Work
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+
+LEAST_GAIN = 0.03
+"""Share of the held-out error that advice must save, as the geometric mean over joints."""
+
+MAX_JOINT_LOSS = 0.1
+"""Share by which the held-out error of any one joint may rise at most."""
+
+MIN_FOLDS = 3
+"""Held-out stretches without which nothing can be tried."""
+
+ROWS = ("exclude", "nan")
+"""Options that leave rows out: models with and without them are compared on the rows that stay."""
+
+SCALES = ("scale", "gear")
+"""Findings about units of torque."""
+
+KEPT = ("exclude", "nan", "sort", "delay", "trim")
+"""Options of signals that mean the same where the equations are filtered."""
+
+
+@documented(DiagnoseOptions)
+@one_thread()
+def diagnose(
+    log: Log, robot: Robot | str | Path | None = None, **options: Unpack[DiagnoseOptions]
+) -> Diagnosis:
+    """Find what is wrong with a log, and which options of a fit make up for it.
+
+    The log is looked at as `feasid.fit` prepares it. An option is proposed only if a feasible model
+    that is fitted with it predicts stretches of the log that it did not see better than without.
+
+    Parameters
+    ----------
+    log : DataFrame, mapping of arrays, path or Recording
+    robot : Robot or path, optional
+        Default what travels in ``df.attrs["robot"]``.
+    **options
+        Those of `feasid.logs.frame.prepare`, and motors that move several joints.
+
+    Returns
+    -------
+    Diagnosis
+        Never an error for what is wrong with the log: that is a finding.
+
+    Raises
+    ------
+    InputError
+        Without a robot, or for an option that it does not have.
+    """
+    recording = Recording.of(log)
+    asked = checked(DiagnoseOptions, options, "diagnose")
+    robot = with_motors(robot_of(log, robot), asked.get("couplings"))
+    return confirm_advice(examine(recording, robot, asked), recording, robot, asked)
+
+
+def confirm_advice(
+    diagnosis: Diagnosis, log: Recording, robot: Robot, asked: Mapping[str, Any]
+) -> Diagnosis:
+    """The diagnosis with the advice that makes a fit predict better, and without the rest.
+
+    Findings are tried one on top of the other in the order in which they were found, those that
+    do not help a second time, and what is left of them together.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        With options that are suspected to help.
+    log : Recording
+    robot : Robot
+    asked : mapping
+        Options that were asked for, on top of which others are tried.
+    """
+    search = _Search(log, robot, asked)
+    findings = [*diagnosis]
+    left = [k for k, f in enumerate(findings) if f.level != "note" and _changes(f, robot)]
+    taken = True
+    while left and taken:
+        taken = False
+        for k in [*left]:
+            if search.take([findings[k]]):
+                findings[k] = replace(findings[k], gain=search.gain)
+                left.remove(k)
+                taken = True
+        if not taken and len(left) > 1 and search.take([findings[k] for k in left]):
+            for k in left:
+                findings[k] = replace(findings[k], gain=search.gain)
+            left = []
+    for k in left:
+        findings[k] = _without_advice(findings[k], search)
+    return replace(diagnosis, findings=ordered(findings))
+
+
+def _changes(finding: Finding, robot: Robot) -> bool:
+    return bool(finding.options) or _mended(robot, finding) is not robot
+
+
+def _mended(robot: Robot, finding: Finding) -> Robot:
+    """The robot with the gravity or the length that a finding says."""
+    if finding.code == "gravity":
+        return robot.with_gravity(finding.values["gravity"])
+    if finding.code != "length":
+        return robot
+    k = robot.joint_index(finding.joints[0])
+    body = robot.bodies[k]
+    moved = replace(body, position=finding.values["factor"] * np.asarray(body.position))
+    return replace(robot, bodies=(*robot.bodies[:k], moved, *robot.bodies[k + 1 :]))
+
+
+def _without_advice(finding: Finding, search: _Search) -> Finding:
+    """What was tried in vain: told without its remedy, and never as an error.
+
+    What does not change the error of a fit does not make it worse either, and is a note; but rows
+    that are odd stay odd, and the scale of torques is not seen in relative errors.
+    """
+    odd_rows = bool(finding.options) and {*finding.options} <= {*ROWS}
+    text = "a fit without these rows" if odd_rows else "a fit that takes this into account"
+    blind = finding.code in SCALES and not search.refuted(finding)
+    level = finding.level if odd_rows else "warning" if blind else "note"
+    message = f"{finding.message}; {text} predicts no better"
+    return replace(finding, level=level, message=message, remedy="", options={})
+
+
+class _Search:
+    """Advice that was accepted so far, and the models that were fitted to the log with it."""
+
+    def __init__(self, log: Recording, robot: Robot, asked: Mapping[str, Any]) -> None:
+        self.log, self.robot = log, robot
+        self.options: dict[str, Any] = dict(asked)
+        self.gain = 0.0
+
+    @cached_property
+    def trial(self) -> Trial | None:
+        """Models of the log with what was accepted."""
+        return _trial(self.log, self.robot, self.options)
+
+    def take(self, findings: Sequence[Finding]) -> bool:
+        """Whether these findings' remedies lower the held-out error; if so they are kept."""
+        robot, options, trial, gain = self._try(findings)
+        if gain is None or gain < LEAST_GAIN:
+            return False
+        self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
+        return True
+
+    def refuted(self, finding: Finding) -> bool:
+        """Whether a finding's remedy makes the held-out error worse."""
+        gain = self._try([finding])[-1]
+        return gain is None or gain < -LEAST_GAIN
+
+    def _try(
+        self, findings: Sequence[Finding]
+    ) -> tuple[Robot, dict[str, Any], Trial | None, float | None]:
+        robot = self.robot
+        for finding in findings:
+            robot = _mended(robot, finding)
+        options = merged([self.options, *(f.options for f in findings)])
+        trial = _trial(self.log, robot, options)
+        rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
+        return robot, options, trial, _gain(self.trial, trial, rows_only)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A reduced log, and for every held-out stretch the feasible model of the others."""
+
+    reduced: Reduced
+    base: BaseParameters
+
+    @cached_property
+    def folds(self) -> list[int]:
+        """Stretches that have rows."""
+        strata = self.reduced.strata
+        return [f for f in range(FOLDS) if strata and strata[0].counts[:, f].any()]
+
+    @cached_property
+    def models(self) -> dict[int, Array]:
+        """Base parameters per stretch, fitted to the others as `quality.held_out` fits them."""
+        feasible = feasible_set(self.base.robot)
+        task = Task.of(self.reduced, self.base, feasible)
+        noise, _ = estimate(self.reduced)
+        solutions = Solutions(task, WEIGHT, task.reference)
+        out = {}
+        for fold in self.folds:
+            others = [f for f in self.folds if f != fold]
+            r, rho, _ = noise.whitened(self.reduced, others)
+            out[fold] = self.base.K @ solutions.whole(r, rho)
+        return out
+
+    def errors(self, tested: Reduced) -> Array:
+        """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
+        power = np.maximum(tested.torque_norms**2, 1e-300)
+        joints = range(len(power))
+        return np.array(
+            [
+                [float(squares(tested, j, beta, [fold]).sum()) / power[j] for j in joints]
+                for fold, beta in self.models.items()
+            ]
+        )
+
+
+def _trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | None:
+    """The log as a fit reads it, with the terms that a fit adds; None when it cannot be fitted."""
+    reading: dict[str, Any] = part(LogOptions, options)
+    if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
+        kept = {*part(ReadOptions, reading), *KEPT}
+        reading = {name: value for name, value in reading.items() if name in kept}
+    try:
+        there = {drive.name for drive in robot.drives}
+        motors = options.get("couplings") or {}
+        moved = with_motors(robot, {name: motors[name] for name in motors if name not in there})
+        base, _ = base_of(moved, [log], offer=Offer(()))
+        work = Work(log, {**reading, "filtering": "equations"})
+        trial = Trial(aligned(reduce_tasks([work], base))[0], base)
+        if len(trial.folds) < MIN_FOLDS:
+            return None
+        trial.models  # noqa: B018  what cannot be fitted says so here
+    except FeasidError:
+        return None
+    return trial
+
+
+def _gain(before: Trial | None, after: Trial | None, rows_only: bool) -> float | None:
+    """Share by which the held-out error falls; None where no fit is possible, or a joint loses."""
+    if after is None:
+        return None
+    if before is None:
+        return 1.0
+    tested = after.reduced if rows_only else before.reduced
+    if rows_only and {*after.folds} != {*before.folds}:
+        return None
+    old, new = before.errors(tested), after.errors(after.reduced)
+    alive = np.flatnonzero((old.sum(axis=0) > 0) & (new.sum(axis=0) > 0))
+    if not len(alive):
+        return None
+    own = np.sqrt(new.sum(axis=0)[alive] / old.sum(axis=0)[alive])
+    gain = 1.0 - float(np.exp(np.log(own).mean()))
+    size = before.reduced.torque_norms
+    total = [float(np.sum((size**2 * e.sum(axis=0))[alive])) for e in (old, new)]
+    if gain > 0 and (own.max() > 1 + MAX_JOINT_LOSS or total[1] > total[0]):
+        return None
+    return gain

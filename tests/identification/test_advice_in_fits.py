@@ -1,0 +1,122 @@
+"""Correct logs are not doubted for nothing, and advice that is given makes fits better."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from faults import WHOLE, clean, recorded, simulated
+from simulated import Conditions, hidden
+
+import feasid
+from feasid.diagnosis.diagnose import examine
+from feasid.identification import advice
+from feasid.logs.recording import Recording
+
+HARM = 1.02
+"""Error on unseen motion with the advice over that without it."""
+
+SECONDS = 22.0
+
+SOME = [("z1", 0, 0.0), ("z1", 1, 0.005), ("z1", 0, 0.02), ("panda", 1, 0.0), ("ur5", 1, 0.02)]
+"""Arms, seeds and shares of lost rows with which correct logs were called useless before."""
+
+ALL = [
+    (name, seed, lost)
+    for name in ("ur5", "z1", "panda")
+    for seed in range(4)
+    for lost in (0.0, 0.005, 0.02)
+]
+
+
+def harmless(name, seed, lost):
+    """A correct log is called good, and its advice does no harm on a faster motion."""
+    arm = hidden(name, seed, Conditions(seconds=SECONDS, lost=lost))
+    fit = feasid.fit(arm.log, arm.robot)
+    assert fit.quality.level == "good"
+    diagnosis = feasid.diagnose(arm.log, arm.robot)
+    assert not diagnosis.errors
+    if diagnosis.options:
+        mended = feasid.fit(arm.log, arm.robot, diagnose=False, **diagnosis.options)
+        assert mended.errors(arm.test)["all"] <= HARM * fit.errors(arm.test)["all"]
+
+
+@pytest.mark.parametrize(("name", "seed", "lost"), SOME)
+def test_correct_logs_are_good_and_advice_does_no_harm(name, seed, lost):
+    harmless(name, seed, lost)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "seed", "lost"), [c for c in ALL if c not in SOME])
+def test_more_correct_logs_are_good_and_advice_does_no_harm(name, seed, lost):
+    harmless(name, seed, lost)
+
+
+def test_fit_and_diagnosis_see_the_same_samples(monkeypatch):
+    arm = hidden("ur5", 1, Conditions(seconds=10.0, lost=0.02))
+    judged = []
+    recording = Recording(arm.log)
+    prepare = Recording.motion
+
+    def noted(self, *args, **options):
+        judged.append(prepare(self, *args, **options))
+        return judged[-1]
+
+    monkeypatch.setattr(Recording, "motion", noted)
+    fit = feasid.fit(recording, arm.robot)
+    fitted, diagnosed = judged
+    assert diagnosed is fitted
+    assert len(fitted.runs) == 1
+    assert fit.reduced.samples == fitted.samples
+    kept = fitted.runs[0].rows
+    assert len(np.unique(kept)) > 0.95 * len(arm.log)
+
+
+def test_suspicions_that_do_not_help_are_told_without_advice():
+    arm = hidden("z1", 0, Conditions(seconds=SECONDS))
+    (suspected,) = [f for f in examine(Recording(arm.log), arm.robot, {}) if f.code == "gear"]
+    assert suspected.options
+    (told,) = [f for f in feasid.diagnose(arm.log, arm.robot) if f.code == "gear"]
+    assert not told.options
+    assert not told.remedy
+    assert told.level == "note"
+    assert "predicts no better" in str(told)
+
+
+def test_advice_tells_how_much_it_helps():
+    log, robot = clean("simulated")[0].copy(), simulated().attrs["robot"]
+    log["tau_2"] *= -1
+    (found,) = [f for f in feasid.diagnose(log, robot) if f.code == "sign"]
+    assert found.options == {"units": {"tau_2": -1.0}}
+    assert 0.1 < found.gain < 1.0
+    assert f"{found.gain:.0%} better" in str(found)
+    fit = feasid.fit(log, robot)
+    assert fit.quality.level != "good"
+    assert "sign" in [r.code for r in fit.quality.reasons]
+
+
+def test_a_log_that_cannot_be_fitted_without_advice_is_mended():
+    log, robot = clean("simulated")[0].copy(), simulated().attrs["robot"]
+    log.loc[100:104, "tau_2"] = np.nan
+    (found,) = [f for f in feasid.diagnose(log, robot) if f.code == "nan"]
+    assert found.gain == 1.0
+    assert found.options == {"nan": "drop-segments"}
+    feasid.fit(log, robot, **found.options)
+
+
+def halves(log):
+    """Two halves by time; of a log with runs, the last run and those before it."""
+    at = len(log) // 2 if "run" not in log else int(np.argmax(log.run == log.run.iloc[-1]))
+    return (part.reset_index(drop=True) for part in (log.iloc[:at], log.iloc[at:]))
+
+
+@pytest.mark.parametrize("name", ["kuka_lwr4", "unitree_z1", "staubli_tx40", "kinova_gen3" + WHOLE])
+def test_advice_on_real_logs_does_no_harm(name):
+    log, robot, options = recorded(name)
+    first, second = halves(log)
+    found = feasid.diagnose(first, robot, **options).options
+    if not found:
+        return
+    before = feasid.fit(first, robot, diagnose=False, **options).errors(second)["all"]
+    more = advice.merged([options, found])
+    after = feasid.fit(first, robot, diagnose=False, **more).errors(second, exclude=())["all"]
+    assert after <= HARM * before
