@@ -9,8 +9,8 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve

@@ -16,8 +16,8 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
+from feasid.feasibility.constraints.elimination import Substitution, described
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Substitution, described
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, generic_body, reference

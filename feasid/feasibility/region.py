@@ -15,8 +15,8 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program.ascent import Inside
 from feasid.feasibility.program.barrier import newton_step

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.least_squares import Base, FeasibleFit
 from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve

@@ -20,8 +20,8 @@ from scipy.stats import chi2
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import Units, units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.program import solve

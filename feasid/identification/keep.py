@@ -25,7 +25,7 @@ import feasid
 from feasid.core.display import Display
 from feasid.core.files import write_aside
 from feasid.errors import CertificateError
-from feasid.feasibility.constraints.stored import as_plain
+from feasid.feasibility.constraints.sets import as_plain
 from feasid.feasibility.proof.claim import Certificate
 from feasid.identification.fitted import Fitted
 from feasid.logs.digest import digest

@@ -22,7 +22,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import reading
 from feasid.core.notes import Note
 from feasid.errors import FeasidError, InputError
-from feasid.feasibility.constraints.stored import of_plain
+from feasid.feasibility.constraints.sets import of_plain
 from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel

@@ -11,8 +11,8 @@ import feasid
 from feasid import Body, Robot
 from feasid.errors import InputError
 from feasid.feasibility.check import check
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.program import SolverAnswer

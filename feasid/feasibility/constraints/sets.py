@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,15 +16,13 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.integers import Integers, integral, over_one
 from feasid.exact.numbers import decimal
-from feasid.feasibility.constraints import affine as constraints
-from feasid.feasibility.constraints import shapes
-from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear
+from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
+from feasid.feasibility.constraints.limits import CONSTRAINTS
 from feasid.options.complete import completed, documented
-from feasid.options.forms import is_number, plain
 from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE, TERMS
-from feasid.robot.known import Equality, equalities
+from feasid.robot.known import Equality
 
 DISSIPATES = "friction dissipates in both directions"
 """Start of the name of constraints that hold direction-dependent friction below the viscous."""
@@ -65,7 +63,7 @@ class FeasibleSet:
         The inertia blocks come first, of the bodies that have mass, and of general rotors.
     linear : tuple of Linear
     equalities : tuple of Equality
-        Known and tied parameters; see `feasid.feasibility.constraints.substitution`.
+        Known and tied parameters; see `feasid.feasibility.constraints.elimination`.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -260,51 +258,23 @@ def feasible_set(
     if consistency not in CONSISTENCY:
         hint = did_you_mean(str(consistency), CONSISTENCY)
         raise InputError(f"consistency {consistency!r} is not one of {CONSISTENCY}{hint}")
-    asked = completed(BoundOptions, bounds, "feasible_set")
-    bodies = tuple(b.name for b in robot.bodies)
-    columns = robot.inertial_columns
+    values = completed(BoundOptions, bounds, "feasible_set")
     blocks = [
-        constraints.inertia_block(body.name, i, columns[i], consistency)
+        inertia_block(body.name, i, robot.inertial_columns[i], consistency)
         for i, body in enumerate(robot.bodies)
         if not body.massless
     ]
     blocks += _rotors(robot, consistency)
     rows = _signs(robot)
-
-    def masses(names: Iterable[str]) -> list[int]:
-        return [int(columns[_body_index(bodies, name), 9]) for name in names]
-
-    sums = {f"mass of {name}": ([name], *limits) for name, limits in (asked["mass"] or {}).items()}
-    total = asked["total_mass"]
-    if total is not None:
-        limits = (None, total) if is_number(total) else plain(total)
-        sums["total mass"] = (list(bodies), *limits)
-    ties = equalities(robot, asked["known"], asked["equal"], asked["mirrored"])
-    for label, (names, lower, upper) in [*sums.items(), *(asked["mass_sums"] or {}).items()]:
-        columns_of, ones = masses(names), np.ones(len(names))
-        if lower is not None and lower == upper and np.isfinite(lower):
-            ties += (Equality(label, tuple(columns_of), tuple(ones), float(lower)),)
-        else:
-            rows += constraints.bounds(label, columns_of, ones, lower, upper)
-    for name, (corner, opposite) in (asked["com_box"] or {}).items():
-        rows += constraints.com_box(name, columns[_body_index(bodies, name)], corner, opposite)
-    for name, (middle, axes) in (asked["com_ellipsoid"] or {}).items():
-        i = _body_index(bodies, name)
-        blocks.append(shapes.com_ellipsoid(name, i, columns[i], middle, axes))
-    for name, (start, end, radius) in (asked["com_cylinder"] or {}).items():
-        i = _body_index(bodies, name)
-        block, ends = shapes.com_cylinder(name, i, columns[i], start, end, radius)
-        blocks.append(block)
-        rows += ends
-    for name, points in (asked["com_hull"] or {}).items():
-        rows += shapes.com_hull(name, columns[_body_index(bodies, name)], points)
-    for name, (middle, axes) in (asked["inertia_ellipsoid"] or {}).items():
-        i = _body_index(bodies, name)
-        rows.append(shapes.inertia_ellipsoid(name, columns[i], middle, axes))
-    for label, (coefficients, lower, upper) in (asked["linear"] or {}).items():
-        index = [_parameter_index(robot, key) for key in coefficients]
-        rows += constraints.bounds(label, index, [*coefficients.values()], lower, upper)
-    return FeasibleSet(robot.parameter_names, bodies, consistency, tuple(blocks), tuple(rows), ties)
+    ties: list[Equality] = []
+    for option, build in CONSTRAINTS.items():
+        limits = build(robot, values[option])
+        blocks += limits.blocks
+        rows += limits.linear
+        ties += limits.equalities
+    bodies = tuple(b.name for b in robot.bodies)
+    names = robot.parameter_names
+    return FeasibleSet(names, bodies, consistency, tuple(blocks), tuple(rows), tuple(ties))
 
 
 def _signs(robot: Robot) -> list[Linear]:
@@ -341,7 +311,7 @@ def _rotors(robot: Robot, consistency: str) -> list[Block]:
         columns = np.arange(span.start, span.stop)
         name = f"rotor of {body.name}"
         if not body.rotor.symmetric:
-            blocks.append(constraints.inertia_block(name, i, columns, consistency, "rotor"))
+            blocks.append(inertia_block(name, i, columns, consistency, "rotor"))
             continue
         basis = np.zeros((4, 3, 3))
         basis[0, 1, 1] = basis[1, 0, 0] = basis[3, 2, 2] = 1.0
@@ -353,19 +323,83 @@ def _rotors(robot: Robot, consistency: str) -> list[Block]:
     return blocks
 
 
-def _body_index(bodies: Sequence[str], name: Any) -> int:
-    if name not in bodies:
-        hint = did_you_mean(str(name), bodies)
-        raise InputError(f"no body {name!r}{hint}; bodies: {', '.join(bodies)}", body=name)
-    return bodies.index(name)
+def as_plain(feasible: FeasibleSet) -> dict[str, Any]:
+    """Lists, numbers and strings that `of_plain` reads back."""
+    return {
+        "consistency": feasible.consistency,
+        "blocks": [
+            {
+                "name": b.name,
+                "body": b.body,
+                "columns": b.columns.tolist(),
+                "basis": b.basis.tolist(),
+                "constant": b.constant.tolist(),
+                "powers": list(b.powers),
+                "strict": b.strict,
+            }
+            for b in feasible.blocks
+            if b.role == "asked"
+        ],
+        "linear": [
+            {
+                "name": c.name,
+                "columns": c.columns.tolist(),
+                "coefficients": c.coefficients.tolist(),
+                "constant": c.constant,
+                "opposite": c.opposite,
+            }
+            for c in feasible.linear
+            if c.role == "asked" and not c.name.startswith(DISSIPATES)
+        ],
+        "equalities": [
+            {
+                "name": e.name,
+                "columns": [int(j) for j in e.columns],
+                "coefficients": [float(c) for c in e.coefficients],
+                "value": e.value,
+            }
+            for e in feasible.equalities
+        ],
+    }
 
 
-def _parameter_index(robot: Robot, key: Any) -> int:
-    if key not in robot.parameter_names:
-        known = [f"{b}.{s}" for b, s in robot.parameter_names]
-        label = ".".join(map(str, key)) if isinstance(key, tuple) else str(key)
-        raise InputError(
-            f"no parameter {label!r}{did_you_mean(label, known)}: name it as (body, symbol)",
-            parameter=key,
+def of_plain(robot: Robot, data: Mapping[str, Any]) -> FeasibleSet:
+    """The set of this robot; ValueError or TypeError for data that are not one."""
+    whole = feasible_set(robot, data["consistency"])
+    blocks = tuple(
+        Block(
+            str(b["name"]),
+            "matrix",
+            int(b["body"]),
+            _columns(b["columns"], whole.size),
+            np.array(b["basis"], dtype=np.float64),
+            np.array(b["constant"], dtype=np.float64),
+            tuple(b["powers"]),
+            bool(b["strict"]),
         )
-    return robot.parameter_names.index(key)
+        for b in data["blocks"]
+    )
+    linear = tuple(
+        Linear(
+            str(c["name"]),
+            _columns(c["columns"], whole.size),
+            np.array(c["coefficients"], dtype=np.float64),
+            float(c["constant"]),
+            int(c["opposite"]),
+        )
+        for c in data["linear"]
+    )
+    ties = tuple(
+        Equality(str(e["name"]), tuple(e["columns"]), tuple(e["coefficients"]), float(e["value"]))
+        for e in data["equalities"]
+    )
+    return replace(
+        whole, blocks=(*whole.blocks, *blocks), linear=(*whole.linear, *linear), equalities=ties
+    )
+
+
+def _columns(places: list[int], size: int) -> np.ndarray[Any, np.dtype[np.intp]]:
+    index = np.array(places, dtype=np.intp)
+    if not len(index) or index.min() < 0 or index.max() >= size:
+        raise ValueError(f"a constraint is on parameters {places} of {size}")
+    return index

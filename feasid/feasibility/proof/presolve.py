@@ -20,8 +20,8 @@ from feasid.core.arrays import Array
 from feasid.exact.elimination import solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Linear
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.directions import short_direction
 from feasid.feasibility.proof.question import Exact, Question

@@ -20,8 +20,8 @@ from feasid.core.arrays import Array
 from feasid.exact.integers import integral, over_one
 from feasid.exact.numbers import decimal, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.elimination import Substitution
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.substitution import Substitution
 from feasid.feasibility.constraints.units import lengths
 from feasid.feasibility.proof.claim import Certificate, mark
 from feasid.feasibility.proof.energies import Energies
