@@ -9,7 +9,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program import barrier as fibre
@@ -165,7 +165,7 @@ def closest(
     with the pull on faint directions. What is proved of the problem itself is said by
     `feasid.feasibility.proof.optimum`.
     """
-    door = Substitution.of(feasible).required()
+    door = Elimination.of(feasible).required()
     if not len(door.roots):
         return Closest(door.fixed, door.fixed, ())
     inner, inner_aim = _behind(door, scale, aim)
@@ -192,7 +192,7 @@ def closest(
     return replace(found, delta=delta, raw=door.expanded(found.raw))
 
 
-def _behind(door: Substitution, scale: Units, aim: Reference) -> tuple[Units, Reference]:
+def _behind(door: Elimination, scale: Units, aim: Reference) -> tuple[Units, Reference]:
     """Units and reference of the parameters that equalities leave free."""
     inner = assemble(door.inside, scale.mass, scale.length, scale.parameters[door.roots])
     return inner, replace(aim, delta=aim.delta[door.roots])

@@ -16,7 +16,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
-from feasid.feasibility.constraints.elimination import Substitution, described
+from feasid.feasibility.constraints.elimination import Elimination, described
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.program.program import Attempt
@@ -264,7 +264,7 @@ def _freed(
     seen = replace(seen, equalities=tuple(e for e in seen.equalities if part[[*e.columns]].any()))
     start = np.where(known, given, aim)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
-    door = Substitution.of(seen, kept)
+    door = Elimination.of(seen, kept)
     if not len(door.roots):
         return Closest(door.fixed, door.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]

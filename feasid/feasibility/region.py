@@ -15,7 +15,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.program.ascent import Inside
@@ -110,7 +110,7 @@ class Region:
         limited = replace(feasible, linear=(*feasible.linear, *_limits(feasible, scale)))
         whole = assemble(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
-        door = Substitution.of(limited).required()
+        door = Elimination.of(limited).required()
         if not (error < budget and door.inside.strictly_inside(start[door.roots])):
             raise InputError(
                 "the model to start from is not inside: its squared residual is "

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import Base, FeasibleFit
 from feasid.feasibility.program import barrier as fibre
@@ -103,7 +103,7 @@ def settle(
     if slack == 0 or not optimum > 0:
         return solution
     bound = (1 + slack) ** 2 * optimum - residual**2
-    door = Substitution.of(feasible).required()
+    door = Elimination.of(feasible).required()
     A = (R @ np.asarray(base.K, dtype=np.float64)) @ door.T
     b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ door.fixed
     aim = solution.problem.aim.delta.copy()

@@ -20,7 +20,7 @@ from scipy.stats import chi2
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
@@ -147,9 +147,9 @@ class Task:
         return beliefs(self.base.robot, self.reference)
 
     @cached_property
-    def door(self) -> Substitution:
+    def door(self) -> Elimination:
         """Known and tied parameters, out of the problem and back into the answer."""
-        return Substitution.of(self.feasible).required()
+        return Elimination.of(self.feasible).required()
 
     def problem(self, r: Array, rho: Array, weight: float) -> tuple[Entropic, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.

@@ -5,7 +5,7 @@ from feasibility_problems import base_of, random_parameters, random_robot
 
 from feasid import base_parameters, check, fit, inverse_dynamics
 from feasid.feasibility.constraints.affine import Linear
-from feasid.feasibility.constraints.limits import CONSTRAINTS, Limits
+from feasid.feasibility.constraints.limits import CONSTRAINTS, AffineConstraints
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.options.complete import table_of
 from feasid.options.option import Option
@@ -33,7 +33,7 @@ def test_a_new_constraint_reaches_check_and_fit_by_its_option(monkeypatch):
             )
             for name, most in (value or {}).items()
         ]
-        return Limits(linear=rows)
+        return AffineConstraints(linear=rows)
 
     monkeypatch.setitem(CONSTRAINTS, "trace", traces)
     option = Option("mapping", "largest trace of a body's rotational inertia", None, "kg m^2")

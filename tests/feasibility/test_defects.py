@@ -11,7 +11,7 @@ import feasid
 from feasid import Body, Robot
 from feasid.errors import InputError
 from feasid.feasibility.check import check
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
@@ -135,7 +135,7 @@ def test_a_settled_fit_tells_its_own_gap_and_margins(fitting):
 
 def test_equalities_hold_exactly_behind_the_door():
     feasible = feasible_set(ROBOT, total_mass=(3.3, 3.3), equal=[("b0", "b1")])
-    door = Substitution.of(feasible)
+    door = Elimination.of(feasible)
     assert door.inside.equalities == ()
     assert feasible.size - len(door.roots) == 11
     for seed in range(20):

@@ -1,8 +1,8 @@
-"""The one door through which equalities leave a problem and come back into its answer.
+"""Eliminate linear equalities from a feasible set; `expanded` restores the full vector.
 
 Parameters that are known, equal, mirrored or sum to a known mass are no unknowns. Before any
-solver, barrier or proof they are eliminated, ``delta = T z + fixed``, and what stands behind this
-door, constraints on z, knows of no equality; `Substitution.expanded` puts them back.
+solver, barrier or proof they are eliminated, ``delta = T z + fixed``; the constraints on z have no
+equalities.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ digits that are again so short are exact."""
 
 
 @dataclass(frozen=True, eq=False)
-class Substitution:
+class Elimination:
     """``delta = T z + fixed``, and the constraints on z.
 
     Attributes
@@ -56,7 +56,7 @@ class Substitution:
     broken: tuple[str, ...]
 
     @classmethod
-    def of(cls, feasible: FeasibleSet, given: Mapping[int, float] | None = None) -> Substitution:
+    def of(cls, feasible: FeasibleSet, given: Mapping[int, float] | None = None) -> Elimination:
         """Eliminate the equalities of a set, and the parameters whose values are `given`.
 
         Raises
@@ -102,7 +102,7 @@ class Substitution:
             out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
         return out
 
-    def required(self) -> Substitution:
+    def required(self) -> Elimination:
         """The same, when nothing is broken by itself.
 
         Raises

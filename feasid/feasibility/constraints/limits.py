@@ -31,7 +31,7 @@ Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class AffineConstraints:
     """What a constraint asks: matrices, numbers that must not be negative, and equalities."""
 
     blocks: Sequence[Block] = ()
@@ -39,7 +39,7 @@ class Limits:
     equalities: Sequence[Equality] = ()
 
 
-Builder: TypeAlias = Callable[[Robot, Any], Limits]
+Builder: TypeAlias = Callable[[Robot, Any], AffineConstraints]
 
 CONSTRAINTS: dict[str, Builder] = {}
 """Builders by the name of their option; blocks and rows of a feasible set follow this order."""
@@ -56,41 +56,41 @@ def constraint(option: str) -> Callable[[Builder], Builder]:
 
 
 @constraint("known")
-def known_parameters(robot: Robot, value: Any) -> Limits:
+def known_parameters(robot: Robot, value: Any) -> AffineConstraints:
     """Parameters with known values, and the zeros of bodies without mass."""
-    return Limits(equalities=equalities(robot, value))
+    return AffineConstraints(equalities=equalities(robot, value))
 
 
 @constraint("equal")
-def equal_bodies(robot: Robot, value: Any) -> Limits:
+def equal_bodies(robot: Robot, value: Any) -> AffineConstraints:
     """Pairs of bodies with the same parameters."""
     return _only_pairs(robot, equal=value)
 
 
 @constraint("mirrored")
-def mirrored_bodies(robot: Robot, value: Any) -> Limits:
+def mirrored_bodies(robot: Robot, value: Any) -> AffineConstraints:
     """Pairs of bodies that are mirror images."""
     return _only_pairs(robot, mirrored=value)
 
 
 @constraint("mass")
-def body_masses(robot: Robot, value: Any) -> Limits:
+def body_masses(robot: Robot, value: Any) -> AffineConstraints:
     """Bounds on masses of single bodies."""
     sums = {f"mass of {name}": ([name], *limits) for name, limits in (value or {}).items()}
     return mass_sums(robot, sums)
 
 
 @constraint("total_mass")
-def total_mass(robot: Robot, value: Any) -> Limits:
+def total_mass(robot: Robot, value: Any) -> AffineConstraints:
     """An upper bound, or two, on the mass of all moving bodies."""
     if value is None:
-        return Limits()
+        return AffineConstraints()
     limits = (None, value) if is_number(value) else plain(value)
     return mass_sums(robot, {"total mass": ([b.name for b in robot.bodies], *limits)})
 
 
 @constraint("mass_sums")
-def mass_sums(robot: Robot, value: Any) -> Limits:
+def mass_sums(robot: Robot, value: Any) -> AffineConstraints:
     """Bounds on sums of masses; equal ones make an equality."""
     rows: list[Linear] = []
     ties: list[Equality] = []
@@ -101,31 +101,31 @@ def mass_sums(robot: Robot, value: Any) -> Limits:
             ties.append(Equality(label, tuple(columns), tuple(ones), float(lower)))
         else:
             rows += bounds(label, columns, ones, lower, upper)
-    return Limits(linear=rows, equalities=ties)
+    return AffineConstraints(linear=rows, equalities=ties)
 
 
 @constraint("com_box")
-def com_boxes(robot: Robot, value: Any) -> Limits:
+def com_boxes(robot: Robot, value: Any) -> AffineConstraints:
     """Centres of mass in boxes."""
     rows: list[Linear] = []
     for name, (corner, opposite) in (value or {}).items():
         columns = robot.inertial_columns[body_index(robot, name)]
         rows += com_box(name, columns, corner, opposite)
-    return Limits(linear=rows)
+    return AffineConstraints(linear=rows)
 
 
 @constraint("com_ellipsoid")
-def com_ellipsoids(robot: Robot, value: Any) -> Limits:
+def com_ellipsoids(robot: Robot, value: Any) -> AffineConstraints:
     """Centres of mass in ellipsoids."""
     blocks = []
     for name, (middle, axes) in (value or {}).items():
         i = body_index(robot, name)
         blocks.append(com_ellipsoid(name, i, robot.inertial_columns[i], middle, axes))
-    return Limits(blocks)
+    return AffineConstraints(blocks)
 
 
 @constraint("com_cylinder")
-def com_cylinders(robot: Robot, value: Any) -> Limits:
+def com_cylinders(robot: Robot, value: Any) -> AffineConstraints:
     """Centres of mass in cylinders."""
     blocks = []
     rows: list[Linear] = []
@@ -134,43 +134,43 @@ def com_cylinders(robot: Robot, value: Any) -> Limits:
         block, ends = com_cylinder(name, i, robot.inertial_columns[i], start, end, radius)
         blocks.append(block)
         rows += ends
-    return Limits(blocks, rows)
+    return AffineConstraints(blocks, rows)
 
 
 @constraint("com_hull")
-def com_hulls(robot: Robot, value: Any) -> Limits:
+def com_hulls(robot: Robot, value: Any) -> AffineConstraints:
     """Centres of mass in convex hulls of points."""
     rows: list[Linear] = []
     for name, points in (value or {}).items():
         rows += com_hull(name, robot.inertial_columns[body_index(robot, name)], points)
-    return Limits(linear=rows)
+    return AffineConstraints(linear=rows)
 
 
 @constraint("inertia_ellipsoid")
-def inertia_ellipsoids(robot: Robot, value: Any) -> Limits:
+def inertia_ellipsoids(robot: Robot, value: Any) -> AffineConstraints:
     """Whole mass distributions in ellipsoids."""
     rows = [
         inertia_ellipsoid(name, robot.inertial_columns[body_index(robot, name)], middle, axes)
         for name, (middle, axes) in (value or {}).items()
     ]
-    return Limits(linear=rows)
+    return AffineConstraints(linear=rows)
 
 
 @constraint("linear")
-def linear_bounds(robot: Robot, value: Any) -> Limits:
+def linear_bounds(robot: Robot, value: Any) -> AffineConstraints:
     """Bounds on any linear form of parameters."""
     rows: list[Linear] = []
     given: Mapping[str, Any] = value or {}
     for label, (coefficients, lower, upper) in given.items():
         index = [parameter_index(robot, key) for key in coefficients]
         rows += bounds(label, index, [*coefficients.values()], lower, upper)
-    return Limits(linear=rows)
+    return AffineConstraints(linear=rows)
 
 
-def _only_pairs(robot: Robot, **pairs: Any) -> Limits:
+def _only_pairs(robot: Robot, **pairs: Any) -> AffineConstraints:
     """Equalities of pairs of bodies, without the zeros of bodies that have no mass."""
     implied = len(equalities(robot))
-    return Limits(equalities=equalities(robot, None, **pairs)[implied:])
+    return AffineConstraints(equalities=equalities(robot, None, **pairs)[implied:])
 
 
 FLAT = 1e-12

@@ -20,7 +20,7 @@ from feasid.core.arrays import Array
 from feasid.exact.elimination import solve_near
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Linear
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.directions import short_direction
@@ -62,7 +62,7 @@ class Presolved:
     settled : tuple of Settled
     kept : tuple of int
         Equations that remain.
-    door : Substitution
+    door : Elimination
         From the tied set to the numbers that remain.
     places : tuple of int
         Of the constraints that remain, among those of the question.
@@ -75,7 +75,7 @@ class Presolved:
     wrong: tuple[tuple[int, Fraction], ...]
     settled: tuple[Settled, ...]
     kept: tuple[int, ...]
-    door: Substitution
+    door: Elimination
     places: tuple[int, ...]
     K: Array
     beta: Array
@@ -100,7 +100,7 @@ class Presolved:
             blocks=tuple(numeric.blocks[k] for k in left if k < count),
             linear=_paired(numeric, [k - count for k in left if k >= count]),
         )
-        door = Substitution.of(numeric, {j: float(v) for j, v in at.items()})
+        door = Elimination.of(numeric, {j: float(v) for j, v in at.items()})
         kept, dropped, K, beta = _independent(active, door.roots)
         wrong += dropped
         return cls(
@@ -217,7 +217,7 @@ class Presolved:
         return out
 
 
-def through(door: Substitution, row: Row) -> tuple[Row, Fraction]:
+def through(door: Elimination, row: Row) -> tuple[Row, Fraction]:
     """A row over the roots, and what tied parameters add to its left side."""
     out: Row = {}
     constant = Fraction(0)

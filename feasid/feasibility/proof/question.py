@@ -20,7 +20,7 @@ from feasid.core.arrays import Array
 from feasid.exact.integers import integral, over_one
 from feasid.exact.numbers import decimal, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.elimination import Substitution
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import lengths
 from feasid.feasibility.proof.claim import Certificate, mark
@@ -64,10 +64,10 @@ class Question:
     values: tuple[Fraction, ...] | None
     margin: float = 0.0
     energies: Energies | None = None
-    door: Substitution = field(init=False)
+    door: Elimination = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "door", Substitution.of(self.feasible))
+        object.__setattr__(self, "door", Elimination.of(self.feasible))
 
     @classmethod
     def of(
