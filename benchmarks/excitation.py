@@ -28,10 +28,9 @@ import numpy as np
 
 import feasid
 from feasid.datasets import wam
-from feasid.excitation import excite, lanes
-from feasid.excitation.design import basis_of, problem_of, setting_of
-from feasid.excitation.keeping import touching
-from feasid.excitation.known import known_rows
+from feasid.excitation import excite, parallel_search
+from feasid.excitation.constraint_check import touching
+from feasid.excitation.design import basis_of, known_rows, problem_of, setting_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -250,8 +249,8 @@ def main() -> None:
     if arguments.rounds is None and arguments.budget is None:
         arguments.rounds = 20
     arguments.budget = arguments.budget or 3600.0
-    excite.Lanes = partial(lanes.Lanes, now=time.process_time)
-    lanes.GRACE = 3600.0  # processor time takes its time on a busy machine
+    excite.Lanes = partial(parallel_search.Lanes, now=time.process_time)
+    parallel_search.GRACE = 3600.0  # processor time takes its time on a busy machine
     {"wam": run_wam, "arms": run_arms, "loop": run_loop, "log": run_log}[arguments.what](arguments)
 
 

@@ -1,15 +1,18 @@
 """Families of trajectories that are linear in their coefficients: q(t) = B(t) c.
 
-Everything a design needs of a family is its matrices: value and the first three derivatives by
-time. So rest at the ends is a linear equation, and a slow passage another clock.
+Finite Fourier series (Swevers et al. 1997) and periodic B-splines of degree five. All that a design
+needs of a family are its matrices: value and the first three derivatives by time. So rest at the
+ends is a linear equation, and a slow passage another clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from scipy.interpolate import BSpline
 
 from feasid.core.arrays import Array
 
@@ -89,3 +92,66 @@ def standing(basis: Basis) -> Array:
     count = 4 * basis.size
     values = basis.matrices(np.arange(count) * basis.period / count)[0]
     return np.asarray(np.linalg.lstsq(values, np.ones(count), rcond=None)[0])
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """Fourier series of some harmonics, eq. (78) of Sousa and Cortesao (2014).
+
+    ``q(t) = q0 + sum_l a_l / (w l) sin(w l t) - b_l / (w l) cos(w l t)``, w = 2 pi / period;
+    coefficients in the order ``q0, a_1 ... a_L, b_1 ... b_L``.
+    """
+
+    period: float
+    harmonics: int
+
+    @property
+    def size(self) -> int:
+        """Coefficients per joint."""
+        return 2 * self.harmonics + 1
+
+    def matrices(self, t: Array) -> Array:
+        """See `feasid.excitation.basis.Basis.matrices`."""
+        w = 2 * np.pi / self.period * np.arange(1, self.harmonics + 1)
+        phase = np.multiply.outer(np.asarray(t, dtype=np.float64), w)
+        sin, cos = np.sin(phase), np.cos(phase)
+        one = np.zeros((4, len(phase), 1))
+        one[0] = 1.0
+        waves = [
+            np.hstack([sin / w, -cos / w]),
+            np.hstack([cos, sin]),
+            np.hstack([-w * sin, w * cos]),
+            np.hstack([-(w**2) * cos, -(w**2) * sin]),
+        ]
+        return np.concatenate([one, np.stack(waves)], axis=2)
+
+
+DEGREE = 5
+"""Jerk is continuous and has a continuous derivative."""
+
+
+@dataclass(frozen=True)
+class Splines:
+    """Periodic splines with this many control points; jerk is smooth.
+
+    A point moves the trajectory during ``6 / points`` of the period only.
+    """
+
+    period: float
+    points: int
+
+    @property
+    def size(self) -> int:
+        """Coefficients per joint."""
+        return self.points
+
+    @cached_property
+    def _curves(self) -> BSpline:
+        knots = np.arange(-DEGREE, self.points + DEGREE + 1) * (self.period / self.points)
+        wrapped = np.arange(self.points + DEGREE) % self.points
+        return BSpline(knots, np.eye(self.points)[wrapped], DEGREE)
+
+    def matrices(self, t: Array) -> Array:
+        """See `feasid.excitation.basis.Basis.matrices`."""
+        within = np.mod(np.asarray(t, dtype=np.float64), self.period)
+        return np.stack([self._curves(within, nu=k) for k in range(4)])

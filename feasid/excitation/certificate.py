@@ -12,7 +12,7 @@ from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError
-from feasid.excitation.keeping import Margin
+from feasid.excitation.constraint_check import Margin
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

@@ -1,31 +1,104 @@
-"""From what the caller asks to a problem: the robot's setting, its unknowns, its objective."""
+"""A design problem from the caller's options: robot, limits, unknowns, objective, information."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.excitation.basis import Basis, Slowed
+from feasid.excitation.basis import Basis, Fourier, Slowed, Splines
 from feasid.excitation.bounds import Bounds, bounds_of
 from feasid.excitation.certificate import rows
-from feasid.excitation.chain import Chain
-from feasid.excitation.fourier import Fourier
-from feasid.excitation.keeping import largest, touching
+from feasid.excitation.constraint_check import largest, touching
 from feasid.excitation.objectives import Condition, LogDet, Mixture, Objective, Prediction
-from feasid.excitation.postures import standstill
 from feasid.excitation.problem import Coordinates, Keeping, Problem
+from feasid.excitation.regressor_gradient import Chain
 from feasid.excitation.search import Family
-from feasid.excitation.space import keepings
-from feasid.excitation.splines import Splines
+from feasid.excitation.space import keepings, standstill
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.formats.robot_of import with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.reduction.fingerprint import fingerprint
+from feasid.reduction.narrow import narrowed
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
+
+Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
+
+
+def known_rows(
+    given: Given,
+    prior: npt.ArrayLike | None,
+    base: BaseParameters,
+    noise: Array,
+) -> tuple[Array, Array | None]:
+    """Equations with unit noise that there are already (m, nb), and the prior's deviations.
+
+    A log whose equations were filtered and thinned has less noise in each: by the root of rows over
+    samples, for white noise. Joint terms that a log was reduced with and the motion is not designed
+    for are left out.
+    """
+    robot, columns = base.robot, [int(c) for c in base.independent]
+    size = len(columns)
+    parts = [np.zeros((0, size))]
+    for item in _listed(given):
+        if isinstance(item, Reduced):
+            own = _of_base(item, base)
+            r, _, _ = own.triangle(1 / noise)
+            parts.append(r * np.sqrt(own.samples / own.rows))
+        elif isinstance(item, Trajectory):
+            if fingerprint(item.robot, columns) != fingerprint(robot, columns):
+                raise InputError("given holds a motion of another robot or other joint terms")
+            parts.append(rows(robot, columns, (item.q, item.dq, item.ddq), 1 / noise))
+        else:
+            raise InputError(
+                f"given must be reduced data (feasid.reduce) or motions (feasid.excite), not "
+                f"{type(item).__name__}"
+            )
+    if prior is None:
+        return np.vstack(parts), None
+    deviations = np.asarray(prior, dtype=np.float64)
+    if deviations.shape != (size,) or not (deviations > 0).all():
+        raise InputError(
+            f"prior must be {size} positive standard deviations, one per base parameter"
+        )
+    return np.vstack([*parts, np.diag(1 / deviations)]), deviations
+
+
+def _of_base(item: Reduced, base: BaseParameters) -> Reduced:
+    """The log's equations in these base parameters."""
+    columns = [int(c) for c in base.independent]
+    if item.fingerprint == fingerprint(base.robot, columns):
+        return item
+    wide = item.robot
+    if wide is None or _geometry(wide) != _geometry(base.robot):
+        raise InputError(
+            "given belongs to another robot: geometry, gravity or joint terms differ; pass "
+            "the robot that the log was reduced with, with its joint terms"
+        )
+    try:
+        return narrowed(item, wide, base)
+    except InputError as error:
+        raise InputError(
+            f"given belongs to another robot or lacks joint terms of this one: {error}; reduce the "
+            "log with these terms, or design with the log's: friction=..., drive_inertia=..."
+        ) from None
+
+
+def _geometry(robot: Robot) -> str:
+    return fingerprint(replace(robot, drives=(), load_model=None), ())
+
+
+def _listed(given: Given) -> list[Reduced | Trajectory]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
+
 
 OBJECTIVES = ("logdet", "condition", "prediction")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.excitation.links import Gradient, Places
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS, JointState
 
@@ -18,8 +18,29 @@ OVERSHOOT = (np.sqrt(55.0) - 5.0) / 2
 all u, ``2 - 4 c / 3 - 4 c^2 / 15``, is zero. So a smoothed sign tells as much of friction as the
 sign, up to the square of its width, where tanh alone tells less by the width."""
 
+Places = npt.NDArray[np.intp]
+
 TINY = 1e-150
 """Where the root of a speed is divided by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """Derivatives by q, dq and ddq, each of shape (dof, N)."""
+
+    q: Array
+    dq: Array
+    ddq: Array
+
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """All three."""
+        return self.q, self.dq, self.ddq
+
+    @classmethod
+    def zeros(cls, dof: int, count: int) -> Gradient:
+        """Nothing yet; parts are added in place."""
+        return cls(np.zeros((dof, count)), np.zeros((dof, count)), np.zeros((dof, count)))
 
 
 @dataclass(frozen=True, eq=False)

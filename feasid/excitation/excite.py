@@ -12,19 +12,20 @@ from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import ExcitationError, InputError
 from feasid.excitation.certificate import certify, spread
+from feasid.excitation.constraint_check import check_times, least_room, shrunk
 from feasid.excitation.design import (
     DesignSetting,
+    Given,
     basis_of,
     family_of,
+    known_rows,
     problem_of,
     setting_of,
     task_motions,
     task_rows,
     wants_task,
 )
-from feasid.excitation.keeping import check_times, least_room, shrunk
-from feasid.excitation.known import Given, known_rows
-from feasid.excitation.lanes import LANES, LaneResult, Lanes, searched
+from feasid.excitation.parallel_search import LANES, LaneResult, Lanes, searched
 from feasid.excitation.problem import Problem
 from feasid.excitation.search import Clock, Progress
 from feasid.excitation.trajectory import Trajectory, sample_times

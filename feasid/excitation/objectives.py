@@ -1,4 +1,4 @@
-"""What makes a motion good: numbers to minimise, functions of the information matrix.
+"""Numbers to minimise: functions of the information matrix, and the barrier of the limits.
 
 The information of a motion is M = W'W / s, the mean over its samples of the base regressor's
 square, rows divided by the torque noise, plus what is known already. Each objective returns its
@@ -99,3 +99,24 @@ class Mixture:
             total += weight * value
             slope += weight * gradient
         return total, slope
+
+
+@dataclass(frozen=True)
+class LimitBarrier:
+    """``weight`` times the mean of -log(margin), quadratic where a margin is below `reach`."""
+
+    weight: float
+    reach: float
+
+    def __call__(self, margins: Array) -> tuple[float, Array]:
+        """Sum over rows of means over samples, and its derivative; margins (..., N)."""
+        safe = np.maximum(margins, self.reach)
+        value, slope = -np.log(safe), -1 / safe
+        near = np.nonzero(margins < self.reach)
+        if near[0].size:
+            step = (margins[near] - 2 * self.reach) / self.reach
+            value[near] += 0.5 * (step**2 - 1)
+            slope[near] = step / self.reach
+        share = self.weight / margins.shape[-1]
+        slope *= share
+        return float(value.sum()) * share, slope

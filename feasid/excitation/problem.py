@@ -10,12 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.excitation.barrier import LimitBarrier
 from feasid.excitation.basis import Basis, resting, standing
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.chain import Chain, Sweep
-from feasid.excitation.links import Gradient, Places
-from feasid.excitation.objectives import Objective
+from feasid.excitation.drives import Gradient, Places
+from feasid.excitation.objectives import LimitBarrier, Objective
+from feasid.excitation.regressor_gradient import Chain, Sweep
 
 FINER = 4
 """Joint limits are linear in the coefficients and cheap: they are kept on a grid this much finer

@@ -1,8 +1,8 @@
-"""What postures have to keep in space: boxes of frames, the floor, distance between links.
+"""Constraints on postures: workspaces of frames, the floor, distances between links.
 
 A point of a body that moves with its axes s has the derivative ``s_v + s_w x p`` by each joint, so
 that a force f on it is the gradient ``s . (p x f, f)``: constraints only say which forces on which
-points mean more room.
+points increase their margins.
 """
 
 from __future__ import annotations
@@ -15,14 +15,133 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.errors import InputError, did_you_mean
 from feasid.excitation.bounds import Bounds
-from feasid.excitation.chain import Chain, Sweep
-from feasid.excitation.links import Gradient, Places
-from feasid.excitation.postures import drawn
-from feasid.excitation.problem import Keeping, Pull
-from feasid.excitation.shapes import Capsule, Frame, capsules_of, frame
-from feasid.excitation.spatial import cross, dot
+from feasid.excitation.drives import Gradient, Places
+from feasid.excitation.problem import Keeping, Pull, room
+from feasid.excitation.regressor_gradient import Chain, Sweep, cross, dot
+from feasid.formats.shapes import collision_shapes
+from feasid.robot.description import Robot
+from feasid.robot.parts import Member
+
+INSIDE = 1e-9
+"""A capsule within another of the same body by this [m] says nothing new."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A link's frame: index of the body that carries it (-1: the ground) and its pose there."""
+
+    name: str
+    body: int
+    rotation: Array
+    position: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """All points within `radius` of a segment, on a body (-1: the ground), in its frame [m]."""
+
+    link: str
+    body: int
+    start: Array
+    end: Array
+    radius: float
+
+    def holds(self, other: Capsule) -> bool:
+        """Whether the other is inside."""
+        return all(
+            _distance(p, self) + other.radius <= self.radius + INSIDE
+            for p in (other.start, other.end)
+        )
+
+
+def _distance(point: Array, capsule: Capsule) -> float:
+    """From a point to a capsule's segment."""
+    along = capsule.end - capsule.start
+    length = float(along @ along)
+    share = np.clip((point - capsule.start) @ along / length, 0, 1) if length else 0.0
+    return float(np.linalg.norm(point - capsule.start - share * along))
+
+
+def frames(robot: Robot) -> dict[str, Frame]:
+    """Every link's frame by name."""
+    out: dict[str, Frame] = {}
+    placed: list[tuple[int, Sequence[Member]]] = [(-1, robot.fixed)]
+    placed += [(i, b.members or (Member(b.name),)) for i, b in enumerate(robot.bodies)]
+    for body, members in placed:
+        for m in members:
+            out[m.name] = Frame(m.name, body, m.rotation, m.position)
+    return out
+
+
+def frame(robot: Robot, name: str) -> Frame:
+    """A link's frame, or an error with the closest name."""
+    known = frames(robot)
+    if name not in known:
+        raise InputError(
+            f"robot {robot.name!r} has no frame {name!r}{did_you_mean(name, known)}; its links: "
+            f"{', '.join(known)}",
+            frame=name,
+        )
+    return known[name]
+
+
+def capsules_of(
+    robot: Robot, given: Mapping[str, Sequence[Any]] | None, notes: list[str]
+) -> tuple[Capsule, ...]:
+    """Capsules around all links: the caller's, and elsewhere the description's primitives.
+
+    ``given`` maps a link to its capsules (start, end, radius) in the link's frame; spheres have
+    start and end alike. Links whose shapes are meshes only are left out and noted.
+    """
+    known = frames(robot)
+    out: list[Capsule] = []
+    unknown = []
+    for name, entries in (given or {}).items():
+        out += [_placed(frame(robot, name), *_entry(name, entry)) for entry in entries]
+    for name, shapes in collision_shapes(robot).items():
+        if name in known and name not in (given or {}):
+            out += [_placed(known[name], *shape.capsule()) for shape in shapes if shape is not None]
+            if any(shape is None for shape in shapes):
+                unknown.append(name)
+    if unknown:
+        notes.append(
+            f"meshes are not looked at: {', '.join(unknown)}; give their capsules in capsules="
+        )
+    return _largest(out)
+
+
+def _entry(name: str, entry: Any) -> tuple[Array, Array, float]:
+    try:
+        start, end, radius = entry
+        ends = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
+        size = float(radius)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"capsules of link {name!r} are (start, end, radius), not {entry!r}", link=name
+        ) from error
+    if ends[0].shape != (3,) or ends[1].shape != (3,) or not size > 0:
+        raise InputError(
+            f"a capsule of link {name!r} needs two points and a positive radius, not {entry!r}",
+            link=name,
+        )
+    return ends[0], ends[1], size
+
+
+def _placed(at: Frame, start: Array, end: Array, radius: float) -> Capsule:
+    to_body = [at.rotation @ p + at.position for p in (start, end)]
+    return Capsule(at.name, at.body, to_body[0], to_body[1], radius)
+
+
+def _largest(found: list[Capsule]) -> tuple[Capsule, ...]:
+    """Those that are not inside another of the same body."""
+    kept: list[Capsule] = []
+    for capsule in sorted(found, key=lambda c: -c.radius):
+        if not any(k.body == capsule.body and k.holds(capsule) for k in kept):
+            kept.append(capsule)
+    return tuple(kept)
+
 
 SCALE = 0.05
 """Distances between links and to the floor count in units of 5 cm."""
@@ -248,3 +367,73 @@ def _box(at: Frame, box: Any) -> Box:
             f"workspace of {at.name!r} is empty: {low.tolist()} to {high.tolist()}", frame=at.name
         )
     return Box(at, low, high)
+
+
+POSTURES = 2000
+"""Postures drawn, and again in every round around the best one."""
+
+ROUNDS = 12
+"""Rounds, each with half the spread of the one before."""
+
+FIRST_SPREAD = 0.25
+"""Of the first round, as a share of the position range."""
+
+
+def margins(chain: Chain, bounds: Bounds, keeping: Sequence[Keeping], q: Array) -> Array:
+    """Room that postures q (dof, N) leave at rest, a row per thing to keep; see `names_of`."""
+    still = np.zeros_like(q)
+    sweep = chain.forward(q, still, still, torque=True)
+    rows = [room(q, bounds.position)[0], room(sweep.torques, bounds.torque)[0]]
+    return np.vstack([*rows, *(part(sweep)[0] for part in keeping)])
+
+
+def names_of(chain: Chain, bounds: Bounds, keeping: Sequence[Keeping]) -> list[str]:
+    """What the rows of `margins` are about."""
+    out = []
+    for kind, limit in (("position", bounds.position), ("torque", bounds.torque)):
+        for low_or_high in limit:
+            rows = np.flatnonzero(np.isfinite(low_or_high))
+            out += [f"{kind} limit of joint {chain.robot.joints[j]!r}" for j in rows]
+    return [*out, *(name for part in keeping for name in part.names)]
+
+
+def drawn(bounds: Bounds, rng: np.random.Generator, count: int = POSTURES) -> Array:
+    """Postures drawn uniformly within the position limits, shape (dof, count)."""
+    low, high = bounds.position[..., None]
+    return np.asarray(low + (high - low) * rng.random((len(low), count)))
+
+
+def standstill(
+    chain: Chain, bounds: Bounds, keeping: Sequence[Keeping], rng: np.random.Generator
+) -> Array:
+    """The posture with the most room that was found, shape (dof,).
+
+    Raises
+    ------
+    InputError
+        No posture keeps everything at rest; names what stands in the way.
+    """
+    low, high = bounds.position
+    if not keeping and not np.isfinite(bounds.torque).any():
+        return bounds.middle
+    q = np.hstack([bounds.middle[:, None], drawn(bounds, rng)])
+    spread, most = FIRST_SPREAD, np.full(0, -np.inf)
+    for _ in range(ROUNDS):
+        found = margins(chain, bounds, keeping, q)
+        most = found.max(axis=1) if not most.size else np.maximum(most, found.max(axis=1))
+        best = q[:, [int(np.argmax(found.min(axis=0)))]]
+        step = spread * (high - low)[:, None] * rng.standard_normal((len(low), POSTURES))
+        q = np.hstack([best, np.clip(best + step, low[:, None], high[:, None])])
+        spread /= 2
+    room_left = margins(chain, bounds, keeping, best)[:, 0]
+    if room_left.min() <= 0:
+        names = names_of(chain, bounds, keeping)
+        never = [n for n, m in zip(names, most, strict=True) if m <= 0]
+        broken = [n for n, m in zip(names, room_left, strict=True) if m <= 0]
+        why = (
+            f"none of {ROUNDS * POSTURES} postures keeps: {'; '.join(dict.fromkeys(never))}"
+            if never
+            else f"no posture keeps everything; the closest breaks: {'; '.join(broken[:4])}"
+        )
+        raise InputError(f"the robot cannot even stand still: {why}", broken=never or broken)
+    return np.asarray(best[:, 0])

@@ -1,7 +1,8 @@
-"""A designed motion: exact at any time, with what it promises."""
+"""A designed motion: exact at any time, with its certificate; as table, CSV, ROS 2 and figure."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +13,10 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.errors import InputError
-from feasid.excitation import export
+from feasid.core.files import write_aside
+from feasid.core.text import harmless
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError, missing_extra
 from feasid.excitation.basis import Basis
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.certificate import ExcitationCertificate
@@ -22,6 +25,34 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+LINE, LIMIT = "#4477aa", "#ee6677"
+"""Paul Tol's bright palette, told apart by the colour-blind and in print."""
+
+DRAWN = 600
+"""Points drawn per line."""
+
+UNITS = {
+    "position": ("rad", "m"),
+    "velocity": ("rad/s", "m/s"),
+    "acceleration": ("rad/s²", "m/s²"),
+    "torque": ("N m", "N"),
+}
+"""Of joints that turn and of those that slide."""
+
+DIGITS = 9
+"""Decimals of positions, velocities and accelerations in files."""
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _unit(kind: str, robot: Robot) -> str:
+    """Of joints that turn, slide, or both."""
+    turn, slide = UNITS[kind]
+    turning = {bool(body.motion[:3].any()) for body in robot.bodies}
+    return " or ".join([turn] * (True in turning) + [slide] * (False in turning))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +174,18 @@ class Trajectory(Displayed):
         InputError
             `periods` is below 1.
         """
-        return export.frame(self, periods)
+        import pandas as pd
+
+        if periods < 1:
+            raise InputError(f"periods must be at least 1, not {periods}")
+        count = len(self.t)
+        t = np.arange(count * periods) / self.rate
+        data = {"t": t}
+        for kind, values in zip(("q", "dq", "ddq"), self.at(t), strict=True):
+            data |= {f"{kind}_{j}": values[:, k] for k, j in enumerate(self.robot.joints)}
+        out = pd.DataFrame(data)
+        out.attrs["robot"] = self.robot
+        return out
 
     def to_csv(self, path: str | Path, *, periods: int = 1, overwrite: bool = False) -> None:
         """Write `to_frame` as CSV.
@@ -163,7 +205,8 @@ class Trajectory(Displayed):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        export.write_csv(self, path, periods, overwrite=overwrite)
+        text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{DIGITS}f")
+        write_aside(path, text.encode(), overwrite=overwrite)
 
     def to_ros(
         self, path: str | Path, *, rate: float | None = None, overwrite: bool = False
@@ -185,11 +228,56 @@ class Trajectory(Displayed):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        export.write_ros(self, path, rate, overwrite=overwrite)
+        chosen = self.rate if rate is None else rate
+        if not chosen > 0:
+            raise InputError(f"rate must be positive, not {chosen}")
+        t = np.append(np.arange(0, self.period - 0.5 / chosen, 1 / chosen), self.period)
+        values = self.at(t)
+        out = io.StringIO()
+        out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
+        out.writelines(f"  - {_quoted(joint)}\n" for joint in self.robot.joints)
+        out.write("points:\n")
+        for k, time in enumerate(t):
+            seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
+            names = ("- positions", "  velocities", "  accelerations")
+            for name, array in zip(names, values, strict=True):
+                row = ", ".join(f"{x:.{DIGITS}f}" for x in array[k])
+                out.write(f"  {name}: [{row}]\n")
+            out.write("    effort: []\n")
+            out.write(f"    time_from_start: {{sec: {seconds}, nanosec: {nanoseconds}}}\n")
+        write_aside(path, out.getvalue().encode(), overwrite=overwrite)
 
     def plot(self) -> Figure:
         """Positions, velocities, accelerations and torques with their limits, a row per joint."""
-        return export.figure(self)
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise missing_extra("plotting", "matplotlib", "plot") from error
+        t = np.linspace(0, self.period, DRAWN)
+        values = dict(zip(("position", "velocity", "acceleration"), self.at(t), strict=True))
+        robot = self.robot
+        if not np.isnan(robot.values[robot.inertial_columns]).any():
+            known = np.nan_to_num(robot.values)
+            values["torque"] = inverse_dynamics(robot, *self.at(t), parameters=known)
+        limits = dict(self.bounds.items())
+        joints = robot.joints
+        out = Figure(figsize=(3.2 * len(values), 0.6 + 1.3 * len(joints)), layout="constrained")
+        axes = out.subplots(len(joints), len(values), sharex=True, squeeze=False)
+        for c, (kind, curves) in enumerate(values.items()):
+            for j, joint in enumerate(joints):
+                axis = axes[j, c]
+                axis.plot(t, curves[:, j], color=LINE, lw=1.1)
+                for edge in limits[kind][:, j]:
+                    if np.isfinite(edge):
+                        axis.axhline(edge, color=LIMIT, lw=0.8, ls="--")
+                axis.tick_params(labelsize=7)
+                axis.margins(x=0)
+                axis.grid(alpha=0.25)
+                if c == 0:
+                    axis.set_ylabel(harmless(joint, keep=""), fontsize=8, parse_math=False)
+            axes[0, c].set_title(f"{kind} [{_unit(kind, robot)}]", fontsize=9)
+            axes[-1, c].set_xlabel("time [s]", fontsize=8)
+        return out
 
     def summary(self) -> str:
         """The motion and its certificate on one screen."""

@@ -8,8 +8,7 @@ from robots import random_robot, relative
 
 import feasid
 from feasid.datasets import wam
-from feasid.excitation.chain import Chain
-from feasid.excitation.links import Gradient
+from feasid.excitation.regressor_gradient import Chain, Gradient
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies
 GRADIENT = 1e-7  # central differences in steps of 1e-5

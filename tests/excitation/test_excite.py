@@ -91,8 +91,8 @@ def test_every_limit_matters(arm, motion):
 
 def test_better_than_random(arm, motion):
     """log det of the finished motion beats random ones made as large as limits allow."""
+    from feasid.excitation.constraint_check import touching
     from feasid.excitation.design import basis_of, problem_of, setting_of
-    from feasid.excitation.keeping import touching
 
     kinds = ("position", "velocity", "acceleration", "jerk", "torque")
     limits = {**dict.fromkeys(kinds), "acceleration": 12.0}
@@ -252,7 +252,7 @@ def colliding(robot):
     """The robot's tree with the description's primitives, bodies next to each other excluded."""
     import mujoco
 
-    from feasid.excitation.shapes import frames
+    from feasid.excitation.space import frames
     from feasid.formats.shapes import collision_shapes
 
     placed = frames(robot)

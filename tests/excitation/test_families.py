@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from feasid.datasets import wam
-from feasid.excitation.basis import Slowed, resting, standing
-from feasid.excitation.fourier import Fourier
-from feasid.excitation.splines import Splines
+from feasid.excitation.basis import Fourier, Slowed, Splines, resting, standing
 
 PERIOD = 7.0
 FAMILIES = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.excitation import lanes
+from feasid.excitation import parallel_search
 
 LIMITS = {"position": 1.0, "velocity": 2.0, "acceleration": 10.0}
 FAST = {"starts": 1, "rounds": 2, "harmonics": 1, "time_limit": 300.0, **LIMITS}
@@ -42,13 +42,13 @@ def test_workers_find_the_same_motion_in_a_script_without_main_guard(alone, tmp_
 
 def test_lanes_differ_and_the_best_comes_first(robot, monkeypatch):
     seen = []
-    together = lanes._together
+    together = parallel_search._together
 
     def watched(results):
         seen.append((results, together(results)))
         return seen[-1][1]
 
-    monkeypatch.setattr(lanes, "_together", watched)
+    monkeypatch.setattr(parallel_search, "_together", watched)
     feasid.excite(robot, 5.0, **FAST)
     [(results, found)] = seen
     values = [one.value for one in results]
@@ -62,7 +62,7 @@ def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
         pipe = subprocess.PIPE
         return subprocess.Popen([sys.executable, "-c", "pass"], stdin=pipe, stdout=pipe)
 
-    monkeypatch.setattr(lanes, "started", dying)
+    monkeypatch.setattr(parallel_search, "started", dying)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert motion.certificate.kept
     assert "1 of 2 processes died or did not end: what they found is lost" in motion.notes
@@ -77,8 +77,8 @@ def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
         born.append(subprocess.Popen(command, stdin=pipe, stdout=pipe))
         return born[0]
 
-    monkeypatch.setattr(lanes, "started", hanging)
-    monkeypatch.setattr(lanes, "GRACE", -299.0)
+    monkeypatch.setattr(parallel_search, "started", hanging)
+    monkeypatch.setattr(parallel_search, "GRACE", -299.0)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert any("did not end" in note for note in motion.notes)
     assert born[0].poll() is not None
@@ -86,8 +86,8 @@ def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
 
 def test_interruption_ends_all_processes(robot, monkeypatch):
     born = []
-    start = lanes.started
-    monkeypatch.setattr(lanes, "started", lambda job: born.append(start(job)) or born[-1])
+    start = parallel_search.started
+    monkeypatch.setattr(parallel_search, "started", lambda job: born.append(start(job)) or born[-1])
 
     def stop(seconds, text):
         raise KeyboardInterrupt

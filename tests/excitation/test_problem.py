@@ -5,12 +5,10 @@ import pytest
 from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
-from feasid.excitation.barrier import LimitBarrier
-from feasid.excitation.chain import Chain
 from feasid.excitation.design import basis_of, problem_of, random_motion, setting_of
-from feasid.excitation.objectives import Condition, LogDet, Prediction
-from feasid.excitation.shapes import Capsule
-from feasid.excitation.space import Apart, closest
+from feasid.excitation.objectives import Condition, LimitBarrier, LogDet, Prediction
+from feasid.excitation.regressor_gradient import Chain
+from feasid.excitation.space import Apart, Capsule, closest
 
 BARRIER = LimitBarrier(0.1, 0.02)
 GRADIENT = 1e-6

@@ -14,7 +14,7 @@ from feasid.codegen.routine import CodedModel
 from feasid.dynamics.energy import drive_energy
 from feasid.errors import DescriptionError, InputError
 from feasid.excitation.drives import DriveColumns
-from feasid.excitation.links import Gradient
+from feasid.excitation.regressor_gradient import Gradient
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.terms import summed
 from feasid.formats.write import HELD

@@ -1,8 +1,9 @@
-"""Lanes of a search, each with random numbers of its own, on as many cores as there are.
+"""Searches with random numbers of their own, one per process.
 
-The caller's process searches the first lane, where it tells of progress and may be interrupted;
+The caller's process makes the first search, where it reports progress and may be interrupted;
 others are plain Python processes (`feasid.reduction.worker`), so that a script needs no
-``if __name__ == "__main__"``. What a dead one would have found is lost and said, no more.
+``if __name__ == "__main__"``. What a process that died would have found is lost, and a note says
+so.
 """
 
 from __future__ import annotations
