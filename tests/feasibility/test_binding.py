@@ -254,3 +254,19 @@ def test_models_are_compared_with_the_values_of_their_parameters():
     other[9] = np.nextafter(other[9], 9)
     moved = Holding(Question.of(reader.robot, reader.feasible, single, other), "arm.urdf")
     assert "value 9 is" in refusal(certificate, moved)
+
+
+SAMPLE, CAMPAIGN = 150, 20_000
+"""Mutants in the default suite and in the slow one."""
+
+
+@pytest.mark.parametrize("count", [SAMPLE, pytest.param(CAMPAIGN, marks=pytest.mark.slow)])
+def test_no_mutant_is_taken_for_what_a_reader_holds(count):
+    """A false acceptance raises; what the binding refuses holds as a file."""
+    pytest.importorskip("pinocchio")
+    from binding_mutants import campaign
+
+    found = campaign(count, seed=count)
+    assert found["mutants"] == count
+    refused = sum(n for what, n in found.items() if what.startswith("refused by the binding"))
+    assert refused > count / 2, found
