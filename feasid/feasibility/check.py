@@ -36,7 +36,7 @@ def check(
     base: Any = None,
     *,
     feasible: FeasibleSet | None = None,
-    solvers: Sequence[Any] | None = None,
+    solver: Any = None,
     **options: Unpack[CheckOptions],
 ) -> Verdict:
     """Decide whether parameters can exist, and prove the answer.
@@ -51,8 +51,8 @@ def check(
         What the entries of an array mean.
     feasible : FeasibleSet, optional
         Instead of consistency and bounds.
-    solvers : sequence of (solver, form, backend), optional
-        The ladder of attempts where a solver is needed.
+    solver : str, optional
+        A name that CVXPY knows; see `feasid.feasibility.program.solve.ladder`.
     **options
         A fit must keep the bounds that it was fitted with, too.
 
@@ -80,18 +80,18 @@ def check(
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
         allowed = _refined(subject.feasible, subject.robot, consistency, feasible, bounds)
-        return _of_values(subject.robot, allowed, fitted.delta, margin, solvers)
+        return _of_values(subject.robot, allowed, fitted.delta, margin, solver)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
         allowed = allowed_set(subject, consistency, feasible, bounds)
-        return _of_values(subject, allowed, subject.values, margin, solvers)
+        return _of_values(subject, allowed, subject.values, margin, solver)
     base = base_of(base)
     allowed = allowed_set(base.robot, consistency, feasible, bounds)
     beta = check_base_values(subject, base, allowed)
     K = np.asarray(base.K, dtype=np.float64)
     labels = getattr(base, "expressions", None) or [str(i) for i in range(len(K))]
-    return _of_equations(base.robot, allowed, K, beta, labels, margin, solvers)
+    return _of_equations(base.robot, allowed, K, beta, labels, margin, solver)
 
 
 def allowed_set(
@@ -197,7 +197,7 @@ def _of_values(
     feasible: FeasibleSet,
     delta: Array,
     margin: float,
-    solvers: Sequence[Any] | None,
+    solver: Any,
 ) -> Verdict:
     """Given standard parameters; of constraints on none of them nothing is asked."""
     known = np.isfinite(delta)
@@ -205,7 +205,7 @@ def _of_values(
         raise InputError(f"robot {robot.name!r} describes no parameter: nothing to check")
     labels = [".".join(name) for name, k in zip(robot.parameter_names, known, strict=True) if k]
     equations = np.eye(robot.size)[known]
-    return _of_equations(robot, feasible, equations, delta[known], labels, margin, solvers)
+    return _of_equations(robot, feasible, equations, delta[known], labels, margin, solver)
 
 
 def _of_equations(
@@ -215,16 +215,16 @@ def _of_equations(
     beta: Array,
     labels: Sequence[str],
     margin: float,
-    solvers: Sequence[Any] | None,
+    solver: Any,
 ) -> Verdict:
     """Given linear combinations of standard parameters."""
     question = Question.of(robot, feasible, K, beta, margin)
     scale = units(robot, feasible, K, beta)
     aim = reference(robot, scale).delta
-    outcome = decide(question, scale, aim, solvers)
+    outcome = decide(question, scale, aim, solver)
     verdict = Verdict(question, outcome, scale, tuple(labels))
     suspects = [name for name in verdict.clash if name in feasible.asked]
     if verdict.feasible is False and suspects:
-        conflict = minimal_conflict(question, scale, aim, suspects, solvers)
+        conflict = minimal_conflict(question, scale, aim, suspects, solver)
         verdict = replace(verdict, conflict=conflict)
     return verdict

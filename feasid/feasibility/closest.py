@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.elimination import Elimination
+from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
+from feasid.feasibility.problems import Program, margins, normalised
 from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.bound import lower_bound
+from feasid.feasibility.program.bound import ConeArrays, lower_bound
 from feasid.feasibility.program.interior import Anchor, NoInteriorError
-from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
 from feasid.feasibility.program.reference import Reference
-from feasid.feasibility.program.scaled import margins, normalised, shrunk
+from feasid.feasibility.program.solve import Attempt, SolverAnswer
 from feasid.feasibility.proof.conflict import minimal_conflict
 from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.question import Question
@@ -44,6 +45,9 @@ factor they then grow, and by which share the distance must shrink for it."""
 
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
+
+KEPT = 0.5
+"""Fraction of the margin that the chosen full model keeps."""
 
 POOR_GAP = 0.05
 """Gap beyond which the best answer of all solvers is no answer."""
@@ -75,14 +79,29 @@ class Closest:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """``minimise |rows delta - target|`` over the feasible set, scaled for a solver."""
+    """``minimise |rows delta - target|`` over the feasible set, scaled for a solver.
+
+    Attributes
+    ----------
+    rows, target, feasible, scale
+        As `closest` takes them.
+    program : Program
+        What solvers get; its unknowns are delta in `units`.
+    arrays : ConeArrays
+        The same, by which their answers are judged.
+    units : ndarray, shape (n,)
+    unseen : ndarray, shape (n, z)
+        Directions that the rows do not see, in SI.
+    """
 
     rows: Array
     target: Array
     feasible: FeasibleSet
     scale: Units
     program: Program
-    largest: float
+    arrays: ConeArrays
+    units: Array
+    size: float
     unseen: Array
 
     def cost(self, delta: Array) -> float:
@@ -101,20 +120,20 @@ class _Problem:
 
     def value(self, raw: SolverAnswer) -> float:
         """Cost of the solver's point in the scaled program, with the pull of faint directions."""
-        return float(np.linalg.norm(self.program.A @ raw.x - self.program.b))
+        return float(np.linalg.norm(self.arrays.A @ raw.x - self.arrays.b))
 
     def pulled(self, raw: SolverAnswer) -> bool:
         """Whether the pull is felt in the residual of the solver's point."""
-        error = self.program.A @ raw.x - self.program.b
+        error = self.arrays.A @ raw.x - self.arrays.b
         rows = len(self.target)
         pull = float(np.linalg.norm(error[rows:]))
-        none = GOOD_GAP * float(np.linalg.norm(self.target)) / self.largest
+        none = GOOD_GAP * float(np.linalg.norm(self.target)) / self.size
         return pull > max(PULL_SHARE * float(np.linalg.norm(error[:rows])), none)
 
     def gap(self, value: float, floor: float) -> float:
         """By how much `value` exceeds a proven `floor`, as a fraction of the target's norm."""
-        size = float(np.linalg.norm(self.target)) / self.largest
-        return max(0.0, value - floor) / size if size > 0 else 0.0
+        norm = float(np.linalg.norm(self.target)) / self.size
+        return max(0.0, value - floor) / norm if norm > 0 else 0.0
 
 
 def closest(
@@ -125,7 +144,7 @@ def closest(
     scale: Units,
     aim: Reference,
     margin: float | None = None,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+    solver: Any = None,
     *,
     refine: bool = False,
     generic: tuple[Units, Reference] | None = None,
@@ -141,8 +160,9 @@ def closest(
     aim : Reference
         Where to go along directions that the rows do not see.
     margin : float, optional
-        Absolute in SI numbers; None for `feasid.feasibility.program.scaled.MARGIN` in units.
-    solvers : sequence of (solver, form, backend), optional
+        Absolute in SI numbers; None for `feasid.feasibility.problems.MARGIN` in units.
+    solver : optional
+        See `feasid.feasibility.program.solve.ladder`.
     refine : bool
         Weaken the pull on faint directions, and take the closest answer. Without it distances that
         are small beside the target's norm come out a little too large.
@@ -177,7 +197,7 @@ def closest(
             inner,
             inner_aim,
             margin,
-            solvers,
+            solver,
             refine,
             None if generic is None else _behind(door, *generic),
         )
@@ -223,14 +243,13 @@ def _closest(
     scale: Units,
     aim: Reference,
     margin: float | None,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    solver: Any,
     refine: bool,
     generic: tuple[Units, Reference] | None,
 ) -> Closest:
     anchor = Anchor(feasible, scale, aim)
     problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
-    start = aim.delta / scale.parameters
-    ladder = solve.least_squares_solvers(start) if solvers is None else tuple(solvers)
+    ladder = solve.ladder(solver)
     raw, attempts = _solved(problem, anchor, ladder)
     if raw is None:
         anchor.delta()  # contradictory constraints are the caller's error, not the solver's
@@ -245,14 +264,14 @@ def _closest(
             if problem.prefers(closer, chosen[2]):
                 chosen = weaker, again, closer
     if generic is not None and not refine:
-        chosen, more = _less_pulled(chosen, generic, aim.delta, margin, solvers)
+        chosen, more = _less_pulled(chosen, generic, aim.delta, margin, solver)
         attempts += more
     problem, raw, delta = chosen
     if not np.isfinite(problem.cost(delta)):
         raise solve.failed("the answer's cost is not finite", attempts)
-    found = raw.x * scale.parameters
-    worse = max(0.0, problem.cost(delta) - problem.cost(found)) / problem.largest
-    gap = problem.gap(problem.value(raw) + worse, lower_bound(problem.program, raw).value)
+    found = raw.x * problem.units
+    worse = max(0.0, problem.cost(delta) - problem.cost(found)) / problem.size
+    gap = problem.gap(problem.value(raw) + worse, lower_bound(problem.arrays, raw).value)
     if not (gap <= POOR_GAP or refine):
         raise solve.failed(f"the best answer may be {gap:.2g} from the optimum", attempts)
     return Closest(delta, found, tuple(attempts))
@@ -263,7 +282,7 @@ def _less_pulled(
     generic: tuple[Units, Reference],
     aim: Array,
     margin: float | None,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    solver: Any,
 ) -> tuple[tuple[_Problem, SolverAnswer, Array], list[Attempt]]:
     """The closest of answers in units of the data, with pulls that weaken until they do not matter.
 
@@ -273,8 +292,8 @@ def _less_pulled(
     attempts: list[Attempt] = []
     scale, middle = generic
     anchor = Anchor(first.feasible, scale, middle)
-    start = middle.delta / scale.parameters
-    ladder = solve.least_squares_solvers(start)[:1] if solvers is None else tuple(solvers)
+    ladder = solve.ladder(solver)
+    ladder = ladder[:1] if solver is None else ladder
     for pull in PULLS:
         problem = _problem(
             first.rows, first.target, first.feasible, scale, middle.delta, margin, pull
@@ -295,26 +314,26 @@ def _repaired(
     problem: _Problem, raw: SolverAnswer, anchor: Anchor, aim: Array, margin: float | None
 ) -> Array:
     """The strictly feasible model for a solver's point."""
-    return _chosen(problem, anchor.repair(raw.x * problem.scale.parameters), aim, margin)
+    return _chosen(problem, anchor.repair(raw.x * problem.units), aim, margin)
 
 
 def _solved(
     problem: _Problem,
     anchor: Anchor,
-    solvers: Sequence[tuple[str, str, solve.Backend]],
+    solver: Any,
     good: float = GOOD_GAP,
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
     """Run the ladder; a point counts when it is strictly inside and its gap is proved small."""
     feasible, scale = problem.feasible, problem.scale
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
-        delta = raw.x * scale.parameters
+        delta = raw.x * problem.units
         inside = feasible.strictly_inside(delta)
         worst = min(
             scale.block_margins(feasible, delta).min(initial=np.inf),
             scale.linear_margins(feasible, delta).min(initial=np.inf),
         )
-        gap = problem.gap(problem.value(raw), lower_bound(problem.program, raw).value)
+        gap = problem.gap(problem.value(raw), lower_bound(problem.arrays, raw).value)
         return solve.Judgement(
             inside and gap <= good,
             inside or anchor.reaches(delta),
@@ -322,7 +341,7 @@ def _solved(
             f"smallest margin {worst:.1e}, gap {gap:.1e}",
         )
 
-    return solve.run(problem.program, judge, solvers)
+    return solve.run(problem.program, judge, solver)
 
 
 def _problem(
@@ -334,37 +353,58 @@ def _problem(
     margin: float | None,
     strength: float,
 ) -> _Problem:
-    """Scale to units and unit-norm columns, and hold faint directions near the reference."""
+    """Hold faint directions near the reference; scale to unit-norm columns and target."""
     A = rows * scale.parameters
     _, sizes, right = np.linalg.svd(A, full_matrices=True)
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
-    pull = strength * right[sizes < FAINT]
-    F, f, G, h = normalised(feasible, scale)
-    blocks, numbers = margins(feasible, scale, margin)
-    program = Program(
-        A=np.vstack([A / largest, pull]),
-        b=np.concatenate([target / largest, pull @ (aim / scale.parameters)]),
-        c=np.zeros(A.shape[1]),
-        F=F,
-        f=f - blocks,
-        sizes=tuple(b.size for b in feasible.blocks),
-        G=G,
-        h=h - numbers,
-    )
+    pull = strength * largest * right[sizes < FAINT]
+    A = np.vstack([A, pull])
+    b = np.concatenate([target, pull @ (aim / scale.parameters)])
+    size, columns = float(np.linalg.norm(b)) or 1.0, np.linalg.norm(A, axis=0)
+    unit = replace(scale, parameters=scale.parameters * size / np.where(columns > 0, columns, size))
+    A, b = A * (unit.parameters / scale.parameters / size), b / size
+    p = problems.unknowns(feasible, unit)
+    program = problems.feasible_least_squares(A / unit.parameters, b, p, margin)
+    F, f, G, h = normalised(feasible, unit)
+    blocks, numbers = margins(unit, margin)
+    sides = tuple(block.size for block in feasible.blocks)
+    arrays = ConeArrays(A, b, F, f - blocks, sides, G, h - numbers)
     unseen = scale.parameters[:, None] * right[sizes < UNSEEN].T
-    return _Problem(rows, target, feasible, scale, program, largest, unseen)
+    return _Problem(rows, target, feasible, scale, program, arrays, unit.parameters, size, unseen)
 
 
 def _chosen(problem: _Problem, delta: Array, aim: Array, margin: float | None) -> Array:
     """The model nearest to `aim` that moves like `delta`, polished where nothing constrains it."""
-    room = shrunk(problem.feasible, problem.scale, margin)
+    room = _shrunk(problem.feasible, problem.scale, margin)
     room = room if room.strictly_inside(delta) else problem.feasible
     delta = fibre.centre(room, delta, problem.unseen, aim)
     polished = _polished(problem, delta)
     if room.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
         delta = fibre.centre(room, polished, problem.unseen, aim)
     return delta
+
+
+def _shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> FeasibleSet:
+    """The feasible set with `KEPT` of the margin taken off, so that its interior keeps that much.
+
+    A fibre through a point that just has the margin is all but a point in the set with the whole
+    margin; half of it leaves room to choose in.
+    """
+    squares = [np.outer(unit, unit) for unit in scale.blocks]
+    taken = [KEPT * (problems.MARGIN * s if margin is None else margin) for s in squares]
+    numbers = KEPT * margins(scale, margin)[1] * scale.linear
+    return replace(
+        feasible,
+        blocks=tuple(
+            replace(b, constant=b.constant - t * np.eye(b.size))
+            for b, t in zip(feasible.blocks, taken, strict=True)
+        ),
+        linear=tuple(
+            replace(c, constant=c.constant - float(m))
+            for c, m in zip(feasible.linear, numbers, strict=True)
+        ),
+    )
 
 
 def _polished(problem: _Problem, delta: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +18,8 @@ from feasid.feasibility.closest import Closest, closest
 from feasid.feasibility.constraints.elimination import Elimination, described
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
-from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, generic_body, reference
+from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.optimum import Optimum, optimum
@@ -128,7 +127,7 @@ def correct(
     base: Any = None,
     *,
     feasible: FeasibleSet | None = None,
-    solvers: Sequence[Any] | None = None,
+    solver: Any = None,
     **options: Unpack[CorrectOptions],
 ) -> Correction:
     """Find the feasible parameters closest to given ones; ``optimality`` proves how close any are.
@@ -141,7 +140,8 @@ def correct(
     base : BaseParameters, Robot or path, optional
     feasible : FeasibleSet, optional
         Instead of consistency and bounds.
-    solvers : sequence of (solver, form, backend), optional
+    solver : str, optional
+        A name that CVXPY knows; see `feasid.feasibility.program.solve.ladder`.
     **options
         The metric "euclidean" is the paper's distance of the vectors, in SI numbers; "weighted"
         that of ``weight @ vector``, with the triangle of a regressor as weight of the torques;
@@ -167,7 +167,7 @@ def correct(
         subject = load_robot(subject)
     if isinstance(subject, Robot):
         allowed = allowed_set(subject, consistency, feasible, bounds)
-        return _corrected_robot(subject, allowed, metric, weight, around, margin, solvers)
+        return _corrected_robot(subject, allowed, metric, weight, around, margin, solver)
     base = base_of(base)
     allowed = allowed_set(base.robot, consistency, feasible, bounds)
     beta = check_base_values(subject, base, allowed)
@@ -175,7 +175,7 @@ def correct(
     scale = units(base.robot, allowed, K, beta)
     aim = reference(base.robot, scale)
     question = Question.of(base.robot, allowed, K, beta, margin or 0.0)
-    now = decide(question, scale, aim.delta, solvers)
+    now = decide(question, scale, aim.delta, solver)
     if around is not None:
         aim = replace(aim, delta=_model(around, base.robot, allowed))
     if metric == "entropic":
@@ -188,7 +188,7 @@ def correct(
         found, near, moved = Closest(now.delta, now.delta, ()), beta, False
     else:
         found = closest(
-            base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solvers, refine=True
+            base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solver, refine=True
         )
         near, moved = K @ found.delta, True
     return Correction(
@@ -212,7 +212,7 @@ def _corrected_robot(
     weight: npt.ArrayLike | None,
     around: npt.ArrayLike | None,
     margin: float | None,
-    solvers: Sequence[Any] | None,
+    solver: Any,
 ) -> Correction:
     """Free the bodies that break something; everything else keeps its values."""
     given, known = robot.values, np.isfinite(robot.values)
@@ -227,7 +227,7 @@ def _corrected_robot(
     delta = given.copy()
     attempts: tuple[Attempt, ...] = ()
     for group in _apart(described(feasible, known | free), free, rows):
-        found = _freed(robot, feasible, group, rows, scale, aim, margin, solvers)
+        found = _freed(robot, feasible, group, rows, scale, aim, margin, solver)
         delta[group] = found.delta[group]
         attempts += found.attempts
     broken = described(feasible, known).violations(np.where(known, delta, 0.0))
@@ -256,7 +256,7 @@ def _freed(
     scale: Units,
     aim: Array,
     margin: float | None,
-    solvers: Sequence[Any] | None,
+    solver: Any,
 ) -> Closest:
     """The closest values of some parameters while the others keep theirs."""
     given, known = robot.values, np.isfinite(robot.values)
@@ -277,7 +277,7 @@ def _freed(
         inner,
         Reference(aim[door.roots], np.zeros(len(feasible.bodies), dtype=bool)),
         margin,
-        solvers,
+        solver,
         refine=True,
     )
     return replace(found, delta=door.expanded(found.delta), raw=door.expanded(found.raw))

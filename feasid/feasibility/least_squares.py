@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,8 @@ from feasid.errors import InputError, SolverError
 from feasid.feasibility.closest import closest
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, units
-from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Attempt
 from feasid.feasibility.program.reference import Reference, reference
+from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
@@ -210,7 +208,7 @@ def feasible_least_squares(
     friction_ridge: float = FRICTION_RIDGE,
     prior: npt.ArrayLike | None = None,
     prior_weight: float = 0.0,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+    solver: Any = None,
 ) -> FeasibleFit:
     """Minimise ``|R K delta - rho|`` over the feasible set, then choose one full model.
 
@@ -238,8 +236,8 @@ def feasible_least_squares(
         ``|R K delta - rho|^2 + w |delta - delta0|^2``, the "initial guess" of eq. (33) in the
         Valkyrie identification paper with w = (1 - alpha)/alpha.
     prior_weight : float
-    solvers : sequence of (solver, form, backend), optional
-        The ladder of attempts.
+    solver : str, optional
+        A name that CVXPY knows; see `feasid.feasibility.program.solve.ladder`.
 
     Returns
     -------
@@ -265,7 +263,7 @@ def feasible_least_squares(
         scale,
         problem.aim,
         margin,
-        solvers,
+        solver,
         generic=problem.generic,
     )
     return FeasibleFit(problem, found.delta, found.raw, found.attempts)

@@ -18,9 +18,9 @@ from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
+from feasid.feasibility.problems import normalised
 from feasid.feasibility.program.ascent import Inside
 from feasid.feasibility.program.barrier import newton_step
-from feasid.feasibility.program.scaled import normalised
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Question
 from feasid.feasibility.proof.reach import Reach, ReachProver

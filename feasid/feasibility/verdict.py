@@ -11,7 +11,7 @@ from feasid.certificate import exact
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.feasibility.constraints.units import Units
-from feasid.feasibility.program.program import Attempt
+from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import Outcome
 from feasid.feasibility.proof.question import Question

@@ -22,7 +22,7 @@ KINDS = ("feasible", "infeasible", "flat", "just infeasible", "hardly feasible")
 
 
 def ladder(name):
-    return [s for s in solve.default_solvers() if s[0] == name]
+    return [s for s in solve.ladder() if s[0] == name]
 
 
 def problem(seed, most_bodies):
@@ -57,7 +57,7 @@ def problem(seed, most_bodies):
 
 def outcome(seed, name, most_bodies=MOST_BODIES):
     kind, base, beta = problem(seed, most_bodies)
-    verdict = feasid.check(beta, base, solvers=ladder(name))
+    verdict = feasid.check(beta, base, solver=ladder(name))
     if verdict.feasible is not None:
         verdict.certificate.verify()
         if "infeasible" in kind:

@@ -10,12 +10,13 @@ from second_checker import holds
 import feasid
 from feasid import Body, Robot
 from feasid.errors import InputError
+from feasid.feasibility import problems
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import SolverAnswer
+from feasid.feasibility.program.solve import SolverAnswer
 from feasid.feasibility.settle import settle
 from feasid.robot import inertia
 
@@ -217,11 +218,11 @@ def test_numbers_beyond_reason_are_named(value):
 
 def malformed(kind):
     def backend(program):
-        right = np.zeros(program.c.size)
+        right = np.zeros(program.size)
         answers = {
             "short": SolverAnswer("Solved", right[:-1]),
             "none": SolverAnswer("Solved", None),
-            "text": SolverAnswer("Solved", np.array(["a"] * program.c.size)),
+            "text": SolverAnswer("Solved", np.array(["a"] * program.size)),
             "blocks": SolverAnswer("Solved", right, (np.zeros((2, 3)),) * len(program.sizes)),
             "prices": SolverAnswer("Solved", right, (), np.zeros(1000)),
         }
@@ -232,7 +233,7 @@ def malformed(kind):
 
 @pytest.mark.parametrize("kind", ["short", "none", "text", "blocks", "prices", "nothing"])
 def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
-    verdict = check(BASE.K @ TRUTH, BASE, solvers=malformed(kind))
+    verdict = check(BASE.K @ TRUTH, BASE, solver=malformed(kind))
     assert verdict.feasible in (None, True)  # the point from which a search starts may do
     assert all(not a.accepted for a in verdict.attempts)
     best, attempts = solve.run(_program(), lambda raw: pytest.fail("judged"), malformed(kind))
@@ -243,13 +244,13 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
 def _program():
     from feasid.feasibility.constraints.units import units
     from feasid.feasibility.program.reference import reference
-    from feasid.feasibility.proof.decide import fibre_map, margin_program
+    from feasid.feasibility.proof.decide import fibre_map
 
     feasible = feasible_set(ROBOT)
     scale = units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)
     aim = reference(ROBOT, scale).delta
     start, along = fibre_map(BASE.K, BASE.K @ TRUTH, scale.parameters, aim)
-    return margin_program(feasible, scale, start, along)
+    return problems.feasibility_test(problems.virtual(feasible, scale, start, along))
 
 
 def test_explanations_fit_on_a_screen():
@@ -265,10 +266,10 @@ def test_the_conflict_is_searched_with_the_solvers_that_were_given(monkeypatch):
 
     def counted(program):
         calls.append(program)
-        return solve.clarabel(program, "cone")
+        return solve.solve(program, "CLARABEL")
 
     options = {"mass": {"b0": (50.0, None), "b1": (None, 100.0)}, "total_mass": 20.0}
-    verdict = check(BASE.K @ TRUTH, BASE, solvers=[("counted", "cone", counted)], **options)
+    verdict = check(BASE.K @ TRUTH, BASE, solver=[("counted", "cone", counted)], **options)
     assert set(verdict.conflict) == {"mass of b0 lower", "total mass upper"}
     assert len(calls) <= 8
 

@@ -7,7 +7,7 @@ from feasibility_problems import base_of, random_parameters, random_robot, stack
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.program.program import SolverAnswer
+from feasid.feasibility.program.solve import SolverAnswer
 
 RTOL_TRUTH = 1e-5
 """Solver tolerance 1e-9 on the residual, times condition numbers up to about 1e4."""
@@ -152,20 +152,18 @@ def panics(program):
 
 
 def says_solved_but_lies(program):
-    return SolverAnswer("Solved", -np.ones(program.c.size))
+    return SolverAnswer("Solved", -np.ones(program.size))
 
 
 def says_nan(program):
-    return SolverAnswer("Solved", np.full(program.c.size, np.nan))
+    return SolverAnswer("Solved", np.full(program.size, np.nan))
 
 
 @pytest.mark.parametrize("solver", [panics, says_nan])
 def test_solvers_that_fail_lead_to_an_error_that_lists_them(solver):
     robot, base, R, rho, _ = problem(0, bodies=2)
     with pytest.raises(SolverError, match="fake") as caught:
-        feasible_least_squares(
-            R, rho, base, feasible_set(robot), solvers=[("fake", "cone", solver)]
-        )
+        feasible_least_squares(R, rho, base, feasible_set(robot), solver=[("fake", "cone", solver)])
     assert len(caught.value.attempts) == 1
 
 
@@ -174,6 +172,6 @@ def test_a_wrong_point_is_never_returned_as_it_is():
     feasible = feasible_set(robot)
     with pytest.raises(SolverError) as caught:
         feasible_least_squares(
-            R, rho, base, feasible, solvers=[("fake", "cone", says_solved_but_lies)]
+            R, rho, base, feasible, solver=[("fake", "cone", says_solved_but_lies)]
         )
     assert not caught.value.attempts[0].accepted

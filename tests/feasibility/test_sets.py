@@ -12,7 +12,7 @@ from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import assemble
-from feasid.feasibility.program.scaled import normalised
+from feasid.feasibility.problems import normalised
 from feasid.feasibility.proof.question import Question
 from feasid.robot import inertia
 

@@ -1,25 +1,22 @@
-"""Our own interior point method, and the arrays for Clarabel, against what CVXPY makes of them."""
+"""Our own primal-dual method, which proofs use, against the program in CVXPY."""
 
-import warnings
 from dataclasses import replace
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
 
 from feasid.feasibility import closest
-from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.constraints.sets import feasible_set, stacked
 from feasid.feasibility.constraints.units import units
-from feasid.feasibility.program import direct, solve
+from feasid.feasibility.program import solve
 from feasid.feasibility.program.bound import lower_bound
 from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.solve import SolverAnswer
+from feasid.feasibility.program.squares import Squares
 
 SAME = 1e-8
 """Between our optimum and what it proves, as a fraction of the target's norm."""
-
-THEIRS = 1e-5
-"""Clarabel's optimum above ours, where it does not reach its own tolerance."""
 
 BOUNDS = (
     {},
@@ -30,7 +27,7 @@ BOUNDS = (
 
 
 def program_of(seed, noise=0.3, **bounds):
-    """The conic program of a fit to noisy data of a random robot, and where it starts."""
+    """A fit to noisy data of a random robot, its matrices in units, and where to start."""
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, 3, drives=seed % 2 == 0)
     base = base_of(robot)
@@ -41,83 +38,69 @@ def program_of(seed, noise=0.3, **bounds):
     scale = units(robot, feasible, R @ base.K, rho, torques=True)
     aim = reference(robot, scale).delta
     problem = closest._problem(R @ base.K, rho, feasible, scale, aim, None, closest.FAINT_PULL)
-    return problem.program, aim / scale.parameters
+    back = scale.parameters / problem.units
+    A, F, G = (problem.arrays.A * back, problem.arrays.F * back, problem.arrays.G * back)
+    size = 1 / np.linalg.norm(A, 2)
+    arrays = replace(problem.arrays, A=size * A, b=size * problem.arrays.b, F=F, G=G)
+    return problem, arrays, groups(feasible, scale), aim / scale.parameters
 
 
-def rows(A, b):
-    """Rows of equations, sorted; signs are no matter."""
-    whole = np.c_[A.toarray(), b]
-    first = np.argmax(np.abs(whole) > 1e-12, axis=1)
-    whole = np.round(whole * np.sign(whole[np.arange(len(whole)), first])[:, None], 10)
-    return whole[np.lexsort(whole.T)]
+def groups(feasible, scale):
+    """The matrices in units, stacked by shape."""
+    squares = [np.outer(unit, unit) for unit in scale.blocks]
+    pairs = list(zip(feasible.blocks, squares, strict=True))
+    units = [scale.parameters[b.columns][:, None, None] for b in feasible.blocks]
+    taken = [1e-6 * np.eye(b.size) for b in feasible.blocks]
+    return stacked(
+        [b.columns for b in feasible.blocks],
+        [b.basis * u / square for (b, square), u in zip(pairs, units, strict=True)],
+        [b.constant / square - t for (b, square), t in zip(pairs, taken, strict=True)],
+    )
 
 
-@pytest.mark.parametrize("form", ["cone", "quadratic"])
-@pytest.mark.parametrize("bounds", BOUNDS)
-def test_the_arrays_for_clarabel_are_those_of_cvxpy_but_for_their_order(form, bounds):
-    program, _ = program_of(0, **bounds)
-    theirs, unknown, _ = solve.model(program, form, cp.CLARABEL)
-    start = theirs["param_prob"].var_id_to_col[unknown.id]
-    first = np.arange(start, start + unknown.size)
-    order = np.r_[first, np.setdiff1d(np.arange(len(theirs["c"])), first)]
-    ours = direct.ConeData.of(program, form == "quadratic")
-    assert ours.c == pytest.approx(theirs["c"][order])
-    if form == "quadratic":
-        assert abs(ours.P - theirs["P"][order][:, order]).max() == 0
-    dims = theirs["dims"]
-    assert (ours.zero, ours.nonneg) == (dims.zero, dims.nonneg)
-    assert (ours.soc, ours.psd) == (tuple(dims.soc), tuple(dims.psd))
-    ends = np.cumsum([0, ours.zero, ours.nonneg, sum(ours.soc), len(ours.b)])
-    for part in map(slice, ends[:3], ends[1:]):  # in any order
-        mine, other = (
-            rows(ours.A[part], ours.b[part]),
-            rows(theirs["A"][part][:, order], theirs["b"][part]),
-        )
-        assert mine == pytest.approx(other, abs=1e-9)
-    matrices = slice(ends[3], None)  # in this order
-    assert abs(ours.A[matrices] - theirs["A"][matrices][:, order]).max() < 1e-12
-    assert ours.b[matrices] == pytest.approx(theirs["b"][matrices])
+def solved(arrays, matrices, start):
+    """The optimum by our own method, as an answer whose multipliers are for the norm."""
+    problem = Squares(arrays.A, arrays.b, matrices, arrays.G, arrays.h)
+    at, _, done = problem.solve(start, 1e-9, 1e-12)
+    norm = max(np.sqrt(2 * problem.cost(at.x)), 1e-300)
+    found = {
+        k: Z / norm
+        for group, Zs in zip(matrices, at.multipliers, strict=True)
+        for k, Z in zip(group.members, Zs, strict=True)
+    }
+    multipliers = tuple(found[k] for k in sorted(found))
+    return SolverAnswer("Solved" if done else "Stalled", at.x, multipliers, at.prices / norm)
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("bounds", BOUNDS)
-def test_our_own_method_finds_and_proves_the_optimum_of_cvxpys_model(seed, bounds):
-    program, start = program_of(seed, **bounds)
-    x = cp.Variable(program.c.size)
-    stacked = program.F @ x + program.f
-    rules = [
-        cp.reshape(stacked[part], (s, s), order="C") >> 0
-        for part, s in zip(program.slices, program.sizes, strict=True)
-    ]
-    rules += [program.G @ x + program.h >= 0] if len(program.h) else []
-    problem = cp.Problem(cp.Minimize(cp.norm(program.A @ x - program.b)), rules)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Clarabel's own doubts are no matter
-        theirs = problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-9, tol_gap_abs=1e-9)
-    size = np.linalg.norm(program.b)
+def test_our_own_method_finds_and_proves_the_optimum_of_the_cvxpy_program(seed, bounds):
+    problem, arrays, matrices, start = program_of(seed, **bounds)
+    program, unit = problem.program, problem.scale.parameters
+    theirs = problem.value(solve.solve(program, "CLARABEL"))
     for begin in (start, 0 * start):
-        found = solve.squares(program, begin)
+        found = solved(arrays, matrices, begin)
         assert found.status == "Solved"
-        x.value = found.x
-        value = problem.objective.value
-        assert all(np.all(rule.violation() < SAME) for rule in rules)
-        assert theirs - THEIRS * size < value < theirs + SAME * size
-        assert value - lower_bound(program, found).value < SAME * size
+        program.parameters.x.value = found.x * unit / problem.units
+        value = program.problem.objective.value
+        assert all(np.all(rule.violation() < SAME) for rule in program.problem.constraints)
+        assert value == pytest.approx(theirs, abs=SAME)
+        norm = np.linalg.norm(arrays.b)
+        left = np.linalg.norm(arrays.A @ found.x - arrays.b) - lower_bound(arrays, found).value
+        assert left < SAME * norm
 
 
 def test_a_residual_of_zero_is_found():
-    program, start = program_of(1, noise=0.0)
-    x = solve.squares(program, start).x
-    data = len(program.b) - (np.abs(np.linalg.svd(program.A)[1]) < 2e-5).sum()
-    left = program.A[:data] @ x - program.b[:data]
-    assert np.linalg.norm(left) < 1e-4 * np.linalg.norm(program.b)
+    problem, arrays, matrices, start = program_of(1, noise=0.0)
+    delta = solved(arrays, matrices, start).x * problem.scale.parameters
+    assert problem.cost(delta) < 1e-4 * np.linalg.norm(problem.target)
 
 
 def test_contradicting_constraints_end_in_no_answer_and_no_error():
-    program, start = program_of(1)
-    row = np.zeros((2, program.c.size))
+    problem, arrays, matrices, start = program_of(1)
+    row = np.zeros((2, len(problem.units)))
     row[:, 9] = 1.0, -1.0
-    program = replace(program, G=row, h=np.array([-2.0, 1.0]))  # 2 <= m <= 1
-    found = solve.squares(program, start)
+    arrays = replace(arrays, G=row, h=np.array([-2.0, 1.0]))  # 2 <= m <= 1
+    found = solved(arrays, matrices, start)
     assert found.status == "Stalled"
-    assert (program.G @ found.x + program.h < 0).any()
+    assert (arrays.G @ found.x + arrays.h < 0).any()

@@ -14,7 +14,7 @@ import feasid
 from feasid import certificate
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError, OutputError
-from feasid.feasibility.program.program import SolverAnswer
+from feasid.feasibility.program.solve import SolverAnswer
 from feasid.feasibility.proof.claim import Certificate
 from feasid.robot import inertia
 
@@ -194,14 +194,14 @@ def lies(kind):
 
     def solver(program):
         rng = np.random.default_rng(0)
-        x = rng.normal(size=program.c.size)
+        x = rng.normal(size=program.size)
         matrices = []
         for s in program.sizes:
             a = rng.normal(size=(s, s))
             matrices.append(a @ a.T)
-        prices = rng.uniform(size=len(program.h))
+        prices = rng.uniform(size=program.rows)
         if kind == "nan":
-            x = np.full(program.c.size, np.nan)
+            x = np.full(program.size, np.nan)
         if kind == "flipped":
             matrices, prices, x = [-Z for Z in matrices], -prices, -np.abs(x)
         if kind == "nan multipliers":
@@ -216,7 +216,7 @@ def lies(kind):
 def test_a_lying_solver_decides_nothing_wrong(kind):
     _, base, truth, rng = arm(10)
     for beta, answer in ((base.K @ truth, True), (infeasible_beta(base, truth, rng), False)):
-        verdict = feasid.check(beta, base, solvers=lies(kind))
+        verdict = feasid.check(beta, base, solver=lies(kind))
         # Multipliers out of the blue may prove a truth, and then the proof is a proof.
         assert verdict.feasible in (None, answer)
         if verdict.feasible is None:
@@ -228,7 +228,7 @@ def test_a_lying_solver_decides_nothing_wrong(kind):
 
 def test_without_a_solver_nothing_is_decided():
     _, base, truth, _ = arm(10)
-    verdict = feasid.check(base.K @ truth, base, solvers=[])
+    verdict = feasid.check(base.K @ truth, base, solver=[])
     assert verdict.feasible is None
     assert verdict.attempts == ()
 

@@ -14,12 +14,50 @@ makes the bound worse.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from feasid.core.arrays import Array
-from feasid.feasibility.program.program import Program, SolverAnswer
+from feasid.feasibility.program.solve import SolverAnswer
+
+
+@dataclass(frozen=True, eq=False)
+class ConeArrays:
+    """Minimise ``|A x - b|`` subject to ``F_k x + f_k >= 0`` and ``G x + h >= 0``, as arrays.
+
+    Attributes
+    ----------
+    A, b : ndarray, shapes (rows, nx) and (rows,)
+    F : sparse array, shape (sum of s_k^2, nx)
+        Row-major entries of the symmetric matrices F_k, one below the other.
+    f : ndarray, shape (sum of s_k^2,)
+    sizes : tuple of int
+        s_k.
+    G, h : ndarray, shapes (m, nx) and (m,)
+    """
+
+    A: Array
+    b: Array
+    F: sparse.csr_array
+    f: Array
+    sizes: tuple[int, ...]
+    G: Array
+    h: Array
+
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """Q and R of A, which has independent columns; computed once."""
+        q, r = np.linalg.qr(self.A)
+        return np.asarray(q), np.asarray(r)
+
+    @property
+    def slices(self) -> list[slice]:
+        """Rows of F that belong to each matrix."""
+        ends = np.cumsum([0, *(s * s for s in self.sizes)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +68,8 @@ class Bound:
     w: Array
 
 
-def lower_bound(program: Program, raw: SolverAnswer) -> Bound:
-    """The best bound along the ray of the projected multipliers, for a program with c = 0.
+def lower_bound(program: ConeArrays, raw: SolverAnswer) -> Bound:
+    """The best bound along the ray of the projected multipliers.
 
     Z, z and w may be scaled together by any t >= 0 as long as ``|t w| <= 1``, and what is left of
     the unit ball is spent on the part of b outside the range of A, which nothing can fit.
@@ -54,10 +92,10 @@ def lower_bound(program: Program, raw: SolverAnswer) -> Bound:
     return Bound(max(best, 0.0), np.asarray(direction, dtype=np.float64))
 
 
-def _pull(program: Program, raw: SolverAnswer) -> tuple[Array, float]:
+def _pull(program: ConeArrays, raw: SolverAnswer) -> tuple[Array, float]:
     """``F*(Z) + G'z`` and ``<Z, f> + z'h`` for the multipliers, projected to their cones."""
     if len(raw.multipliers) != len(program.sizes) or raw.prices.shape != program.h.shape:
-        return np.zeros(program.c.size), 0.0
+        return np.zeros(program.A.shape[1]), 0.0
     stacked = np.zeros(len(program.f))
     for part, matrix in zip(program.slices, raw.multipliers, strict=True):
         if np.isfinite(matrix).all():

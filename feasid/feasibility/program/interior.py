@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from feasid.core.arrays import Array
 from feasid.errors import SolverError
+from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Program, SolverAnswer
 from feasid.feasibility.program.reference import Reference
-from feasid.feasibility.program.scaled import normalised
+from feasid.feasibility.program.solve import SolverAnswer
 
 
 class NoInteriorError(SolverError):
@@ -66,19 +65,7 @@ def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
     NoInteriorError
         When none was found: then the constraints contradict each other, or leave no room.
     """
-    n = feasible.size
-    F, f, G, h = normalised(feasible, scale)
-    stacked = np.concatenate([np.zeros(0), *(np.eye(b.size).ravel() for b in feasible.blocks)])
-    program = Program(
-        A=np.hstack([1e-4 * np.eye(n), np.zeros((n, 1))]),
-        b=1e-4 * aim / scale.parameters,
-        c=np.r_[np.zeros(n), -1.0],
-        F=sparse.csr_array(sparse.hstack([F, sparse.csr_array(-stacked[:, None])])),
-        f=f,
-        sizes=tuple(b.size for b in feasible.blocks),
-        G=np.block([[G, -np.ones((len(h), 1))], [np.zeros((1, n)), -np.ones((1, 1))]]),
-        h=np.r_[h, 1.0],
-    )
+    program = problems.interior(problems.unknowns(feasible, scale), aim)
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         inside = feasible.strictly_inside(raw.x[:-1] * scale.parameters)

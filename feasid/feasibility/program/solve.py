@@ -1,37 +1,102 @@
-"""Solving conic programs by whoever can, believed by nobody.
+"""Solve a CVXPY program with a list of solvers; accept an answer only after verification.
 
-Least squares go to `feasid.feasibility.program.squares` first. Solvers are called directly, so that
-their raw status, last iterate and multipliers survive an ending that CVXPY would report as a bare
-error: Clarabel with the arrays of `feasid.feasibility.program.direct`, SCS with those that CVXPY
-makes of the same program.
+CVXPY canonicalises the program and calls the solver. Where a solver stops before its own tolerance,
+CVXPY would discard the last iterate; here it is kept, with its multipliers, and judged like any
+other. A solver's status is logged and otherwise ignored.
 """
 
 from __future__ import annotations
 
+import importlib
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from feasid.core.arrays import Array
-from feasid.errors import SolverError
-from feasid.feasibility.program import direct
-from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
-from feasid.feasibility.program.squares import Squares
+from feasid.errors import InputError, SolverError, did_you_mean
+from feasid.feasibility.problems import Program
 
-TOLERANCE = {"feasid": 1e-9, "clarabel": 1e-9, "scs": 1e-8}
-ITERATIONS = {"clarabel": 200, "scs": 100_000}
 SECONDS = 60.0
 """Time limit of one attempt."""
 
-NOTHING = 1e-12
-"""Residual, as a fraction of the target's norm, that is none."""
+TOLERANCE = 1e-9
+"""Clarabel's tolerances: of the gap and of feasibility, on programs in units."""
 
-Backend = Callable[[Program], SolverAnswer]
+CLARABEL = {
+    "tol_gap_abs": TOLERANCE,
+    "tol_gap_rel": TOLERANCE,
+    "tol_feas": TOLERANCE,
+    "chordal_decomposition_enable": False,
+    "max_iter": 200,
+    "time_limit": SECONDS,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "CLARABEL": CLARABEL,
+    "SCS": {
+        "eps_abs": 1e-8,
+        "eps_rel": 1e-8,
+        "max_iters": 100_000,
+        "time_limit_secs": SECONDS,
+    },
+}
+"""Settings by solver; others are called with their own."""
+
+LOOSER = 10.0
+"""Factor on the tolerances of Clarabel's second attempt, with the norm squared."""
+
+Backend = Callable[[Program], "SolverAnswer"]
+Ladder = tuple[tuple[str, str, Backend], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SolverAnswer:
+    """What a solver returned: nothing in it is relied on before it is verified.
+
+    ``x`` are the program's unknowns. ``multipliers`` are those of the matrices, (s_k, s_k) each,
+    ``prices`` those of the linear constraints, shape (m,); both for the norm, not its square.
+    """
+
+    status: str
+    x: Array
+    multipliers: tuple[Array, ...] = ()
+    prices: Array = field(default_factory=lambda: np.zeros(0))
+    iterations: int = 0
+    seconds: float = 0.0
+
+    def fits(self, program: Program) -> bool:
+        """True when the point is finite and everything has the shape that the program asks."""
+        sizes = tuple(np.shape(Z) for Z in self.multipliers)
+        return (
+            np.shape(self.x) == (program.size,)
+            and bool(np.isfinite(self.x).all())
+            and sizes in ((), tuple((s, s) for s in program.sizes))
+            and np.shape(self.prices) in ((0,), (program.rows,))
+        )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One line of the log of a solve."""
+
+    solver: str
+    form: str
+    status: str
+    iterations: int
+    seconds: float
+    accepted: bool
+    verdict: str
+
+    def __str__(self) -> str:
+        mark = "accepted" if self.accepted else "refused"
+        return (
+            f"{self.solver} ({self.form}): {self.status} after {self.iterations} iterations, "
+            f"{self.seconds * 1e3:.0f} ms; {mark}: {self.verdict}"
+        )
 
 
 @dataclass(frozen=True)
@@ -44,33 +109,67 @@ class Judgement:
     reason: str
 
 
-def least_squares_solvers(start: Array) -> tuple[tuple[str, str, Backend], ...]:
-    """The ladder for programs without linear cost: our own method from `start`, then the others."""
-    return (("feasid", "primal-dual", lambda p: squares(p, start)), *default_solvers())
+def ladder(solver: Any = None) -> Ladder:
+    """The attempts for a solver, as (name, form, backend).
+
+    Parameters
+    ----------
+    solver : str, cvxpy solver, sequence of (name, form, backend), or None
+        A name that CVXPY knows, or a solver object of its interface: that one alone. None:
+        Clarabel on a cone and on a quadratic, then SCS.
+
+    Raises
+    ------
+    InputError
+        When CVXPY does not know the name, or the solver is not installed.
+    """
+    if solver is None:
+        looser = CLARABEL | {k: LOOSER * TOLERANCE for k in CLARABEL if k.startswith("tol_")}
+        return (
+            ("clarabel", "cone", lambda p: solve(p, "CLARABEL")),
+            ("clarabel", "quadratic", lambda p: solve(p, "CLARABEL", squared=True, **looser)),
+            ("scs", "cone", lambda p: solve(p, "SCS")),
+        )
+    if isinstance(solver, str):
+        name = _known(solver)
+        return ((name.lower(), "cone", lambda p: solve(p, name)),)
+    if hasattr(solver, "solve_via_data"):
+        return ((str(solver.name()).lower(), "cone", lambda p: solve(p, solver)),)
+    return tuple(solver)
 
 
-def default_solvers() -> tuple[tuple[str, str, Backend], ...]:
-    """The ladder of attempts: (solver, form, backend)."""
-    return (
-        ("clarabel", "cone", lambda p: clarabel(p, "cone")),
-        ("clarabel", "quadratic", lambda p: clarabel(p, "quadratic", 10 * TOLERANCE["clarabel"])),
-        ("scs", "cone", lambda p: scs(p, "cone")),
-    )
+def _known(solver: str) -> str:
+    """The name of an installed solver, as CVXPY spells it."""
+    import cvxpy
+
+    name, known = solver.upper(), sorted(importlib.import_module("cvxpy.settings").SOLVERS)
+    there = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise InputError(
+            f"solver {solver!r} is not one that CVXPY knows{hint}; installed: {', '.join(there)}",
+            option="solver",
+        )
+    if name not in there:
+        raise InputError(
+            f"solver {solver!r} is not installed or has no licence here; installed: "
+            f"{', '.join(there)}",
+            option="solver",
+        )
+    return name
 
 
 def run(
-    program: Program,
-    judge: Callable[[SolverAnswer], Judgement],
-    solvers: Sequence[tuple[str, str, Backend]] | None = None,
+    program: Program, judge: Callable[[SolverAnswer], Judgement], solver: Any = None
 ) -> tuple[SolverAnswer | None, list[Attempt]]:
-    """Try solvers in turn until `judge` accepts; else return the best usable point, or None.
+    """Try the solvers of a `ladder` until `judge` accepts; else the best usable point, or None.
 
     A solver that raises, or panics (Rust's panic arrives as a BaseException), is one more refused
     attempt; only KeyboardInterrupt, SystemExit and MemoryError pass through.
     """
     best: tuple[float, SolverAnswer] | None = None
     attempts: list[Attempt] = []
-    for name, form, backend in default_solvers() if solvers is None else solvers:
+    for name, form, backend in ladder(solver):
         began = time.perf_counter()
         try:
             raw = backend(program)
@@ -82,9 +181,8 @@ def run(
             status = type(error).__name__
             attempts.append(Attempt(name, form, status, 0, spent, False, str(error)[:200]))
             continue
-        if not fits:
-            verdict = Judgement(False, False, np.inf, "no finite point of the right shape")
-        else:
+        verdict = Judgement(False, False, np.inf, "no finite point of the right shape")
+        if fits:
             verdict = judge(raw)
         attempts.append(
             Attempt(
@@ -110,156 +208,53 @@ def failed(what: str, attempts: Sequence[Attempt]) -> SolverError:
     return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
 
 
-def squares(program: Program, start: Array) -> SolverAnswer:
-    """Solve with our own method from `start`, shape (nx,), a program with c = 0."""
-    began = time.perf_counter()
-    problem = Squares(program.A, program.b, program.groups, program.G, program.h)
-    at, steps, solved = problem.solve(start, TOLERANCE["feasid"], NOTHING)
-    norm = max(float(np.sqrt(2 * problem.cost(at.x))), 1e-300)
-    multipliers = {
-        k: Z / norm
-        for group, stacked in zip(program.groups, at.multipliers, strict=True)
-        for k, Z in zip(group.members, stacked, strict=True)
-    }
-    return SolverAnswer(
-        "Solved" if solved else "Stalled",
-        at.x,
-        tuple(multipliers[k] for k in sorted(multipliers)),
-        at.prices / norm,
-        steps,
-        time.perf_counter() - began,
-    )
+def solve(program: Program, solver: Any, *, squared: bool = False, **settings: Any) -> SolverAnswer:
+    """Solve through CVXPY, with `SETTINGS` where none are given.
 
-
-def clarabel(program: Program, form: str, tolerance: float = TOLERANCE["clarabel"]) -> SolverAnswer:
-    """Solve with Clarabel, chordal decomposition off."""
-    import clarabel as solver  # type: ignore[import-untyped]
-
-    began = time.perf_counter()
-    squared = form == "quadratic" and not program.c.any()
-    data = direct.ConeData.of(program, squared)
-    settings = solver.DefaultSettings()
-    settings.verbose = False
-    settings.chordal_decomposition_enable = False
-    settings.max_iter = ITERATIONS["clarabel"]
-    settings.time_limit = SECONDS
-    if hasattr(settings, "max_threads"):  # since 0.11
-        settings.max_threads = 1
-    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
-        setattr(settings, name, tolerance)
-    cones = [solver.ZeroConeT(data.zero)] if data.zero else []
-    cones += [solver.NonnegativeConeT(data.nonneg)] if data.nonneg else []
-    cones += [solver.SecondOrderConeT(size) for size in data.soc]
-    cones += [solver.PSDTriangleConeT(size) for size in data.psd]
-    answer = solver.DefaultSolver(data.P, data.c, data.A, data.b, cones, settings).solve()
-    return _raw(
-        program,
-        squared,
-        str(answer.status),
-        np.array(answer.x)[: program.c.size],
-        np.array(answer.z),
-        data,
-        True,
-        int(answer.iterations),
-        time.perf_counter() - began,
-    )
-
-
-def scs(program: Program, form: str) -> SolverAnswer:
-    """Solve with SCS at 1e-8."""
-    import cvxpy as cp
-    import scs as solver  # type: ignore[import-untyped]
-
-    began = time.perf_counter()
-    data, unknown, squared = model(program, form, cp.SCS)
-    dims = data["dims"]
-    cone = {"z": dims.zero, "l": dims.nonneg, "q": [*dims.soc], "s": [*dims.psd]}
-    matrices = {"A": sparse.csc_matrix(data["A"]), "b": data["b"], "c": data["c"]}
-    if data.get("P") is not None:
-        matrices["P"] = sparse.triu(data["P"]).tocsc()
-    answer = solver.SCS(
-        matrices,
-        cone,
-        verbose=False,
-        eps_abs=TOLERANCE["scs"],
-        eps_rel=TOLERANCE["scs"],
-        max_iters=ITERATIONS["scs"],
-        time_limit_secs=SECONDS,
-    ).solve()
-    return _raw(
-        program,
-        squared,
-        str(answer["info"]["status"]),
-        _split(data, answer["x"], unknown),
-        answer["y"],
-        data["dims"],
-        False,
-        int(answer["info"]["iter"]),
-        time.perf_counter() - began,
-    )
-
-
-def model(program: Program, form: str, solver: str) -> tuple[Any, Any, bool]:
-    """Model in CVXPY; returns problem data, the unknown, and whether the norm was squared."""
-    import cvxpy
-
-    cp: Any = cvxpy  # its star imports hide names from type checkers
-    x = cp.Variable(program.c.size)
-    rules: list[Any] = []
-    if program.G.size:
-        rules.append(program.G @ x + program.h >= 0)
-    if program.sizes:
-        stacked = program.F @ x + program.f
-        rules += [
-            cp.reshape(stacked[part], (s, s), order="C") >> 0
-            for part, s in zip(program.slices, program.sizes, strict=True)
-        ]
-    cost = program.c @ x
-    squared = form == "quadratic" and not program.c.any()
-    if len(program.b) and squared:
-        cost = cost + 0.5 * cp.sum_squares(program.A @ x - program.b)
-    elif len(program.b):
-        height = cp.Variable()
-        rules.append(cp.SOC(height, program.A @ x - program.b))
-        cost = cost + height
-    data, _, _ = cp.Problem(cp.Minimize(cost), rules).get_problem_data(solver)
-    return data, x, squared
-
-
-def _split(data: Any, solution: Array, unknown: Any) -> Array:
-    """The entries of the solver's vector that are our unknown."""
-    start = data["param_prob"].var_id_to_col[unknown.id]
-    return np.array(solution[start : start + unknown.size], dtype=np.float64)
-
-
-def _raw(
-    program: Program,
-    squared: bool,
-    status: str,
-    x: Array,
-    dual: Array,
-    dims: Any,
-    upper: bool,
-    iterations: int,
-    seconds: float,
-) -> SolverAnswer:
-    """Put a solver's multipliers, stacked zero | linear | second order | matrices, in our terms.
-
-    With the norm squared they belong to ``|A x - b|^2 / 2`` and are divided by ``|A x - b|``.
+    ``squared`` minimises half the square of the norm, where the program minimises one.
     """
+    began = time.perf_counter()
+    squared = squared and program.error is not None
+    problem = program.squared() if squared else program.problem
+    settings = settings or SETTINGS.get(str(solver), {})
+    status, iterations = _solve(problem, solver, dict(settings))
     scale = 1.0
     if squared:
-        scale = 1.0 / max(float(np.linalg.norm(program.A @ x - program.b)), 1e-300)
-    prices = scale * dual[dims.zero : dims.zero + dims.nonneg]
-    start = dims.zero + dims.nonneg + sum(dims.soc)
-    ends = np.cumsum([start, *(s * (s + 1) // 2 for s in dims.psd)])
-    multipliers = []
-    for size, (a, b) in zip(dims.psd, pairwise(ends), strict=True):
-        if upper:  # column by column of the upper triangle
-            columns, rows = np.tril_indices(size)
-        else:  # column by column of the lower triangle
-            columns, rows = np.triu_indices(size)
-        matrix = np.zeros((size, size))
-        matrix[rows, columns] = dual[a:b] * np.where(rows == columns, 1.0, np.sqrt(0.5))
-        multipliers.append(scale * (matrix + matrix.T - np.diag(np.diagonal(matrix))))
-    return SolverAnswer(status, x, tuple(multipliers), np.asarray(prices), iterations, seconds)
+        scale = 1.0 / max(float(np.linalg.norm(program.error.value)), 1e-300)
+    prices = np.zeros(0) if program.numbers is None else program.numbers.dual_value
+    return SolverAnswer(
+        status,
+        np.concatenate([np.ravel(v.value) for v in program.unknowns]),
+        tuple(scale * np.asarray(m.dual_value) for m in program.matrices),
+        scale * np.asarray(prices, dtype=np.float64),
+        iterations,
+        time.perf_counter() - began,
+    )
+
+
+def _solve(problem: Any, solver: Any, settings: dict[str, Any]) -> tuple[str, int]:
+    """Leave the solver's last iterate in the problem's variables; its status and iterations."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an inaccurate answer is judged, not announced
+        data, chain, inverse = problem.get_problem_data(
+            solver, ignore_dpp=True, solver_opts=settings
+        )
+        raw = chain.solve_via_data(problem, data, False, False, settings)
+        status, kept = _kept(chain.solver.name(), raw)
+        problem.unpack_results(kept, chain, inverse)
+    iterations = problem.solver_stats.num_iters if problem.solver_stats else 0
+    return status or problem.status, int(iterations or 0)
+
+
+def _kept(solver: str, raw: Any) -> tuple[str, Any]:
+    """A solver's own status, and its result with a status under which CVXPY keeps the iterate."""
+    if solver == "SCS":
+        info = raw["info"]
+        kept = 1 if info["status_val"] == 1 else 2  # solved, or inaccurate
+        return str(info["status"]), {**raw, "info": {**info, "status_val": kept}}
+    if solver == "CLARABEL":
+        status = str(raw.status)
+        names = ("x", "s", "z", "obj_val", "iterations", "solve_time")
+        kept_as = status if status == "Solved" else "AlmostSolved"
+        return status, SimpleNamespace(status=kept_as, **{n: getattr(raw, n) for n in names})
+    return "", raw

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from feasid.core.arrays import Array
 from feasid.feasibility.constraints.units import Units, assemble
-from feasid.feasibility.program import solve
 from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.question import Question
 
@@ -17,7 +17,7 @@ def minimal_conflict(
     scale: Units,
     aim: Array,
     suspects: Sequence[str],
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+    solver: Any = None,
 ) -> tuple[str, ...]:
     """The bounds among `suspects` that clash, such that dropping any one of them ends the clash.
 
@@ -28,7 +28,7 @@ def minimal_conflict(
     Parameters
     ----------
     question : Question
-    scale, aim, solvers
+    scale, aim, solver
         As for `feasid.feasibility.proof.decide.decide`.
     suspects : sequence of str
         Names of bounds that clash, as a proof says.
@@ -43,7 +43,7 @@ def minimal_conflict(
     def clash(subset: Collection[str]) -> bool:
         part = question.feasible.without(asked - frozenset(subset))
         units = assemble(part, scale.mass, scale.length, scale.parameters)
-        return decide(replace(question, feasible=part), units, aim, solvers).feasible is False
+        return decide(replace(question, feasible=part), units, aim, solver).feasible is False
 
     kept = [name for name in suspects if name in asked]
     if not kept or clash(()):

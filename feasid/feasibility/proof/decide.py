@@ -11,19 +11,18 @@ they show which matrices must be singular, and delta that singular ones will do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from feasid.core.arrays import Array
-from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility import problems
 from feasid.feasibility.constraints.units import Units, assemble, slimmed, visible
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.program import Attempt, Program, SolverAnswer
-from feasid.feasibility.program.scaled import normalised
+from feasid.feasibility.program.solve import Attempt, SolverAnswer
 from feasid.feasibility.proof.boundary import on_boundary
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.farkas import Multipliers, Prover
@@ -71,7 +70,7 @@ def decide(
     question: Question,
     scale: Units,
     aim: Array,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None = None,
+    solver: Any = None,
     again: bool = False,
 ) -> Outcome:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
@@ -85,17 +84,18 @@ def decide(
         Of the question's constraints.
     aim : ndarray, shape (n,)
         Dependent parameters are counted from here.
-    solvers : sequence of (solver, form, backend), optional
+    solver : optional
+        See `feasid.feasibility.program.solve.ladder`.
     again : bool
         Equations that others say, too, have been left out already.
     """
-    outcome = _decided(question, scale, aim, solvers, again, first=True)
+    outcome = _decided(question, scale, aim, solver, again, first=True)
     if outcome.certificate is not None and outcome.certificate.limit is None:
         return outcome
     finer = question.precise()
     if finer is None and outcome.certificate is not None:
         return outcome
-    better = _decided(finer or question, scale, aim, solvers, again, first=False)
+    better = _decided(finer or question, scale, aim, solver, again, first=False)
     chosen = outcome if better.certificate is None and outcome.certificate is not None else better
     return replace(chosen, attempts=outcome.attempts + better.attempts)
 
@@ -104,7 +104,7 @@ def _decided(
     question: Question,
     scale: Units,
     aim: Array,
-    solvers: Sequence[tuple[str, str, solve.Backend]] | None,
+    solver: Any,
     again: bool,
     first: bool,
 ) -> Outcome:
@@ -117,7 +117,7 @@ def _decided(
         return Outcome(None, np.nan, None)
     if problem.dropped and not again:
         rest = question.without(problem.dropped)
-        return replace(decide(rest, scale, aim, solvers, again=True), dropped=problem.dropped)
+        return replace(decide(rest, scale, aim, solver, again=True), dropped=problem.dropped)
     own = question.robot.values
     for delta in (aim, np.where(np.isfinite(own), own, aim), np.zeros(len(aim))):
         found = _at(problem, scale, delta)
@@ -129,7 +129,7 @@ def _decided(
         certificate = on_boundary(problem, found_flat, aim[problem.door.roots])
         if certificate is not None:
             return Outcome(certificate, _worst(question, scale, problem.known), None)
-    ladder = solve.default_solvers() if solvers is None else tuple(solvers)
+    ladder = solve.ladder(solver)
     attempts: tuple[Attempt, ...] = ()
     best = Outcome(None, np.nan, None)
     for number, inner in enumerate(_units(problem, scale)):
@@ -191,7 +191,7 @@ def _attempt(
     problem: Presolved,
     scale: Units,
     aim: Array,
-    solvers: Sequence[tuple[str, str, solve.Backend]],
+    solver: solve.Ladder,
 ) -> Outcome:
     """Solve in these units, and accept an answer that is proved."""
     feasible = problem.feasible
@@ -201,7 +201,7 @@ def _attempt(
     start, directions = fibre_map(
         problem.K, problem.beta, scale.parameters, aim[problem.door.roots]
     )
-    program = margin_program(feasible, scale, start, directions)
+    program = problems.feasibility_test(problems.virtual(feasible, scale, start, directions))
     proved: dict[int, Certificate] = {}
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
@@ -212,7 +212,7 @@ def _attempt(
         proved[id(raw)] = certificate
         return solve.Judgement(True, True, -s, f"margin {s:.2e}, {certificate.claim} proved")
 
-    raw, attempts = solve.run(program, judge, solvers)
+    raw, attempts = solve.run(program, judge, solver)
     if raw is None:
         return Outcome(None, np.nan, None, tuple(attempts))
     delta = problem.expanded(scale.parameters * (start + directions @ raw.x[:-1]))
@@ -267,29 +267,3 @@ def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, A
     left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
     nearest = right[: len(K)].T @ (left.T @ target / singular)
     return aim / units + nearest, np.ascontiguousarray(right[len(K) :].T)
-
-
-def margin_program(feasible: FeasibleSet, scale: Units, start: Array, directions: Array) -> Program:
-    """The margin problem over (x, s), delta = units * (start + directions x).
-
-    Without s these are the matrices of Sousa and Cortesao (2014) eq. (47), (48) and (50).
-    """
-    F, f, G, h = normalised(feasible, scale)
-    identity = np.concatenate([np.eye(b.size).ravel() for b in feasible.blocks] or [np.zeros(0)])
-    along = sparse.csr_array(F @ sparse.csr_array(directions))
-    count = directions.shape[1]
-    return Program(
-        A=np.zeros((0, count + 1)),
-        b=np.zeros(0),
-        c=np.r_[np.zeros(count), -1.0],
-        F=sparse.csr_array(sparse.hstack([along, sparse.csr_array(-identity[:, None])])),
-        f=f + F @ start,
-        sizes=tuple(b.size for b in feasible.blocks),
-        G=np.block(
-            [
-                [G @ directions, -np.ones((len(h), 1))],
-                [np.zeros((1, count)), -np.ones((1, 1))],
-            ]
-        ),
-        h=np.r_[h + G @ start, 1.0],
-    )

@@ -1,0 +1,268 @@
+"""The three problems of Sousa and Cortesao (2014), stated in CVXPY.
+
+    BPFT      maximise s                    over  D(delta) >= s,       K delta = beta      eq. (51)
+    BPFC      minimise |K delta - beta|     over  D(delta) >= margin                  eq. (52)-(56)
+    FBPE-OLS  minimise |R K delta - rho|    over  D(delta) >= margin                  eq. (64)-(75)
+
+D(delta) stands for all matrices and numbers of a feasible set. The unknown of a program is not
+delta but x, delta in units: of each body's mass and length, or those in which the columns of the
+data have norm one. Solvers' tolerances then mean the same for a finger and for a leg. What changes
+from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
+
+    p = unknowns(feasible, scale, K)
+    program = feasible_least_squares(R, rho, p)
+    program.problem.solve()
+    p["link3", "m"].value                       # SI, by name
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from feasid.core.arrays import Array
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units
+
+
+class _CVXPY:
+    """CVXPY, imported when a program is first stated: most checks need no solver."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("cvxpy"), name)
+
+
+cp: Any = _CVXPY()
+
+MARGIN = 1e-6
+"""Default margin, in units of each body's own mass and length."""
+
+INTERIOR_PULL = 1e-4
+"""Weight of the distance to a model, in units, beside a margin in `interior`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A CVXPY problem whose parts are known by their place.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+    parameters : Unknowns
+        Whose x is looked for.
+    further : tuple of cvxpy.Variable
+        Looked for, too.
+    matrices : tuple of cvxpy.Constraint
+        One per block of the feasible set.
+    numbers : cvxpy.Constraint or None
+        All linear constraints of the feasible set and, last, those of the program.
+    error : cvxpy.Expression or None
+        Whose norm is minimised.
+    """
+
+    problem: Any
+    parameters: Unknowns
+    further: tuple[Any, ...]
+    matrices: tuple[Any, ...]
+    numbers: Any
+    error: Any = None
+
+    @property
+    def unknowns(self) -> tuple[Any, ...]:
+        """Variables, in the order in which a solver's answer lists their values."""
+        return (self.parameters.x, *self.further)
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return sum(int(v.size) for v in self.unknowns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each matrix."""
+        return tuple(int(m.shape[0]) for m in self.matrices)
+
+    @property
+    def rows(self) -> int:
+        """Number of linear constraints."""
+        return 0 if self.numbers is None else int(self.numbers.size)
+
+    def squared(self) -> Any:
+        """The problem with half the square of the norm: the same minimisers."""
+        half = cp.Minimize(0.5 * cp.sum_squares(self.error))
+        return cp.Problem(half, self.problem.constraints)
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """Standard parameters as expressions of what a program looks for.
+
+    Attributes
+    ----------
+    feasible : FeasibleSet
+        Without equalities: see `feasid.feasibility.constraints.substitution`.
+    scale : Units
+    x : cvxpy.Variable
+    scaled : cvxpy.Expression, shape (n,)
+        The standard parameters in units.
+    K : ndarray, shape (nb, n), or None
+    """
+
+    feasible: FeasibleSet
+    scale: Units
+    x: Any
+    scaled: Any
+    K: Array | None = None
+
+    @property
+    def delta(self) -> Any:
+        """Standard parameters in SI, shape (n,)."""
+        return cp.multiply(self.scale.parameters, self.scaled)
+
+    @property
+    def base(self) -> Any:
+        """Base parameters ``K delta``, shape (nb,); delta itself without K."""
+        units = self.scale.parameters
+        return self.delta if self.K is None else (self.K * units) @ self.scaled
+
+    def __getitem__(self, name: tuple[str, str]) -> Any:
+        """A standard parameter in SI, such as ``p["link3", "m"]``."""
+        return self.delta[self.feasible.names.index(name)]
+
+    def exist(self, margin: float | None = None, s: Any = None) -> tuple[tuple[Any, ...], Any]:
+        """``D(delta) >= margin``: the matrices, eq. (21)-(24), and the numbers, eq. (26)-(28).
+
+        The margin is absolute in SI numbers, or `MARGIN` in units for None, or the unknown ``s`` of
+        at most 1 in units.
+        """
+        F, f, G, h = normalised(self.feasible, self.scale)
+        identity, ones = identities(self.scale)
+        if s is None:
+            taken, numbers = margins(self.scale, margin)
+            stacked, values = F @ self.scaled + (f - taken), G @ self.scaled + (h - numbers)
+        else:
+            stacked, values = F @ self.scaled + f - identity * s, G @ self.scaled + h - ones * s
+            values = cp.hstack([values, 1 - s])
+        ends = np.cumsum([0, *(len(unit) ** 2 for unit in self.scale.blocks)]).tolist()
+        matrices = tuple(
+            cp.reshape(stacked[a:b], (len(unit), len(unit)), order="C") >> 0
+            for (a, b), unit in zip(pairwise(ends), self.scale.blocks, strict=True)
+        )
+        return matrices, values >= 0 if values.size else None
+
+    def program(
+        self,
+        objective: Any,
+        exist: tuple[tuple[Any, ...], Any],
+        further: tuple[Any, ...] = (),
+        given: Sequence[Any] = (),
+        error: Any = None,
+    ) -> Program:
+        """The program of an objective over what can exist, and over what else is `given`."""
+        matrices, numbers = exist
+        rules = [*matrices, *([] if numbers is None else [numbers]), *given]
+        return Program(cp.Problem(objective, rules), self, further, matrices, numbers, error)
+
+
+def unknowns(feasible: FeasibleSet, scale: Units, K: npt.ArrayLike | None = None) -> Unknowns:
+    """All standard parameters of a feasible set without equalities as unknowns."""
+    x = cp.Variable(feasible.size, name="x")
+    return Unknowns(feasible, scale, x, x, None if K is None else np.asarray(K))
+
+
+def virtual(feasible: FeasibleSet, scale: Units, start: Array, directions: Array) -> Unknowns:
+    """Those with given base parameters: ``delta = units (start + directions x)``, eq. (40)."""
+    x = cp.Variable(directions.shape[1], name="x")
+    return Unknowns(feasible, scale, x, start + directions @ x)
+
+
+def feasible_least_squares(
+    R: npt.ArrayLike, rho: npt.ArrayLike, p: Unknowns, margin: float | None = None
+) -> Program:
+    """FBPE-OLS, eq. (64)-(75): minimise ``|R K delta - rho|`` over ``D(delta) >= margin``.
+
+    R and rho are those of a QR factorisation, eq. (64)-(70), weighted as the fit shall be; rows
+    below them are a ridge or a prior. The norm is a second-order cone in place of eq. (73).
+    """
+    R, rho = (cp.Parameter(np.shape(v), n, value=v) for n, v in (("R", R), ("rho", rho)))
+    error = R @ p.base - rho
+    return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
+
+
+def closest_correction(
+    beta: npt.ArrayLike,
+    p: Unknowns,
+    weight: npt.ArrayLike | None = None,
+    margin: float | None = None,
+) -> Program:
+    """BPFC, eq. (52)-(56): minimise ``|weight (K delta - beta)|`` over ``D(delta) >= margin``."""
+    beta = cp.Parameter(np.shape(beta), "beta", value=beta)
+    error = p.base - beta if weight is None else np.asarray(weight) @ (p.base - beta)
+    return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
+
+
+def feasibility_test(p: Unknowns, beta: npt.ArrayLike | None = None) -> Program:
+    """BPFT, eq. (51): the largest s <= 1 with ``D(delta) >= s`` and ``K delta = beta``.
+
+    It always has a solution. With s > 0 its delta is strictly feasible; with s < 0 the multipliers
+    of an optimum prove that nothing is. `virtual` unknowns have their base parameters already.
+    """
+    s, given = cp.Variable(name="s"), []
+    if beta is not None:
+        given = [p.base == cp.Parameter(np.shape(beta), "beta", value=beta)]
+    return p.program(cp.Maximize(s), p.exist(s=s), (s,), given)
+
+
+def interior(p: Unknowns, near: Array) -> Program:
+    """The largest margin, up to 1, of a model that is not far from `near`, shape (n,) in SI."""
+    s = cp.Variable(name="s")
+    away = cp.norm(p.scaled - near / p.scale.parameters)
+    return p.program(cp.Maximize(s - INTERIOR_PULL * away), p.exist(s=s), (s,))
+
+
+def normalised(feasible: FeasibleSet, scale: Units) -> tuple[sparse.csr_array, Array, Array, Array]:
+    """Constraints as ``F x + f`` (stacked matrices) and ``G x + h``, x = delta / units."""
+    values, constants = [np.zeros(0)], [np.zeros(0)]
+    rows, columns = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    start = 0
+    for block, unit in zip(feasible.blocks, scale.blocks, strict=True):
+        square = np.outer(unit, unit)
+        basis = block.basis * scale.parameters[block.columns][:, None, None] / square
+        which, entry = np.nonzero(basis.reshape(len(basis), -1))
+        values.append(basis.reshape(len(basis), -1)[which, entry])
+        rows.append(start + entry)
+        columns.append(block.columns[which])
+        constants.append((block.constant / square).ravel())
+        start += block.size**2
+    F = sparse.csr_array(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
+        shape=(start, feasible.size),
+    )
+    G = feasible.linear_matrix * scale.parameters / scale.linear[:, None]
+    return F, np.concatenate(constants), G, feasible.linear_constant / scale.linear
+
+
+def identities(scale: Units) -> tuple[Array, Array]:
+    """One unit of margin: identity matrices, stacked by rows, and ones."""
+    parts = [np.zeros(0), *(np.eye(len(unit)).ravel() for unit in scale.blocks)]
+    return np.concatenate(parts), np.ones(len(scale.linear))
+
+
+def margins(scale: Units, margin: float | None) -> tuple[Array, Array]:
+    """What to subtract for a margin, eq. (21), from normalised matrices and numbers.
+
+    None is `MARGIN` times the identity in each body's units; a number is absolute, times the
+    identity in SI numbers.
+    """
+    identity, ones = identities(scale)
+    if margin is None:
+        return MARGIN * identity, MARGIN * ones
+    squares = [np.ones(0), *(np.outer(unit, unit).ravel() for unit in scale.blocks)]
+    return margin * identity / np.concatenate(squares), margin / scale.linear
