@@ -358,10 +358,12 @@ def _problem(
     _, sizes, right = np.linalg.svd(A, full_matrices=True)
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
-    pull = strength * largest * right[sizes < FAINT]
+    faint = largest * right[sizes < FAINT]
+    columns = np.linalg.norm(np.vstack([A, FAINT_PULL * faint]), axis=0)  # for weaker pulls, too
+    pull = strength * faint
     A = np.vstack([A, pull])
     b = np.concatenate([target, pull @ (aim / scale.parameters)])
-    size, columns = float(np.linalg.norm(b)) or 1.0, np.linalg.norm(A, axis=0)
+    size = float(np.linalg.norm(b)) or 1.0
     unit = replace(scale, parameters=scale.parameters * size / np.where(columns > 0, columns, size))
     A, b = A * (unit.parameters / scale.parameters / size), b / size
     p = problems.unknowns(feasible, unit)

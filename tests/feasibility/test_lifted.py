@@ -5,10 +5,11 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot
 
 import feasid
+from feasid.feasibility import problems
 from feasid.feasibility.constraints.affine import inertia_block
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import units
-from feasid.feasibility.proof.decide import fibre_map, margin_program
+from feasid.feasibility.proof.decide import fibre_map
 from feasid.robot import inertia
 
 ATOL = 1e-9  # K of a random arm has coefficients up to a hundred
@@ -53,17 +54,19 @@ def test_the_fibre_is_all_virtual_parameters_of_given_base_parameters(seed):
 @pytest.mark.parametrize("consistency", ["semi", "full"])
 def test_the_lifted_matrices_are_those_of_the_link_parameters(consistency):
     rng, _, feasible, _, scale, (start, directions) = lifted(0, consistency)
-    program = margin_program(feasible, scale, start, directions)
+    unknowns = problems.virtual(feasible, scale, start, directions)
+    program = problems.feasibility_test(unknowns)
     x = rng.standard_normal(directions.shape[1])
+    for variable, value in zip(program.unknowns, (x, 0.0), strict=True):
+        variable.value = value
     delta = scale.parameters * (start + directions @ x)
-    stacked = program.F @ np.r_[x, 0.0] + program.f
-    places = np.cumsum([0, *(b.size**2 for b in feasible.blocks)])
-    for block, unit, at in zip(feasible.blocks, scale.blocks, places, strict=False):
+    np.testing.assert_allclose(unknowns.delta.value, delta, atol=ATOL)
+    for block, unit, rule in zip(feasible.blocks, scale.blocks, program.matrices, strict=True):
         expected = block.matrix(delta) / np.outer(unit, unit)
-        found = stacked[at : at + block.size**2].reshape(block.size, block.size)
+        found = rule.args[0].value
         np.testing.assert_allclose(found, expected, atol=ATOL * np.abs(expected).max())
     values = feasible.linear_values(delta) / scale.linear
-    np.testing.assert_allclose((program.G @ np.r_[x, 0.0] + program.h)[:-1], values, atol=ATOL)
+    np.testing.assert_allclose(-program.numbers.expr.value[:-1], values, atol=ATOL)
 
 
 def test_some_virtual_parameters_of_a_possible_robot_are_possible_and_others_not():

@@ -101,17 +101,12 @@ def test_standard_parameters_need_no_solver(seed):
     verdict.certificate.verify()
 
 
-def test_checking_and_fitting_a_robot_load_no_solver():
+def test_checking_a_robot_loads_no_solver():
     program = (
         "import sys, feasid, numpy as np;"
         "b = feasid.Body('link', None, inertial=[1, 0, 0, 1, 0, 5, 0, 0, 0, 1]);"
         "robot = feasid.Robot((b,));"
         "assert feasid.check(robot).feasible is False;"
-        "from feasid.feasibility.constraints.sets import feasible_set;"
-        "from feasid.feasibility.least_squares import feasible_least_squares;"
-        "base = feasid.base_parameters(robot);"
-        "R, rho = np.eye(base.size), np.ones(base.size);"
-        "assert feasible_least_squares(R, rho, base, feasible_set(robot)).gap < 1e-3;"
         "print([m for m in ('cvxpy', 'clarabel', 'scs', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
