@@ -103,6 +103,7 @@ class _Problem:
     units: Array
     size: float
     unseen: Array
+    margin: float | None
 
     def cost(self, delta: Array) -> float:
         return float(np.linalg.norm(self.rows @ delta - self.target))
@@ -129,6 +130,19 @@ class _Problem:
         pull = float(np.linalg.norm(error[rows:]))
         none = GOOD_GAP * float(np.linalg.norm(self.target)) / self.size
         return pull > max(PULL_SHARE * float(np.linalg.norm(error[:rows])), none)
+
+    def narrowed(self, raw: SolverAnswer) -> bool:
+        """Whether the margins are felt in the residual: by their multipliers, to first order."""
+        if (
+            len(raw.multipliers) != len(self.arrays.sizes)
+            or raw.prices.shape != self.arrays.h.shape
+        ):
+            return True  # nothing is known
+        blocks, numbers = margins(self.scale, self.margin)
+        stacked = [np.zeros(0), *(Z.ravel() for Z in raw.multipliers)]
+        worth = float(np.concatenate(stacked) @ blocks + raw.prices @ numbers)
+        error = self.arrays.A @ raw.x - self.arrays.b
+        return worth > SAME * float(np.linalg.norm(error[: len(self.target)]))
 
     def gap(self, value: float, floor: float) -> float:
         """By how much `value` exceeds a proven `floor`, as a fraction of the target's norm."""
@@ -263,7 +277,7 @@ def _closest(
             closer = _repaired(weaker, again, anchor, aim.delta, margin)
             if problem.prefers(closer, chosen[2]):
                 chosen = weaker, again, closer
-    if generic is not None and not refine:
+    if generic is not None and not refine and (problem.pulled(raw) or problem.narrowed(raw)):
         chosen, more = _less_pulled(chosen, generic, aim.delta, margin, solver)
         attempts += more
     problem, raw, delta = chosen
@@ -373,7 +387,9 @@ def _problem(
     sides = tuple(block.size for block in feasible.blocks)
     arrays = ConeArrays(A, b, F, f - blocks, sides, G, h - numbers)
     unseen = scale.parameters[:, None] * right[sizes < UNSEEN].T
-    return _Problem(rows, target, feasible, scale, program, arrays, unit.parameters, size, unseen)
+    return _Problem(
+        rows, target, feasible, scale, program, arrays, unit.parameters, size, unseen, margin
+    )
 
 
 def _chosen(problem: _Problem, delta: Array, aim: Array, margin: float | None) -> Array:
