@@ -9,8 +9,8 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility import problems
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.problems import Program, margins, normalised

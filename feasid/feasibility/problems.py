@@ -107,7 +107,7 @@ class Unknowns:
     Attributes
     ----------
     feasible : FeasibleSet
-        Without equalities: see `feasid.feasibility.constraints.substitution`.
+        Without equalities: see `feasid.feasibility.constraints.elimination`.
     scale : Units
     x : cvxpy.Variable
     scaled : cvxpy.Expression, shape (n,)
