@@ -55,7 +55,7 @@ class Program:
     Attributes
     ----------
     problem : cvxpy.Problem
-    parameters : Unknowns
+    parameters : ScaledParameters
         Whose x is looked for.
     further : tuple of cvxpy.Variable
         Looked for, too.
@@ -68,7 +68,7 @@ class Program:
     """
 
     problem: Any
-    parameters: Unknowns
+    parameters: ScaledParameters
     further: tuple[Any, ...]
     matrices: tuple[Any, ...]
     numbers: Any
@@ -101,7 +101,7 @@ class Program:
 
 
 @dataclass(frozen=True, eq=False)
-class Unknowns:
+class ScaledParameters:
     """Standard parameters as expressions of what a program looks for.
 
     Attributes
@@ -171,20 +171,24 @@ class Unknowns:
         return Program(cp.Problem(objective, rules), self, further, matrices, numbers, error)
 
 
-def unknowns(feasible: FeasibleSet, scale: Units, K: npt.ArrayLike | None = None) -> Unknowns:
+def unknowns(
+    feasible: FeasibleSet, scale: Units, K: npt.ArrayLike | None = None
+) -> ScaledParameters:
     """All standard parameters of a feasible set without equalities as unknowns."""
     x = cp.Variable(feasible.size, name="x")
-    return Unknowns(feasible, scale, x, x, None if K is None else np.asarray(K))
+    return ScaledParameters(feasible, scale, x, x, None if K is None else np.asarray(K))
 
 
-def virtual(feasible: FeasibleSet, scale: Units, start: Array, directions: Array) -> Unknowns:
+def virtual(
+    feasible: FeasibleSet, scale: Units, start: Array, directions: Array
+) -> ScaledParameters:
     """Those with given base parameters: ``delta = units (start + directions x)``, eq. (40)."""
     x = cp.Variable(directions.shape[1], name="x")
-    return Unknowns(feasible, scale, x, start + directions @ x)
+    return ScaledParameters(feasible, scale, x, start + directions @ x)
 
 
 def feasible_least_squares(
-    R: npt.ArrayLike, rho: npt.ArrayLike, p: Unknowns, margin: float | None = None
+    R: npt.ArrayLike, rho: npt.ArrayLike, p: ScaledParameters, margin: float | None = None
 ) -> Program:
     """FBPE-OLS, eq. (64)-(75): minimise ``|R K delta - rho|`` over ``D(delta) >= margin``.
 
@@ -198,7 +202,7 @@ def feasible_least_squares(
 
 def closest_correction(
     beta: npt.ArrayLike,
-    p: Unknowns,
+    p: ScaledParameters,
     weight: npt.ArrayLike | None = None,
     margin: float | None = None,
 ) -> Program:
@@ -208,7 +212,7 @@ def closest_correction(
     return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
 
 
-def feasibility_test(p: Unknowns, beta: npt.ArrayLike | None = None) -> Program:
+def feasibility_test(p: ScaledParameters, beta: npt.ArrayLike | None = None) -> Program:
     """BPFT, eq. (51): the largest s <= 1 with ``D(delta) >= s`` and ``K delta = beta``.
 
     It always has a solution. With s > 0 its delta is strictly feasible; with s < 0 the multipliers
@@ -220,7 +224,7 @@ def feasibility_test(p: Unknowns, beta: npt.ArrayLike | None = None) -> Program:
     return p.program(cp.Maximize(s), p.exist(s=s), (s,), given)
 
 
-def interior(p: Unknowns, near: Array) -> Program:
+def interior(p: ScaledParameters, near: Array) -> Program:
     """The largest margin, up to 1, of a model that is not far from `near`, shape (n,) in SI."""
     s = cp.Variable(name="s")
     away = cp.norm(p.scaled - near / p.scale.parameters)
