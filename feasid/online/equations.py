@@ -27,6 +27,10 @@ UNTURNED = 0.95
 
 SMOOTHERS = ("polynomial", "moving-average")
 
+REST_SPEED = 0.02
+"""Low-passed speed [rad/s or m/s] below which a joint rests: a hundredth to a tenth of what robots
+identify themselves with, and above what the steps of a 12-bit encoder look like."""
+
 
 class CausalEquations:
     """Causal, block by block; the result does not depend on how a run is cut into blocks.
@@ -85,8 +89,10 @@ class CausalEquations:
         self._tail: dict[str, Array] = {x: np.zeros((dof, 0)) for x in ("q", "dq", "tau")}
         sections = len(self._sos)
         self._states = [np.zeros((sections, len(s) + 2, 2)) for s in self.plan.support]
+        self._speed_state: Array | None = None
         self._average: tuple[Array, ...] | None = None
         self._next = 0
+        self.moving = np.zeros(0, dtype=bool)
 
     def push(self, q: Array, tau: Array, dq: Array | None = None) -> tuple[list[Array], Array]:
         """CausalEquations of samples that follow on the last.
@@ -102,6 +108,10 @@ class CausalEquations:
             Per joint the coefficients of its base parameters, and its torque last.
         ndarray of int, shape (rows,)
             Which of the N samples each row was completed by.
+
+        Notes
+        -----
+        `moving` then says of each row whether some joint was faster than `REST_SPEED`.
         """
         motion = self._delayed(q, tau, dq) if self._taps else self._averaged(q, tau, dq)
         count = motion[0].shape[1]
@@ -110,6 +120,15 @@ class CausalEquations:
             self.plan.fill(motion[0], motion[1], motion[2], blocks)
         kept = np.arange(self._next, count, self.every)
         self._next = int(kept[-1]) + self.every - count if kept.size else self._next - count
+        speed = motion[1]
+        if count:
+            if self._speed_state is None:  # as if it had always been the first
+                steady = signal.sosfilt_zi(self._sos)[:, None, :]
+                self._speed_state = steady * speed[None, :, :1]
+            speed, self._speed_state = signal.sosfilt(
+                self._sos, speed, axis=1, zi=self._speed_state
+            )
+        self.moving = np.asarray((np.abs(speed[:, kept]) > REST_SPEED).any(axis=0))
         out = []
         for j, block in enumerate(blocks):
             block[-2], block[-1] = motion[3][j], np.sign(motion[1][j])

@@ -33,6 +33,10 @@ class GateRules:
         Decisions in a row that must agree before the gate moves.
     bad : float
         Share of unusable samples, of the last second, above which it closes at once.
+    known : float
+        Share of the directions of parameter space that the log has to determine before the gate
+        opens, see `feasid.online.problem.FeasibleProblem.determined_share`. Moving arms of 4 and 7
+        joints reach 0.97 within two seconds, the same arms at rest 0.3 (tests/online).
     """
 
     r2: float = 0.95
@@ -43,6 +47,7 @@ class GateRules:
     inertia: tuple[float, float] = (0.1, 10.0)
     patience: int = 3
     bad: float = 0.1
+    known: float = 0.7
 
     def __post_init__(self) -> None:
         ordered = self.r2_closing <= self.r2 <= 1.0 and 0 < self.ratio <= self.ratio_closing
@@ -70,6 +75,10 @@ class Evidence:
         Share of unusable samples lately.
     verified : bool
         Whether there is an estimate, verified in exact arithmetic.
+    known : float
+        Share of the directions of parameter space that the rows determine.
+    still : float
+        Time for which nothing has moved, so that nothing was learnt [s].
     """
 
     time: float
@@ -80,6 +89,8 @@ class Evidence:
     inertia: tuple[float, float]
     bad: float
     verified: bool
+    known: float = 1.0
+    still: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -111,8 +122,16 @@ class ModelGate:
         self._agreeing = 0
 
     def decide(self, evidence: Evidence) -> Decision:
-        """Take evidence; the state after it, and what speaks against the identified model."""
+        """Take evidence; the state after it, and what speaks against the identified model.
+
+        While nothing moves there is no new evidence: the state stays, but for what closes the
+        gate at once.
+        """
         at_once = self._at_once(evidence)
+        if evidence.still and not at_once:
+            still = f"nothing has moved for {evidence.still:.1f} s"
+            against = self._against(evidence)
+            return Decision(self.open, (still, *against), evidence)
         reasons = (*at_once, *self._against(evidence))
         wanted = not reasons
         self._agreeing = self._agreeing + 1 if wanted != self.open else 0
@@ -138,6 +157,10 @@ class ModelGate:
         rules, out = self.rules, []
         if not e.full and not self.open:
             out.append("the buffer is not full")
+        if not e.known >= rules.known and not self.open:
+            out.append(
+                f"the motion determines {100 * e.known:.0f} % of the directions of parameters"
+            )
         least = rules.r2_closing if self.open else rules.r2
         if not e.r2 >= least:
             out.append(f"R2 of {e.r2:.3f} is below {least:g}")

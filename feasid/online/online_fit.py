@@ -150,8 +150,11 @@ class OnlineFit:
         self.decisions: deque[Decision] = deque(maxlen=KEPT)
         self._last: OnlineEstimate | None = None
         self._noise = np.ones(robot.dof)
+        self._known = 0.0
         self._learnt = 0
         self._since = 0
+        self._still = 0
+        self._pending = False
         recent = max(1, round(LATELY * rate / self.block))
         self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
         self._bad: deque[int] = deque(maxlen=max(1, round(rate / self.block)))
@@ -238,9 +241,15 @@ class OnlineFit:
             rows, at = self.equations.push(
                 raw.q[part].T, raw.tau[part].T, None if speeds is None else speeds[part].T
             )
-            parts.append((rows, at + first))
-        self._take(parts)
+            moving = self.equations.moving
+            parts.append(([r[:, moving] for r in rows], (at + first)[moving]))
         self._learnt += self.block
+        if usable.any() and not any(at.size for _, at in parts):
+            self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
+            return
+        self._still = 0
+        self._pending = True
+        self._take(parts)
         self._since += self.block
 
     def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
@@ -311,17 +320,24 @@ class OnlineFit:
 
     def _estimate(self) -> OnlineEstimate:
         began = clock.perf_counter()
+        if self._last is not None and self._still and not self._pending:
+            decision = self._decide(self._last.delta, self._last.r2, True)
+            seconds = clock.perf_counter() - began
+            return replace(self._last, decision=decision, seconds=seconds, age=self._age)
         reduced = self.reduced
         scaled = deviations(reduced.triangles, self._store.count, self._correlation)
         R, rho, _ = reduced.triangle(1.0 / scaled)
+        R, rho = self._inherited.added(R, rho)
+        self._known = self.problem.determined_share(R)
         try:
-            solution = self.problem.solve(*self._inherited.added(R, rho))
+            solution = self.problem.solve(R, rho)
         except SolverError:
             if self._last is None:
                 raise
             decision = self._decide(self._last.delta, self._last.r2, False)
             seconds = clock.perf_counter() - began
             return replace(self._last, decision=decision, seconds=seconds, fresh=False)
+        self._pending = False
         self._noise = scaled / np.sqrt(self._correlation)
         missed = reduced.residuals(self.base.K @ solution.delta) ** 2
         torque = reduced.torque_norms**2
@@ -340,9 +356,15 @@ class OnlineFit:
             r2_joints=joints,
             decision=decision,
             verified=solution.verified,
+            age=self._age,
             seconds=clock.perf_counter() - began,
         )
         return self._last
+
+    @property
+    def _age(self) -> float:
+        """Time for which the robot has been at rest, by whole blocks [s]."""
+        return self._still / self.rate
 
     def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
         nothing = np.full(self.robot.dof, np.inf)
@@ -361,6 +383,8 @@ class OnlineFit:
             inertia=self._inertia(delta),
             bad=bad,
             verified=verified,
+            known=self._known,
+            still=self._age,
         )
         decision = self.gate.decide(evidence)
         self.decisions.append(decision)

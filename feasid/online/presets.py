@@ -10,7 +10,14 @@ from feasid.online.gate import GateRules
 BUFFER, ROWS_PER_SECOND, R2 = 50, 3.0, 0.95
 
 VALKYRIE_RULES = GateRules(
-    r2=R2, r2_closing=R2, ratio=1e9, ratio_closing=1e9, worst=1e9, inertia=(1e-9, 1e9), patience=1
+    r2=R2,
+    r2_closing=R2,
+    ratio=1e9,
+    ratio_closing=1e9,
+    worst=1e9,
+    inertia=(1e-9, 1e9),
+    patience=1,
+    known=0.0,
 )
 """A full buffer and R2, nothing else: met by models that are wrong by a fifth."""
 

@@ -46,6 +46,14 @@ NOISE = 1e-9
 LEAST_INERTIA = 0.01
 """Smallest size of a drive inertia, as a share of the joints' mean inertia."""
 
+DETERMINED_DEVIATION = 1 / 3
+"""Deviation of a direction, in units of usual torques, below which it counts as determined. With it
+rows of a Panda at rest determine 23 to 29 % of its 69 directions, after 2 s of motion 97 %; with a
+tenth of it 13 to 17 % and 80 to 94 %."""
+
+TINY_TORQUE = 1e-12
+"""Torque [N m or N] of a joint that the nominal model needs none for."""
+
 FEWEST = 0.05
 """Share of the rows that is counted as left over, however many parameters a joint has."""
 
@@ -84,7 +92,11 @@ class FeasibleProblem:
         self.base, self.feasible, self.weight = base, feasible, weight
         self.nominal = nominal(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
-        task = Task.of(_described_motion(described, base), base, feasible, self.nominal)
+        motion = _described_motion(described, base)
+        task = Task.of(motion, base, feasible, self.nominal)
+        size = np.maximum(motion.torque_norms / np.sqrt(motion.rows), TINY_TORQUE)
+        usual, _, _ = motion.triangle(1.0 / (size * np.sqrt(motion.rows)))
+        self._from_usual = np.linalg.pinv(usual)
         self.task = replace(task, sizes=_all_sizes(task, described))
         size = base.size
         self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
@@ -108,6 +120,21 @@ class FeasibleProblem:
         A = np.vstack([R @ self.base.K, pull])
         b = np.concatenate([rho, np.zeros(len(terms))])
         return self._empty.with_rows(A @ task.door.T, b - A @ task.door.fixed)
+
+    def determined_share(self, R: Array) -> float:
+        """Share of the directions of base parameters that equations determine; 0 to 1.
+
+        Directions are orthogonal in the torques that they cause in the random motions of the
+        nominal model, each joint's in units of its own root mean square. One is determined when
+        its standard deviation is below `DETERMINED_DEVIATION` of that unit.
+
+        Parameters
+        ----------
+        R : ndarray, shape (k, nb)
+            Equations in units of their noise.
+        """
+        precision = np.linalg.svd(R @ self._from_usual, compute_uv=False)
+        return float(np.count_nonzero(precision * DETERMINED_DEVIATION > 1.0) / self.base.size)
 
     def solve(self, R: Array, rho: Array) -> Solution:
         """The most probable model, from where the last one was.

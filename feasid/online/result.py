@@ -44,6 +44,8 @@ class OnlineEstimate:
         What holds in exact arithmetic.
     seconds : float
         What the estimate took.
+    age : float
+        Time since the newest motion that is in it, while the robot stands still [s].
     fresh : bool
         False when the newest problem had no verified answer, and the last one that had stands.
     """
@@ -59,6 +61,7 @@ class OnlineEstimate:
     decision: Decision
     verified: str
     seconds: float
+    age: float = 0.0
     fresh: bool = True
 
     @cached_property
@@ -86,6 +89,8 @@ class OnlineEstimate:
 
     def __repr__(self) -> str:
         stale = "" if self.fresh else " (older: the newest did not verify)"
+        if self.age:
+            stale += f" (nothing has moved for {self.age:.1f} s)"
         return (
             f"<OnlineEstimate at {self.time:.2f} s of {self.rows:.0f} rows: R2 {self.r2:.4f}, "
             f"{'open' if self.decision.open else 'closed'}{stale}>"

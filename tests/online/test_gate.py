@@ -49,6 +49,8 @@ def test_it_opens_after_patience_only():
         ({"bad": 0.2}, "20 % of the last second's samples"),
         ({"verified": False}, "no verified estimate"),
         ({"r2": np.nan}, "R2 of nan"),
+        ({"known": 0.3}, "the motion determines 30 % of the directions"),
+        ({"still": 2.0}, "nothing has moved for 2.0 s"),
     ],
 )  # fmt: skip
 def test_every_condition_keeps_it_closed_and_is_named(changed, reason):
@@ -129,3 +131,17 @@ def test_only_what_a_load_changes_is_forgotten():
     kept.fade(100)
     faded, _ = kept.added(*empty)
     np.testing.assert_allclose(faded.T @ faded, np.exp(-1) * A.T @ A, atol=1e-12)
+
+
+def test_at_rest_the_gate_stays_but_for_what_closes_it_at_once():
+    gate = opened()
+    for _ in range(10):
+        decision = gate.decide(evidence(still=3.0, r2=0.0))
+    assert decision.open
+    assert gate.decide(evidence(still=3.0, bad=0.5)).open is False
+    closed = ModelGate()
+    closed.decide(evidence())
+    closed.decide(evidence())
+    for _ in range(10):
+        assert not closed.decide(evidence(still=1.0)).open
+    assert closed.decide(evidence()).open
