@@ -75,13 +75,13 @@ if TYPE_CHECKING:
     from feasid.options.presets import SOUSA_2014 as SOUSA_2014
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
+    from feasid.robot.bodies import Body as Body
+    from feasid.robot.bodies import Rotor as Rotor
     from feasid.robot.couplings import Coupling as Coupling
+    from feasid.robot.couplings import Loop as Loop
     from feasid.robot.description import Robot as Robot
-    from feasid.robot.loops import Loop as Loop
-    from feasid.robot.parts import Body as Body
-    from feasid.robot.parts import Drive as Drive
-    from feasid.robot.parts import Feature as Feature
-    from feasid.robot.parts import Rotor as Rotor
+    from feasid.robot.drives import Drive as Drive
+    from feasid.robot.drives import Feature as Feature
 
 __version__ = "0.1.0"
 
@@ -106,8 +106,8 @@ _HOME = {
     "Repair": "inspection.repair",
     "BaseParameters": "identifiability.base",
     "base_parameters": "identifiability.base",
-    "Body": "robot.parts",
-    "Drive": "robot.parts",
+    "Body": "robot.bodies",
+    "Drive": "robot.drives",
     "diagnose": "identification.advice",
     "FeasidError": "errors",
     "excite": "excitation.excite",
@@ -123,7 +123,7 @@ _HOME = {
     "torque_constants": "identification.gains",
     "compare_models": "identification.models",
     "Choice": "identification.choice",
-    "Feature": "robot.parts",
+    "Feature": "robot.drives",
     "Range": "identification.ranges",
     "Ranges": "identification.ranges",
     "GateRules": "online.gate",
@@ -144,9 +144,9 @@ _HOME = {
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
     "Coupling": "robot.couplings",
-    "Loop": "robot.loops",
+    "Loop": "robot.couplings",
     "Robot": "robot.description",
-    "Rotor": "robot.parts",
+    "Rotor": "robot.bodies",
     "load_robot": "formats.load",
     "Imu": "logs.mounts",
     "Touch": "logs.mounts",

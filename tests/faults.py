@@ -9,8 +9,8 @@ import numpy as np
 
 from feasid import Robot, datasets, inverse_dynamics
 from feasid.logs.columns import find_columns
+from feasid.robot.bodies import Limits
 from feasid.robot.inertia import from_mass_com_inertia
-from feasid.robot.parts import Limits
 
 KINDS = ("degrees", "swap", "sign", "gear", "lag", "stuck", "saturated", "gap", "nan", "velocity")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import feasid
-from feasid.robot.parts import Body, Rotor
+from feasid.robot.bodies import Body, Rotor
 
 
 def example_urdfs() -> list[Path]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate
     from feasid.identifiability.base import BaseParameters
     from feasid.robot.description import Robot
-    from feasid.robot.parts import Drive
+    from feasid.robot.drives import Drive
 
 LARGEST = 2**26
 """Bytes of a file of base parameters."""

@@ -11,7 +11,7 @@ from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.hypothesis import Hypothesis
 from feasid.diagnosis.screen import Screen
-from feasid.robot.parts import Body
+from feasid.robot.bodies import Body
 
 LEAST = 0.05
 """Masses below this share of the robot's are not reported."""

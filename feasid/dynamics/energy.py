@@ -23,8 +23,8 @@ from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, State, nodes, propagate
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import TERMS
-from feasid.robot.parts import Drive
 
 QUADRATURE_NODES = 64
 """Nodes of Gauss's rule. A sign that is smoothed over 0.005 rad/s is integrated up to 5 rad/s with

@@ -222,7 +222,7 @@ def regressor(
     robot : Robot
     q, dq, ddq : array_like, shape (samples, dof) or (dof,)
         Joint positions, velocities and accelerations [rad or m, and per s, s^2]. For joints of
-        several degrees of freedom see `feasid.robot.parts`.
+        several degrees of freedom see `feasid.robot.bodies`.
     columns : sequence of int, optional
         Standard parameters wanted, e.g. ``base.independent``; default all.
 

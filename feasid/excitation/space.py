@@ -21,8 +21,8 @@ from feasid.excitation.drives import Gradient, Places
 from feasid.excitation.problem import Keeping, Pull, room
 from feasid.excitation.regressor_gradient import Chain, Sweep, cross, dot
 from feasid.formats.shapes import collision_shapes
+from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
-from feasid.robot.parts import Member
 
 INSIDE = 1e-9
 """A capsule within another of the same body by this [m] says nothing new."""

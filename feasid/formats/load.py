@@ -21,8 +21,7 @@ from feasid.formats.sidecar import with_sidecar
 from feasid.formats.urdf.read import urdf_of
 from feasid.formats.urdf.tree import robot_from_urdf
 from feasid.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
-from feasid.robot.description import Robot
-from feasid.robot.parts import Source
+from feasid.robot.description import Robot, Source
 
 
 def load_robot(

@@ -24,11 +24,10 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, FeasidError, did_you_mean
-from feasid.robot.couplings import Coupling
+from feasid.robot.bodies import Member, constant
+from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
-from feasid.robot.loops import Loop
-from feasid.robot.lump import compose
-from feasid.robot.parts import Member, constant
+from feasid.robot.rotations import compose
 
 SUFFIX = ".loops.json"
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from feasid.errors import UnsupportedJointError
 from feasid.formats.terms import JointTerms, term_notes
 from feasid.robot import inertia
-from feasid.robot.description import Robot
-from feasid.robot.parts import Body, Drive, Limits, Source
+from feasid.robot.bodies import Body, Limits
+from feasid.robot.description import Robot, Source
+from feasid.robot.drives import Drive
 
 CONSTANT = ("R", "P", "FreeFlyer", "Spherical", "Planar", "Translation", "H")
 """How the names of joints begin, after "JointModel", whose motion subspace does not move."""

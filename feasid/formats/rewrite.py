@@ -23,9 +23,8 @@ from feasid.exact.inertia import can_exist
 from feasid.formats.terms import summed
 from feasid.formats.xml import representable, written
 from feasid.robot import inertia
+from feasid.robot.bodies import Body, Member, lumped, parameters_in_body
 from feasid.robot.description import Robot
-from feasid.robot.lump import lumped, parameters_in_body
-from feasid.robot.parts import Body, Member
 from feasid.robot.rotations import is_signed_permutation
 
 UNCHANGED = 1e-14

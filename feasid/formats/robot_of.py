@@ -14,8 +14,8 @@ from feasid.core.notes import notes as as_notes
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import FRICTION, USUAL_FRICTION
-from feasid.robot.parts import Drive
 
 GEARED = ("sqrt", "load")
 """Friction of gears, of which a fit keeps what the log supports joint by joint."""

@@ -13,8 +13,8 @@ from feasid.formats.urdf.read import urdf_of
 from feasid.formats.urdf.shapes import collisions as urdf_collisions
 from feasid.formats.urdf.shapes import visuals as urdf_visuals
 from feasid.formats.xml import parse_xml
+from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
-from feasid.robot.parts import Member
 
 
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:

@@ -18,8 +18,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
 from feasid.errors import DescriptionError
+from feasid.robot.bodies import Body, Rotor
 from feasid.robot.description import Robot
-from feasid.robot.parts import Body, Drive, Rotor
+from feasid.robot.drives import Drive
 
 SUFFIX = ".feasid.json"
 

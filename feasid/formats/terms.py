@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import JOINT_TERMS, NONNEGATIVE, TERMS
-from feasid.robot.parts import Drive
 
 SHOWN = 6
 """Names of one kind that a note lists; the rest is counted."""

@@ -19,8 +19,8 @@ from feasid.formats.urdf import write as urdf
 from feasid.formats.urdf.generate import generated_urdf
 from feasid.formats.urdf.read import urdf_of
 from feasid.formats.xml import parse_xml
+from feasid.robot.axis_frames import on_axes
 from feasid.robot.description import Robot
-from feasid.robot.reframed import on_axes
 
 FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
 """Format by the path's suffix."""

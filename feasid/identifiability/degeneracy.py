@@ -17,8 +17,8 @@ from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, Nullblock
 from feasid.identifiability.frames import DOUBTFUL, Frames, doubtful_joints, relation
 from feasid.identifiability.rounding import exact_rotation
+from feasid.robot.bodies import Body
 from feasid.robot.inertia import skew
-from feasid.robot.parts import Body
 
 VISIBLE = (1e-14, 1e-3)
 """Sines and relative offsets in between may be the cause of a small singular value."""

@@ -20,8 +20,8 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.identifiability.echelon import Echelon, Nullblock
 from feasid.identifiability.frames import SYMMETRIC
+from feasid.robot.bodies import Body
 from feasid.robot.inertia import SYMBOLS, UPPER
-from feasid.robot.parts import Body
 
 Number = Any
 """Fraction or flint.fmpq."""

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
+from feasid.robot.bodies import constant
 from feasid.robot.description import Robot
-from feasid.robot.parts import constant
 from feasid.robot.rotations import exponential
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from feasid.identifiability.spectral import (
     span,
     velocity_spectrum,
 )
+from feasid.robot.bodies import Body, Rotor
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
-from feasid.robot.parts import Body, Rotor
 
 NEGLIGIBLE_ARM = 1e-4
 """Distances below this fraction of the largest do not count in the length scale."""

@@ -24,11 +24,10 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.formats.xml import Element, parse_xml
-from feasid.robot.description import Robot
+from feasid.robot.bodies import Body
+from feasid.robot.description import Robot, Source
 from feasid.robot.inertia import skew
-from feasid.robot.lump import compose
-from feasid.robot.parts import Body, Source
-from feasid.robot.rotations import from_rpy
+from feasid.robot.rotations import compose, from_rpy
 
 MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4), (np.pi / 8, 5))
 """Multiples of these are meant exactly when they are written with so many decimals."""

@@ -31,7 +31,6 @@ from feasid.reduction.reduce import reduce
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 from feasid.robot.joint_terms import TERMS
-from feasid.robot.reframed import home_poses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -345,7 +344,7 @@ def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
 def _inertials(robot: Robot, seen: Robot, path: str | os.PathLike[str]) -> list[Array]:
     """Inertial parameters of a file's bodies in the robot's frames, which may be others."""
     joints = {body.joint: body for body in seen.bodies}
-    ours, theirs = home_poses(robot), home_poses(seen)
+    ours, theirs = robot.pose(), seen.pose()
     out = []
     for body in robot.bodies:
         other = joints.get(body.joint)

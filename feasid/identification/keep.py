@@ -29,7 +29,7 @@ from feasid.feasibility.constraints.sets import as_plain
 from feasid.feasibility.proof.claim import Certificate
 from feasid.identification.fitted import Fitted
 from feasid.logs.digest import digest
-from feasid.robot.parts import Source
+from feasid.robot.description import Source
 from feasid.robot.serial import as_data
 
 FORMAT, VERSION = "feasid model", 2

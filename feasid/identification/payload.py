@@ -33,9 +33,9 @@ from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
 from feasid.reduction.triangle import Reduced
+from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.inertia import to_mass_com_inertia
-from feasid.robot.parts import Body
 
 SURE = 3.0
 """A mass that is negative by so many of its standard deviations is no load."""

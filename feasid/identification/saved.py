@@ -29,8 +29,7 @@ from feasid.identification.export import WritableModel
 from feasid.identification.keep import FORMAT, VERSION
 from feasid.identification.ranges import Residual
 from feasid.reduction.triangle import Reduced
-from feasid.robot.description import Robot
-from feasid.robot.parts import Source
+from feasid.robot.description import Robot, Source
 from feasid.robot.serial import robot_of_data, with_source
 
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ from feasid.formats.load import load_robot
 from feasid.formats.terms import summed
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.sampling import postures
+from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
+from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
-from feasid.robot.parts import Body, Drive
 
 TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""

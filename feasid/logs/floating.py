@@ -39,8 +39,8 @@ from feasid.logs.signals.filters import (
     second_difference,
     settling,
 )
+from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
-from feasid.robot.parts import Body
 
 if TYPE_CHECKING:
     import pandas as pd

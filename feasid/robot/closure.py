@@ -4,25 +4,27 @@ With q = A z + b after the couplings and the loops' conditions c(q) = 0, the col
 Jacobian of c, fall into those of independent coordinates s and of passive ones p. Positions of p
 follow by Newton's method along the straight way from the assembled configuration, so that every
 sample gets the same branch whatever its neighbours do; velocities and accelerations by C.
+
+A loop's condition depends on the joints between its two ends only. With both ends' poses seen from
+the body where the two chains part, twists (angular, linear) about that body's origin give, for
+every sample, the condition's residual, its Jacobian and what is left of its second derivative when
+nothing accelerates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, did_you_mean
-from feasid.robot.loops import Conditions, Loop
-
-if TYPE_CHECKING:
-    from feasid.robot.description import Robot
-    from feasid.robot.structure import Structure
+from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.robot.couplings import LOOP_KINDS, Loop
+from feasid.robot.inertia import skew
+from feasid.robot.tree import KinematicTree
 
 Index = npt.NDArray[np.intp]
 
@@ -61,6 +63,157 @@ NUDGE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
+class _End:
+    """One end of a loop as seen from where the ways part, for N samples.
+
+    ``rotation`` (3, 3, N), ``point`` (3, N), ``twists`` (6, k, N) of the coordinates `rows`.
+    """
+
+    rotation: Array
+    point: Array
+    twists: Array
+    rows: list[int]
+
+    def jacobian(self, kind: str) -> Array:
+        """Velocity of the point, and for a weld the angular velocity; shape (c, k, N)."""
+        linear = self.twists[3:] + np.cross(self.twists[:3], self.point[:, None], axis=0)
+        return linear if kind == "connect" else np.concatenate([linear, self.twists[:3]])
+
+    def drift(self, kind: str, dq: Array) -> Array:
+        """Acceleration when no joint accelerates, (c, N)."""
+        twist = np.zeros((6, self.point.shape[1]))
+        rate = np.zeros_like(twist)
+        for k, row in enumerate(self.rows):
+            own = self.twists[:, k] * dq[row]
+            rate[:3] += np.cross(twist[:3], own[:3], axis=0)
+            rate[3:] += np.cross(twist[:3], own[3:], axis=0) + np.cross(twist[3:], own[:3], axis=0)
+            twist += own
+        velocity = twist[3:] + np.cross(twist[:3], self.point, axis=0)
+        linear = rate[3:] + np.cross(rate[:3], self.point, axis=0)
+        linear += np.cross(twist[:3], velocity, axis=0)
+        return linear if kind == "connect" else np.concatenate([linear, rate[:3]])
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """All loops of a robot as functions of the tree's coordinates q, shape (axes, N)."""
+
+    robot: KinematicTree
+
+    def __post_init__(self) -> None:
+        names = {b.name: i for i, b in enumerate(self.robot.bodies)}
+        for loop in self.robot.loops:
+            for end in (loop.first, loop.second):
+                if end is not None and end not in names:
+                    hint = did_you_mean(end, names)
+                    raise DescriptionError(f"loop {loop.name!r}: there is no body {end!r}{hint}")
+            for i in [i for way in self.ways(loop) for i in way]:
+                if self.robot.bodies[i].dof > 1:
+                    joint = self.robot.bodies[i].joint
+                    raise DescriptionError(
+                        f"loop {loop.name!r} goes through joint {joint!r}, which has several "
+                        "degrees of freedom: describe it by joints of one degree of freedom",
+                        joint=joint,
+                    )
+
+    def ways(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Bodies from where the ways part to either end."""
+        index = {b.name: i for i, b in enumerate(self.robot.bodies)}
+        first, second = (
+            () if end is None else self.robot.ancestors[index[end]]
+            for end in (loop.first, loop.second)
+        )
+        shared = set(first) & set(second)
+        return (
+            tuple(i for i in first if i not in shared),
+            tuple(i for i in second if i not in shared),
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of scalar conditions."""
+        return sum(LOOP_KINDS[loop.kind] for loop in self.robot.loops)
+
+    @property
+    def rows(self) -> Index:
+        """Coordinates of the tree that any loop depends on."""
+        bodies = {i for loop in self.robot.loops for way in self.ways(loop) for i in way}
+        return np.array(sorted(self.robot.rows[i].start for i in bodies), dtype=np.intp)
+
+    def at(self, q: Array) -> tuple[Array, Array]:
+        """Residual (c, N) and Jacobian (c, axes, N)."""
+        residual, jacobian = [], []
+        for loop, first, second in self._ends(q):
+            size = LOOP_KINDS[loop.kind]
+            j = np.zeros((size, q.shape[0], q.shape[1]))
+            for end, sign in ((first, 1.0), (second, -1.0)):
+                j[:, end.rows] += sign * end.jacobian(loop.kind)
+            jacobian.append(j)
+            residual.append(first.point - second.point)
+            if loop.kind == "weld":
+                off = np.einsum("ikn,jkn->ijn", first.rotation, second.rotation)
+                twice = [off[2, 1] - off[1, 2], off[0, 2] - off[2, 0], off[1, 0] - off[0, 1]]
+                residual.append(0.5 * np.stack(twice))
+        return np.concatenate(residual), np.concatenate(jacobian)
+
+    def drift(self, q: Array, dq: Array) -> Array:
+        """What is left of the conditions' second derivative without accelerations, (c, N)."""
+        return np.concatenate(
+            [a.drift(loop.kind, dq) - b.drift(loop.kind, dq) for loop, a, b in self._ends(q)]
+        )
+
+    def _ends(self, q: Array) -> list[tuple[Loop, _End, _End]]:
+        out = []
+        for loop in self.robot.loops:
+            first, second = self.ways(loop)
+            out.append(
+                (
+                    loop,
+                    self._end(first, q, loop.first_rotation, loop.first_position, loop.first),
+                    self._end(second, q, loop.second_rotation, loop.second_position, loop.second),
+                )
+            )
+        return out
+
+    def _end(
+        self, way: Sequence[int], q: Array, turn: Array, place: Array, name: str | None
+    ) -> _End:
+        count = q.shape[1]
+        rotation = np.repeat(np.eye(3)[:, :, None], count, axis=2)
+        position = np.zeros((3, count))
+        twists, rows = np.zeros((6, len(way), count)), []
+        for k, i in enumerate(way):
+            body, row = self.robot.bodies[i], self.robot.rows[i].start
+            position = position + np.einsum("ijn,j->in", rotation, body.position)
+            rotation = np.einsum("ijn,jk->ikn", rotation, body.rotation)
+            screw = body.motion[:, 0]
+            angular = np.einsum("ijn,j->in", rotation, screw[:3])
+            linear = np.einsum("ijn,j->in", rotation, screw[3:])
+            twists[:3, k], twists[3:, k] = angular, linear + np.cross(position, angular, axis=0)
+            rows.append(row)
+            moved, shifted = _screw(screw, q[row])
+            position = position + np.einsum("ijn,jn->in", rotation, shifted)
+            rotation = np.einsum("ijn,jkn->ikn", rotation, moved)
+        point = position + np.einsum("ijn,j->in", rotation, place)
+        return _End(np.einsum("ijn,jk->ikn", rotation, turn), point, twists, rows)
+
+
+def _screw(screw: Array, q: Array) -> tuple[Array, Array]:
+    """Rotation (3, 3, N) and displacement (3, N) along a screw by q, shape (N,)."""
+    rate = float(np.linalg.norm(screw[:3]))
+    eye = np.eye(3)[:, :, None]
+    if rate == 0.0:
+        return np.repeat(eye, len(q), axis=2), screw[3:, None] * q
+    u, v = screw[:3] / rate, screw[3:] / rate
+    angle = rate * q
+    cross = skew(u)
+    square = cross @ cross
+    rotation = eye + np.sin(angle) * cross[:, :, None] + (1 - np.cos(angle)) * square[:, :, None]
+    shift = np.outer(v, angle) + np.outer(cross @ v, 1 - np.cos(angle))
+    return rotation, shift + np.outer(square @ v, angle - np.sin(angle))
+
+
+@dataclass(frozen=True, eq=False)
 class Closure:
     """The split of a robot's coordinates, and the motion of all from the independent ones.
 
@@ -70,7 +223,7 @@ class Closure:
         With loops.
     """
 
-    robot: Structure
+    robot: KinematicTree
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -129,7 +282,7 @@ class Closure:
         Taken greedily from the last in the order of preference: `Robot.active` first, then the
         order of the tree.
         """
-        names = self._names
+        names = self.names
         wanted = [names.index(joint) for joint in self.robot.active if joint in names]
         order = [*wanted, *(k for k in range(len(names)) if k not in wanted)]
         for share in CONDITIONED:
@@ -157,7 +310,7 @@ class Closure:
         return taken
 
     @property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """Joint per entry of z."""
         robot = self.robot
         names = [b.joint for b in robot.bodies for _ in range(b.dof)]
@@ -166,7 +319,7 @@ class Closure:
     @cached_property
     def active(self) -> Index:
         """Places among the z of the independent coordinates, increasing."""
-        return np.setdiff1d(np.arange(len(self._names)), self.passive)
+        return np.setdiff1d(np.arange(len(self.names)), self.passive)
 
     @cached_property
     def follows(self) -> npt.NDArray[np.bool_]:
@@ -303,38 +456,3 @@ def _solved(matrices: Array, right: Array) -> Array:
     out = np.linalg.solve(normal + ridge, turned @ columns)
     out += np.linalg.solve(normal + ridge, turned @ (columns - matrices @ out))
     return np.asarray(out[:, :, 0] if right.ndim == 2 else out)
-
-
-def with_loops(
-    robot: Robot,
-    loops: Sequence[Loop],
-    active: Sequence[str] = (),
-    configuration: Mapping[str, float] | None = None,
-) -> Robot:
-    """The robot with closed loops, checked; see `Robot.with_loops`."""
-    for joint in (*active, *(configuration or {})):
-        robot.joint_index(joint)
-    closed = replace(
-        robot, loops=tuple(loops), active=tuple(active), configuration=dict(configuration or {})
-    )
-    closure = closed.closure
-    if closure is None:
-        return closed
-    chosen = {closure._names[k] for k in closure.active}
-    missing = [joint for joint in active if joint not in chosen]
-    if missing:
-        hint = did_you_mean(missing[0], chosen)
-        raise InputError(
-            f"the loops of robot {robot.name!r} leave {len(closure.active)} independent joint(s): "
-            f"with {', '.join(active)} asked for, {missing[0]!r} cannot be one{hint}",
-            joint=missing[0],
-        )
-    nudged = closure.assembled[closed.independent][:, None] + NUDGE * np.array([[-1.0, 1.0]])
-    try:
-        closure.jacobian(closure.positions(nudged))
-    except InputError as error:
-        raise InputError(
-            f"the loops of robot {robot.name!r} are singular at the configuration in which they "
-            f"are assembled, give another one: {error}"
-        ) from error
-    return closed

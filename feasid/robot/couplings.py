@@ -1,22 +1,28 @@
-"""Joints that move together: mimic joints, belts, differentials, rotors on gears.
+"""What joins bodies beyond the tree: joints that move together, and closed loops.
 
 A coupling is linear, ``q_i = sum_j a_ij q_j + b_i``. All of a robot's couplings together say
 ``q = A s + b`` with the coordinates s of the joints that are left independent; velocities and
-accelerations follow by A, and the torques of the independent coordinates are ``A' tau``.
+accelerations follow by A, and the torques of the independent coordinates are ``A' tau``. Mimic
+joints, belts, differentials and rotors on gears are of this kind. A loop is a point or a frame that
+two bodies share; `feasid.robot.closure` solves its conditions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
+from feasid.robot.bodies import constant
 
 Index = npt.NDArray[np.intp]
+
+LOOP_KINDS = {"connect": 3, "weld": 6}
+"""Points that coincide (three conditions), or frames (six)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,3 +145,41 @@ def without_joint(
             coupling = Coupling(coupling.joint, factors, moved)
         out.append(coupling)
     return tuple(out)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Two bodies that are joined by more than the tree: a point or a frame that they share.
+
+    Attributes
+    ----------
+    name : str
+    first, second : str or None
+        Bodies; None for the base.
+    first_position, second_position : ndarray, shape (3,)
+        The point in each body's frame [m].
+    kind : {"connect", "weld"}
+    first_rotation, second_rotation : ndarray, shape (3, 3)
+        The frame's axes in each body's frame; only a weld asks them to agree.
+    """
+
+    name: str
+    first: str | None
+    second: str | None
+    first_position: Array
+    second_position: Array
+    kind: str = "connect"
+    first_rotation: Array = field(default_factory=lambda: np.eye(3))
+    second_rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        what = f"loop {self.name!r}"
+        if self.kind not in LOOP_KINDS:
+            raise DescriptionError(f"{what} is {self.kind!r}, expected one of {[*LOOP_KINDS]}")
+        if self.first == self.second:
+            raise DescriptionError(f"{what} joins {self.first!r} with itself")
+        for end in ("first", "second"):
+            for part, shape in (("position", (3,)), ("rotation", (3, 3))):
+                name = f"{end}_{part}"
+                value = constant(getattr(self, name), shape, f"{name} of {what}")
+                object.__setattr__(self, name, value)

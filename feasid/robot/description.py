@@ -1,4 +1,4 @@
-"""The robot: a tree of bodies with named parameters, in the order in which they are stacked."""
+"""The robot: a tree of bodies with named parameters, couplings and loops, and its variations."""
 
 from __future__ import annotations
 
@@ -11,21 +11,35 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
-from feasid.robot.closure import with_loops
-from feasid.robot.couplings import Coupling, without_joint
+from feasid.robot.bodies import Body, Member, constant, lumped, placed
+from feasid.robot.closure import NUDGE
+from feasid.robot.couplings import Coupling, Loop, without_joint
 from feasid.robot.dh import bodies_from_dh
+from feasid.robot.drives import Drive, Feature, drive_like
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
-from feasid.robot.layout import ParameterLayout
-from feasid.robot.lock import hold
-from feasid.robot.loops import Loop
-from feasid.robot.order import parents_first
-from feasid.robot.parts import Body, Drive, Feature, Member, Source, constant, drive_like
+from feasid.robot.layout import RobotLayout
+from feasid.robot.rotations import compose, exponential
+from feasid.robot.tree import parents_first
 
 GRAVITY = (0.0, 0.0, -9.81)
 
 
+@dataclass(frozen=True)
+class Source:
+    """The text a robot was read from, kept so that it can be written back with few changes."""
+
+    path: str
+    format: str
+    text: bytes = field(repr=False)
+    notes: tuple[str, ...] = ()
+    """What was repaired while reading, each naming file, line and joint; which joint terms were
+    read; and in one line everything in the file that the robot leaves out, by name."""
+    reading: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Options of `load_robot` with which it was read."""
+
+
 @dataclass(frozen=True, eq=False)
-class Robot(ParameterLayout):
+class Robot(RobotLayout):
     """A kinematic tree with named parameters, and what couples or closes it.
 
     Parameters
@@ -165,7 +179,7 @@ class Robot(ParameterLayout):
         Parameters
         ----------
         loops : sequence of Loop
-            Points or frames that two bodies share; see `feasid.robot.loops`.
+            Points or frames that two bodies share; see `feasid.robot.couplings`.
         active : sequence of str
             Joints that are to be independent: those with motors. By default the first that the
             loops leave free.
@@ -183,7 +197,32 @@ class Robot(ParameterLayout):
             When the loops do not close there, are singular there, or `active` cannot all be
             independent; with numbers.
         """
-        return with_loops(self, loops, active, configuration)
+        for joint in (*active, *(configuration or {})):
+            self.joint_index(joint)
+        closed = replace(
+            self, loops=tuple(loops), active=tuple(active), configuration=dict(configuration or {})
+        )
+        closure = closed.closure
+        if closure is None:
+            return closed
+        chosen = {closure.names[k] for k in closure.active}
+        missing = [joint for joint in active if joint not in chosen]
+        if missing:
+            hint = did_you_mean(missing[0], chosen)
+            raise InputError(
+                f"the loops of robot {self.name!r} leave {len(closure.active)} independent "
+                f"joint(s): with {', '.join(active)} asked for, {missing[0]!r} cannot be one{hint}",
+                joint=missing[0],
+            )
+        nudged = closure.assembled[closed.independent][:, None] + NUDGE * np.array([[-1.0, 1.0]])
+        try:
+            closure.jacobian(closure.positions(nudged))
+        except InputError as error:
+            raise InputError(
+                f"the loops of robot {self.name!r} are singular at the configuration in which they "
+                f"are assembled, give another one: {error}"
+            ) from error
+        return closed
 
     def with_gravity(self, gravity: npt.ArrayLike) -> Robot:
         """The same robot in another gravity field.
@@ -343,3 +382,86 @@ class Robot(ParameterLayout):
             f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}"
             f"{'; ' + self.reduction if self.reduction else ''}>"
         )
+
+
+def hold(
+    bodies: tuple[Body, ...],
+    drives: tuple[Drive, ...],
+    fixed: tuple[Member, ...],
+    joint: str,
+    q: Array,
+) -> tuple[tuple[Body, ...], tuple[Drive, ...], tuple[Member, ...]]:
+    """A robot's bodies, drives and fixed links with one joint held at q, shape (n_d,)."""
+    held = next(body for body in bodies if body.joint == joint)
+    turn, shift = exponential(held.motion @ q)
+    rotation, position = compose(held.rotation, held.position, turn, shift)
+    joined = [placed(m, rotation, position) for m in _links(held)]
+    left = []
+    for body in bodies:
+        if body is held:
+            continue
+        if body.name == held.parent:
+            body = _joined(body, held, joined)
+        elif body.parent == held.name:
+            body = _moved(body, held.parent, rotation, position)
+        left.append(body)
+    return (
+        tuple(left),
+        tuple(d for old in drives if (d := _without(old, joint)) is not None),
+        fixed if held.parent is not None else (*fixed, *joined),
+    )
+
+
+def _links(body: Body) -> tuple[Member, ...]:
+    """The links of a body; its own alone when it does not list any."""
+    return body.members or (Member(body.name, inertial=body.inertial),)
+
+
+def _joined(parent: Body, held: Body, joined: list[Member]) -> Body:
+    """The parent with the held body's links, inertia and rotor added to its own."""
+    whole = Member(
+        held.name,
+        rotation=joined[0].rotation,
+        position=joined[0].position,
+        inertial=held.inertial,
+    )
+    parts = [Member(parent.name, inertial=parent.inertial), whole]
+    if held.rotor is not None and held.rotor.values is not None:
+        parts.append(
+            Member(
+                f"{held.name} rotor",
+                rotation=held.rotor.rotation,
+                position=held.rotor.position,
+                inertial=_rotor_parameters(held.rotor.values),
+            )
+        )
+    return replace(
+        parent,
+        inertial=lumped(parts),
+        members=(*_links(parent), *joined),
+        massless=parent.massless and held.massless and held.rotor is None,
+    )
+
+
+def _moved(body: Body, parent: str | None, rotation: Array, position: Array) -> Body:
+    """A child of the held body, hung on the held body's parent."""
+    home = compose(rotation, position, body.rotation, body.position)
+    rotor = body.rotor
+    if rotor is not None:
+        turned, moved = compose(rotation, position, rotor.rotation, rotor.position)
+        rotor = replace(rotor, rotation=turned, position=moved)
+    return replace(body, parent=parent, rotation=home[0], position=home[1], rotor=rotor)
+
+
+def _without(drive: Drive, joint: str) -> Drive | None:
+    coupling = {name: factor for name, factor in drive.coupling.items() if name != joint}
+    return replace(drive, coupling=coupling) if coupling else None
+
+
+def _rotor_parameters(values: Array) -> Array:
+    """Ten parameters of a rotor; a symmetric one gives Lxx = Lyy, Lzz, lz and m."""
+    if values.shape == (10,):
+        return values
+    full = np.zeros(10)
+    full[[0, 3, 5, 8, 9]] = values[[0, 0, 1, 2, 3]]
+    return full

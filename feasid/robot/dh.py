@@ -9,7 +9,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
-from feasid.robot.parts import Body
+from feasid.robot.bodies import Body
 
 FIELDS = ("alpha", "a", "d", "theta", "type")
 

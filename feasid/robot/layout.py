@@ -1,4 +1,4 @@
-"""Which column belongs to which parameter of a robot, and what its description says of it."""
+"""Which coordinates of a robot are independent, and which column belongs to which parameter."""
 
 from __future__ import annotations
 
@@ -12,17 +12,100 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.robot import inertia
-from feasid.robot.parts import Drive
-from feasid.robot.structure import Structure
+from feasid.robot.bodies import Body
+from feasid.robot.closure import Closure
+from feasid.robot.drives import Drive
+from feasid.robot.tree import KinematicTree
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class ParameterLayout(Structure):
-    """Standard parameters in order: body by body its ten, its rotor's and its drive's."""
+class RobotLayout(KinematicTree):
+    """Independent coordinates, and standard parameters in their order.
+
+    Parameters stand body by body: its ten, its rotor's and its drive's.
+    """
 
     drives: tuple[Drive, ...]
+
+    # -- coordinates -------------------------------------------------------------------------
+
+    @property
+    def dof(self) -> int:
+        """Number of generalised coordinates: the joint coordinates that are independent."""
+        return len(self.independent)
+
+    @cached_property
+    def closure(self) -> Closure | None:
+        """What the loops determine; None without loops."""
+        return Closure(self) if self.loops else None
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether every joint moves by itself."""
+        return not self.couplings and not self.loops
+
+    @cached_property
+    def independent(self) -> npt.NDArray[np.intp]:
+        """Which joint coordinates the generalised ones are, shape (dof,)."""
+        free = self.coupled.independent
+        return free if self.closure is None else free[self.closure.active]
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """One name per generalised coordinate: the joint's, with ``_1``, ``_2`` if several."""
+        names = [
+            body.joint if body.dof == 1 else f"{body.joint}_{k + 1}"
+            for body in self.bodies
+            for k in range(body.dof)
+        ]
+        return tuple(names[i] for i in self.independent)
+
+    @cached_property
+    def moving(self) -> tuple[tuple[Body, slice], ...]:
+        """Bodies on independent joints, and their rows among the generalised coordinates."""
+        place = {int(i): k for k, i in enumerate(self.independent)}
+        starts = [
+            (body, place.get(r.start)) for body, r in zip(self.bodies, self.rows, strict=True)
+        ]
+        return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
+
+    @property
+    def ties(self) -> list[str]:
+        """Couplings and loops as text with every digit: what decides how joints move together."""
+        out = [
+            f"{c.joint} {sorted(c.factors.items())!r} {float(c.offset)!r}" for c in self.couplings
+        ]
+        for loop in self.loops:
+            poses = (
+                loop.first_position,
+                loop.first_rotation,
+                loop.second_position,
+                loop.second_rotation,
+            )
+            numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]
+            out.append(f"{loop.kind} {loop.first} {loop.second} {numbers!r}")
+        if self.closure is not None:
+            out.append(f"{self.coordinates!r} {self.closure.assembled.round(6).tolist()!r}")
+        return out
+
+    @property
+    def reduction(self) -> str:
+        """What is less than it looks: coupled joints, loops, virtual links; empty for none."""
+        parts = []
+        if not self.is_tree:
+            parts.append(f"{len(self.bodies)} joints, {self.dof} independent")
+        if self.closure is not None:
+            count, rank = self.closure.conditions.count, self.closure.rank
+            spare = f", {count - rank} of them redundant" if rank < count else ""
+            parts.append(f"{len(self.loops)} closed loops with {count} conditions{spare}")
+        virtual = sum(body.massless for body in self.bodies)
+        if virtual:
+            parts.append(f"{virtual} virtual links without parameters")
+        return "; ".join(parts)
+
+    # -- parameters --------------------------------------------------------------------------
 
     @cached_property
     def _layout(self) -> tuple[list[tuple[str, str]], list[int], list[int], list[int]]:

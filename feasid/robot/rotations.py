@@ -57,6 +57,13 @@ def is_signed_permutation(rotation: Array) -> bool:
     return bool(np.isin(rotation, (-1.0, 0.0, 1.0)).all())
 
 
+def compose(
+    rotation: Array, position: Array, inner_rotation: Array, inner_position: Array
+) -> tuple[Array, Array]:
+    """Pose (rotation, position) of a frame given in another frame that itself has a pose."""
+    return rotation @ inner_rotation, position + rotation @ inner_position
+
+
 def exponential(twist: Array) -> tuple[Array, Array]:
     """Exponential of a twist (angular, linear): rotation and position of the moved frame."""
     angular, linear = twist[:3], twist[3:]

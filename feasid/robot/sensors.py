@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.errors import InputError, did_you_mean
+from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
-from feasid.robot.parts import Body
 
 
 def with_force_sensor(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from feasid.errors import DescriptionError, OutputError
-from feasid.robot.couplings import Coupling
+from feasid.robot.bodies import Body, Limits, Member, Rotor
+from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
-from feasid.robot.loops import Loop
-from feasid.robot.parts import Body, Drive, Feature, Limits, Member, Rotor
+from feasid.robot.drives import Drive, Feature
 
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Robot, Body, Rotor, Drive, Member, Limits, Coupling, Loop)

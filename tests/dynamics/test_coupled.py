@@ -9,8 +9,8 @@ from robots import example_urdfs, random_robot
 import feasid
 from feasid.errors import DescriptionError
 from feasid.identifiability.base import base_parameters
+from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
-from feasid.robot.parts import Body
 
 pin = pytest.importorskip("pinocchio")
 

@@ -22,7 +22,7 @@ from feasid.dynamics.coupled import carried
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.mjcf import compiled
 from feasid.identifiability.base import base_parameters
-from feasid.robot.loops import Loop
+from feasid.robot.couplings import Loop
 
 GAP = 1e3  # what makes a rank clear where columns come from differences of MuJoCo's torques
 SAMPLES = 60

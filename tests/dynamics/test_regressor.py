@@ -7,7 +7,7 @@ from robots import RTOL, random_robot, random_rotation, relative
 import feasid
 from feasid.errors import InputError
 from feasid.robot import inertia
-from feasid.robot.parts import Body
+from feasid.robot.bodies import Body
 
 pin = pytest.importorskip("pinocchio")
 

@@ -53,7 +53,7 @@ def test_pinocchio_reads_the_new_urdf_alike(seed, tmp_path):
     pin = pytest.importorskip("pinocchio")
     rng = np.random.default_rng(seed)
     robot = with_inertia(random_robot(rng, 6, ("revolute", "prismatic", "through")), seed)
-    limits = feasid.robot.parts.Limits(-1.0, 2.0, 3.0, 50.0)
+    limits = feasid.robot.bodies.Limits(-1.0, 2.0, 3.0, 50.0)
     robot = replace(robot, bodies=tuple(replace(b, limits=limits) for b in robot.bodies))
     feasid.write(robot, tmp_path / "new.urdf")
     model = pin.buildModelFromUrdf(str(tmp_path / "new.urdf"))

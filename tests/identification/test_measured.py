@@ -138,7 +138,7 @@ def test_what_cannot_be_is_named(arm, options, word):
 
 def test_robots_whose_torques_are_not_those_of_joints_are_refused(arm):
     _, robot, _, log = arm
-    shared = feasid.robot.parts.Drive("both", {"slide": 1.0, "shoulder": 1.0}, ("fv",))
+    shared = feasid.robot.drives.Drive("both", {"slide": 1.0, "shoulder": 1.0}, ("fv",))
     both = robot.with_joint_terms(couplings=[shared])
     for options in ({}, {"measured": MEASURED}):
         with pytest.raises(InputError, match="both"):

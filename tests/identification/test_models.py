@@ -171,7 +171,7 @@ def test_a_feature_that_is_none_is_named():
         feasid.regressor(robot, np.zeros((5, 2)), np.zeros((5, 2)), np.zeros((5, 2)))
     with pytest.raises(DescriptionError, match="no such feature"):
         feasid.Drive("2", {"2": 1.0}, ("u1",))
-    with pytest.raises(DescriptionError, match="about viscous friction"):
+    with pytest.raises(DescriptionError, match="bounded by viscous friction"):
         feasid.Drive("2", {"2": 1.0}, ("fd",))
 
 

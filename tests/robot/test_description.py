@@ -6,7 +6,8 @@ import pytest
 import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
-from feasid.robot.parts import Body, Drive, Rotor
+from feasid.robot.bodies import Body, Rotor
+from feasid.robot.drives import Drive
 
 TOLERANCE = 1e-12  # a few operations on numbers of order one
 

@@ -12,8 +12,8 @@ import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
+from feasid.robot.bodies import Body
 from feasid.robot.known import Unknowns, equalities
-from feasid.robot.parts import Body
 
 
 def rank_of(robot, columns, seed=0):

@@ -12,10 +12,9 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError
-from feasid.robot.couplings import Coupling
+from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
-from feasid.robot.loops import Loop
-from feasid.robot.lump import compose
+from feasid.robot.rotations import compose
 
 WORLD = "world"
 

@@ -22,8 +22,8 @@ from feasid.formats.mjcf.tree import TreeBody, TreeJoint, build, constrained
 from feasid.formats.terms import JointTerms, LeftOut, left_out_notes
 from feasid.formats.xml import TEXT, XmlText
 from feasid.robot import inertia
-from feasid.robot.description import Robot
-from feasid.robot.parts import Limits, Source
+from feasid.robot.bodies import Limits
+from feasid.robot.description import Robot, Source
 from feasid.robot.rotations import from_quaternion
 
 KINDS = ("free", "ball", "slide", "hinge")

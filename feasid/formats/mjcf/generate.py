@@ -16,8 +16,8 @@ from feasid.errors import InputError, UnsupportedJointError
 from feasid.formats.mjcf.write import mjcf_terms
 from feasid.formats.rewrite import inertial_of
 from feasid.formats.xml import written
+from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
-from feasid.robot.parts import Body
 from feasid.robot.rotations import to_quaternion
 
 STRAIGHT = 1e-12

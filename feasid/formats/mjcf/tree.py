@@ -16,10 +16,10 @@ from feasid.formats.mjcf.inertia import NeedsCompilerError, body_parameters
 from feasid.formats.mjcf.model import Compiler, Mjcf
 from feasid.formats.terms import NO_TERMS, JointTerms, left_out_notes, term_notes
 from feasid.robot import inertia
-from feasid.robot.description import GRAVITY, Robot
-from feasid.robot.lump import compose, lumped
-from feasid.robot.parts import Body, Drive, Limits, Member, Source
-from feasid.robot.rotations import exponential
+from feasid.robot.bodies import Body, Limits, Member, lumped
+from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.drives import Drive
+from feasid.robot.rotations import compose, exponential
 
 ONE_DOF = ("hinge", "slide")
 

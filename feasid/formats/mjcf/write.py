@@ -27,9 +27,8 @@ from feasid.formats.rewrite import (
 )
 from feasid.formats.terms import JointTerms
 from feasid.formats.xml import Element, Patch, XmlText, parse_xml, representable, written
+from feasid.robot.bodies import Body, Member, lumped
 from feasid.robot.description import GRAVITY, Robot
-from feasid.robot.lump import lumped
-from feasid.robot.parts import Body, Member
 
 HELD = {"Ia": "armature", "fv": "damping", "fc": "frictionloss", "k": "stiffness"}
 """Attribute of ``<joint>`` per drive symbol; MJCF has no place for offset friction."""

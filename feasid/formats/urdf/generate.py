@@ -1,8 +1,8 @@
 """URDF for robots that were not read from it: links, joints, inertials, friction and limits.
 
 Link frames are on their joints' axes, as URDF wants them: where a body's frame is elsewhere (as in
-the standard Denavit-Hartenberg convention), the link's is moved there, see `feasid.robot.reframed`.
-Joints and q stay. Nothing is drawn and nothing touches.
+the standard Denavit-Hartenberg convention), the link's is moved there, see
+`feasid.robot.axis_frames`. Joints and q stay. Nothing is drawn and nothing touches.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from feasid.formats.urdf.read import MOMENTS, parse_urdf
 from feasid.formats.urdf.tree import robot_from_urdf
 from feasid.formats.urdf.write import HELD
 from feasid.formats.xml import written
+from feasid.robot.axis_frames import STRAIGHT
+from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
-from feasid.robot.parts import Body
-from feasid.robot.reframed import STRAIGHT
 
 UNLIMITED = 1e9
 """Stands in a ``<limit>`` for what the robot does not say: URDF's readers want every number."""
 
 
 def generated_urdf(robot: Robot) -> bytes:
-    """The robot as URDF; its frames are on its axes, see `feasid.robot.reframed.on_axes`.
+    """The robot as URDF; its frames are on its axes, see `feasid.robot.axis_frames.on_axes`.
 
     Raises
     ------

@@ -15,9 +15,9 @@ from feasid.formats.terms import LeftOut, left_out_notes, term_notes
 from feasid.formats.urdf.followers import couplings
 from feasid.formats.urdf.read import Urdf, UrdfInertial, UrdfJoint, depth_first
 from feasid.robot import inertia
-from feasid.robot.description import GRAVITY, Robot
-from feasid.robot.lump import compose, lumped
-from feasid.robot.parts import Body, Limits, Member, Source
+from feasid.robot.bodies import Body, Limits, Member, lumped
+from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.rotations import compose
 
 FLOATING_JOINT = "floating_base"
 

@@ -23,9 +23,8 @@ from feasid.formats.rewrite import (
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink, parse_urdf
 from feasid.formats.urdf.tree import parameters
 from feasid.formats.xml import Patch, written
+from feasid.robot.bodies import Body, Member, lumped
 from feasid.robot.description import Robot
-from feasid.robot.lump import lumped
-from feasid.robot.parts import Body, Member
 
 HELD = {"fv": "damping", "fc": "friction"}
 """Attribute of ``<dynamics>`` per drive symbol; URDF has no place for the others."""

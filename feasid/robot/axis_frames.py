@@ -8,9 +8,9 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError
+from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.parts import Body
 
 STRAIGHT = 1e-12
 """Relative size below which a joint's other motion is rounding."""
@@ -29,15 +29,6 @@ def on_axes(robot: Robot) -> Robot:
         moves = [change_frame(np.eye(3), -shifts[b.name]) for b in robot.bodies]
         load = np.array([m @ row for m, row in zip(moves, load, strict=True)])
     return replace(robot, bodies=bodies, load_model=load, source=None, fixed=())
-
-
-def home_poses(robot: Robot) -> dict[str, tuple[Array, Array]]:
-    """Rotation (3, 3) and position (3,) of every body's frame in the base, at q = 0."""
-    out: dict[str, tuple[Array, Array]] = {}
-    for body in robot.bodies:
-        turn, place = (np.eye(3), np.zeros(3)) if body.parent is None else out[body.parent]
-        out[body.name] = turn @ body.rotation, place + turn @ body.position
-    return out
 
 
 def _to_axis(body: Body) -> Array:

@@ -1,26 +1,23 @@
-"""How a robot's bodies hang together, and which joint coordinates are independent."""
+"""The kinematic tree: bodies, their joints' coordinates, and poses."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arrays import Array, finite
-from feasid.errors import InputError, did_you_mean
-from feasid.robot.closure import Closure
-from feasid.robot.couplings import Coupled, Coupling, coupled
-from feasid.robot.loops import Loop
-from feasid.robot.lump import compose
-from feasid.robot.parts import Body
-from feasid.robot.rotations import exponential
+from feasid.errors import DescriptionError, InputError, did_you_mean
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupled, Coupling, Loop, coupled
+from feasid.robot.rotations import compose, exponential
 
 
-class Structure:
-    """What follows from a robot's bodies, couplings and loops alone."""
+class KinematicTree:
+    """What follows from a robot's bodies and couplings, and the loops that are to be closed."""
 
     name: str
     bodies: tuple[Body, ...]
@@ -59,84 +56,10 @@ class Structure:
         """Number of joint coordinates, those of coupled joints included."""
         return sum(b.dof for b in self.bodies)
 
-    @property
-    def dof(self) -> int:
-        """Number of generalised coordinates: the joint coordinates that are independent."""
-        return len(self.independent)
-
     @cached_property
     def coupled(self) -> Coupled:
         """All joint coordinates from those that no coupling determines."""
         return coupled(self.joints, self.rows, self.couplings)
-
-    @cached_property
-    def closure(self) -> Closure | None:
-        """What the loops determine; None without loops."""
-        return Closure(self) if self.loops else None
-
-    @property
-    def is_tree(self) -> bool:
-        """Whether every joint moves by itself."""
-        return not self.couplings and not self.loops
-
-    @cached_property
-    def independent(self) -> npt.NDArray[np.intp]:
-        """Which joint coordinates the generalised ones are, shape (dof,)."""
-        free = self.coupled.independent
-        return free if self.closure is None else free[self.closure.active]
-
-    @cached_property
-    def coordinates(self) -> tuple[str, ...]:
-        """One name per generalised coordinate: the joint's, with ``_1``, ``_2`` if several."""
-        names = [
-            body.joint if body.dof == 1 else f"{body.joint}_{k + 1}"
-            for body in self.bodies
-            for k in range(body.dof)
-        ]
-        return tuple(names[i] for i in self.independent)
-
-    @cached_property
-    def moving(self) -> tuple[tuple[Body, slice], ...]:
-        """Bodies on independent joints, and their rows among the generalised coordinates."""
-        place = {int(i): k for k, i in enumerate(self.independent)}
-        starts = [
-            (body, place.get(r.start)) for body, r in zip(self.bodies, self.rows, strict=True)
-        ]
-        return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
-
-    @property
-    def ties(self) -> list[str]:
-        """Couplings and loops as text with every digit: what decides how joints move together."""
-        out = [
-            f"{c.joint} {sorted(c.factors.items())!r} {float(c.offset)!r}" for c in self.couplings
-        ]
-        for loop in self.loops:
-            poses = (
-                loop.first_position,
-                loop.first_rotation,
-                loop.second_position,
-                loop.second_rotation,
-            )
-            numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]
-            out.append(f"{loop.kind} {loop.first} {loop.second} {numbers!r}")
-        if self.closure is not None:
-            out.append(f"{self.coordinates!r} {self.closure.assembled.round(6).tolist()!r}")
-        return out
-
-    @property
-    def reduction(self) -> str:
-        """What is less than it looks: coupled joints, loops, virtual links; empty for none."""
-        parts = []
-        if not self.is_tree:
-            parts.append(f"{len(self.bodies)} joints, {self.dof} independent")
-        if self.closure is not None:
-            count, rank = self.closure.conditions.count, self.closure.rank
-            spare = f", {count - rank} of them redundant" if rank < count else ""
-            parts.append(f"{len(self.loops)} closed loops with {count} conditions{spare}")
-        virtual = sum(body.massless for body in self.bodies)
-        if virtual:
-            parts.append(f"{virtual} virtual links without parameters")
-        return "; ".join(parts)
 
     def joint_index(self, joint: str) -> int:
         """Index of the body on this joint.
@@ -193,3 +116,41 @@ class Structure:
             base = (np.eye(3), np.zeros(3)) if body.parent is None else out[body.parent]
             out[body.name] = compose(*base, *home)
         return out
+
+
+def parents_first(bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+    """Sort bodies so that parents come first and the order is otherwise kept.
+
+    Raises
+    ------
+    DescriptionError
+        Names bodies or joints that are doubled, have an unknown parent or form a cycle.
+    """
+    if not bodies:
+        raise DescriptionError("a robot needs at least one body that moves")
+    for kind in ("name", "joint"):
+        names = [getattr(b, kind) for b in bodies]
+        if len(set(names)) < len(names):
+            doubled = sorted({n for n in names if names.count(n) > 1})
+            raise DescriptionError(f"two bodies have the same {kind}: {doubled}")
+    known = {b.name for b in bodies}
+    for body in bodies:
+        if body.parent is not None and body.parent not in known:
+            hint = did_you_mean(body.parent, known)
+            raise DescriptionError(f"body {body.name!r} has unknown parent {body.parent!r}{hint}")
+    index = {body.name: i for i, body in enumerate(bodies)}
+    below: dict[str, list[int]] = {}
+    for i, body in enumerate(bodies):
+        if body.parent is not None:
+            below.setdefault(body.parent, []).append(i)
+    ready = [i for i, body in enumerate(bodies) if body.parent is None]
+    order = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for child in below.get(bodies[i].name, ()):
+            heapq.heappush(ready, child)
+    if len(order) < len(bodies):
+        left = sorted(set(index) - {bodies[i].name for i in order})
+        raise DescriptionError(f"bodies form a cycle: {left}")
+    return tuple(bodies[i] for i in order)

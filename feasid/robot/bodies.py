@@ -1,0 +1,209 @@
+"""Bodies on screw joints, their rotors and limits, and the links they consist of.
+
+Body i has a parent, a home transform and a motion subspace Phi_i (constant in its own frame,
+angular part first), so that its pose is ``iX_p(q) = exp(-(Phi_i x) q) iX_p(0)``. Revolute,
+prismatic and helical joints on any axis, spherical, planar and floating joints are all this one
+thing. For joints of several degrees of freedom, q are exponential coordinates and dq is the
+velocity of the body relative to its parent in the body's own frame, ``Phi_i dq``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array, finite
+from feasid.errors import DescriptionError
+from feasid.robot import inertia
+from feasid.robot.rotations import compose
+
+ROTOR_SYMBOLS = tuple(f"rotor_{s}" for s in inertia.SYMBOLS)
+SYMMETRIC_ROTOR_SYMBOLS = ("rotor_Lxx", "rotor_Lzz", "rotor_lz", "rotor_m")
+
+ROTATION_TOLERANCE = 1e-6
+"""Largest entry of R'R - 1 that rounding in a hand-written matrix may leave."""
+
+
+def constant(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    """Return a read-only finite array of this shape, or say what is wrong with `what`."""
+    array = finite(value, shape, what, DescriptionError)
+    array.setflags(write=False)
+    return array
+
+
+def _rotation(value: npt.ArrayLike, what: str) -> Array:
+    array = constant(value, (3, 3), what)
+    error = np.abs(array.T @ array - np.eye(3)).max()
+    if error > ROTATION_TOLERANCE or np.linalg.det(array) < 0:
+        raise DescriptionError(
+            f"{what} is not a rotation matrix (R'R differs from 1 by {error:.2g}, "
+            f"determinant {np.linalg.det(array):.3g})"
+        )
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Rotor:
+    """A rotor on the joint's parent that turns at ``gear * q`` about its own z axis.
+
+    Attributes
+    ----------
+    gear : float
+        Signed ratio of rotor angle to joint position.
+    rotation, position : ndarray, shapes (3, 3) and (3,)
+        Rotor frame in the frame of the joint's *parent* body, z along the spin axis.
+    symmetric : bool
+        A balanced rotor has four parameters (Lxx = Lyy, Lzz, lz, m), a general one ten.
+    values : ndarray, shape (4,) or (10,), or None
+        The parameters that the description gives, in the order of `symbols`.
+    """
+
+    gear: float
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    position: Array = field(default_factory=lambda: np.zeros(3))
+    symmetric: bool = True
+    values: Array | None = None
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.gear):
+            raise DescriptionError(f"the gear ratio of a rotor is {self.gear}")
+        object.__setattr__(self, "rotation", _rotation(self.rotation, "a rotor's rotation"))
+        object.__setattr__(self, "position", constant(self.position, (3,), "a rotor's position"))
+        if self.values is not None:
+            values = constant(self.values, (len(self.symbols),), "values of a rotor")
+            object.__setattr__(self, "values", values)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Parameter symbols, in order."""
+        return SYMMETRIC_ROTOR_SYMBOLS if self.symmetric else ROTOR_SYMBOLS
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A link that moves rigidly with a body: the body's own link or one fixed to it.
+
+    ``rotation`` and ``position`` place the link's frame in the body's; ``inertial`` are the
+    link's own ten in *its* frame, None when the description gives none.
+    """
+
+    name: str
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    position: Array = field(default_factory=lambda: np.zeros(3))
+    inertial: Array | None = None
+
+    def in_body(self) -> Array:
+        """Parameters in the body's frame, shape (10,); zeros when the link has none."""
+        if self.inertial is None:
+            return np.zeros(10)
+        return np.asarray(
+            inertia.change_frame(self.rotation, self.position) @ self.inertial, dtype=np.float64
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Range of a one-degree-of-freedom joint; None where the description does not say."""
+
+    lower: float | None = None
+    upper: float | None = None
+    velocity: float | None = None
+    effort: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """One moving body and the joint that carries it.
+
+    Attributes
+    ----------
+    name : str
+        Unique; the first level of the parameter names.
+    parent : str or None
+        Name of the parent body, None for the base.
+    rotation, position : ndarray, shapes (3, 3) and (3,)
+        Home pose of the body's frame in its parent's: columns of `rotation` are the body's axes
+        in the parent's coordinates, `position` is its origin [m].
+    motion : ndarray, shape (6, n_d)
+        Motion subspace in the body's frame, angular part first. A column's unit is what makes
+        ``motion @ dq`` [rad/s, m/s]: rad-joints have a unit angular part, prismatic ones a unit
+        linear part.
+    joint : str
+        Name of the joint, by default the body's.
+    inertial : ndarray, shape (10,), or None
+        Inertial parameters that the description gives for the whole moving body.
+    rotor : Rotor or None
+    limits : Limits
+    members : tuple of Member
+        The links lumped into this body, the body's own first; empty when it is a single link.
+    massless : bool
+        A virtual link: its ten parameters are zero and no unknowns.
+    """
+
+    name: str
+    parent: str | None
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    position: Array = field(default_factory=lambda: np.zeros(3))
+    motion: Array = field(default_factory=lambda: np.array([[0.0], [0], [1], [0], [0], [0]]))
+    joint: str = ""
+    inertial: Array | None = None
+    rotor: Rotor | None = None
+    limits: Limits = field(default_factory=Limits)
+    members: tuple[Member, ...] = ()
+    massless: bool = False
+
+    def __post_init__(self) -> None:
+        what = f"body {self.name!r}"
+        if not isinstance(self.name, str) or not self.name:
+            raise DescriptionError(f"a body's name must be a non-empty string, not {self.name!r}")
+        motion = np.asarray(self.motion, dtype=np.float64)
+        if motion.ndim == 1:
+            motion = motion[:, None]
+        motion = constant(motion, (6, motion.shape[-1]), f"the motion subspace of {what}")
+        if not 1 <= motion.shape[1] <= 6 or np.linalg.matrix_rank(motion) < motion.shape[1]:
+            raise DescriptionError(
+                f"the motion subspace of {what} needs 1 to 6 independent columns (a body without "
+                f"a joint belongs to its parent), got {motion.tolist()}"
+            )
+        set_ = object.__setattr__
+        set_(self, "motion", motion)
+        set_(self, "rotation", _rotation(self.rotation, f"the home rotation of {what}"))
+        set_(self, "position", constant(self.position, (3,), f"the home position of {what}"))
+        set_(self, "joint", self.joint or self.name)
+        if self.inertial is not None:
+            set_(self, "inertial", constant(self.inertial, (10,), f"inertial parameters of {what}"))
+        if self.massless:
+            if self.inertial is not None and self.inertial.any():
+                raise DescriptionError(f"{what} is massless, but has {self.inertial.tolist()}")
+            set_(self, "inertial", constant(np.zeros(10), (10,), what))
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom of the joint."""
+        return int(self.motion.shape[1])
+
+
+def placed(member: Member, rotation: Array, position: Array) -> Member:
+    """The same link seen from another frame, in which the present one has this pose."""
+    turned, moved = compose(rotation, position, member.rotation, member.position)
+    return replace(member, rotation=turned, position=moved)
+
+
+def parameters_in_body(member: Member) -> Array:
+    """A link's ten parameters in its body's frame; exactly its own when the frames are one."""
+    if member.inertial is not None and _is_identity(member):
+        return member.inertial
+    return member.in_body()
+
+
+def lumped(members: Iterable[Member]) -> Array | None:
+    """Sum of the links' parameters in the body's frame; None when no link has any."""
+    parts = [parameters_in_body(m) for m in members if m.inertial is not None]
+    return np.sum(parts, axis=0) if parts else None
+
+
+def _is_identity(member: Member) -> bool:
+    return bool((member.rotation == np.eye(3)).all()) and not member.position.any()
