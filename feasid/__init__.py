@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from feasid.identification.saved import SavedFit as SavedFit
     from feasid.identification.saved import load as load
     from feasid.identification.wrist import payload_from_wrench as payload_from_wrench
-    from feasid.inspection.ask import check as check
+    from feasid.inspection.check import check as check
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
     from feasid.inspection.repair import Repair as Repair
@@ -112,7 +112,7 @@ _HOME = {
     "FeasidError": "errors",
     "excite": "excitation.excite",
     "Trajectory": "excitation.trajectory",
-    "check": "inspection.ask",
+    "check": "inspection.check",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",

@@ -115,7 +115,7 @@ def expand(patterns: Iterable[str]) -> list[str]:
 
 def _judge_bodies(arguments: argparse.Namespace) -> int:
     """The other question: can the moving bodies exist, each the sum of its links?"""
-    from feasid.inspection.ask import check
+    from feasid.inspection.check import check
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
@@ -186,7 +186,7 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
 def _reduction(path: str) -> str:
     """What the robot has less of than it looks; empty where no robot can be made of the file."""
     from feasid.formats.load import load_robot
-    from feasid.formats.mjcf.effects import EFFECTS
+    from feasid.formats.terms import EFFECTS
 
     try:
         return load_robot(path, ignore=EFFECTS).reduction

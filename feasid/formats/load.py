@@ -1,25 +1,24 @@
-"""One door for robot description files."""
+"""Read a robot from a description file, from its text, or from a model in memory."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from feasid.errors import InputError
-from feasid.formats.locate import described, expanded, is_xacro
+from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
+from feasid.formats.build import build_robot
 from feasid.formats.loop_table import with_loop_table
-from feasid.formats.mjcf.compiled import compile_mjcf, robot_from_mjmodel
-from feasid.formats.mjcf.effects import check_ignored
-from feasid.formats.mjcf.read import mjcf_of
-from feasid.formats.mjcf.tree import robot_from_mjcf
+from feasid.formats.mjcf.compiled import describe_mjmodel
 from feasid.formats.pinocchio import is_pinocchio, robot_from_pinocchio
+from feasid.formats.registry import format_of_text, remember
 from feasid.formats.sidecar import with_sidecar
-from feasid.formats.urdf.read import urdf_of
-from feasid.formats.urdf.tree import robot_from_urdf
+from feasid.formats.terms import check_ignored
 from feasid.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.robot.description import Robot, Source
 
@@ -34,7 +33,7 @@ def load_robot(
     ignore: Iterable[str] = (),
     sidecar: bool = True,
 ) -> Robot:
-    """Read a robot from a URDF or MJCF file; the root element decides which it is.
+    """Read a robot from a URDF, MJCF or SDF file; the root element decides which it is.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def load_robot(
     ignore : sequence of str
         Forces of an MJCF file that are not modelled and may be left out: "tendon", "fluid",
         "gravcomp", "actuator", "nonlinear", "multidof", "flex", "plugin" (see
-        `feasid.formats.mjcf.effects`). What is not named here is refused.
+        `feasid.formats.terms.EFFECTS`). What is not named here is refused.
     sidecar : bool
         Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold, and
         the table of loops beside it (``arm.urdf.loops.json``, see `feasid.formats.loop_table`);
@@ -91,18 +90,8 @@ def load_robot(
     robot = _from_memory(path, gravity, ignore)
     if robot is not None:
         return robot.locked(held) if held else robot
-    text = _parsed(described(path), limits)
-    if text.root.tag == "mujoco":
-        robot = _from_mjcf(text, floating, gravity, use_mujoco, limits, ignore)
-    elif text.root.tag == "robot":
-        robot = robot_from_urdf(urdf_of(text), floating, gravity)
-    else:
-        text.fail(
-            f"root is <{text.root.tag}>, expected <robot> (URDF) or <mujoco> (MJCF)", text.root
-        )
-    if sidecar and text.path != TEXT:
-        robot = with_sidecar(robot, text.path, text.data)
-        robot = with_loop_table(robot, text.path)
+    text = _parsed(_described(path), limits)
+    form = format_of_text(text)
     reading = {
         "floating": floating,
         "lock": held,
@@ -111,8 +100,18 @@ def load_robot(
         "limits": limits,
         "ignore": tuple(ignore),
     }
-    if robot.source is not None:
-        robot = replace(robot, source=replace(robot.source, reading=reading))
+    source = Source(text.path, form.name, text.data, reading=reading)
+    if use_mujoco:
+        if form.compiled is None:
+            raise InputError(f"{text.path}: use_mujoco=True is not for {form.title}")
+        description = form.compiled(text)
+    else:
+        description = form.read(text, limits)
+        remember(source, description)
+    robot = build_robot(description, source, floating, gravity, ignore)
+    if sidecar and text.path != TEXT:
+        robot = with_sidecar(robot, text.path, text.data)
+        robot = with_loop_table(robot, text.path)
     return robot.locked(held) if held else robot
 
 
@@ -121,11 +120,14 @@ def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str
     if is_pinocchio(model):
         return robot_from_pinocchio(model, gravity)
     if hasattr(model, "worldbody") and hasattr(model, "to_xml"):  # mujoco.MjSpec
-        compiled = model.compile()
-        source = Source(f"<{model.modelname}>", "mjcf", model.to_xml().encode())
-        return robot_from_mjmodel(compiled, gravity, source, ignore)
+        name = f"<{model.modelname}>"
+        source = Source(name, "mjcf", model.to_xml().encode())
+        description = describe_mjmodel(model.compile(), name)
+        return build_robot(description, source, None, gravity, ignore)
     if hasattr(model, "body_inertia") and hasattr(model, "jnt_type"):  # mujoco.MjModel
-        return robot_from_mjmodel(model, gravity, ignore=ignore)
+        description = describe_mjmodel(model)
+        source = Source(description.path, "mujoco", b"")
+        return build_robot(description, source, None, gravity, ignore)
     return None
 
 
@@ -138,22 +140,54 @@ def _parsed(path: Any, limits: ReadLimits) -> XmlText:
             f"a robot is read from a file name, a path, a description's text, a Pinocchio or a "
             f"MuJoCo model, not from {type(path).__name__}"
         )
-    if is_xacro(path):
-        return expanded(path, limits)
+    if os.fspath(path).endswith(".xacro"):
+        return _expanded(path, limits)
     return parse_xml(read_bytes(path, limits), os.fspath(path), limits)
 
 
-def _from_mjcf(
-    text: XmlText,
-    floating: bool | None,
-    gravity: npt.ArrayLike | None,
-    use_mujoco: bool,
-    limits: ReadLimits,
-    ignore: Iterable[str],
-) -> Robot:
-    if floating:
-        raise InputError("floating=True is for URDF: in MJCF the file has a <freejoint> itself")
-    if use_mujoco:
-        source = Source(text.path, "mjcf", text.data)
-        return robot_from_mjmodel(compile_mjcf(text), gravity, source, ignore)
-    return robot_from_mjcf(mjcf_of(text, limits), gravity, ignore)
+def _expanded(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
+    """The URDF that xacro makes of a file. Xacro evaluates what the file says: trust it first.
+
+    Raises
+    ------
+    MissingExtraError
+        Xacro is not installed.
+    DescriptionError
+        Xacro refuses the file.
+    """
+    name = os.fspath(path)
+    read_bytes(name, limits)
+    try:
+        import xacro  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError as error:
+        raise missing_extra("reading xacro", "xacro", "xacro") from error
+    try:
+        text = xacro.process_file(name).toxml()
+    except Exception as error:  # whatever the file's own expressions raise
+        raise DescriptionError(f"{name}: xacro refuses the file: {error}", path=name) from error
+    return parse_xml(text.encode(), name, limits)
+
+
+def _described(name: Any) -> Any:
+    """The file of a robot that ``robot_descriptions`` knows by this name; else `name` itself.
+
+    Only a bare name such as ``"panda_description"`` that is no file is looked up. The package
+    downloads descriptions when they are first asked for.
+    """
+    if not isinstance(name, str) or not name.isidentifier() or os.path.exists(name):
+        return name
+    if find_spec("robot_descriptions") is None:
+        return name
+    known = [m for m in _known_descriptions() if m.endswith(("_description", "_mj_description"))]
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise InputError(f"{name} is no file, and no robot of robot_descriptions{hint}", name=name)
+    module = import_module(f"robot_descriptions.{name}")
+    return getattr(module, "URDF_PATH", None) or module.MJCF_PATH
+
+
+def _known_descriptions() -> list[str]:
+    """Modules of ``robot_descriptions``."""
+    spec = find_spec("robot_descriptions")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return [p.stem for folder in folders for p in Path(folder).glob("*_description.py")]

@@ -11,20 +11,28 @@ more than the body has.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import replace
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError
-from feasid.exact.decimals import Number
-from feasid.exact.inertia import can_exist
-from feasid.formats.terms import summed
-from feasid.formats.xml import representable, written
+from feasid.formats.build import build_robot
+from feasid.formats.description import (
+    Changes,
+    Description,
+    Format,
+    Link,
+    NeedsCompilerError,
+    NewInertial,
+)
+from feasid.formats.terms import TERM_FIELDS, JointTerms, summed
+from feasid.formats.xml import LIMITS, parse_xml, representable, written
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member, lumped, parameters_in_body
-from feasid.robot.description import Robot
+from feasid.robot.couplings import Coupling
+from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.joint_terms import TERMS
 from feasid.robot.rotations import is_signed_permutation
 
 UNCHANGED = 1e-14
@@ -33,6 +41,9 @@ UNCHANGED = 1e-14
 AGREEMENT = 1e-9
 """Relative to the body's scale, how well a written file must reproduce the robot."""
 
+EMPTIED = NewInertial(0.0, (0.0,) * 6)
+"""What a fixed link gets when the moving one carries all."""
+
 HELD_SHARES = (*(0.5**k for k in range(20)), 1e-9)
 """Shares of the inertials of held links that are tried, until the body's own link can exist."""
 
@@ -40,59 +51,34 @@ _LIFTS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 """Multiples of tr(I) that may be added to the diagonal to make the decimals exactly definite."""
 
 
-@dataclass(frozen=True)
-class NewInertial:
-    """Numbers to write for one link, in the axes that its inertial already has.
-
-    ``com`` None leaves the centre of mass as it is; `reset_axes` turns the axes into the link's.
-    """
-
-    mass: float
-    moments: tuple[float, ...]
-    com: tuple[float, ...] | None = None
-    reset_axes: bool = False
-
-    def is_possible(self) -> bool:
-        """Whether the decimals, as written, are the inertia of some body with volume."""
-        exact = [Fraction(written(v)) for v in (self.mass, *self.moments)]
-        return can_exist(exact[0], exact[1:])
-
-
-def new_inertials(
-    body: Body,
-    links: Sequence[Member],
-    harmless: Callable[[str], bool],
-    axes: Callable[[str], Array | None],
-    emptied: NewInertial,
-    held: Collection[str] = (),
-) -> dict[str, NewInertial]:
+def new_inertials(description: Description, body: Body) -> dict[str, NewInertial]:
     """What to write for the links of one body; empty when its parameters are the file's.
-
-    Parameters
-    ----------
-    body : Body
-    links : sequence of Member
-        The body's links with the parameters that the file gives, the moving one first.
-    harmless : callable
-        Whether a fixed link, by name, can stay as it is.
-    axes : callable
-        Axes of a link's inertial in the link's, by name, (3, 3); None when there are none to keep.
-    emptied : NewInertial
-        What a fixed link gets when the moving one carries all.
-    held : collection of str
-        Links that have a joint of their own in the file, at which the robot holds them.
 
     Raises
     ------
     InputError
-        The body's parameters cannot exist; names it.
+        The body's parameters cannot exist, or the file has no link of its name; names it.
     """
+    if body.inertial is None or body.massless:
+        return {}
+    if body.name not in description.by_name:
+        raise InputError(
+            f"{description.path} has no link {body.name!r} to write parameters into",
+            body=body.name,
+        )
+    alone = Member(body.name)
+    links = body.members or (replace(alone, inertial=_given(description, alone)),)
+    held = {m.name for m in links[1:] if description.link(m.name).joints}
+
+    def harmless(name: str) -> bool:
+        return description.link(name).is_harmless
+
+    def axes(name: str) -> Array | None:
+        place = description.link(name).place
+        return None if place is None else place.rotation
+
     before, target = lumped(links), body.inertial
-    if (
-        target is None
-        or body.massless
-        or (before is not None and disagreement(before, target) <= UNCHANGED)
-    ):
+    if before is not None and disagreement(before, target) <= UNCHANGED:
         return {}
     own, children = links[0], [m for m in links[1:] if m.inertial is not None]
     if all(harmless(m.name) for m in children):
@@ -112,7 +98,7 @@ def new_inertials(
     for share in HELD_SHARES if kept else (1.0,):
         new = inertial_of(target - share * moved, axes(own.name))
         if new is not None:
-            out = {own.name: new} | {m.name: emptied for m in children if m not in kept}
+            out = {own.name: new} | {m.name: EMPTIED for m in children if m not in kept}
             return out if share == 1 else out | _scaled_inertials(kept, share, axes)
     raise InputError(
         f"the parameters of body {body.name!r} cannot exist: its pseudo-inertia is not "
@@ -164,20 +150,15 @@ def disagreement(a: Array, b: Array) -> float:
     return float((np.abs(a - b) / scale).max())
 
 
-def is_harmless(mass: Number, moments: Sequence[Number]) -> bool:
-    """Whether an inertial can stay as it is: possible, or without mass and inertia."""
-    exact = [n.exact for n in moments]
-    return can_exist(mass.exact, exact) or not (mass.exact or any(exact))
-
-
 # -- joint terms ----------------------------------------------------------------------------------
 
 
-def wanted_terms(robot: Robot, held: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Per joint the attributes to write: `held` maps drive symbols to attributes.
+def new_terms(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
+    """Per joint the terms to write, of the symbols that a format `holds`.
 
     Joints of one degree of freedom without a drive get zeros: a file says what the model says.
-    Joints with a drive without values keep what the file says.
+    Joints with a drive without values keep what the file says. A spring's rest position is kept
+    where the drive says it; see `summed` for how drives of one joint count.
 
     Raises
     ------
@@ -186,31 +167,200 @@ def wanted_terms(robot: Robot, held: Mapping[str, str]) -> dict[str, dict[str, f
     """
     values = summed(robot.drives)
     unsaid = {joint for d in robot.drives if d.values is None for joint in d.coupling}
+    rests = {}
+    for drive in robot.drives:
+        if len(drive.coupling) == 1 and "k" in drive.symbols:
+            ((joint, factor),) = drive.coupling.items()
+            rests[joint] = drive.rest / factor
     out = {}
     for body in robot.bodies:
         if body.dof == 1 and body.joint not in unsaid:
             given = values.get(((body.joint, 1.0),), {})
-            terms = {
-                attribute: representable(given.get(symbol, 0.0))
-                for symbol, attribute in held.items()
-            }
-            for attribute, value in terms.items():
-                if value < 0 and attribute != "stiffness":
+            terms = {s: representable(given.get(s, 0.0)) for s in TERM_FIELDS if s in holds}
+            for symbol, value in terms.items():
+                if value < 0 and symbol != "k":
                     raise InputError(
-                        f"joint {body.joint!r}: {attribute} {value:.3g} is negative",
+                        f"joint {body.joint!r}: {TERMS[symbol].name} {value:.3g} is negative",
                         joint=body.joint,
                     )
-            out[body.joint] = terms
+            rest = representable(rests.get(body.joint, 0.0)) if terms.get("k") else 0.0
+            out[body.joint] = JointTerms(**{TERM_FIELDS[s]: v for s, v in terms.items()}, rest=rest)
     return out
 
 
-def check_terms(found: Mapping[str, float], wanted: Mapping[str, float], joint: str) -> None:
-    """Refuse a file whose joint terms do not read back as they were written."""
-    for attribute, value in wanted.items():
-        if abs(found[attribute] - value) > AGREEMENT * abs(value):
-            raise not_verified(
-                f"{attribute} of joint {joint!r} reads back as {found[attribute]:g}, not {value:g}"
-            )
+# -- a robot's numbers in its own file ------------------------------------------------------------
+
+
+def patched_source(robot: Robot, form: Format) -> bytes:
+    """The text that the robot was read from, with its parameters; read back and verified.
+
+    Bodies without parameters and joints whose drives have no values keep what the file says.
+
+    Raises
+    ------
+    InputError
+        The robot has no source of this format, a body that the file has no place for, or
+        parameters that cannot exist; names the body.
+    OutputError
+        What would be written does not read back as the robot, to `AGREEMENT`.
+    """
+    if robot.source is None or robot.source.format != form.name:
+        raise InputError(
+            f"robot {robot.name!r} was not read from {form.title}, so there is no text to write "
+            f"its parameters into"
+        )
+    text = parse_xml(robot.source.text, robot.source.path)
+    before = form.read(text, LIMITS)
+    inertials: dict[str, NewInertial] = {}
+    for body in robot.bodies:
+        inertials.update(new_inertials(before, body))
+    terms = new_terms(robot, form.holds)
+    gravity = robot.gravity if form.holds_gravity else None
+    data = form.patch(before, Changes(inertials, terms, gravity))
+    after = form.read(parse_xml(data, text.path), LIMITS)
+    _verify_links(before, after, inertials)
+    _verify_bodies(robot, after, inertials)
+    _verify_terms(after, terms, form.holds)
+    stated = GRAVITY if after.gravity is None else after.gravity
+    if gravity is not None and tuple(gravity) != tuple(stated):
+        raise not_verified("gravity does not read back as it was written")
+    return data
+
+
+def _verify_links(before: Description, after: Description, changed: Collection[str]) -> None:
+    """Changed links exactly possible, all others as they were."""
+    for old, new in zip(before.links, after.links, strict=True):
+        if new.name in changed:
+            if new.mass is None or not new.is_harmless:
+                raise not_verified(f"link {new.name!r} is not exactly positive definite")
+        elif _numbers(old) != _numbers(new):
+            raise not_verified(f"link {new.name!r} changed although it should not")
+
+
+def _numbers(link: Link) -> object:
+    place = link.place
+    where = None if place is None else (place.rotation.tolist(), place.position.tolist())
+    return link.name, link.mass, link.moments, where
+
+
+def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -> None:
+    """The robot's parameters reproduced by the links that changed."""
+    for body in robot.bodies:
+        if body.inertial is None or not {body.name, *(m.name for m in body.members)} & {*changed}:
+            continue
+        links = [
+            replace(m, inertial=_given(after, m)) for m in body.members or (Member(body.name),)
+        ]
+        found = lumped(links)
+        if found is None or disagreement(found, body.inertial) > AGREEMENT:
+            raise not_verified(f"body {body.name!r} does not read back as it was written")
+
+
+def _given(description: Description, member: Member) -> Array | None:
+    """What the description says of a link; its own parameters where only a compiler knows."""
+    try:
+        return description.link(member.name).parameters
+    except NeedsCompilerError:
+        return member.inertial
+
+
+def _verify_terms(
+    after: Description, terms: Mapping[str, JointTerms], holds: Collection[str]
+) -> None:
+    for joint in after.joints:
+        wanted = terms.get(joint.name)
+        if wanted is None:
+            continue
+        fields = [TERM_FIELDS[s] for s in TERM_FIELDS if s in holds]
+        for name in [*fields, *(["rest"] if wanted.stiffness else [])]:
+            found, value = getattr(joint.terms, name), getattr(wanted, name)
+            if abs(found - value) > AGREEMENT * abs(value):
+                raise not_verified(
+                    f"{name} of joint {joint.name!r} reads back as {found:g}, not {value:g}"
+                )
+
+
+# -- a robot in a new file ------------------------------------------------------------------------
+
+
+def generated_file(robot: Robot, form: Format) -> bytes:
+    """A new file for a robot that came from elsewhere; read back and verified.
+
+    Raises
+    ------
+    UnsupportedJointError
+        A joint that the format does not have.
+    InputError
+        A closed loop; a body without parameters, or with ones that cannot exist; a joint that
+        follows several.
+    OutputError
+        What would be written does not read back as the robot.
+    """
+    if robot.loops:
+        raise InputError(
+            f"robot {robot.name!r} has closed loops, which are not written to a new {form.title} "
+            f"file; write the format it came from"
+        )
+    data = form.generate(robot, new_terms(robot, form.holds))
+    again = form.read(parse_xml(data), LIMITS)
+    found = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}
+    for body in robot.bodies:
+        seen = found.get(body.joint)
+        if seen is None:
+            raise not_verified(f"body {body.name!r} is not read back")
+        for name in ("rotation", "position", "motion", "inertial"):
+            wanted, got = getattr(body, name), getattr(seen, name)
+            got = np.zeros(10) if got is None else got
+            if np.abs(wanted - got).max() > AGREEMENT * max(1.0, np.abs(wanted).max()):
+                raise not_verified(f"the {name} of body {body.name!r} reads back as {got.tolist()}")
+    return data
+
+
+def generated_inertial(body: Body) -> NewInertial | None:
+    """Numbers for a body in a new file, in its own axes; None for one without mass and inertia.
+
+    Raises
+    ------
+    InputError
+        The body has no parameters, or ones that cannot exist.
+    """
+    if body.inertial is None:
+        raise InputError(
+            f"body {body.name!r} has no inertial parameters: fit them, or describe them",
+            body=body.name,
+        )
+    if not body.inertial.any():
+        return None
+    new = inertial_of(body.inertial)
+    if new is None:
+        raise InputError(
+            f"the parameters of body {body.name!r} cannot exist, so other programs would refuse "
+            f"the file; correct them first",
+            body=body.name,
+        )
+    return new
+
+
+def led_by_one(coupling: Coupling, title: str) -> tuple[str, float]:
+    """The joint that a joint follows, and the factor; ("", 0.0) for one that is held.
+
+    Raises
+    ------
+    InputError
+        It follows several, which a file of this format does not have.
+    """
+    if len(coupling.factors) > 1:
+        raise InputError(
+            f"joint {coupling.joint!r} follows {len(coupling.factors)} joints; in {title} a joint "
+            f"follows one other",
+            joint=coupling.joint,
+        )
+    return next(iter(coupling.factors.items()), ("", 0.0))
+
+
+def decimals(values: object) -> str:
+    """Numbers in a line, see `feasid.formats.xml.written`."""
+    return " ".join(written(float(v)) for v in np.asarray(values, dtype=np.float64))
 
 
 def not_verified(what: str) -> OutputError:

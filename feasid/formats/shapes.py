@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.formats.mjcf.read import mjcf_of
-from feasid.formats.mjcf.shapes import collisions as mjcf_collisions
-from feasid.formats.mjcf.shapes import solid_primitive
 from feasid.formats.primitives import Shape
-from feasid.formats.urdf.read import urdf_of
-from feasid.formats.urdf.shapes import collisions as urdf_collisions
-from feasid.formats.urdf.shapes import visuals as urdf_visuals
-from feasid.formats.xml import parse_xml
+from feasid.formats.registry import description_of
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 
@@ -22,26 +16,10 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
 
     Links without any are left out; a robot that was not read from a file has none.
     """
-    return {name: shapes for name, (shapes, _) in _shapes(robot).items() if shapes}
-
-
-def _shapes(robot: Robot) -> dict[str, tuple[list[Shape | None], list[Shape | None]]]:
-    """Per link what collides and what is drawn of it; of MJCF all geoms are drawn."""
-    source = robot.source
-    if source is None or source.format not in ("urdf", "mjcf"):
-        return {}
-    text = parse_xml(source.text, source.path)
-    if source.format == "urdf":
-        links = {name: link.element for name, link in urdf_of(text).links.items()}
-        return {name: (urdf_collisions(e), urdf_visuals(e)) for name, e in links.items()}
-    mjcf = mjcf_of(text)
-    return {
-        body.name: (
-            mjcf_collisions(mjcf, body),
-            [solid_primitive(mjcf, body, geom) for geom in body.geoms],
-        )
-        for body in mjcf.bodies
-    }
+    description = description_of(robot)
+    links = () if description is None else description.links
+    shapes = ((link.name, [*link.collisions()]) for link in links)
+    return {name: found for name, found in shapes if found}
 
 
 def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
@@ -50,7 +28,9 @@ def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     Collision geometries, or what is drawn of a link that has none. Bodies are left out of which a
     link with mass has a mesh, or nothing.
     """
-    known = {name: collide or drawn for name, (collide, drawn) in _shapes(robot).items()}
+    description = description_of(robot)
+    links = () if description is None else description.links
+    known = {link.name: [*link.collisions()] or [*link.visuals()] for link in links}
     out = {}
     for i, body in enumerate(robot.bodies):
         members = body.members or (Member(body.name, inertial=body.inertial),)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
+from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import JOINT_TERMS, NONNEGATIVE, TERMS
 
 SHOWN = 6
 """Names of one kind that a note lists; the rest is counted."""
+
+
+TERM_FIELDS = {"Ia": "inertia", "fv": "viscous", "fc": "coulomb", "k": "stiffness"}
+"""Field of `JointTerms` per symbol of a joint term."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,7 @@ class JointTerms:
     @property
     def values(self) -> dict[str, float]:
         """Value per drive symbol, those that are not zero."""
-        named = zip(
-            ("Ia", "fv", "fc", "k"),
-            (self.inertia, self.viscous, self.coulomb, self.stiffness),
-            strict=True,
-        )
+        named = ((symbol, getattr(self, name)) for symbol, name in TERM_FIELDS.items())
         return {symbol: value for symbol, value in named if value}
 
     def drives(self, body: str, joint: str) -> Iterator[Drive]:
@@ -122,3 +124,59 @@ def left_out_notes(things: Iterable[LeftOut]) -> Iterator[str]:
         parts.append(f"{count}{kind}{f' ({listed}{more})' if listed else ''}")
     if parts:
         yield f"in the file, but not in the model: {'; '.join(parts)}"
+
+
+# -- what changes the dynamics and is not modelled -------------------------------------------------
+
+EFFECTS = {
+    "tendon": "a tendon with a force or inertia of its own",
+    "fluid": "drag in a fluid",
+    "gravcomp": "gravity compensation",
+    "actuator": "an actuator with damping or armature of its own",
+    "nonlinear": "a spring or damper that is not linear, or that MuJoCo's compiler chooses",
+    "multidof": "joint terms of a joint with several degrees of freedom",
+    "equality": "an equality constraint other than linear ones of joints, connect and weld",
+    "flex": "a deformable body",
+    "plugin": "a plugin",
+}
+"""What ``load_robot(path, ignore=...)`` may leave out."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that changes the dynamics and is not modelled: kind, where, and what."""
+
+    kind: str
+    path: str
+    line: int
+    text: str
+
+    def fail(self) -> NoReturn:
+        """Refuse the file."""
+        raise DescriptionError(
+            f"{self.path}:{self.line}: {self.text}: {EFFECTS[self.kind]} is not modelled; "
+            f"load_robot(path, ignore=[{self.kind!r}]) reads the model without it",
+            path=self.path,
+            line=self.line,
+            effect=self.kind,
+        )
+
+
+def check_ignored(ignore: Iterable[str]) -> frozenset[str]:
+    """The names of effects to leave out, or say which one does not exist."""
+    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    for name in ignored:
+        if name not in EFFECTS:
+            raise InputError(
+                f"ignore={name!r} is not known{did_you_mean(str(name), EFFECTS)}: choose of "
+                f"{', '.join(EFFECTS)}"
+            )
+    return frozenset(ignored)
+
+
+def refuse(effects: Iterable[Effect], ignored: frozenset[str]) -> Iterator[LeftOut]:
+    """Refuse the first effect that is not ignored; list the others."""
+    for effect in effects:
+        if effect.kind not in ignored:
+            effect.fail()
+        yield LeftOut(f"{EFFECTS[effect.kind]} (ignored as asked)", effect.text)

@@ -1,4 +1,4 @@
-"""One door for writing robots: the format follows from the path and from where they came from."""
+"""Write a robot to a file; the format follows from the path and from where it came from."""
 
 from __future__ import annotations
 
@@ -12,25 +12,19 @@ import numpy.typing as npt
 from feasid.core.files import check_writable, write_aside
 from feasid.errors import InputError, OutputError
 from feasid.formats.loop_table import loop_table, loop_table_path
-from feasid.formats.mjcf import write as mjcf
-from feasid.formats.mjcf.generate import generated_mjcf
+from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
+from feasid.formats.rewrite import generated_file, patched_source
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
-from feasid.formats.urdf import write as urdf
-from feasid.formats.urdf.generate import generated_urdf
-from feasid.formats.urdf.read import urdf_of
 from feasid.formats.xml import parse_xml
 from feasid.robot.axis_frames import on_axes
 from feasid.robot.description import Robot
-
-FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".mjcf": "mjcf"}
-"""Format by the path's suffix."""
 
 DRY = 0.01
 """Transition [rad/s or m/s] up to which friction is dry to a file's readers: their own stiction
 changes its sign over as much."""
 
-HELD = {"urdf": tuple(urdf.HELD), "mjcf": tuple(mjcf.HELD)}
-"""Drive symbols that a format can hold, on drives of one joint."""
+HELD = {form.name: form.holds for form in FORMATS.values()}
+"""Drive symbols that a format can hold, on drives of one joint, by the format's name."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +111,11 @@ def write(
 
 
 def _write_loops(robot: Robot, kind: str, target: Path, content: bytes, *, overwrite: bool) -> None:
-    """The table of a URDF's loops, and of couplings that are no ``<mimic>``."""
+    """The table of loops, and of couplings, that the file does not have."""
     table = None
-    if kind == "urdf" and not robot.is_tree:
-        joints = urdf_of(parse_xml(content, str(target))).joints.values()
-        table = loop_table(robot, {joint.name for joint in joints if joint.mimic is not None})
+    if not format_named(kind).holds_loops and not robot.is_tree:
+        bonds = read_description(parse_xml(content, str(target))).bonds
+        table = loop_table(robot, {bond.first for bond in bonds if bond.kind == "joint"})
     if table is not None:
         write_aside(loop_table_path(target), table, overwrite=overwrite)
     else:
@@ -130,26 +124,21 @@ def _write_loops(robot: Robot, kind: str, target: Path, content: bytes, *, overw
 
 def format_of(robot: Robot, path: str | os.PathLike[str]) -> str:
     """The format for a path: by its suffix, else that of the robot's file."""
-    kind = FORMATS.get(Path(path).suffix.lower())
     own = robot.source.format if robot.source is not None else None
-    kind = kind or (own if own in HELD else None)
-    if kind is None:
-        raise InputError(f"{path}: is this URDF or MJCF? Name it .urdf or .xml", path=str(path))
-    return kind
+    return format_of_path(os.fspath(path), own).name
 
 
 def file_bytes(robot: Robot, kind: str) -> bytes:
     """The file's content: the robot's own text when it came from this format."""
+    form = format_named(kind)
     own = robot.source.format if robot.source is not None else None
-    if kind == "urdf":
-        return urdf.urdf_bytes(robot) if own == "urdf" else generated_urdf(robot)
-    return mjcf.mjcf_bytes(robot) if own == "mjcf" else generated_mjcf(robot)
+    return patched_source(robot, form) if own == kind else generated_file(robot, form)
 
 
 def _framed(robot: Robot, kind: str) -> Robot:
-    """With its frames as the file has them: a new URDF wants them on the joints' axes."""
+    """The robot with its frames as the file has them: on the joints' axes for some."""
     own = robot.source.format if robot.source is not None else None
-    return on_axes(robot) if kind == "urdf" and own != "urdf" else robot
+    return on_axes(robot) if format_named(kind).frames_on_axes and own != kind else robot
 
 
 def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Geometry as it was meant: undoing the rounding that a description file shows.
+"""Recover exact geometry from rounded decimals.
 
 A file that writes 1.5708 for a right angle turns a structural null direction into one that is
 felt with 4e-6 of the usual strength. The count of base parameters in floating point then
@@ -17,17 +17,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.formats.xml import Element, parse_xml
+from feasid.formats.description import Description, Link
+from feasid.formats.registry import description_of
 from feasid.robot.bodies import Body
-from feasid.robot.description import Robot, Source
+from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
-from feasid.robot.rotations import compose, from_rpy
+from feasid.robot.rotations import compose
 
 MEANT = ((np.pi / 2, 2), (np.pi / 4, 3), (np.pi / 12, 4), (np.pi / 8, 5))
 """Multiples of these are meant exactly when they are written with so many decimals."""
@@ -93,105 +93,50 @@ class Snapped:
 
 def file_rounding(robot: Robot) -> Rounding:
     """What rounding the numbers show that place the robot's joints in its file."""
-    if robot.source is None or not robot.source.text:  # compiled models have no text
+    description = description_of(robot)
+    if description is None:
         return Rounding()
-    origins = _origins(robot.source)
     angles, meant = [], []
     for body in robot.bodies:
-        way = list(origins.on_the_way(body))
-        errors = [angle_error(t) for origin in way for t in origin.angles]
+        chain = list(_chain(description, body))
+        errors = [angle_error(text) for link in chain for text in link.home.angles]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
-        meant.append(_meant(way) if angles[-1] and origins.format == "urdf" else None)
+        meant.append(_meant(chain) if angles[-1] else None)
     return Rounding(tuple(angles), tuple(meant)) if any(angles) else Rounding()
 
 
-@dataclass(frozen=True, eq=False)
-class PlacedBy:
-    """Numbers that place a link in the one before, as text; whether nothing moves between them."""
-
-    joint: str
-    fixed: bool
-    before: str | None
-    angles: tuple[str, ...]
-    offsets: tuple[str, ...] = ()
-
-    def pose(self, exact: bool) -> tuple[Array, Array]:
-        """Rotation and position, with the angles as said or as meant."""
-        rpy = [float(t) - (angle_error(t) if exact else 0.0) for t in self.angles]
-        return from_rpy(rpy or [0.0] * 3), np.array([float(t) for t in self.offsets or "000"])
+def _chain(description: Description, body: Body) -> Iterator[Link]:
+    """The links between a body and the one before, from the body on."""
+    links = description.by_name
+    moved = (k.name for k in description.links if any(j.name == body.joint for j in k.joints))
+    name: str | None = body.name if body.name in links else next(moved, None)
+    seen = {body.parent}
+    while name is not None and name not in seen:
+        seen.add(name)
+        yield links[name]
+        name = links[name].parent
 
 
-@dataclass(frozen=True, eq=False)
-class Origins:
-    """What places each link of a URDF file, or each body of an MJCF file."""
+def _meant(chain: list[Link]) -> Meant | None:
+    """How the angles that are meant change a home pose.
 
-    format: str
-    placed: dict[str, PlacedBy]
-
-    def on_the_way(self, body: Body) -> Iterator[PlacedBy]:
-        """What stands between a body and the one before, from the body on."""
-        by_joint = (link for link, by in self.placed.items() if by.joint == body.joint)
-        link: str | None = body.name if body.name in self.placed else next(by_joint, None)
-        seen = {body.parent}  # the text of a saved file may go in circles
-        while link is not None and link in self.placed and link not in seen:
-            seen.add(link)
-            yield self.placed[link]
-            link = self.placed[link].before
-
-
-def _meant(way: list[PlacedBy]) -> Meant | None:
-    """How the angles that are meant change a home pose; None if a joint in between is held."""
-    if not all(by.fixed for by in way[1:]):
+    None if a joint in between is held, or where a pose does not follow from its angles alone.
+    """
+    if any(link.joints for link in chain[1:]):
         return None
     poses = []
     for exact in (False, True):
         rotation, position = np.eye(3), np.zeros(3)
-        for by in reversed(way):
-            rotation, position = compose(rotation, position, *by.pose(exact))
+        for link in reversed(chain):
+            pose = link.home
+            if pose.from_angles is None:
+                return None
+            values = [float(t) - (angle_error(t) if exact else 0.0) for t in pose.angles]
+            turned = pose.from_angles(values or [0.0] * 3)
+            rotation, position = compose(rotation, position, turned, pose.position)
         poses.append((rotation, position))
     (said, said_at), (exactly, exactly_at) = poses
     return Meant(exactly @ said.T, exactly_at - said_at)
-
-
-@lru_cache(maxsize=8)
-def _origins(source: Source) -> Origins:
-    root = parse_xml(source.text, source.path).root
-    if root.tag == "mujoco":
-        return Origins("mjcf", dict(_mjcf_origins(root)))
-    return Origins("urdf", dict(_urdf_origins(root)))
-
-
-def _urdf_origins(root: Element) -> Iterator[tuple[str, PlacedBy]]:
-    for joint in root.all("joint"):
-        origin, parent, child = (joint.find(tag) for tag in ("origin", "parent", "child"))
-        if parent is not None and child is not None:
-            said = {} if origin is None else origin.attributes
-            yield (
-                child.attributes.get("link", ""),
-                PlacedBy(
-                    joint.attributes.get("name", ""),
-                    joint.attributes.get("type") == "fixed",
-                    parent.attributes.get("link"),
-                    tuple(said.get("rpy", "").split()),
-                    tuple(said.get("xyz", "").split()),
-                ),
-            )
-
-
-def _mjcf_origins(root: Element) -> Iterator[tuple[str, PlacedBy]]:
-    compiler = root.find("compiler")
-    radians = compiler is not None and compiler.attributes.get("angle") == "radian"
-    for element in root.walk():
-        if element.tag == "body" and element.parent is not None:
-            angles = element.attributes.get("euler", "") if radians else ""
-            joint = element.find("joint")
-            name = "" if joint is None else joint.attributes.get("name", "")
-            before = element.parent.attributes.get("name")
-            fixed = joint is None
-            yield (
-                element.attributes.get("name", ""),
-                PlacedBy(name, fixed, before, tuple(angles.split())),
-            )
 
 
 def snapped(

@@ -16,9 +16,9 @@ import numpy as np
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.exact.inertia import second_moments
+from feasid.formats.description import Description, Link
 from feasid.formats.primitives import Shape, bounding_box, farthest
 from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, LinkVerdict, principal_moments
-from feasid.inspection.model import Link, Model
 from feasid.robot import inertia
 
 DENSITIES = (50.0, 25_000.0)
@@ -60,12 +60,12 @@ class Cause:
     evidence: Mapping[str, float | str | Sequence[float]] = field(default_factory=dict)
 
 
-def causes(model: Model, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
+def causes(description: Description, verdicts: Mapping[str, LinkVerdict]) -> dict[str, list[Cause]]:
     """Probable mistakes per link name; links without any are absent."""
-    copies = _copies(model)
-    known = {link.name: link for link in model.links}
+    copies = _copies(description)
+    known = {link.name: link for link in description.links}
     found: dict[str, list[Cause]] = {}
-    for link in model.links:
+    for link in description.links:
         verdict = verdicts[link.name]
         if verdict.status == UNSTATED or link.mass is None or link.moments is None:
             continue
@@ -350,10 +350,10 @@ _MANY = 3
 """Links with equal inertia from which it is said, when their shapes differ."""
 
 
-def _copies(model: Model) -> dict[str, Cause]:
+def _copies(description: Description) -> dict[str, Cause]:
     """Links that share mass and inertia to the last digit although their shapes differ."""
     groups: dict[tuple[Fraction | int, ...], list[Link]] = {}
-    for link in model.links:
+    for link in description.links:
         if link.mass and link.moments and any(link.moments):
             groups.setdefault((link.mass, *link.moments), []).append(link)
     found = {}

@@ -20,7 +20,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.formats.load import load_robot
-from feasid.formats.mjcf.effects import EFFECTS
+from feasid.formats.terms import EFFECTS
 from feasid.identifiability.sampling import postures
 from feasid.robot.description import Robot
 

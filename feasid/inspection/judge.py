@@ -19,7 +19,7 @@ import numpy as np
 from feasid.certificate import definiteness
 from feasid.exact.inertia import second_moments, tensor
 from feasid.exact.poses import PrecisePose, add, compose, enclosed, identity, pseudo_inertia
-from feasid.inspection.model import Link, LinkGroup, Place
+from feasid.formats.description import Description, ExactPose, Link
 
 FEASIBLE = "feasible"
 SINGULAR = "singular"
@@ -59,6 +59,58 @@ class LinkVerdict:
     def possible(self) -> bool:
         """Not infeasible and not undecided."""
         return self.status not in (INFEASIBLE, INCONCLUSIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A link of a body, and where it is.
+
+    ``parent`` is the position in `LinkGroup.parts` of the part that `place` refers to; -1 for the
+    body's own frame.
+    """
+
+    link: Link
+    parent: int = -1
+    place: ExactPose | None = None
+    """Pose in the parent's frame; None for the same frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkGroup:
+    """Links that move as one, parents first; the moving link's frame is the body's."""
+
+    name: str
+    joint: str | None
+    """Name of the joint that moves it; None for what stands on the ground, or floats."""
+    parts: tuple[Part, ...]
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links, the moving one first."""
+        return tuple(part.link for part in self.parts)
+
+
+def group_links(description: Description) -> tuple[LinkGroup, tuple[LinkGroup, ...]]:
+    """What stands on the ground, and the moving bodies in the order of their first links."""
+    bodies: dict[str, tuple[str | None, list[Part]]] = {}
+    member: dict[str, tuple[str, int]] = {}
+    if description.world:
+        ground = Link(description.world, description.path, 0, lambda: (0, 0))
+        bodies[ground.name] = (None, [Part(ground)])
+        member[ground.name] = (ground.name, 0)
+    for link in description.parents_first():
+        parent = link.parent or description.world
+        if parent and not link.joints:
+            carrier, index = member[parent]
+            part = Part(link, index, link.home)
+        else:
+            carrier, part = link.name, Part(link)
+            bodies[carrier] = (link.joints[-1].name if link.joints else None, [])
+        parts = bodies[carrier][1]
+        member[link.name] = (carrier, len(parts))
+        parts.append(part)
+    base, *moving = (LinkGroup(n, joint, tuple(p)) for n, (joint, p) in bodies.items())
+    return base, tuple(moving)
 
 
 def judge_link(link: Link) -> LinkVerdict:
@@ -120,12 +172,12 @@ def _decide(body: LinkGroup) -> str:
     decided = enclosed(matrix, scale, definiteness, width)
     if decided != "undecided":
         return decided
-    matrix, scale = _summed(body, Place.precise_pose)
+    matrix, scale = _summed(body, ExactPose.precise_pose)
     return enclosed(matrix, scale, definiteness)
 
 
 def _summed(
-    body: LinkGroup, pose_of: Callable[[Place], PrecisePose]
+    body: LinkGroup, pose_of: Callable[[ExactPose], PrecisePose]
 ) -> tuple[list[list[Fraction]], Fraction]:
     """Sum of pseudo-inertias (4x4), and a bound of every number on the way to it."""
     poses: list[tuple[PrecisePose, Fraction]] = []
@@ -151,7 +203,7 @@ def _step(pose: PrecisePose, length: Fraction, step: PrecisePose) -> tuple[Preci
     return compose(pose, step), length + sum(abs(Fraction(x)) for x in step[1])
 
 
-def _float_pose(place: Place) -> PrecisePose:
+def _float_pose(place: ExactPose) -> PrecisePose:
     """A place's floats as decimals."""
     rotation = [[Decimal(x) for x in row] for row in place.rotation.tolist()]
     return rotation, [Decimal(x) for x in place.position.tolist()]

@@ -10,16 +10,11 @@ from typing import Any
 
 from feasid.core.files import check_writable, write_aside
 from feasid.errors import InputError, OutputError
-from feasid.formats.mjcf.model import Mjcf, MjcfBody
-from feasid.formats.mjcf.read import mjcf_of
-from feasid.formats.rewrite import NewInertial
-from feasid.formats.urdf.read import urdf_of
-from feasid.formats.urdf.write import set_inertial
-from feasid.formats.xml import LIMITS, Patch, ReadLimits, XmlText, parse_xml, read_bytes, written
-from feasid.inspection.model import Link
+from feasid.formats.description import Changes, Link, NewInertial
+from feasid.formats.registry import format_of_text
+from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest
-from feasid.inspection.read import model_of
-from feasid.inspection.report import LinkReport, Report, inspect_model
+from feasid.inspection.report import LinkReport, Report, inspect_description
 
 FILL_MASS = 1e-6
 """Mass [kg] given to a moving link that has none, when asked."""
@@ -111,12 +106,15 @@ def repair_file(
         The new text did not pass verification.
     """
     text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
-    before = inspect_model(model_of(text, limits))
+    form = format_of_text(text)
+    description = form.read(text, limits)
+    before = inspect_description(description)
     changes = tuple(Change(r.link, _corrected(r, metric, margin)) for r in before.infeasible)
     if fill:
         changes += tuple(_filled(before, margin, {c.link.name for c in changes}))
-    data = _patched(text, changes, limits)
-    after = inspect_model(model_of(parse_xml(data, text.path, limits), limits))
+    inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
+    data = form.patch(description, Changes(inertials))
+    after = inspect_description(form.read(parse_xml(data, text.path, limits), limits))
     _verify(before, after, changes)
     return Repair(before, after, changes, data)
 
@@ -184,47 +182,6 @@ def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
         yield Change(
             link, replace(closest(mass, moments, margin=margin, smallest=least), note=note)
         )
-
-
-def _patched(text: XmlText, changes: Sequence[Change], limits: ReadLimits) -> bytes:
-    patch = Patch(text)
-    if text.root.tag == "robot":
-        urdf = urdf_of(text)
-        for change in changes:
-            new = NewInertial(change.new.mass, change.new.moments)
-            set_inertial(patch, urdf.links[change.link.name], new)
-    else:
-        mjcf = mjcf_of(text, limits)
-        bodies = {body.name: body for body in mjcf.bodies}
-        for change in changes:
-            _set_mjcf(patch, mjcf, bodies[change.link.name], change.new)
-    return patch.apply()
-
-
-def _set_mjcf(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: Corrected) -> None:
-    """Write one MJCF body's numbers; those that do not change keep their text."""
-    given = body.inertial
-    element = body.element if given is None else given.element
-    path = mjcf.files.text(element).path
-    if path != patch.text.path:
-        raise InputError(
-            f"body {body.name!r} stands in the included file {path}:{element.line}: correct that "
-            f"file",
-            body=body.name,
-            path=path,
-            line=element.line,
-        )
-    xx, xy, xz, yy, yz, zz = new.moments
-    if given is None:
-        moments = " ".join(map(written, (xx, yy, zz)))
-        line = f'<inertial pos="0 0 0" mass="{written(new.mass)}" diaginertia="{moments}"/>'
-        patch.insert_first(element, [line])
-        return
-    patch.numbers(element, "mass", [new.mass])
-    if "fullinertia" in element.attributes:
-        patch.numbers(element, "fullinertia", [xx, yy, zz, xy, xz, yz])
-    else:
-        patch.numbers(element, "diaginertia", [xx, yy, zz])
 
 
 def _verify(before: Report, after: Report, changes: Sequence[Change]) -> None:

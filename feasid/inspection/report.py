@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from feasid.core.display import Display, Displayed, Measure
-from feasid.formats.xml import LIMITS, ReadLimits
+from feasid.formats.description import Description, Link
+from feasid.formats.registry import read_description
+from feasid.formats.terms import negative_notes
+from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
 from feasid.inspection import show
 from feasid.inspection.causes import Cause, causes
 from feasid.inspection.judge import (
@@ -18,13 +21,13 @@ from feasid.inspection.judge import (
     SINGULAR,
     UNSTATED,
     ZERO,
+    LinkGroup,
     LinkVerdict,
+    group_links,
     judge_body,
     judge_link,
 )
-from feasid.inspection.model import Link, LinkGroup, Model
 from feasid.inspection.nearest import Corrected, closest
-from feasid.inspection.read import read_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ class Report(Displayed):
 
     Attributes
     ----------
-    model : Model
+    description : Description
         The file as read.
     links : tuple of LinkReport
         Every link with its verdict and what may have caused it.
@@ -69,17 +72,23 @@ class Report(Displayed):
         Links that move as one, together.
     """
 
-    model: Model
+    description: Description
     links: tuple[LinkReport, ...]
     base: BodyReport
     bodies: tuple[BodyReport, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was repaired while reading, and joint terms that no passive joint has."""
+        joints = ((joint.place, joint.name, joint.terms) for joint in self.description.joints)
+        return (*self.description.notes, *negative_notes(joints))
 
     @property
     def status(self) -> str:
         """The word "infeasible" when a link is, "inconclusive" when one is, or "feasible"."""
         found = {r.verdict.status for r in (*self.bodies, self.base)}
         found |= {r.verdict.status for r in self.links}
-        found |= {INCONCLUSIVE} if self.model.hidden else set()
+        found |= {INCONCLUSIVE} if self.description.hidden else set()
         return next((s for s in (INFEASIBLE, INCONCLUSIVE) if s in found), FEASIBLE)
 
     @property
@@ -101,9 +110,9 @@ class Report(Displayed):
             Measure("moving bodies without volume", f"{weightless} of {len(self.bodies)}"),
             Measure("links that look wrong", f"{suspect} of {len(self.links)}"),
         ]
-        undecided = [f"undecided: {n} needs MuJoCo's compiler" for n in self.model.hidden]
+        undecided = [f"undecided: {n} needs MuJoCo's compiler" for n in self.description.hidden]
         return Display(
-            f"{self.model.path}: {self.status}",
+            f"{self.description.path}: {self.status}",
             measures,
             [*named, *undecided],
             more="more: report.explain(); the closest model that can exist: feasid.repair(path)",
@@ -129,18 +138,18 @@ class Report(Displayed):
             "path", "format", "robot", "status", "notes", "links" and "bodies".
         """
         return {
-            "path": self.model.path,
-            "format": self.model.format,
-            "robot": self.model.name,
+            "path": self.description.path,
+            "format": self.description.format,
+            "robot": self.description.name,
             "status": self.status,
-            "notes": [*self.model.notes, *self.model.hidden],
+            "notes": [*self.notes, *self.description.hidden],
             "links": [_link_dict(r) for r in self.links],
             "bodies": [_body_dict(r) for r in (self.base, *self.bodies)],
         }
 
 
 def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
-    """Read a URDF or MJCF file and judge every link and moving body of it, exactly.
+    """Read a description file and judge every link and moving body of it, exactly.
 
     Parameters
     ----------
@@ -159,22 +168,24 @@ def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report
     LimitError
         It is larger or deeper than `limits`.
     """
-    return inspect_model(read_model(path, limits))
+    text = parse_xml(read_bytes(path, limits), os.fspath(path), limits)
+    return inspect_description(read_description(text, limits))
 
 
-def inspect_model(model: Model) -> Report:
-    """Judge every link and moving body of a model exactly, and look for causes."""
-    verdicts = {link.name: judge_link(link) for link in model.links}
-    hints = causes(model, verdicts)
-    bodies = [_body_report(body, verdicts) for body in (model.base, *model.bodies)]
+def inspect_description(description: Description) -> Report:
+    """Judge every link and moving body of a description exactly, and look for causes."""
+    verdicts = {link.name: judge_link(link) for link in description.links}
+    hints = causes(description, verdicts)
+    base, moving = group_links(description)
+    bodies = [_body_report(body, verdicts) for body in (base, *moving)]
     owner = {link.name: r.body.name for r in bodies for link in r.body.links}
     links = tuple(
         LinkReport(
             link, verdicts[link.name], tuple(hints.get(link.name, ())), owner.get(link.name, "")
         )
-        for link in model.links
+        for link in description.links
     )
-    return Report(model, links, bodies[0], tuple(bodies[1:]))
+    return Report(description, links, bodies[0], tuple(bodies[1:]))
 
 
 def _body_report(body: LinkGroup, verdicts: dict[str, LinkVerdict]) -> BodyReport:

@@ -58,7 +58,7 @@ def headline(report: Report) -> str:
         text = f"{wrong} of {links} links cannot exist, {moving} of {bodies} moving bodies"
     else:
         text = f"{links} links in {bodies} moving bodies"
-    return f"{report.model.path}: {report.status} ({text})"
+    return f"{report.description.path}: {report.status} ({text})"
 
 
 def lines(report: Report, verbose: bool = False) -> Iterator[str]:
@@ -72,9 +72,9 @@ def lines(report: Report, verbose: bool = False) -> Iterator[str]:
     if report.weightless:
         yield from _weightless(report)
     yield from _warnings(report, verbose)
-    for note in report.model.hidden:
+    for note in report.description.hidden:
         yield f"  undecided: {note} needs MuJoCo's compiler"
-    for note in report.model.notes:
+    for note in report.notes:
         yield f"  note: {note}"
 
 

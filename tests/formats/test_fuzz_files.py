@@ -10,11 +10,11 @@ from robots import ARM
 
 from feasid.errors import FeasidError
 from feasid.formats.load import load_robot
+from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
 from feasid.inspection import show
-from feasid.inspection.read import model_of
 from feasid.inspection.repair import repair_file
-from feasid.inspection.report import inspect_model
+from feasid.inspection.report import inspect_description
 
 SECONDS = 2.0
 
@@ -74,7 +74,7 @@ def mutated(text, rng):
 def use(path, raw):
     """Everything that is done with a file; only our own errors may come out."""
     try:
-        report = inspect_model(model_of(parse_xml(raw, str(path))))
+        report = inspect_description(read_description(parse_xml(raw, str(path))))
         list(show.lines(report, verbose=True))
         show.sarif(show.findings(report), "0")
         list(show.github(show.findings(report)))

@@ -17,7 +17,7 @@ MEGABYTES = 512
 CHILD = """
 import json, resource, sys, time
 from feasid.cli import main
-import feasid.inspection.from_mjcf, encodings.utf_16_le
+import encodings.utf_16_le
 path, warm = sys.argv[1], sys.argv[3]
 main(["check", warm])  # imports what it needs
 EVENTS = ("open", "socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system")

@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mjcf_files import FULL, JOINTS, TREE, model, wheel_models, write
-from written import changed_lines, random_parameters
+from written import changed_lines, own_text, random_parameters
 
 from feasid import load_robot
 from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
-from feasid.formats.mjcf.compiled import robot_from_mjmodel
-from feasid.formats.mjcf.effects import EFFECTS
-from feasid.formats.mjcf.write import mjcf_bytes
 from feasid.formats.rewrite import disagreement
+from feasid.formats.terms import EFFECTS
 from feasid.formats.write import write_mjcf
 
 mujoco = pytest.importorskip("mujoco")
@@ -44,11 +42,11 @@ def test_models_in_wheels_go_round(path, tmp_path):
         return
     text = path.read_text()
     if "settotalmass" not in text:
-        assert mjcf_bytes(robot) == path.read_bytes()
+        assert own_text(robot) == path.read_bytes()
     text = text.replace('inertiafromgeom="true"', "").replace('settotalmass="14"', "")
     new = with_random_inertia(load_robot(write(tmp_path, text), ignore=EFFECTS))
-    compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(new).decode())
-    back = robot_from_mjmodel(compiled, ignore=EFFECTS)
+    compiled = mujoco.MjModel.from_xml_string(own_text(new).decode())
+    back = load_robot(compiled, ignore=EFFECTS)
     for ours, theirs in zip(new.bodies, back.bodies, strict=True):
         if ours.inertial.any():
             assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
@@ -62,7 +60,7 @@ def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
     write_mjcf(robot, tmp_path / "out.xml")
     new = (tmp_path / "out.xml").read_bytes()
     assert all("<inertial" in line for line in changed_lines(text.encode(), new))
-    compiled = robot_from_mjmodel(mujoco.MjModel.from_xml_string(new.decode()))
+    compiled = load_robot(mujoco.MjModel.from_xml_string(new.decode()))
     found = compiled.bodies[-1].inertial
     assert disagreement(found, robot.bodies[-1].inertial) < RTOL_WRITTEN
 
@@ -70,11 +68,11 @@ def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
 def test_a_tree_with_welded_bodies(tmp_path):
     path = write(tmp_path, TREE)
     robot = load_robot(path)
-    assert mjcf_bytes(robot) == TREE.encode()
+    assert own_text(robot) == TREE.encode()
     small = robot.with_values(1e-3 * with_random_inertia(robot).values)
     for new in (with_random_inertia(robot, 3), small):
-        data = mjcf_bytes(new).decode()
-        compiled = robot_from_mjmodel(mujoco.MjModel.from_xml_string(data))
+        data = own_text(new).decode()
+        compiled = load_robot(mujoco.MjModel.from_xml_string(data))
         for ours, theirs in zip(new.bodies, compiled.bodies, strict=True):
             assert disagreement(theirs.inertial, ours.inertial) < RTOL_WRITTEN
 
@@ -85,8 +83,8 @@ def test_joint_terms_are_written(tmp_path):
     values = robot.values.copy()
     values[10:] = [0.5, 0.25, 0.125, 3.0]  # Ia fv fc fo
     robot = robot.with_values(values)
-    assert mjcf_bytes(load_robot(path)) == path.read_bytes()
-    compiled = mujoco.MjModel.from_xml_string(mjcf_bytes(robot).decode())
+    assert own_text(load_robot(path)) == path.read_bytes()
+    compiled = mujoco.MjModel.from_xml_string(own_text(robot).decode())
     found = compiled.dof_armature[0], float(np.ravel(compiled.dof_damping)[0])
     assert found == (0.5, 0.25)
     assert compiled.dof_frictionloss[0] == 0.125
@@ -113,9 +111,9 @@ def test_impossible_parameters_other_sources_and_existing_files_are_refused(tmp_
     path = write(tmp_path, model(f"<inertial {FULL}/>"))
     robot = load_robot(path)
     with pytest.raises(InputError, match="'b' cannot exist"):
-        mjcf_bytes(robot.with_values(-robot.values))
-    with pytest.raises(InputError, match="not read from an MJCF"):
-        mjcf_bytes(replace(robot, source=None))
+        own_text(robot.with_values(-robot.values))
+    with pytest.raises(InputError, match="not read from MJCF"):
+        own_text(replace(robot, source=None), "mjcf")
     with pytest.raises(OutputError, match="overwrite"):
         write_mjcf(robot, path)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from robots import ARM, example_urdfs
+from written import robot_of_text
 
 from feasid import load_robot
 from feasid.errors import (
@@ -18,7 +19,6 @@ from feasid.errors import (
     UnsupportedJointError,
 )
 from feasid.formats.urdf.read import parse_urdf
-from feasid.formats.urdf.tree import robot_from_urdf
 from feasid.formats.xml import ReadLimits
 from feasid.robot import inertia
 
@@ -35,7 +35,7 @@ def arm(tmp_path: Path, text: str = ARM) -> Path:
 def refused(text: str | bytes) -> FeasidError:
     data = text.encode() if isinstance(text, str) else text
     with pytest.raises(FeasidError) as caught:
-        robot_from_urdf(parse_urdf(data, "arm.urdf"))
+        robot_of_text(data, "arm.urdf")
     return caught.value
 
 
@@ -78,17 +78,17 @@ def test_a_floating_base_carries_the_root_link(tmp_path):
 
 def test_planar_and_floating_joints_have_their_degrees_of_freedom():
     text = ARM.replace('type="prismatic"', 'type="planar"')
-    robot = robot_from_urdf(parse_urdf(text.encode()))
+    robot = robot_of_text(text.encode())
     motion = robot.bodies[1].motion
     assert motion.shape == (6, 3)
     np.testing.assert_allclose(motion[:3, 0], [0, 0, 1])
     np.testing.assert_allclose(motion[5, 1:], 0, atol=1e-15)
     text = ARM.replace('type="prismatic"', 'type="floating"')
-    assert robot_from_urdf(parse_urdf(text.encode())).dof == 1 + 6 + 1
+    assert robot_of_text(text.encode()).dof == 1 + 6 + 1
 
 
 def test_a_long_axis_is_normalised_and_noted():
-    robot = robot_from_urdf(parse_urdf(ARM.replace('"0 1 0"', '"0 2 0"').encode(), "arm.urdf"))
+    robot = robot_of_text(ARM.replace('"0 1 0"', '"0 2 0"').encode(), "arm.urdf")
     np.testing.assert_array_equal(robot.bodies[0].motion[:, 0], [0, 1, 0, 0, 0, 0])
     note = robot.source.notes[0]
     assert "'shoulder'" in note
@@ -99,7 +99,7 @@ def test_a_long_axis_is_normalised_and_noted():
 def test_of_two_origins_of_a_joint_the_first_counts_and_it_is_noted():
     second = '<origin xyz="0 0 0.1" rpy="0 0 1.5707963267948966"/><origin xyz="9 9 9"/>'
     text = ARM.replace('<origin xyz="0 0 0.1" rpy="0 0 1.5707963267948966"/>', second)
-    robot = robot_from_urdf(parse_urdf(text.encode(), "arm.urdf"))
+    robot = robot_of_text(text.encode(), "arm.urdf")
     np.testing.assert_array_equal(robot.bodies[0].position, [0, 0, 0.1])
     assert "'shoulder' has a second <origin>" in robot.source.notes[0]
 
@@ -316,8 +316,8 @@ def test_truncated_files_name_the_open_element(length):
     [
         ("", "is empty"),
         ("  \n", "is empty"),
-        ("<html><body>404</body></html>", "root is <html>, expected <robot>"),
-        ("<mujoco/>", "MJCF"),
+        ("<html><body>404</body></html>", "root is <html>, expected <mujoco> (MJCF)"),
+        ("<mujoco/>", "no moving joint"),
         ("<robot name='x'/>", "no links"),
         ("<robot name='x'><xacro:arm prefix='l'/></robot>", "run xacro first"),
         (ARM.replace('value="1.25"', 'value="${m}"'), "run xacro first"),
@@ -385,7 +385,7 @@ def test_encodings_are_read_by_declaration(encoding, bom, declared):
     text = ARM.replace("a small arm", "kleiner Arm für Übung").replace('"upper"', '"Öber"')
     if declared:
         text = text.replace('version="1.0"', f'version="1.0" encoding="{declared}"')
-    robot = robot_from_urdf(parse_urdf(bom + text.encode(encoding)))
+    robot = robot_of_text(bom + text.encode(encoding))
     assert robot.bodies[0].name == "Öber"
 
 
@@ -438,6 +438,6 @@ def test_a_long_chain_is_read():
         for k in range(999)
     )
     last = '<joint name="e" type="revolute"><parent link="l999"/><child link="l1000"/></joint>'
-    robot = robot_from_urdf(parse_urdf(f"<robot>{links}{joints}{last}</robot>".encode()))
+    robot = robot_of_text(f"<robot>{links}{joints}{last}</robot>".encode())
     assert len(robot.fixed) == 1000
     assert robot.bodies[0].name == "l1000"

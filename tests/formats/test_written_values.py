@@ -86,3 +86,54 @@ def test_a_held_link_that_cannot_exist_is_named():
     robot = replace(robot, bodies=(replace(robot.bodies[0], inertial=light),))
     with pytest.raises(feasid.errors.InputError, match="'b', whose joint is held, cannot exist"):
         file_bytes(robot, "mjcf")
+
+
+ZERO = (
+    '<inertial><mass value="0"/>'
+    '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
+)
+
+
+def notes(robot):
+    return [note for note in robot.source.notes if "mass 0" in note]
+
+
+def test_a_moving_link_of_which_the_file_says_mass_zero_has_no_known_mass():
+    text = ARM.replace('<link name="wheel"/>', f'<link name="wheel">{ZERO}</link>')
+    robot = feasid.load_robot(text)
+    assert robot.bodies[-1].inertial is None
+    assert np.isnan(robot.values[robot.inertial_columns[-1]]).all()
+    assert notes(robot) == [
+        "<text>: mass 0 is said of moving link 'wheel': taken as not given (known={'wheel': "
+        "[0] * 10} in a fit means zero)"
+    ]
+    assert notes(feasid.load_robot(ARM)) == []
+
+
+def test_a_mere_frame_of_which_the_file_says_mass_zero_is_named():
+    text = ARM.replace('<link name="wheel"/>', f'<link name="wheel">{ZERO}</link>')
+    joint = (
+        '<joint name="last" type="revolute"><parent link="wheel"/><child link="tool"/></joint>'
+        '<link name="tool"><inertial><mass value="0.1"/><inertia ixx="1e-4" ixy="0" ixz="0" '
+        'iyy="1e-4" iyz="0" izz="1e-4"/></inertial></link></robot>'
+    )
+    robot = feasid.load_robot(text.replace("</robot>", joint))
+    assert [b.name for b in robot.bodies if b.massless] == ["wheel"]
+    assert "'wheel' without shapes" in notes(robot)[0]
+
+
+def test_a_welded_link_with_mass_zero_is_nothing_to_speak_of():
+    welded = (
+        '<joint name="f" type="fixed"><parent link="rod"/><child link="frame"/></joint>'
+        f'<link name="frame">{ZERO}</link></robot>'
+    )
+    robot = feasid.load_robot(ARM.replace("</robot>", welded))
+    assert notes(robot) == []
+    assert robot.bodies[1].inertial[9] == 0.3
+
+
+def test_a_moving_mjcf_body_with_mass_zero_has_no_known_mass():
+    text = CHAIN.replace('mass="0.5" diaginertia="0.011 0.012 0.013"', 'mass="0"')
+    robot = feasid.load_robot(text)
+    assert robot.bodies[-1].inertial is None
+    assert "'b'" in notes(robot)[0]

@@ -17,7 +17,7 @@ from generated import one_loop, tree_with_couplings
 import feasid
 from feasid.dynamics.coupled import carried
 from feasid.errors import InputError
-from feasid.formats.mjcf.effects import EFFECTS
+from feasid.formats.terms import EFFECTS
 from feasid.identifiability.base import base_parameters
 
 SAMPLES = 60

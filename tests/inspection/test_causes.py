@@ -5,9 +5,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
 from feasid.inspection.causes import causes
-from feasid.inspection.from_urdf import model_of_urdf
 from feasid.inspection.judge import judge_link
 from feasid.robot import inertia
 from feasid.robot.rotations import from_rpy
@@ -26,7 +26,7 @@ def hints(mass, com, tensor, place, rpy, shape):
     moments = [float(tensor[r, c]) for r, c in inertia.UPPER]
     where = {"com": numbers(com), "place": numbers(place), "rpy": numbers(rpy)}
     text = LINK.format(*moments, mass=float(mass), shape=shape, **where)
-    model = model_of_urdf(parse_xml(text.encode()))
+    model = read_description(parse_xml(text.encode()))
     verdicts = {link.name: judge_link(link) for link in model.links}
     found = causes(model, verdicts).get("a", [])
     return {c.code: c.message for c in found}, verdicts["a"].status

@@ -18,11 +18,11 @@ import feasid
 from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
+from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
 from feasid.inspection.control import control_of_file
 from feasid.inspection.judge import judge_link
-from feasid.inspection.read import read_model
-from feasid.inspection.report import inspect, inspect_model
+from feasid.inspection.report import inspect, inspect_description
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
@@ -115,9 +115,7 @@ def test_relative_violation(check):
 @given(st.lists(st.integers(-20, 20), min_size=6, max_size=6), st.integers(1, 3))
 def test_verdicts_agree_with_eigenvalues_away_from_the_boundary(values, mass):
     text = ARM.replace(ROD, moments(*values)).replace('"0.3"', f'"{mass}"')
-    from feasid.inspection.from_urdf import model_of_urdf
-
-    model = model_of_urdf(parse_xml(text.encode()))
+    model = read_description(parse_xml(text.encode()))
     status = judge_link(model.link("rod")).status
     tensor = inertia.rotational_inertia([*values, 0, 0, 0, 0])
     smallest = np.linalg.eigvalsh(np.trace(tensor) / 2 * np.eye(3) - tensor)[0]
@@ -143,10 +141,10 @@ def test_links_that_move_together_are_judged_together(check):
 def test_lumped_verdicts_agree_with_eigenvalues(path):
     """The enclosure of sixty digits against floats, on bodies whose links are not all possible."""
     try:
-        model = read_model(path)
+        model = read_description(parse_xml(path.read_bytes(), str(path)))
     except FeasidError:
         return
-    for report in inspect_model(model).bodies:
+    for report in inspect_description(model).bodies:
         total = np.zeros(10)
         for part in report.body.parts:
             if part.link.mass is None:

@@ -1,32 +1,27 @@
-"""Robots from models that MuJoCo has compiled."""
+"""Descriptions from models that MuJoCo has compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, missing_extra
-from feasid.formats.mjcf.bonds import Bond
-from feasid.formats.mjcf.effects import (
-    ACTUATOR_TERMS,
-    TENDON_TERMS,
-    Effect,
-    check_ignored,
-    refuse,
-)
-from feasid.formats.mjcf.tree import TreeBody, TreeJoint, build, constrained
-from feasid.formats.terms import JointTerms, LeftOut, left_out_notes
+from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
+from feasid.formats.mjcf.effects import ACTUATOR_TERMS, TENDON_TERMS
+from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import TEXT, XmlText
-from feasid.robot import inertia
 from feasid.robot.bodies import Limits
-from feasid.robot.description import Robot, Source
 from feasid.robot.rotations import from_quaternion
 
-KINDS = ("free", "ball", "slide", "hinge")
+KINDS = ("floating", "spherical", "prismatic", "revolute")
+"""Kind of joint per ``jnt_type``."""
+
+ONE_DOF = ("prismatic", "revolute")
 
 EQUALITIES = ("connect", "weld", "joint")
 """Kinds of ``eq_type`` that are modelled; a test compares them with MuJoCo's own."""
@@ -61,52 +56,66 @@ def compile_mjcf(text: XmlText) -> Any:
         raise DescriptionError(f"{path}: MuJoCo refuses the file: {message}", path=path) from error
 
 
-def robot_from_mjmodel(
-    model: Any,
-    gravity: npt.ArrayLike | None = None,
-    source: Source | None = None,
-    ignore: Iterable[str] = (),
-) -> Robot:
-    """Build the robot of a compiled ``mujoco.MjModel``; inertias are MuJoCo's own.
+def compiled_description(text: XmlText) -> Description:
+    """The description of an MJCF file by MuJoCo's compiler."""
+    return describe_mjmodel(compile_mjcf(text), text.path)
 
-    Raises
-    ------
-    DescriptionError
-        Something changes the dynamics that is not modelled and that `ignore` does not name.
+
+def describe_mjmodel(model: Any, path: str = "<compiled model>") -> Description:
+    """The description of a compiled ``mujoco.MjModel``; inertias are MuJoCo's own.
+
+    Bodies without a name are called after their number.
     """
-    path = source.path if source is not None else "<compiled model>"
-    left = [*refuse(_effects(model, path), check_ignored(ignore)), *_left_out(model)]
-    source = source or Source(path, "mujoco", b"")
-    source = Source(source.path, source.format, source.text, tuple(left_out_notes(left)))
     names = [model.body(i).name or f"body{i}" for i in range(model.nbody)]
-    bodies = []
-    for i in range(1, model.nbody):
-        axes = from_quaternion(model.body_iquat[i])
-        tensor = axes @ np.diag(model.body_inertia[i]) @ axes.T
-        values = inertia.from_mass_com_inertia(model.body_mass[i], model.body_ipos[i], tensor)
-        parent = int(model.body_parentid[i])
-        bodies.append(
-            TreeBody(
-                names[i],
-                names[parent] if parent else None,
-                from_quaternion(model.body_quat[i]),
-                np.array(model.body_pos[i]),
-                tuple(_joints(model, i, names[i])),
-                values if model.body_mass[i] or model.body_inertia[i].any() else None,
-            )
-        )
-    given = model.opt.gravity if gravity is None else np.asarray(gravity)
-    if _off(model, "gravity") and gravity is None:
-        given = np.zeros(3)
-    robot = build(bodies, np.array(given), "mujoco", source)
-    return constrained(robot, bodies, *_bonds(model, names, bodies))
+    links = [_link(model, i, names, path) for i in range(1, model.nbody)]
+    gravity = np.zeros(3) if _off(model, "gravity") else np.array(model.opt.gravity)
+    bonds, driven = _bonds(model, names, [joint.name for link in links for joint in link.joints])
+    return Description(
+        "mjcf",
+        path,
+        "mujoco",
+        tuple(links),
+        world="world",
+        gravity=tuple(gravity.tolist()),
+        bonds=tuple(bonds),
+        motors=tuple(driven),
+        effects=tuple(_effects(model, path)),
+        left_out=tuple(_left_out(model)),
+    )
 
 
-def _bonds(
-    model: Any, names: list[str], bodies: Sequence[TreeBody]
-) -> tuple[list[Bond], list[str]]:
+def _link(model: Any, i: int, names: Sequence[str], path: str) -> Link:
+    """Body i, with MuJoCo's doubles as exact numbers."""
+    parent = int(model.body_parentid[i])
+    mass, moments = Fraction(float(model.body_mass[i])), model.body_inertia[i].tolist()
+    stated = bool(mass or any(moments))
+    xx, yy, zz = map(Fraction, moments)
+    zero = Fraction(0)
+    return Link(
+        names[i],
+        path,
+        0,
+        lambda: (0, 0),
+        names[parent] if parent else None,
+        _pose(model.body_pos[i], model.body_quat[i]),
+        tuple(_joints(model, i, names[i])),
+        mass if stated else None,
+        (xx, zero, zero, yy, zero, zz) if stated else None,
+        _pose(model.body_ipos[i], model.body_iquat[i]) if stated else None,
+    )
+
+
+def _pose(position: Array, quaternion: Array) -> ExactPose:
+    rotation, place = from_quaternion(quaternion), np.array(position)
+    precise = (
+        [[Decimal(x) for x in row] for row in rotation.tolist()],
+        [Decimal(x) for x in place.tolist()],
+    )
+    return ExactPose(rotation, place, lambda: precise, (), None)
+
+
+def _bonds(model: Any, names: list[str], joints: Sequence[str]) -> tuple[list[Bond], list[str]]:
     """Equality constraints between joints, bodies or sites, and the joints of motors."""
-    joints = [joint.name for body in bodies for joint in body.joints]
     driven = [joints[int(model.actuator_trnid[k, 0])] for k in range(model.nu)
               if int(model.actuator_trntype[k]) == JOINT_TRANSMISSION]  # fmt: skip
     if _off(model, "equality") or _off(model, "constraint"):
@@ -155,22 +164,21 @@ def _off(model: Any, flag: str) -> bool:
     return bool(int(model.opt.disableflags) & int(bit))
 
 
-def _joints(model: Any, body: int, name: str) -> Iterator[TreeJoint]:
+def _joints(model: Any, body: int, name: str) -> Iterator[Joint]:
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
     for j in range(first, first + count):
-        kind = KINDS[int(model.jnt_type[j])]
-        one = kind in ("slide", "hinge")
+        one = KINDS[int(model.jnt_type[j])] in ONE_DOF
         angle = float(model.qpos0[model.jnt_qposadr[j]]) if one else 0.0
         limits = Limits(*map(float, model.jnt_range[j])) if model.jnt_limited[j] else Limits()
         default = name if j == first else f"{name}_joint{j - first + 1}"
-        yield TreeJoint(
+        yield Joint(
             model.joint(j).name or default,
-            kind,
-            model.jnt_pos[j],
-            model.jnt_axis[j],
+            KINDS[int(model.jnt_type[j])],
+            np.array(model.jnt_axis[j]),
+            np.array(model.jnt_pos[j]),
             angle,
             limits,
-            _terms(model, j),
+            _terms(model, j) if one else NO_TERMS,
         )
 
 
@@ -210,7 +218,7 @@ def _effects(model: Any, path: str) -> Iterator[Effect]:
         joint = model.joint(int(model.dof_jntid[d])).name
         yield effect("nonlinear", f"joint {joint!r} has dampingpoly")
     for j in range(model.njnt):
-        several = KINDS[int(model.jnt_type[j])] not in ("slide", "hinge")
+        several = KINDS[int(model.jnt_type[j])] not in ONE_DOF
         if several and _terms(model, j).values:
             yield effect("multidof", f"joint {model.joint(j).name!r}")
     for k in range(model.neq):

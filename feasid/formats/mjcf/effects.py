@@ -7,27 +7,11 @@ dynamics. They are refused by name; who wants the rest of the model says what to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
-from feasid.errors import DescriptionError, InputError, did_you_mean
-from feasid.formats.mjcf.files import MjcfFiles
-from feasid.formats.terms import LeftOut
+from feasid.formats.mjcf.model import MjcfFiles
+from feasid.formats.terms import Effect, JointTerms, LeftOut
 from feasid.formats.xml import Element
-
-EFFECTS = {
-    "tendon": "a tendon with a force or inertia of its own",
-    "fluid": "drag in a fluid",
-    "gravcomp": "gravity compensation",
-    "actuator": "an actuator with damping or armature of its own",
-    "nonlinear": "a spring or damper that is not linear, or that MuJoCo's compiler chooses",
-    "multidof": "joint terms of a joint with several degrees of freedom",
-    "equality": "an equality constraint other than linear ones of joints, connect and weld",
-    "flex": "a deformable body",
-    "plugin": "a plugin",
-}
-"""What ``load_robot(path, ignore=...)`` may leave out."""
 
 TENDON_TERMS = ("stiffness", "damping", "frictionloss", "armature")
 ACTUATOR_TERMS = ("damping", "armature")
@@ -48,26 +32,6 @@ ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper"
 
 Attributes = Callable[[Element, Sequence[str]], dict[str, str]]
 """An element's attributes over those that its class keeps under these tags."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """One thing that changes the dynamics and is not modelled: kind, where, and what."""
-
-    kind: str
-    path: str
-    line: int
-    text: str
-
-    def fail(self) -> NoReturn:
-        """Refuse the file."""
-        raise DescriptionError(
-            f"{self.path}:{self.line}: {self.text}: {EFFECTS[self.kind]} is not modelled; "
-            f"load_robot(path, ignore=[{self.kind!r}]) reads the model without it",
-            path=self.path,
-            line=self.line,
-            effect=self.kind,
-        )
 
 
 def acting(text: str) -> bool:
@@ -115,21 +79,52 @@ def left_out(files: MjcfFiles, sections: Iterable[Element]) -> Iterator[LeftOut]
                 yield LeftOut(LISTED[section.tag], name or f"<{child.tag}> on line {child.line}")
 
 
-def check_ignored(ignore: Iterable[str]) -> frozenset[str]:
-    """The names of effects to leave out, or say which one does not exist."""
-    ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    for name in ignored:
-        if name not in EFFECTS:
-            raise InputError(
-                f"ignore={name!r} is not known{did_you_mean(str(name), EFFECTS)}: choose of "
-                f"{', '.join(EFFECTS)}"
-            )
-    return frozenset(ignored)
+FLAGS = {"damping": "damper", "stiffness": "spring", "frictionloss": "frictionloss"}
+"""Flag of ``<option>`` that switches a term off."""
+
+Read = Callable[[str, str], float]
+"""The number that an attribute's text stands for, checked."""
 
 
-def refuse(effects: Iterable[Effect], ignored: frozenset[str]) -> Iterator[LeftOut]:
-    """Refuse the first effect that is not ignored; list the others."""
-    for effect in effects:
-        if effect.kind not in ignored:
-            effect.fail()
-        yield LeftOut(f"{EFFECTS[effect.kind]} (ignored as asked)", effect.text)
+def joint_terms(
+    kind: str, values: Mapping[str, str], disabled: Set[str], unit: float, read: Read
+) -> tuple[JointTerms, list[tuple[str, str]]]:
+    """Terms of a joint with these attributes; and (kind, text) of whatever else acts there.
+
+    ``damping`` and ``stiffness`` may have higher-order coefficients, which are not linear.
+    """
+    effects = []
+    for name in ("springdamper", "springyield"):
+        if acting(values.get(name, "0")):
+            effects.append(("nonlinear", f"{name}={values[name]}"))
+    found = {}
+    for name in ("armature", "damping", "frictionloss", "stiffness", "springref"):
+        text = values.get(name, "0")
+        first, *more = text.split() or [""]
+        if more and name in ("damping", "stiffness"):
+            if acting(" ".join(more)):
+                effects.append(("nonlinear", f"{name}={text}"))
+            text = first
+        off = FLAGS.get(name) in disabled or (name == "frictionloss" and "constraint" in disabled)
+        found[name] = 0.0 if off else read(name, text)
+    terms = JointTerms(
+        found["armature"],
+        found["damping"],
+        found["frictionloss"],
+        found["stiffness"],
+        found["springref"] * unit,
+    )
+    if kind not in ("hinge", "slide") and terms.values:
+        effects.append(("multidof", ", ".join(f"{k}={v:g}" for k, v in found.items() if v)))
+    return terms, effects
+
+
+def motors(files: MjcfFiles, sections: Sequence[Element], attributes: Attributes) -> list[str]:
+    """Joints that actuators drive."""
+    out = []
+    for section in sections:
+        if section.tag == "actuator":
+            for element in files.children(section):
+                joint = attributes(element, (element.tag,)).get("joint", "")
+                out += [joint] if joint else []
+    return out

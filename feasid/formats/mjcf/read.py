@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import NoReturn
 
+import numpy as np
+
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.decimals import Number, shown
 from feasid.exact.poses import to_decimal
-from feasid.formats.mjcf.defaults import MAIN, Defaults
-from feasid.formats.mjcf.effects import Effect, acting, left_out, section_effects
-from feasid.formats.mjcf.equality import motors, read_equality
-from feasid.formats.mjcf.files import MjcfFiles
+from feasid.formats.description import MAX_NAME, Bond
+from feasid.formats.mjcf.effects import (
+    Attributes,
+    acting,
+    joint_terms,
+    left_out,
+    motors,
+    section_effects,
+)
+from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, turned
 from feasid.formats.mjcf.model import (
     HIDING,
     JOINT_TYPES,
@@ -23,14 +31,15 @@ from feasid.formats.mjcf.model import (
     Geom,
     Mjcf,
     MjcfBody,
+    MjcfFiles,
     MjcfInertial,
     MjcfJoint,
 )
-from feasid.formats.mjcf.pose import ORIENTATIONS, MjcfPose, turned
-from feasid.formats.mjcf.terms import joint_terms
-from feasid.formats.terms import NO_TERMS, JointTerms
-from feasid.formats.urdf.read import MAX_NAME
+from feasid.formats.terms import NO_TERMS, Effect, JointTerms
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.rotations import from_quaternion
+
+WORLD = "world"
 
 FULL_ORDER = (0, 3, 4, 1, 5, 2)
 """Place of xx xy xz yy yz zz in MJCF's fullinertia, which is xx yy zz xy xz yz."""
@@ -47,6 +56,43 @@ def mjcf_of(text: XmlText, limits: ReadLimits = LIMITS) -> Mjcf:
         An include outside the main file's folder, twice, or missing.
     """
     return _MjcfReader(MjcfFiles(text, limits)).read()
+
+
+MAIN = "main"
+"""The class of elements that name none."""
+
+
+class Defaults:
+    """Collects ``<default>`` sections and answers for elements."""
+
+    def __init__(self, files: MjcfFiles) -> None:
+        self.files = files
+        self.classes: dict[str, dict[str, dict[str, str]]] = {}
+
+    def read(self, element: Element, parent: str | None) -> None:
+        """Add a class's attributes per tag, on top of those of the class around it."""
+        name = element.attributes.get("class", "" if parent is not None else MAIN)
+        if not name:
+            self.files.fail("a nested <default> needs a class", element)
+        above = self.classes.get(name) or self.classes.get(parent or MAIN, {})
+        merged = {tag: dict(values) for tag, values in above.items()}
+        nested = []
+        for child in self.files.children(element):
+            if child.tag == "default":
+                nested.append(child)
+            else:
+                merged.setdefault(child.tag, {}).update(child.attributes)
+        self.classes[name] = merged
+        for child in nested:
+            self.read(child, name)
+
+    def of(self, element: Element, name: str, tags: Sequence[str]) -> dict[str, str]:
+        """Attributes that class `name` keeps under these tags."""
+        if name not in self.classes and name != MAIN:
+            hint = did_you_mean(name, self.classes)
+            self.files.fail(f"default class {shown(name)} does not exist{hint}", element)
+        known = self.classes.get(name, {})
+        return {k: v for tag in tags for k, v in known.get(tag, {}).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,3 +438,80 @@ class _MjcfReader:
                 body=scope.body,
             )  # fmt: skip
         self.files.fail(message, element, attribute)
+
+
+# -- equality constraints --------------------------------------------------------------------------
+
+LINEAR = 2
+"""Coefficients of a polynomial beyond this are not linear."""
+
+NumbersOf = Callable[[Element, str, int, dict[str, str]], Sequence[Number]]
+Floats = Callable[[Element, str, int, dict[str, str]], tuple[float, ...]]
+"""So many numbers of an attribute, none when it is absent."""
+
+
+def read_equality(
+    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes, of: NumbersOf
+) -> tuple[list[Bond], list[Effect]]:
+    """Constraints that are active, and those that are not modelled."""
+
+    def numbers(
+        element: Element, name: str, count: int, values: dict[str, str]
+    ) -> tuple[float, ...]:
+        return tuple(n.value for n in of(element, name, count, values))
+
+    bonds, others = [], []
+    for section in sections:
+        if section.tag != "equality":
+            continue
+        for element in files.children(section):
+            values = attributes(element, ("equality", element.tag))
+            if values.get("active", "true") != "false":
+                found = _bond(files, element, values, numbers)
+                if isinstance(found, Bond):
+                    bonds.append(found)
+                else:
+                    others.append(found)
+    return bonds, others
+
+
+def _bond(
+    files: MjcfFiles, element: Element, values: dict[str, str], numbers: Floats
+) -> Bond | Effect:
+    name = values.get("name") or f"{element.tag} on line {element.line}"
+    if element.tag == "joint":
+        return _joint_bond(files, element, name, values, numbers)
+    if element.tag not in ("connect", "weld") or "site1" in values:
+        what = "sites, which only MuJoCo's compiler places" if "site1" in values else element.tag
+        text = f"equality {name!r} of {what}"
+        return Effect("equality", files.text(element).path, element.line, text)
+    if "body1" not in values:
+        files.fail(f"<{element.tag}> lacks 'body1'", element, "body1")
+    bodies = values["body1"], values.get("body2", WORLD)
+    anchor = numbers(element, "anchor", 3, values)
+    if element.tag == "connect":
+        if len(anchor) == 0:
+            files.fail("<connect> lacks 'anchor'", element, "anchor")
+        return Bond("connect", name, *bodies, first_point=np.array(anchor))
+    second = np.array(anchor if len(anchor) else (0.0, 0.0, 0.0))
+    pose = numbers(element, "relpose", 7, values)
+    if len(pose) == 0 or not any(pose[3:]):
+        return Bond("weld", name, *bodies, second_point=second)
+    turn = from_quaternion(np.array(pose[3:]))
+    first = np.array(pose[:3]) + turn @ second
+    return Bond("weld", name, *bodies, first_point=first, second_point=second, turn=turn)
+
+
+def _joint_bond(
+    files: MjcfFiles, element: Element, name: str, values: dict[str, str], numbers: Floats
+) -> Bond | Effect:
+    if "joint1" not in values:
+        files.fail("<joint> of <equality> lacks 'joint1'", element, "joint1")
+    given = values.get("polycoef", "0 1 0 0 0").split()
+    factors = numbers(element, "polycoef", len(given), values) or (0.0, 1.0)
+    factors = (*factors, *(0.0,) * (5 - len(factors)))
+    if any(factors[LINEAR:]):
+        text = f"equality {name!r} is not linear: polycoef={values['polycoef']}"
+        return Effect("equality", files.text(element).path, element.line, text)
+    second = values.get("joint2", "")
+    return Bond("joint", name, values["joint1"], second, (factors[0], factors[1]))

@@ -1,117 +1,79 @@
-"""Robots back into the MJCF they came from: its own text with other numbers.
+"""MJCF out: a file's own text with other numbers, or a new file.
 
-Only ``<inertial>`` elements and the terms of joints change; every other byte stays. A body that
-MuJoCo would derive from its geoms gets an ``<inertial>``, which takes precedence. See
-`feasid.formats.rewrite` for bodies that are welded together.
+In an own text only ``<inertial>`` elements, the terms of joints and gravity change; every other
+byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
+precedence. In a new file frames, joint positions and axes are the robot's own, so that q means the
+same. Nothing is drawn and nothing touches: it has no geoms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
-from feasid.formats.mjcf.inertia import NeedsCompilerError, body_parameters
+from feasid.errors import InputError, UnsupportedJointError
+from feasid.formats.description import Changes, Description, NewInertial
 from feasid.formats.mjcf.model import Mjcf, MjcfBody, MjcfJoint
-from feasid.formats.mjcf.read import mjcf_of
-from feasid.formats.rewrite import (
-    AGREEMENT,
-    NewInertial,
-    check_terms,
-    disagreement,
-    is_harmless,
-    new_inertials,
-    not_verified,
-    wanted_terms,
-)
-from feasid.formats.terms import JointTerms
-from feasid.formats.xml import Element, Patch, XmlText, parse_xml, representable, written
-from feasid.robot.bodies import Body, Member, lumped
+from feasid.formats.rewrite import decimals, generated_inertial, led_by_one
+from feasid.formats.terms import NO_TERMS, JointTerms
+from feasid.formats.xml import Element, Patch, written
+from feasid.robot import inertia
+from feasid.robot.bodies import Body
 from feasid.robot.description import GRAVITY, Robot
+from feasid.robot.rotations import to_quaternion
 
-HELD = {"Ia": "armature", "fv": "damping", "fc": "frictionloss", "k": "stiffness"}
-"""Attribute of ``<joint>`` per drive symbol; MJCF has no place for offset friction."""
+TERMS = {
+    "armature": "inertia",
+    "damping": "viscous",
+    "frictionloss": "coulomb",
+    "stiffness": "stiffness",
+    "springref": "rest",
+}
+"""Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
+
+STRAIGHT = 1e-12
+"""Relative size below which a joint's other motion is rounding."""
 
 
-def mjcf_bytes(robot: Robot) -> bytes:
-    """The MJCF that the robot was read from, with its parameters; read back and verified.
-
-    Bodies without parameters and joints whose drives have no values keep what the file says.
+def patch_mjcf(description: Description, changes: Changes) -> bytes:
+    """The main file with these numbers, every other byte as it was.
 
     Raises
     ------
     InputError
-        No MJCF source; a body that the file has no place for; parameters that cannot exist.
-    OutputError
-        What would be written does not read back as the robot.
+        A body or joint stands in an included file, or the compiler's settings make the numbers
+        not count as they are.
     """
-    if robot.source is None or robot.source.format != "mjcf":
-        raise InputError(
-            f"robot {robot.name!r} was not read from an MJCF file, so there is no text to write "
-            f"its parameters into"
-        )
-    mjcf = mjcf_of(parse_xml(robot.source.text, robot.source.path))
-    own = _own_parameters(mjcf)
+    mjcf: Mjcf = description.document
     patch = Patch(mjcf.files.main)
-    changed: dict[str, NewInertial] = {}
-    for body in robot.bodies:
-        changed.update(_new_inertials(mjcf, own, body))
-    if changed:
+    if any(new.com is not None for new in changes.inertials.values()):
         _check_settings(mjcf)
-    for name, new in changed.items():
-        _set_inertial(patch, mjcf, _body(mjcf, name), new)
-    terms = mjcf_terms(robot)
+    bodies = {body.name: body for body in mjcf.bodies}
+    for name, new in changes.inertials.items():
+        _set_inertial(patch, mjcf, bodies[name], new)
     joints = {j.name: j for b in mjcf.bodies for j in b.joints}
-    for name, wanted in terms.items():
+    for name, wanted in changes.terms.items():
         if name in joints:
             _set_terms(patch, mjcf, joints[name], wanted)
-    _set_gravity(patch, mjcf, robot)
-    data = patch.apply()
-    _verify(robot, parse_xml(data, robot.source.path), changed, terms)
-    return data
+    if changes.gravity is not None:
+        _set_gravity(patch, mjcf, changes.gravity)
+    return patch.apply()
 
 
-def mjcf_terms(robot: Robot) -> dict[str, dict[str, float]]:
-    """Attributes of ``<joint>`` per joint, in SI units and radians.
-
-    A spring's rest position is kept where the drive says it; see `summed` for how drives of one
-    joint count.
-    """
-    out = wanted_terms(robot, HELD)
-    for terms in out.values():
-        if terms["stiffness"]:
-            terms["springref"] = 0.0
-    for drive in robot.drives:
-        if len(drive.coupling) == 1 and "k" in drive.symbols:
-            ((joint, factor),) = drive.coupling.items()
-            if "springref" in out.get(joint, {}):
-                out[joint]["springref"] = representable(drive.rest / factor)
-    return out
-
-
-def _set_gravity(patch: Patch, mjcf: Mjcf, robot: Robot) -> None:
+def _set_gravity(patch: Patch, mjcf: Mjcf, gravity: Array) -> None:
     """The robot's gravity, where the file has another."""
-    if tuple(robot.gravity) == tuple(GRAVITY if mjcf.gravity is None else mjcf.gravity):
+    if tuple(gravity) == tuple(GRAVITY if mjcf.gravity is None else mjcf.gravity):
         return
     root = mjcf.files.main.root
     for option in root.all("option"):
         if "gravity" in option.attributes:
-            patch.numbers(option, "gravity", robot.gravity.tolist())
+            patch.numbers(option, "gravity", gravity.tolist())
             return
-    numbers = " ".join(map(written, robot.gravity.tolist()))
-    patch.insert_first(root, [f'<option gravity="{numbers}"/>'])
-
-
-# -- which numbers change -------------------------------------------------------------------------
-
-
-def _own_parameters(mjcf: Mjcf) -> dict[str, Array | None]:
-    """Parameters that the file gives each body; empty where only MuJoCo's compiler knows."""
-    try:
-        return {body.name: body_parameters(mjcf, body) for body in mjcf.bodies}
-    except NeedsCompilerError:
-        return {}
+    patch.insert_first(root, [f'<option gravity="{decimals(gravity)}"/>'])
 
 
 def _check_settings(mjcf: Mjcf) -> None:
@@ -127,64 +89,50 @@ def _check_settings(mjcf: Mjcf) -> None:
         raise InputError(f"{path}: parameters cannot be written: {trouble}", path=path)
 
 
-def _new_inertials(mjcf: Mjcf, own: dict[str, Array | None], body: Body) -> dict[str, NewInertial]:
-    """What to write for the bodies that move as one."""
-    links = body.members or (Member(body.name, inertial=own.get(body.name)),)
-    emptied = NewInertial(0.0, (0.0,) * 6, (0.0, 0.0, 0.0))
-    held = {m.name for m in links[1:] if _body(mjcf, m.name).joints}
-
-    def harmless(name: str) -> bool:
-        return _is_harmless(_body(mjcf, name))
-
-    return new_inertials(body, links, harmless, lambda _: None, emptied, held)
-
-
-def _is_harmless(body: MjcfBody) -> bool:
-    """Whether a welded body can stay as it is."""
-    given = body.inertial
-    return given is None or is_harmless(given.mass, given.moments)
-
-
-def _body(mjcf: Mjcf, name: str) -> MjcfBody:
-    return next(body for body in mjcf.bodies if body.name == name)
-
-
-# -- writing them ---------------------------------------------------------------------------------
-
-
 def _set_inertial(patch: Patch, mjcf: Mjcf, body: MjcfBody, new: NewInertial) -> None:
-    """Write one body's inertia about its centre of mass, in the body's axes."""
-    xx, xy, xz, yy, yz, zz = new.moments
-    values: dict[str, tuple[float, ...]] = {
-        "pos": new.com or (0.0, 0.0, 0.0),
-        "mass": (new.mass,),
-        "fullinertia": (xx, yy, zz, xy, xz, yz),
-    }
-    if not any((xy, xz, yz)):
-        del values["fullinertia"]
-        values["diaginertia"] = (xx, yy, zz)
-    tag = " ".join(f'{k}="{" ".join(map(written, v))}"' for k, v in values.items())
+    """Write one body's inertia; without a new centre of mass only its mass and moments."""
     given = body.inertial
-    if given is None:
-        _check_main(mjcf, body.element, f"body {body.name!r}")
-        patch.insert_first(body.element, [f"<inertial {tag}/>"])
+    element = body.element if given is None else given.element
+    _check_main(mjcf, element, f"body {body.name!r}")
+    xx, xy, xz, yy, yz, zz = new.moments
+    if given is not None and new.com is None:
+        patch.numbers(element, "mass", [new.mass])
+        if "fullinertia" in element.attributes:
+            patch.numbers(element, "fullinertia", [xx, yy, zz, xy, xz, yz])
+        else:
+            patch.numbers(element, "diaginertia", [xx, yy, zz])
         return
-    _check_main(mjcf, given.element, f"body {body.name!r}")
-    if given.element.parent is not None and given.element.parent.tag == "frame":
+    if given is None:
+        patch.insert_first(element, [f"<inertial {_inertial_attributes(new, np.eye(3))}/>"])
+        return
+    if element.parent is not None and element.parent.tag == "frame":
         raise InputError(
-            f"the <inertial> of body {body.name!r} on line {given.element.line} stands in a "
+            f"the <inertial> of body {body.name!r} on line {element.line} stands in a "
             f"<frame>: move it out of the frame to have it written",
             body=body.name,
         )
-    end = patch.text.spans(given.element)[1]
-    close = "/>" if patch.text.closes_itself(given.element) else ">"
-    patch.changes.append((given.element.start, end, f"<inertial {tag}{close}".encode()))
+    axes = np.eye(3) if new.reset_axes else given.pose.rotation
+    end = patch.text.spans(element)[1]
+    close = "/>" if patch.text.closes_itself(element) else ">"
+    tag = f"<inertial {_inertial_attributes(new, axes)}{close}"
+    patch.changes.append((element.start, end, tag.encode()))
 
 
-def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: Mapping[str, float]) -> None:
+def _inertial_attributes(new: NewInertial, axes: Array) -> str:
+    """Attributes of an ``<inertial>`` in the body's axes; `axes` are those of the moments."""
+    tensor = axes @ inertia.rotational_inertia([*new.moments, 0, 0, 0, 0]) @ axes.T
+    xx, xy, xz, yy, yz, zz = (float(tensor[r, c]) for r, c in inertia.UPPER)
+    moments = f'fullinertia="{decimals((xx, yy, zz, xy, xz, yz))}"'
+    if not any((xy, xz, yz)):
+        moments = f'diaginertia="{decimals((xx, yy, zz))}"'
+    return f'pos="{decimals(new.com or (0.0, 0.0, 0.0))}" mass="{written(new.mass)}" {moments}'
+
+
+def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: JointTerms) -> None:
     """Joint terms that the file does not already say, by itself or by a default class."""
-    said = attributes_of(joint.terms)
-    new = {k: v for k, v in wanted.items() if said[k] != v}
+    fields = {k: v for k, v in TERMS.items() if k != "springref" or wanted.stiffness}
+    new = {k: getattr(wanted, v) for k, v in fields.items()
+           if getattr(wanted, v) != getattr(joint.terms, v)}  # fmt: skip
     if new:
         _check_main(mjcf, joint.element, f"joint {joint.name!r}")
     for attribute, value in new.items():
@@ -193,62 +141,128 @@ def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: Mapping[str, 
         patch.numbers(joint.element, attribute, [value])
 
 
-def attributes_of(terms: JointTerms) -> dict[str, float]:
-    """Joint terms by the names that MJCF has for them."""
-    return {
-        "armature": terms.inertia,
-        "damping": terms.viscous,
-        "frictionloss": terms.coulomb,
-        "stiffness": terms.stiffness,
-        "springref": terms.rest,
-    }
-
-
 def _check_main(mjcf: Mjcf, element: Element, what: str) -> None:
     text = mjcf.files.text(element)
     if text is not mjcf.files.main:
         raise InputError(
             f"{what} stands in the included file {text.path}:{element.line}; only the main file is "
-            f"written",
+            f"written; correct that one",
             path=text.path,
             line=element.line,
         )
 
 
-# -- believing nothing ----------------------------------------------------------------------------
+# -- new files ------------------------------------------------------------------------------------
 
 
-def _verify(
-    robot: Robot,
-    text: XmlText,
-    changed: Mapping[str, NewInertial],
-    terms: Mapping[str, Mapping[str, float]],
-) -> None:
-    """Read the new text back: changed bodies exactly possible, the robot's values reproduced."""
-    mjcf = mjcf_of(text)
-    if tuple(robot.gravity) != tuple(GRAVITY if mjcf.gravity is None else mjcf.gravity):
-        raise not_verified("gravity does not read back as it was written")
-    for name in changed:
-        if not _is_harmless(_body(mjcf, name)):
-            raise not_verified(f"body {name!r} is not positive definite")
-    for body in robot.bodies:
-        written_here = {body.name, *(m.name for m in body.members)} & set(changed)
-        if body.inertial is None or not written_here:
-            continue
-        members = body.members or (Member(body.name),)
-        links = [_read_back(mjcf, m) for m in members]
-        found = lumped(links)
-        if found is None or disagreement(found, body.inertial) > AGREEMENT:
-            raise not_verified(f"body {body.name!r} does not read back as it was written")
-    for joint in (j for b in mjcf.bodies for j in b.joints):
-        if joint.name in terms:
-            check_terms(attributes_of(joint.terms), terms[joint.name], joint.name)
+def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms]) -> bytes:
+    """The robot as MJCF.
+
+    Raises
+    ------
+    UnsupportedJointError
+        A joint that MJCF does not have: helical, planar, or floating on a moving body.
+    InputError
+        A body without parameters, or with ones that cannot exist; names it. A joint that follows
+        several.
+    """
+    lines = [
+        f"<mujoco model={quoteattr(robot.name)}>",
+        '  <compiler angle="radian" inertiafromgeom="false"/>',
+        f'  <option gravity="{decimals(robot.gravity)}"/>',
+        "  <worldbody>",
+    ]
+    roots = [i for i, p in enumerate(robot.parents) if p < 0]
+    for i in roots:
+        lines += _body(robot, i, terms, "    ")
+    lines += ["  </worldbody>", *_equalities(robot), "</mujoco>", ""]
+    return "\n".join(lines).encode()
 
 
-def _read_back(mjcf: Mjcf, member: Member) -> Member:
-    body = _body(mjcf, member.name)
-    try:
-        values = body_parameters(mjcf, body)
-    except NeedsCompilerError:
-        values = member.inertial
-    return Member(member.name, member.rotation, member.position, values)
+def _body(robot: Robot, i: int, terms: Mapping[str, JointTerms], indent: str) -> Iterator[str]:
+    """A body and those on it; massless bodies between joints become joints of the next one."""
+    body = robot.bodies[i]
+    home, joints = (body.rotation, body.position), [body]
+    children = [k for k, p in enumerate(robot.parents) if p == i]
+    while _is_between(robot, i, children):
+        i = children[0]
+        body = robot.bodies[i]
+        joints.append(body)
+        children = [k for k, p in enumerate(robot.parents) if p == i]
+    pose = f'pos="{decimals(home[1])}"'
+    if (home[0] != np.eye(3)).any():
+        pose += f' quat="{decimals(to_quaternion(home[0]))}"'
+    yield f"{indent}<body name={quoteattr(body.name)} {pose}>"
+    for joint in joints:
+        yield f"{indent}  {_joint(joint, terms.get(joint.joint, NO_TERMS))}"
+    yield f"{indent}  {_inertial(body)}"
+    for child in children:
+        yield from _body(robot, child, terms, indent + "  ")
+    yield f"{indent}</body>"
+
+
+def _equalities(robot: Robot) -> Iterator[str]:
+    """Joints that follow others."""
+    if robot.couplings:
+        yield "  <equality>"
+    for coupling in robot.couplings:
+        leader, factor = led_by_one(coupling, "MJCF")
+        leads = f" joint2={quoteattr(leader)}" if leader else ""
+        polynomial = decimals([coupling.offset, factor, 0, 0, 0])
+        name = quoteattr(coupling.joint)
+        yield f'    <joint joint1={name}{leads} polycoef="{polynomial}"/>'
+    if robot.couplings:
+        yield "  </equality>"
+
+
+def _is_between(robot: Robot, i: int, children: list[int]) -> bool:
+    """Whether a body is nothing but a joint before another one at the same place."""
+    body = robot.bodies[i]
+    if body.inertial is None or body.inertial.any() or len(children) != 1:
+        return False
+    child = robot.bodies[children[0]]
+    return bool((child.rotation == np.eye(3)).all()) and not child.position.any()
+
+
+def _joint(body: Body, terms: JointTerms) -> str:
+    kind, axis, position = _kind(body)
+    if kind == "free":
+        return f"<freejoint name={quoteattr(body.joint)}/>"
+    text = f'<joint name={quoteattr(body.joint)} type="{kind}"'
+    text += "" if axis is None else f' axis="{decimals(axis)}"'
+    text += f' pos="{decimals(position)}"' if position.any() else ""
+    low, high = body.limits.lower, body.limits.upper
+    if low is not None and high is not None and low < high:
+        text += f' limited="true" range="{decimals([low, high])}"'
+    values = ((k, getattr(terms, field)) for k, field in TERMS.items())
+    return text + "".join(f' {k}="{written(v)}"' for k, v in values if v) + "/>"
+
+
+def _kind(body: Body) -> tuple[str, Array | None, Array]:
+    """Type, axis and position of a body's joint."""
+    angular, linear = body.motion[:3], body.motion[3:]
+    if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
+        return "free", None, np.zeros(3)
+    if body.dof == 3 and (angular == np.eye(3)).all() and np.allclose(linear, -linear.T, atol=0):
+        return "ball", None, np.array([linear[2, 1], linear[0, 2], linear[1, 0]])
+    if body.dof == 1:
+        w, v = angular[:, 0], linear[:, 0]
+        if not w.any() and abs(np.linalg.norm(v) - 1) < STRAIGHT:
+            return "slide", v, np.zeros(3)
+        pitch = abs(float(w @ v)) <= STRAIGHT * max(1.0, float(np.linalg.norm(v)))
+        if abs(np.linalg.norm(w) - 1) < STRAIGHT and pitch:
+            return "hinge", w, np.cross(w, v)
+    raise UnsupportedJointError(
+        f"joint {body.joint!r} has no counterpart in MJCF: only hinges, slides, balls and bodies "
+        f"that float in the world, per radian and metre",
+        joint=body.joint,
+    )
+
+
+def _inertial(body: Body) -> str:
+    new = generated_inertial(body)
+    if new is None:
+        raise InputError(
+            f"body {body.name!r} has no mass, so MuJoCo would refuse the file", body=body.name
+        )
+    return f"<inertial {_inertial_attributes(new, np.eye(3))}/>"

@@ -1,1 +1,17 @@
-"""URDF in and out."""
+"""URDF: the format of ROS."""
+
+from feasid.formats.description import Format
+from feasid.formats.urdf.describe import describe_urdf
+from feasid.formats.urdf.write import generate_urdf, patch_urdf
+
+FORMAT = Format(
+    name="urdf",
+    title="URDF",
+    roots=("robot",),
+    suffixes=(".urdf",),
+    holds=("fv", "fc"),
+    read=describe_urdf,
+    patch=patch_urdf,
+    generate=generate_urdf,
+    frames_on_axes=True,
+)

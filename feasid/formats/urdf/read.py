@@ -1,23 +1,22 @@
 """URDF files, read strictly: links, joints and every number in them, with their places.
 
-What is read here is what a file *says*; `feasid.formats.urdf.tree` makes a `Robot` of it. Visuals,
-collisions, transmissions and simulator tags are left alone, meshes are never opened.
+What is read here is what a file *says*; `feasid.formats.urdf.describe` makes a `Description` of it.
+Transmissions and simulator tags are
+left alone, meshes are never opened.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact.decimals import Number, shown
+from feasid.formats.description import MAX_NAME
 from feasid.formats.terms import JointTerms, LeftOut
-from feasid.formats.urdf.left_out import DYNAMICS, left_out
-from feasid.formats.urdf.mimic import Mimic, mimic_of
-from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText, parse_xml, read_bytes
+from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText, parse_xml
 from feasid.robot.rotations import from_rpy
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -25,7 +24,15 @@ JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "plan
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 """Attributes of ``<inertia>``, in the order of `feasid.robot.inertia.SYMBOLS`."""
 
-MAX_NAME = 256
+DYNAMICS = ("damping", "friction")
+"""Attributes of ``<dynamics>`` that are read."""
+
+KNOWN = {
+    "robot": ("link", "joint", "material"),
+    "link": ("inertial", "visual", "collision"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+}
+"""Children that are read, or only show what a robot looks like; all others are listed."""
 
 ZERO = Number("0", 0.0)
 
@@ -74,6 +81,16 @@ class UrdfLink:
 
 
 @dataclass(frozen=True, eq=False)
+class Mimic:
+    """A ``<mimic>``: q = multiplier q_joint + offset."""
+
+    element: Element
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class UrdfJoint:
     """A ``<joint>``; `axis`, `limits` and `dynamics` are read for moving joints only."""
 
@@ -115,11 +132,6 @@ class Urdf:
         """The link that no joint carries."""
         carried = self.joint_above()
         return next(link for name, link in self.links.items() if name not in carried)
-
-
-def read_urdf(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Urdf:
-    """Read a URDF file; see `parse_urdf`."""
-    return parse_urdf(read_bytes(path, limits), os.fspath(path), limits)
 
 
 def parse_urdf(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) -> Urdf:
@@ -305,8 +317,21 @@ class _UrdfReader:
             axis=direction,
             limits=self.optional(element, "limit", owner),
             dynamics=self.optional(element, "dynamics", owner),
-            mimic=mimic_of(self, element, owner),
+            mimic=self.mimic(element, owner),
         )
+
+    def mimic(self, parent: Element, owner: dict[str, str]) -> Mimic | None:
+        """The joint that this one follows; None if it moves by itself."""
+        element = self.only(parent, "mimic", owner)
+        if element is None:
+            return None
+        if not element.attributes.get("joint"):
+            self.fail("lacks 'joint'", element, "joint", owner)
+        factor, offset = (
+            self.numbers(element, name, 1, owner, default)[0].value
+            for name, default in (("multiplier", "1"), ("offset", "0"))
+        )
+        return Mimic(element, element.attributes["joint"], factor, offset)
 
     def optional(self, parent: Element, tag: str, owner: dict[str, str]) -> dict[str, float]:
         """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
@@ -398,3 +423,20 @@ def depth_first(urdf: Urdf) -> list[str]:
         order.append(name)
         waiting.extend(reversed(below.get(name, [])))
     return order
+
+
+def left_out(root: Element) -> Iterator[LeftOut]:
+    """Everything that is neither read nor appearance."""
+    for element in (root, *root.children):
+        if element.tag not in KNOWN:
+            continue
+        owner = element.attributes.get("name", "")
+        for child in element.children:
+            if child.tag not in KNOWN[element.tag]:
+                known = child.attributes
+                name = known.get("name", known.get("reference", owner if element != root else ""))
+                yield LeftOut(f"<{child.tag}>", name)
+            elif child.tag == "dynamics":
+                for attribute in child.attributes:
+                    if attribute not in DYNAMICS:
+                        yield LeftOut(f"<dynamics {attribute}=>", owner)

@@ -1,106 +1,51 @@
-"""Robots back into the URDF they came from: its own text with other numbers.
+"""URDF out: a file's own text with other numbers, or a new file.
 
-Only numbers of ``<inertial>`` and ``<dynamics>`` change; every other byte stays. See
-`feasid.formats.rewrite` for links that move as one.
+In an own text only numbers of ``<inertial>`` and ``<dynamics>`` change; every other byte stays. In
+a new file link frames are on their joints' axes, as URDF wants them: where a body's frame is
+elsewhere (as in the standard Denavit-Hartenberg convention), the link's is moved there, see
+`feasid.robot.axis_frames`. Joints and q stay. Nothing is drawn and nothing touches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
-from feasid.formats.rewrite import (
-    AGREEMENT,
-    NewInertial,
-    check_terms,
-    disagreement,
-    is_harmless,
-    new_inertials,
-    not_verified,
-    wanted_terms,
-)
-from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink, parse_urdf
-from feasid.formats.urdf.tree import parameters
+from feasid.errors import InputError, UnsupportedJointError
+from feasid.formats.description import Changes, Description, NewInertial
+from feasid.formats.rewrite import decimals, generated_inertial, led_by_one
+from feasid.formats.terms import NO_TERMS, JointTerms
+from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
 from feasid.formats.xml import Patch, written
-from feasid.robot.bodies import Body, Member, lumped
+from feasid.robot.axis_frames import STRAIGHT
+from feasid.robot.bodies import Body
+from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
 
-HELD = {"fv": "damping", "fc": "friction"}
-"""Attribute of ``<dynamics>`` per drive symbol; URDF has no place for the others."""
+DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
+"""Field of `JointTerms` per attribute of ``<dynamics>``; URDF has no place for the others."""
+
+UNLIMITED = 1e9
+"""Stands in a ``<limit>`` for what the robot does not say: URDF's readers want every number."""
 
 
-def urdf_bytes(robot: Robot) -> bytes:
-    """The URDF that the robot was read from, with its parameters; read back and verified.
-
-    Bodies without parameters and joints whose drives have no values keep what the file says.
-
-    Raises
-    ------
-    InputError
-        The robot has no URDF source, or a body's parameters cannot exist; names the body.
-    OutputError
-        What would be written does not reproduce the robot to 1e-9.
-    """
-    urdf = source_urdf(robot)
+def patch_urdf(description: Description, changes: Changes) -> bytes:
+    """The file with these inertials and joint terms, every other byte as it was."""
+    urdf: Urdf = description.document
     patch = Patch(urdf.text)
-    changed: dict[str, NewInertial] = {}
-    for body in robot.bodies:
-        changed.update(_new_inertials(urdf, body))
-    for name, new in changed.items():
-        set_inertial(patch, urdf.links[name], new)
-    terms = wanted_terms(robot, HELD)
-    for joint, wanted in terms.items():
+    for name, new in changes.inertials.items():
+        _set_inertial(patch, urdf.links[name], new)
+    for joint, terms in changes.terms.items():
         if joint in urdf.joints:
-            _set_dynamics(patch, urdf, joint, wanted)
-    data = patch.apply()
-    _verify(robot, urdf, data, changed, terms)
-    return data
+            _set_dynamics(patch, urdf, joint, terms)
+    return patch.apply()
 
 
-def source_urdf(robot: Robot) -> Urdf:
-    """The URDF file that a robot was read from."""
-    if robot.source is None or robot.source.format != "urdf":
-        raise InputError(
-            f"robot {robot.name!r} was not read from a URDF file, so there is no text to write its "
-            f"parameters into"
-        )
-    return parse_urdf(robot.source.text, robot.source.path)
-
-
-# -- which numbers change -------------------------------------------------------------------------
-
-
-def _links(urdf: Urdf, body: Body) -> tuple[Member, ...]:
-    """The body's links with the parameters that the file gives."""
-    if body.members:
-        return body.members
-    return (Member(body.name, inertial=parameters(urdf.links[body.name].inertial)),)
-
-
-def _new_inertials(urdf: Urdf, body: Body) -> dict[str, NewInertial]:
-    """What to write for the links of one body."""
-    links = _links(urdf, body)
-    above = urdf.joint_above()
-    held = {m.name for m in links[1:] if above[m.name].type != "fixed"}
-
-    def axes(name: str) -> Array | None:
-        own = urdf.links[name].inertial
-        return None if own is None else own.origin.rotation
-
-    emptied = NewInertial(0.0, (0.0,) * 6)
-    return new_inertials(body, links, lambda n: _is_harmless(urdf, n), axes, emptied, held)
-
-
-def _is_harmless(urdf: Urdf, name: str) -> bool:
-    inertial = urdf.links[name].inertial
-    return inertial is None or is_harmless(inertial.mass, inertial.moments)
-
-
-# -- writing them ---------------------------------------------------------------------------------
-
-
-def set_inertial(patch: Patch, link: UrdfLink, new: NewInertial) -> None:
+def _set_inertial(patch: Patch, link: UrdfLink, new: NewInertial) -> None:
     """Write one link's numbers; those that do not change keep their text."""
     old = link.inertial
     if old is None:
@@ -140,58 +85,125 @@ def _inertial_lines(new: NewInertial) -> list[str]:
     ]
 
 
-def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: Mapping[str, float]) -> None:
+def _dynamics_line(terms: JointTerms) -> str:
+    values = (f'{k}="{written(getattr(terms, field))}"' for k, field in DYNAMICS.items())
+    return f"<dynamics {' '.join(values)}/>"
+
+
+def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> None:
     """Viscous and Coulomb friction of a joint, as its ``<dynamics>``."""
     joint = urdf.joints[name]
     element = joint.element.find("dynamics")
     if element is None:
-        if any(wanted.values()):
-            text = " ".join(f'{k}="{written(v)}"' for k, v in wanted.items())
-            patch.insert_after(joint.element.children[-1], f"<dynamics {text}/>")
+        if wanted.values:
+            patch.insert_after(joint.element.children[-1], _dynamics_line(wanted))
         return
-    for attribute, value in wanted.items():
+    for attribute, field in DYNAMICS.items():
+        value = getattr(wanted, field)
         if joint.dynamics.get(attribute, 0.0) != value:
             patch.numbers(element, attribute, [value])
 
 
-# -- believing nothing ----------------------------------------------------------------------------
+# -- new files ------------------------------------------------------------------------------------
 
 
-def _verify(
-    robot: Robot,
-    before: Urdf,
-    data: bytes,
-    changed: Iterable[str],
-    terms: Mapping[str, Mapping[str, float]],
-) -> None:
-    """Read the new text back: changed links exactly possible, the robot's values reproduced."""
-    after = parse_urdf(data, before.text.path)
-    touched = set(changed)
-    for name, link in after.links.items():
-        new = _texts(link)
-        if name not in touched:
-            if new != _texts(before.links[name]):
-                raise not_verified(f"link {name!r} changed although it should not")
-        elif link.inertial is None or not _is_harmless(after, name):
-            raise not_verified(f"link {name!r} is not exactly positive definite")
+def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms]) -> bytes:
+    """The robot as URDF; its frames are on its axes, see `feasid.robot.axis_frames.on_axes`.
+
+    Raises
+    ------
+    UnsupportedJointError
+        A joint that URDF does not have: helical, spherical, or floating on a moving body.
+    InputError
+        A body without parameters, or with ones that cannot exist; a joint that follows several.
+    """
+    root = "world"
+    while root in {b.name for b in robot.bodies}:
+        root += "_"
+    follow = {c.joint: c for c in robot.couplings}
+    lines = [f"<robot name={quoteattr(robot.name)}>", f"  <link name={quoteattr(root)}/>"]
     for body in robot.bodies:
-        if body.inertial is None or body.massless:
-            continue
-        links = [
-            Member(m.name, m.rotation, m.position, parameters(after.links[m.name].inertial))
-            for m in body.members or (Member(body.name),)
-        ]
-        found = lumped(links)
-        if found is None or disagreement(found, body.inertial) > AGREEMENT:
-            raise not_verified(f"body {body.name!r} does not read back as it was written")
-    for joint, wanted in terms.items():
-        if joint in after.joints:
-            given = after.joints[joint].dynamics
-            check_terms({k: given.get(k, 0.0) for k in wanted}, wanted, joint)
+        lines += _link(body)
+    for body in robot.bodies:
+        lines += _joint(body, root, terms.get(body.joint, NO_TERMS), follow.get(body.joint))
+    return "\n".join([*lines, "</robot>", ""]).encode()
 
 
-def _texts(link: UrdfLink) -> Sequence[str] | None:
-    if link.inertial is None:
-        return None
-    old = link.inertial
-    return [n.text for n in (old.mass, *old.moments, *old.origin.xyz, *old.origin.rpy)]
+def _link(body: Body) -> Iterator[str]:
+    new = generated_inertial(body)
+    if new is None:
+        yield f"  <link name={quoteattr(body.name)}/>"
+        return
+    yield f"  <link name={quoteattr(body.name)}>"
+    yield from (f"    {line}" for line in _inertial_lines(new))
+    yield "  </link>"
+
+
+def _joint(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> Iterator[str]:
+    kind, axis = _kind(body)
+    yield f'  <joint name={quoteattr(body.joint)} type="{kind}">'
+    yield f"    <parent link={quoteattr(body.parent or root)}/>"
+    yield f"    <child link={quoteattr(body.name)}/>"
+    yield f'    <origin xyz="{decimals(body.position)}" rpy="{decimals(_rpy(body.rotation))}"/>'
+    if axis is not None:
+        yield f'    <axis xyz="{decimals(axis)}"/>'
+        yield from _limit(body, kind)
+    if terms.values:
+        yield f"    {_dynamics_line(terms)}"
+    if follows is not None:
+        yield f"    {_mimic(follows)}"
+    yield "  </joint>"
+
+
+def _kind(body: Body) -> tuple[str, Array | None]:
+    """Type and axis of a body's joint."""
+    w, v = body.motion[:3, 0], body.motion[3:, 0]
+    if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
+        return "floating", None
+    if body.dof == 1 and not w.any() and abs(np.linalg.norm(v) - 1) < STRAIGHT:
+        return "prismatic", v
+    if body.dof == 1 and not v.any() and abs(np.linalg.norm(w) - 1) < STRAIGHT:
+        bounded = body.limits.lower is not None and body.limits.upper is not None
+        return ("revolute" if bounded else "continuous"), w
+    raise UnsupportedJointError(
+        f"joint {body.joint!r} has no counterpart in URDF: only revolute and prismatic joints, per "
+        f"radian and metre, and bodies that float in the world",
+        joint=body.joint,
+    )
+
+
+def _limit(body: Body, kind: str) -> Iterator[str]:
+    limits = body.limits
+    given = {"effort": limits.effort, "velocity": limits.velocity}
+    if kind == "continuous":
+        if any(v is not None for v in given.values()):
+            yield _limits_written(given)
+        return
+    lower = -UNLIMITED if limits.lower is None else limits.lower
+    upper = UNLIMITED if limits.upper is None else limits.upper
+    yield _limits_written({"lower": lower, "upper": upper, **given})
+
+
+def _limits_written(given: Mapping[str, float | None]) -> str:
+    numbers = {k: UNLIMITED if v is None else v for k, v in given.items()}
+    return "    <limit " + " ".join(f'{k}="{written(v)}"' for k, v in numbers.items()) + "/>"
+
+
+def _mimic(coupling: Coupling) -> str:
+    leader, factor = led_by_one(coupling, "URDF")
+    if not leader:
+        raise InputError(
+            f"joint {coupling.joint!r} is held by a coupling; in URDF a joint mimics another one",
+            joint=coupling.joint,
+        )
+    numbers = f'multiplier="{written(factor)}" offset="{written(coupling.offset)}"'
+    return f"<mimic joint={quoteattr(leader)} {numbers}/>"
+
+
+def _rpy(rotation: Array) -> Array:
+    """Roll, pitch and yaw of a rotation: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    r = rotation
+    pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
+    if math.hypot(r[0, 0], r[1, 0]) < STRAIGHT:  # the first and last axis are one: yaw stays zero
+        return np.array([math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0])
+    return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])

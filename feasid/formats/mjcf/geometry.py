@@ -1,7 +1,8 @@
-"""Positions and orientations of MJCF, to sixty digits."""
+"""Positions and orientations of MJCF, to sixty digits, and inertia of its primitive geoms."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -21,11 +22,12 @@ from feasid.exact.poses import (
     identity,
     multiply,
 )
+from feasid.robot.inertia import from_mass_com_inertia
 
 ORIENTATIONS = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3, "euler": 3}
 """Attributes that turn an element, and how many numbers they have; at most one is given."""
 
-Numbers = Sequence[Decimal]
+Decimals = Sequence[Decimal]
 
 
 def _zeros() -> list[Decimal]:
@@ -58,7 +60,7 @@ class MjcfPose:
         return MjcfPose(*compose(self.precise(), inner.precise()))
 
 
-def turned(kind: str, numbers: Numbers, degrees: bool, sequence: str) -> Rotation:
+def turned(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
     """Rotation of one of the `ORIENTATIONS`; ``ValueError`` for a direction of zero length.
 
     `degrees` and `sequence` are the compiler's angle unit and eulerseq: lower case letters turn
@@ -86,7 +88,7 @@ def turned(kind: str, numbers: Numbers, degrees: bool, sequence: str) -> Rotatio
         return out
 
 
-def _from_quaternion(q: Numbers) -> Rotation:
+def _from_quaternion(q: Decimals) -> Rotation:
     """Rotation of a quaternion (w, x, y, z) of any length."""
     w, x, y, z = q
     n = w * w + x * x + y * y + z * z
@@ -99,7 +101,7 @@ def _from_quaternion(q: Numbers) -> Rotation:
     ]
 
 
-def _from_z_axis(z: Numbers) -> Rotation:
+def _from_z_axis(z: Decimals) -> Rotation:
     """The smallest rotation that takes the z axis to `z` (unit length)."""
     if z[2] < 0 and not (z[0] or z[1]):
         return about(0, PI)
@@ -107,11 +109,11 @@ def _from_z_axis(z: Numbers) -> Rotation:
     return _from_quaternion([1 + z[2], -z[1], z[0], Decimal(0)])
 
 
-def _dot(a: Numbers, b: Numbers) -> Decimal:
+def _dot(a: Decimals, b: Decimals) -> Decimal:
     return sum((x * y for x, y in zip(a, b, strict=True)), Decimal(0))
 
 
-def _cross(a: Numbers, b: Numbers) -> list[Decimal]:
+def _cross(a: Decimals, b: Decimals) -> list[Decimal]:
     return [
         a[1] * b[2] - a[2] * b[1],
         a[2] * b[0] - a[0] * b[2],
@@ -119,8 +121,66 @@ def _cross(a: Numbers, b: Numbers) -> list[Decimal]:
     ]
 
 
-def _unit(v: Numbers) -> list[Decimal]:
+def _unit(v: Decimals) -> list[Decimal]:
     length = _dot(v, v).sqrt()
     if not length:
         raise ValueError("the direction is zero")
     return [x / length for x in v]
+
+
+# -- primitive geoms of uniform density ------------------------------------------------------------
+
+DENSITY = 1000.0
+"""MuJoCo's default density [kg/m^3]."""
+
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+"""Numbers that a primitive's size needs: radius, then half length; half axes."""
+
+WEIGHTLESS = ("plane", "hfield")
+
+
+@dataclass(frozen=True)
+class GeomInertia:
+    """Mass [kg] and principal moments [kg m^2] about the geom's centre, in its axes."""
+
+    mass: float
+    moments: tuple[float, float, float]
+
+
+def volume(kind: str, size: Sequence[float]) -> float:
+    """Volume of a primitive [m^3]."""
+    if kind == "sphere":
+        return 4 / 3 * math.pi * size[0] ** 3
+    if kind == "capsule":
+        return math.pi * size[0] ** 2 * (2 * size[1] + 4 / 3 * size[0])
+    if kind == "cylinder":
+        return math.pi * size[0] ** 2 * 2 * size[1]
+    if kind == "ellipsoid":
+        return 4 / 3 * math.pi * math.prod(size[:3])
+    return 8 * math.prod(size[:3])
+
+
+def solid(kind: str, size: Sequence[float], mass: float) -> GeomInertia:
+    """Inertia of a primitive filled uniformly with this mass."""
+    if kind == "sphere":
+        moment = 2 / 5 * mass * size[0] ** 2
+        return GeomInertia(mass, (moment, moment, moment))
+    if kind in ("box", "ellipsoid"):
+        x, y, z = (s * s for s in size[:3])
+        share = mass / (3 if kind == "box" else 5)
+        return GeomInertia(mass, (share * (y + z), share * (x + z), share * (x + y)))
+    r, h = size[0], size[1]
+    if kind == "cylinder":
+        across = mass * (3 * r**2 + 4 * h**2) / 12
+        return GeomInertia(mass, (across, across, mass * r**2 / 2))
+    # A capsule is a cylinder and two half balls, whose centres of mass are 3/8 r off the faces.
+    ball = mass * (4 / 3 * r) / (4 / 3 * r + 2 * h)
+    rod = mass - ball
+    across = rod * (3 * r**2 + 4 * h**2) / 12 + ball * (2 / 5 * r**2 + h**2 + 3 / 4 * r * h)
+    return GeomInertia(mass, (across, across, rod * r**2 / 2 + 2 / 5 * ball * r**2))
+
+
+def about_origin(geom: GeomInertia, rotation: Array, position: Array) -> Array:
+    """Ten parameters of a placed geom in its body's frame, shape (10,)."""
+    tensor = rotation @ np.diag(geom.moments) @ rotation.T
+    return from_mass_com_inertia(geom.mass, position, tensor)

@@ -1,4 +1,4 @@
-"""Can this exist? One question, asked of a file, a robot, a fit or base parameters."""
+"""Can this exist? Asked of a file, a robot, a fit or base parameters."""
 
 from __future__ import annotations
 

@@ -1,0 +1,332 @@
+"""A robot of moving bodies from a description: links that move together are added up.
+
+Links without joints are lumped into what carries them. Of a link with several joints, the last one
+carries it, and the others carry bodies without mass named ``link/joint``. Friction, drive inertia
+and springs of joints become drives with these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.errors import DescriptionError, InputError, missing_extra
+from feasid.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
+from feasid.formats.terms import LeftOut, check_ignored, left_out_notes, refuse, term_notes
+from feasid.robot.bodies import Body, Member, lumped
+from feasid.robot.couplings import Coupling, Loop
+from feasid.robot.description import GRAVITY, Robot, Source
+from feasid.robot.drives import Drive
+from feasid.robot.rotations import compose, exponential
+
+FLOATING_JOINT = "floating_base"
+
+WORLD = "world"
+"""Stands for the base in equality constraints."""
+
+
+def build_robot(
+    description: Description,
+    source: Source,
+    floating: bool | None = None,
+    gravity: npt.ArrayLike | None = None,
+    ignore: Iterable[str] = (),
+) -> Robot:
+    """Build the robot of a description.
+
+    Parameters
+    ----------
+    description : Description
+    source : Source
+        Where it came from; the robot's has notes on what was repaired, read and left out.
+    floating : bool, optional
+        Let the root link float on a six-degree-of-freedom joint "floating_base", or fix it to the
+        world; by default it floats where no joint moves, with a note.
+    gravity : array_like, shape (3,), optional
+        Default the file's, or (0, 0, -9.81).
+    ignore : iterable of str
+        Effects that may be left out, see `feasid.formats.terms.EFFECTS`.
+
+    Returns
+    -------
+    Robot
+        Bodies are named after their moving link and have its frame; joints keep their names.
+        `Body.members` lists the links of a body that has several, `Robot.fixed` those that do
+        not move.
+
+    Raises
+    ------
+    DescriptionError
+        Something changes the dynamics that is not modelled and that `ignore` does not name.
+    InputError
+        `floating` contradicts the description.
+    MissingExtraError
+        Masses that only the format's compiler knows.
+    """
+    left = [*refuse(description.effects, check_ignored(ignore)), *description.left_out]
+    notes = [*description.notes]
+    floats = _floats(description, floating, notes)
+    values = _parameters(description)
+    tree = _Lumping()
+    for link in description.parents_first():
+        tree.add(link, values[link.name], floats)
+    if not tree.moving:
+        raise InputError(f"robot {description.name!r} has no moving joint")
+    bodies = [tree.finished(body) for body in tree.moving]
+    if description.has_frames:
+        bodies = list(_without_frames(description, bodies, tree))
+    bodies = list(_without_zero_masses(description, bodies, tree, notes))
+    notes += [*term_notes(tree.drives), *left_out_notes((*left, *_unread_terms(description)))]
+    given = description.gravity if gravity is None else gravity
+    robot = Robot(
+        tuple(bodies),
+        np.asarray(GRAVITY if given is None else given, dtype=np.float64),
+        description.name,
+        tuple(tree.drives),
+        source=replace(source, notes=(*source.notes, *notes)),
+        fixed=tuple(tree.members[None]),
+    )
+    return _constrained(robot, description)
+
+
+def _floats(description: Description, asked: bool | None, notes: list[str]) -> bool:
+    """Whether the root link floats: as asked, else where nothing else could move."""
+    if description.world:
+        if asked:
+            raise InputError(
+                f"floating=True is for descriptions without a world: {description.path} says "
+                f"itself what floats"
+            )
+        return False
+    still = not any(link.joints for link in description.links)
+    path = description.path
+    if still and asked is False:
+        raise InputError(
+            f"{path}: robot {description.name!r} has no moving joint: it can only float", path=path
+        )
+    if still and asked is None:
+        root = next(link.name for link in description.links if link.parent is None)
+        notes.append(f"{path}: no joint moves: the root link {root!r} floats")
+    return asked or still
+
+
+def _parameters(description: Description) -> dict[str, Array | None]:
+    """Ten parameters per link in its frame, scaled to the total mass that the file sets."""
+    try:
+        if description.unknown:
+            raise NeedsCompilerError("; ".join(description.unknown[:3]))
+        values = {link.name: link.parameters for link in description.links}
+    except NeedsCompilerError as error:
+        need = missing_extra(str(error), "MuJoCo's compiler", "mujoco")
+        hint = "then load_robot(path, use_mujoco=True)"
+        raise type(need)(f"{need}, {hint}", **need.data) from error
+    total = sum(float(v[9]) for v in values.values() if v is not None)
+    if not description.total_mass or total <= 0:
+        return values
+    scale = description.total_mass / total
+    return {name: None if v is None else v * scale for name, v in values.items()}
+
+
+class _Lumping:
+    """The bodies of a robot while links are added to them, parents first."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, tuple[str | None, Array, Array]] = {}
+        self.members: dict[str | None, list[Member]] = {None: []}
+        self.moving: list[Body] = []
+        self.drives: list[Drive] = []
+
+    def add(self, link: Link, inertial: Array | None, floats: bool) -> None:
+        """Add a link, with a body for each of its joints."""
+        carrier, rotation, position = (None, np.eye(3), np.zeros(3))
+        joints = link.joints
+        if link.parent is not None:
+            carrier, rotation, position = self.places[link.parent]
+        elif floats and not joints:
+            joints = (Joint(FLOATING_JOINT, "floating"),)
+        home = compose(rotation, position, link.home.rotation, link.home.position)
+        for k, joint in enumerate(joints):
+            last = k == len(joints) - 1
+            label = link.name if last else f"{link.name}/{joint.name}"
+            self.moving.append(_moving(label, carrier, home, joint, massless=not last))
+            carrier, home = label, (np.eye(3), np.zeros(3))
+            self.drives += joint.terms.drives(label, joint.name) if joint.one_dof else ()
+        self.places[link.name] = (carrier, *home)
+        self.members.setdefault(carrier, []).append(Member(link.name, *home, inertial))
+
+    def finished(self, body: Body) -> Body:
+        """The body with its links."""
+        members = self.members.get(body.name)
+        if members is None:
+            return body
+        several = tuple(members) if len(members) > 1 else ()
+        return replace(body, inertial=lumped(members), members=several)
+
+
+def _moving(
+    name: str, parent: str | None, home: tuple[Array, Array], joint: Joint, *, massless: bool
+) -> Body:
+    motion = joint.motion
+    if joint.reference:
+        back = exponential(motion[:, 0] * -joint.reference)
+        home = compose(*home, *back)
+    return Body(name, parent, *home, motion, joint.name, limits=joint.limits, massless=massless)
+
+
+def _unread_terms(description: Description) -> Iterator[LeftOut]:
+    """Joint terms of joints with several degrees of freedom."""
+    for joint in description.joints:
+        if not joint.one_dof and joint.terms.values:
+            yield LeftOut(f"<dynamics> of a {joint.kind} joint", joint.name)
+
+
+def _without_frames(
+    description: Description, bodies: Sequence[Body], tree: _Lumping
+) -> Iterator[Body]:
+    """The bodies, those that are mere frames between joints massless.
+
+    They have neither mass nor geometry and carry others, in a file that gives links a mass. Of a
+    last body without mass nothing is said: it could not be moved.
+    """
+    carrying = {b.parent for b in bodies}
+    weighed = any(link.mass is not None for link in description.links)
+    for body in bodies:
+        links = [description.link(m.name) for m in tree.members.get(body.name, ())]
+        heavy = any(
+            m.inertial is not None and m.inertial.any() for m in tree.members.get(body.name, ())
+        )
+        frame = not heavy and not any(link.has_geometry for link in links)
+        yield replace(body, massless=weighed and body.name in carrying and frame)
+
+
+def _without_zero_masses(
+    description: Description, bodies: Sequence[Body], tree: _Lumping, notes: list[str]
+) -> Iterator[Body]:
+    """The bodies, without the inertia of those of which the file says that it is zero.
+
+    A body that moves has a mass: a zero in the file is a value that nobody filled in, and says no
+    more than a missing one.
+    """
+    missing: list[str] = []
+    frames: list[str] = []
+    for body in bodies:
+        links = [description.link(m.name) for m in tree.members.get(body.name, ())]
+        zeros = any(link.mass == 0 and not any(link.moments or ()) for link in links)
+        if zeros and (body.inertial is None or not body.inertial.any()):
+            (frames if body.massless else missing).append(body.name)
+            body = body if body.massless else replace(body, inertial=None)
+        yield body
+    if missing:
+        notes.append(
+            f"{description.path}: mass 0 is said of moving {_listed('link', missing)}: taken as "
+            f"not given (known={{{missing[0]!r}: [0] * 10}} in a fit means zero)"
+        )
+    if frames:
+        notes.append(
+            f"{description.path}: mass 0 is said of moving {_listed('link', frames)} without "
+            f"shapes that carry others: taken as mere frames without mass"
+        )
+
+
+def _listed(word: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return f"{word}{'s' * (len(names) > 1)} {', '.join(map(repr, names[:6]))}{more}"
+
+
+# -- equality constraints -------------------------------------------------------------------------
+
+
+def _constrained(robot: Robot, description: Description) -> Robot:
+    """The robot with the description's equality constraints.
+
+    MuJoCo keeps them by soft forces; here they hold exactly. The joints of motors are independent
+    where they can be.
+    """
+    bonds = description.bonds
+    if not bonds:
+        return robot
+    references = {j.name: j.reference for j in description.joints if j.one_dof}
+    couplings = [_coupling(b, references) for b in bonds if b.kind == "joint"]
+    robot = replace(robot, couplings=tuple(couplings))
+    if all(b.kind == "joint" for b in bonds):
+        return robot
+    places, home = _places(robot), _home(robot, references)
+    loops = [_loop(b, places, home) for b in bonds if b.kind != "joint"]
+    start = {j: references.get(j, 0.0) for j in robot.joints if j in references}
+    tried = replace(robot, loops=tuple(loops), active=description.motors, configuration=start)
+    active = [joint for joint in description.motors if joint in tried.coordinates]
+    return robot.with_loops(loops, active, start)
+
+
+def _coupling(bond: Bond, references: Mapping[str, float]) -> Coupling:
+    a0, a1 = bond.factors
+    own = references.get(bond.first, 0.0)
+    if not bond.second or a1 == 0.0:
+        return Coupling(bond.first, {}, own + a0)
+    return Coupling(bond.first, {bond.second: a1}, own + a0 - a1 * references.get(bond.second, 0.0))
+
+
+Place = tuple[str | None, Array, Array]
+"""A body of the file: in which body of the robot (None: the base), its pose there."""
+
+
+def _places(robot: Robot) -> dict[str, Place]:
+    out: dict[str, Place] = {WORLD: (None, np.eye(3), np.zeros(3))}
+    for member in robot.fixed:
+        out[member.name] = (None, member.rotation, member.position)
+    for body in robot.bodies:
+        out[body.name] = (body.name, np.eye(3), np.zeros(3))
+        for member in body.members:
+            out[member.name] = (body.name, member.rotation, member.position)
+    return out
+
+
+def _home(robot: Robot, references: Mapping[str, float]) -> dict[str | None, tuple[Array, Array]]:
+    """Poses of the robot's bodies in the base frame at the home pose."""
+    out: dict[str | None, tuple[Array, Array]] = {None: (np.eye(3), np.zeros(3))}
+    out.update(robot.pose(references))
+    return out
+
+
+def _loop(
+    bond: Bond, places: Mapping[str, Place], home: Mapping[str | None, tuple[Array, Array]]
+) -> Loop:
+    for name in (bond.first, bond.second):
+        if name not in places:
+            raise DescriptionError(f"equality {bond.name!r}: there is no body {name!r}")
+    ends = [places[bond.first], places[bond.second]]
+    world = [compose(*home[carrier], *pose) for carrier, *pose in ends]
+    points = _points(bond, world)
+    turn = world[0][0].T @ world[1][0] if bond.turn is None else bond.turn
+    frames = [turn, np.eye(3)]
+    carried = [
+        compose(rotation, position, frame, point)
+        for (_, rotation, position), frame, point in zip(ends, frames, points, strict=True)
+    ]
+    return Loop(
+        bond.name,
+        ends[0][0],
+        ends[1][0],
+        carried[0][1],
+        carried[1][1],
+        bond.kind,
+        carried[0][0],
+        carried[1][0],
+    )
+
+
+def _points(bond: Bond, world: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The shared point in either body's frame; where one is not given, it is the same at home."""
+    (turn1, at1), (turn2, at2) = world
+    first, second = bond.first_point, bond.second_point
+    if first is None and second is None:
+        second = np.zeros(3)
+    if first is None and second is not None:
+        first = turn1.T @ (at2 + turn2 @ second - at1)
+    if second is None and first is not None:
+        second = turn2.T @ (at1 + turn1 @ first - at2)
+    return np.asarray(first), np.asarray(second)

@@ -1,0 +1,239 @@
+"""What an MJCF file says, in the form that all formats share."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NoReturn
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import DescriptionError
+from feasid.exact.decimals import Number
+from feasid.exact.poses import to_decimal
+from feasid.formats.description import Description, ExactPose, Joint, Link, NeedsCompilerError
+from feasid.formats.mjcf.geometry import (
+    DENSITY,
+    SIZES,
+    WEIGHTLESS,
+    MjcfPose,
+    about_origin,
+    solid,
+    turned,
+    volume,
+)
+from feasid.formats.mjcf.model import Compiler, Geom, Mjcf, MjcfBody, MjcfJoint
+from feasid.formats.mjcf.read import mjcf_of
+from feasid.formats.primitives import Shape, primitive
+from feasid.formats.terms import NO_TERMS
+from feasid.formats.xml import LIMITS, ReadLimits, XmlText
+from feasid.robot import inertia
+from feasid.robot.bodies import Limits
+
+KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "floating"}
+"""Kind of joint per type of MJCF."""
+
+
+def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed MJCF file; see `feasid.formats.mjcf.read.mjcf_of` for errors."""
+    mjcf = mjcf_of(text, limits)
+    balanced = (
+        f'{text.path}: compiler balanceinertia="true" replaces impossible inertias by the mean of '
+        "their principal moments when the file is compiled"
+    )
+    return Description(
+        "mjcf",
+        text.path,
+        mjcf.name,
+        tuple(_link(mjcf, body) for body in mjcf.bodies),
+        world="world",
+        gravity=mjcf.gravity,
+        bonds=mjcf.bonds,
+        motors=mjcf.motors,
+        notes=(balanced,) if mjcf.compiler.balances else (),
+        hidden=mjcf.hidden,
+        unknown=mjcf.unknown,
+        effects=mjcf.effects,
+        left_out=mjcf.left_out,
+        total_mass=mjcf.compiler.total_mass,
+        text=text,
+        document=mjcf,
+    )
+
+
+def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
+    given = body.inertial if stated(body, mjcf.compiler) else None
+    element = body.element if given is None else given.element
+    text = mjcf.files.text(element)
+    derived = mjcf.compiler.from_geoms != "false" and any(
+        geom.attributes.get("type", "sphere") not in WEIGHTLESS for geom in body.geoms
+    )
+    return Link(
+        body.name,
+        text.path,
+        element.line,
+        partial(text.place, element),
+        body.parent,
+        _pose(mjcf, body.pose, body),
+        tuple(_joint(mjcf, joint) for joint in body.joints),
+        None if given is None else given.mass.exact,
+        None if given is None else tuple(n.exact for n in given.moments),
+        None if given is None else _pose(mjcf, given.pose),
+        collisions=partial(_collisions, mjcf, body),
+        visuals=partial(_visuals, mjcf, body),
+        has_geometry=bool(body.geoms),
+        solid_visuals=True,
+        by_geometry=given is None and derived,
+        derive=partial(body_parameters, mjcf, body) if given is None else None,
+    )
+
+
+def _pose(mjcf: Mjcf, pose: MjcfPose, body: MjcfBody | None = None) -> ExactPose:
+    """A pose, with the angles that the main file writes for a body in radians."""
+    angles = ""
+    if body is not None and not mjcf.compiler.degrees:
+        main = mjcf.files.text(body.element) is mjcf.files.main
+        angles = body.element.attributes.get("euler", "") if main else ""
+    return ExactPose(pose.rotation, pose.position, pose.precise, tuple(angles.split()), None)
+
+
+def _joint(mjcf: Mjcf, joint: MjcfJoint) -> Joint:
+    return Joint(
+        joint.name,
+        KINDS[joint.type],
+        np.array(joint.axis),
+        np.array(joint.position),
+        joint.reference,
+        Limits(*joint.range) if joint.range else Limits(),
+        joint.terms if joint.type in ("hinge", "slide") else NO_TERMS,
+        f"{mjcf.files.text(joint.element).path}:{joint.element.line}",
+    )
+
+
+# -- inertial parameters: stated, or summed over primitive geoms ----------------------------------
+
+
+def stated(body: MjcfBody, compiler: Compiler) -> bool:
+    """Whether the body's ``<inertial>`` counts, and not its geoms."""
+    return body.inertial is not None and compiler.from_geoms != "true"
+
+
+def body_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
+    """Ten parameters in the body's frame; None when neither inertial nor geoms give any.
+
+    Raises
+    ------
+    NeedsCompilerError
+        A mesh or a shell gives the body its mass.
+    DescriptionError
+        A geom's size or mass is wrong.
+    """
+    given = body.inertial
+    if given is not None and stated(body, mjcf.compiler):
+        tensor = inertia.rotational_inertia([*(n.value for n in given.moments), 0, 0, 0, 0])
+        rotation = given.pose.rotation
+        about_com = rotation @ tensor @ rotation.T
+        return inertia.from_mass_com_inertia(given.mass.value, given.pose.position, about_com)
+    if mjcf.compiler.from_geoms == "false":
+        return None
+    low, high = mjcf.compiler.group_range
+    parts = []
+    for geom in body.geoms:
+        group = geom.attributes.get("group", "0").strip()
+        if group.lstrip("-").isdigit() and low <= int(group) <= high:
+            part = _geom_parameters(mjcf, body, geom)
+            if part is not None:
+                parts.append(part)
+    return np.sum(parts, axis=0) if parts else None
+
+
+def _geom_parameters(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Array | None:
+    values = geom.attributes
+    kind = values.get("type", "sphere")
+    if kind in WEIGHTLESS:
+        return None
+    mass = _geom_numbers(mjcf, body, geom, "mass")
+    density = _geom_numbers(mjcf, body, geom, "density")
+    if (mass and mass[0] == 0) or (not mass and density and density[0] == 0):
+        return None
+    placed = primitive_of(mjcf, body, geom)
+    if placed is None:
+        what = f"<geom type={kind!r}>" if kind not in SIZES else "a mesh or shell geom"
+        place = f"{mjcf.files.text(geom.element).path}:{geom.element.line}"
+        raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
+    size, rotation, position = placed
+    heavy = mass[0] if mass else volume(kind, size) * (density[0] if density else DENSITY)
+    return about_origin(solid(kind, size, heavy), rotation, position)
+
+
+def primitive_of(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float], Array, Array] | None:
+    """Size and pose in the body's frame of a solid primitive; None for other geoms."""
+    values = geom.attributes
+    kind = values.get("type", "sphere")
+    if kind not in SIZES or "mesh" in values or values.get("shellinertia") == "true":
+        return None
+    size = _geom_numbers(mjcf, body, geom, "size")
+    rotation, position = geom.pose.rotation, geom.pose.position
+    if "fromto" in values:
+        size, rotation, position = _from_to(mjcf, body, geom, kind, size)
+    if len(size) < SIZES[kind] or min(size[: SIZES[kind]]) <= 0:
+        _fail(mjcf, body, geom, f"type {kind} needs {SIZES[kind]} positive numbers of size")
+    return size[: SIZES[kind]], rotation, position
+
+
+def _from_to(
+    mjcf: Mjcf, body: MjcfBody, geom: Geom, kind: str, size: list[float]
+) -> tuple[list[float], Array, Array]:
+    """Size and pose of a geom given by its two end points."""
+    ends = np.array(_geom_numbers(mjcf, body, geom, "fromto"))
+    if ends.shape != (6,) or kind == "sphere" or not size:
+        _fail(mjcf, body, geom, "fromto needs six numbers, a radius, and a type that is long")
+    along = ends[3:] - ends[:3]
+    half = float(np.linalg.norm(along)) / 2
+    if not half:
+        _fail(mjcf, body, geom, "fromto has zero length")
+    axis = turned("zaxis", [to_decimal(Number.of(repr(float(x))).exact) for x in along], False, "")
+    new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]
+    return new, np.array(axis, dtype=np.float64), (ends[:3] + ends[3:]) / 2
+
+
+def _geom_numbers(mjcf: Mjcf, body: MjcfBody, geom: Geom, name: str) -> list[float]:
+    try:
+        return [Number.of(t).value for t in geom.attributes.get(name, "").split()]
+    except ValueError as error:
+        _fail(mjcf, body, geom, f"{name}: {error}")
+
+
+def _fail(mjcf: Mjcf, body: MjcfBody, geom: Geom, message: str) -> NoReturn:
+    mjcf.files.fail(f"body {body.name!r}: <geom> {message}", geom.element, body=body.name)
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+
+
+def _solid(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Shape | None:
+    """A geom's shape in its body's frame; None for what is no known primitive."""
+    kind = geom.attributes.get("type", "sphere")
+    try:
+        placed = primitive_of(mjcf, body, geom)
+    except DescriptionError:
+        return None
+    if placed is None:
+        return None
+    size, rotation, position = placed
+    full = [2 * x for x in size] if kind == "box" else [size[0], *(2 * x for x in size[1:])]
+    return primitive(kind, size if kind == "ellipsoid" else full, rotation, position)
+
+
+def _collisions(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
+    """A body's geoms that collide, None for each that is no known primitive."""
+    return [
+        _solid(mjcf, body, geom)
+        for geom in body.geoms
+        if not (geom.attributes.get("contype") == "0" and geom.attributes.get("conaffinity") == "0")
+    ]
+
+
+def _visuals(mjcf: Mjcf, body: MjcfBody) -> list[Shape | None]:
+    """A body's geoms, which are all drawn, None for each that is no known primitive."""
+    return [_solid(mjcf, body, geom) for geom in body.geoms]

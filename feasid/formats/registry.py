@@ -1,0 +1,122 @@
+"""The formats of description files, and the descriptions of robots that were read from them.
+
+Every package in ``feasid/formats`` with a `feasid.formats.description.Format` named ``FORMAT`` is a
+format; nothing else names it.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections import OrderedDict
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+
+import feasid.formats
+from feasid.errors import FeasidError, InputError
+from feasid.formats.description import Description, Format
+from feasid.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
+from feasid.robot.description import Robot, Source
+
+MAX_REMEMBERED = 4
+"""Descriptions that are kept, so that a robot's text is not parsed again for each question."""
+
+_REMEMBERED: OrderedDict[tuple[str, str, bytes], Description | None] = OrderedDict()
+
+
+def _discovered() -> dict[str, Format]:
+    """The formats by the tags of their root elements."""
+    out: dict[str, Format] = {}
+    for module in pkgutil.iter_modules(feasid.formats.__path__):
+        if module.ispkg:
+            form = import_module(f"feasid.formats.{module.name}").FORMAT
+            out |= dict.fromkeys(form.roots, form)
+    return out
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(_discovered())
+"""Format per tag of root element."""
+
+NAMES: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in FORMATS.values()))
+
+
+def format_named(name: str) -> Format:
+    """The format with this name; ``KeyError`` when there is none."""
+    return next((f for f in FORMATS.values() if f.name == name), None) or FORMATS[name]
+
+
+def format_of_text(text: XmlText) -> Format:
+    """The format of a parsed file, which its root element decides.
+
+    Raises
+    ------
+    DescriptionError
+        No format has such a root element.
+    """
+    form = FORMATS.get(text.root.tag)
+    if form is None:
+        known = {f.name: f"<{f.roots[0]}> ({f.title})" for f in FORMATS.values()}
+        *others, last = known.values()
+        expected = f"{', '.join(others)} or {last}"
+        text.fail(f"root is <{text.root.tag}>, expected {expected}", text.root)
+    return form
+
+
+def format_of_path(path: str | Path, default: str | None = None) -> Format:
+    """The format for a path: by its suffix, else the one with the `default` name.
+
+    Raises
+    ------
+    InputError
+        Neither says it.
+    """
+    suffix = Path(path).suffix.lower()
+    for form in FORMATS.values():
+        if suffix in form.suffixes:
+            return form
+    if default in NAMES:
+        return format_named(str(default))
+    titles = " or ".join(dict.fromkeys(f.title for f in FORMATS.values()))
+    named = " or ".join(f.suffixes[0] for f in dict.fromkeys(FORMATS.values()))
+    raise InputError(f"{path}: is this {titles}? Name it {named}", path=str(path))
+
+
+def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed file.
+
+    Raises
+    ------
+    DescriptionError, UnsupportedJointError
+        Names file, line, column, link or joint, and what is wrong there.
+    SecurityError, LimitError
+        An include from elsewhere; a file beyond `limits`.
+    """
+    return format_of_text(text).read(text, limits)
+
+
+def remember(source: Source, description: Description) -> None:
+    """Keep the description of a source for `description_of`."""
+    _REMEMBERED[source.path, source.format, source.text] = description
+    _REMEMBERED.move_to_end((source.path, source.format, source.text))
+    while len(_REMEMBERED) > MAX_REMEMBERED:
+        _REMEMBERED.popitem(last=False)
+
+
+def description_of(robot: Robot) -> Description | None:
+    """What the file says from which a robot was read.
+
+    None for a robot that came from no text, or from one that cannot be read any more, as when the
+    files that it includes are gone.
+    """
+    source = robot.source
+    if source is None or source.format not in NAMES or not source.text:
+        return None
+    key = source.path, source.format, source.text
+    if key not in _REMEMBERED:
+        try:
+            found = read_description(parse_xml(source.text, source.path))
+        except FeasidError:
+            return None
+        remember(source, found)
+    return _REMEMBERED[key]
