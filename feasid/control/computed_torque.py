@@ -17,6 +17,7 @@ from feasid.codegen.compiled import compiled, compiler
 from feasid.codegen.python import python_function
 from feasid.codegen.routine import CodedModel
 from feasid.core.arrays import Array
+from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
@@ -299,3 +300,19 @@ def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
     if not any(known):
         return None
     return np.array([e if e else np.inf for e in known])
+
+
+def mass_function(base: BaseParameters) -> Callable[[Array, Array], Array]:
+    """The mass matrix as a function of standard parameters (n,) and a posture (dof,).
+
+    By generated code where there can be some, else by inverse dynamics of unit accelerations.
+    """
+    robot = base.robot
+    if robot.loops or any(body.dof != 1 for body in robot.bodies):
+        return lambda delta, q: mass_matrix(robot, delta, q)
+    code = python_function(CodedModel.of(robot, base, argument=True).routine("mass_matrix"))
+
+    def mass(delta: Array, q: Array) -> Array:
+        return np.array(code((base.K @ delta).tolist(), q.tolist())).reshape(robot.dof, robot.dof)
+
+    return mass

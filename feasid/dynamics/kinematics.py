@@ -5,6 +5,9 @@ A *node* is a body or a rotor. Vectors are in the node's own frame, shape (3, N)
 acceleration of the frame's origin minus gravity, so that weight needs no extra term. ``turns``
 and ``shifts`` (3, k, N) are the angular and linear parts of the spatial axes of the k joint rows
 that carry the node. All lie in one array, so that changing frames is one operation.
+
+Where joints are coupled or in closed loops, a `CoordinateMap` gives all joints' motion from the
+independent coordinates.
 """
 
 from __future__ import annotations
@@ -224,3 +227,44 @@ def _add(vector: Array, terms: tuple[Entry, ...]) -> None:
 
 def _arrays(vector: tuple[Entry, ...], count: int) -> list[Array]:
     return [np.full(count, x) if isinstance(x, float) else x for x in vector]
+
+
+# -- coupled joints and closed loops -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateMap:
+    """The map from independent coordinates s to joint coordinates q of one robot.
+
+    Attributes
+    ----------
+    robot : Robot
+    rows : tuple of tuple of int
+        Per independent coordinate the joint coordinates that it can move.
+    """
+
+    robot: Robot
+    rows: tuple[tuple[int, ...], ...]
+
+    def motion(self, s: Array, ds: Array, dds: Array) -> tuple[Array, Array, Array, Array]:
+        """q, dq, ddq, shape (axes, N), and dq/ds, (axes, dof, N) or (axes, dof, 1).
+
+        Raises
+        ------
+        InputError
+            Where a loop cannot close, or is singular.
+        """
+        closure, coupled = self.robot.closure, self.robot.coupled
+        if closure is not None:
+            return closure.motion(s, ds, dds)
+        A = coupled.A
+        return A @ s + coupled.b[:, None], A @ ds, A @ dds, A[:, :, None]
+
+
+def coordinate_map(robot: Robot) -> CoordinateMap:
+    """The map from a robot's independent coordinates to its joints'."""
+    A, closure = robot.coupled.A, robot.closure
+    moves = A != 0
+    if closure is not None:
+        moves = moves[:, closure.active] | (moves[:, closure.passive] @ closure.follows.T)
+    return CoordinateMap(robot, tuple(tuple(np.flatnonzero(m).tolist()) for m in moves.T))

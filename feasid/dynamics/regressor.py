@@ -22,11 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.dynamics.coupled import Carried, carried
-from feasid.dynamics.kinematics import Node, nodes, propagate
-from feasid.dynamics.newton_euler import load_torque, newton_euler
+from feasid.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
+from feasid.dynamics.newton_euler import WrenchRegressor, load_torque, newton_euler
 from feasid.dynamics.spatial import as_samples_last
-from feasid.dynamics.wrench import Wrench
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 
@@ -115,7 +113,7 @@ class RegressorPlan:
         states = propagate(self.tree, self.robot.gravity, q, dq, ddq)
         for node, state, (kept, rows) in zip(self.tree, states, self._places, strict=True):
             if kept:
-                wrench = Wrench.of(state, node, kept)
+                wrench = WrenchRegressor.of(state, node, kept)
                 for k, (r, first) in enumerate(rows):
                     wrench.project(state, k, blocks[r][first : first + len(kept)], work)
 
@@ -167,9 +165,9 @@ class ProjectedPlan(RegressorPlan):
         return RegressorPlan(self.robot, self.columns)
 
     @cached_property
-    def carries(self) -> Carried:
+    def carries(self) -> CoordinateMap:
         """Which joint coordinates each independent one moves."""
-        return carried(self.robot)
+        return coordinate_map(self.robot)
 
     @cached_property
     def support(self) -> tuple[tuple[int, ...], ...]:
@@ -285,7 +283,7 @@ def inverse_dynamics(
     positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
     jacobian: Array | None = None
     if not robot.is_tree:
-        whole = carried(robot).motion(positions, velocities, accelerations)
+        whole = coordinate_map(robot).motion(positions, velocities, accelerations)
         positions, velocities, accelerations, jacobian = whole
     count = positions.shape[1]
     out = np.zeros((robot.axes, count))
@@ -307,6 +305,27 @@ def inverse_dynamics(
     if jacobian is not None:
         out = np.einsum("ad...,a...->d...", jacobian, out)
     return np.ascontiguousarray(out.T)
+
+
+def mass_matrix(robot: Robot, delta: Array, q: Array) -> Array:
+    """Mass matrix at a posture, drive inertia included, by inverse dynamics.
+
+    Parameters
+    ----------
+    robot : Robot
+    delta : ndarray, shape (n,)
+        Standard parameters.
+    q : ndarray, shape (dof,)
+
+    Returns
+    -------
+    ndarray, shape (dof, dof)
+        [kg m^2 or kg]
+    """
+    posture = np.tile(q, (robot.dof + 1, 1))
+    push = np.vstack([np.zeros(robot.dof), np.eye(robot.dof)])
+    tau = inverse_dynamics(robot, posture, 0 * posture, push, parameters=delta)
+    return np.asarray(tau[1:] - tau[0]).T
 
 
 def described_values(robot: Robot, remedy: str) -> Array:

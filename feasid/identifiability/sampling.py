@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.dynamics.coupled import carried
 from feasid.dynamics.energy import energies
+from feasid.dynamics.kinematics import coordinate_map
 from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.identifiability.echelon import Nullblock
@@ -463,7 +463,7 @@ def visible(robot: Robot, columns: Index, units: Array, length: float, static: b
     count = 2 * len(columns) + SPARE
     ds = rng.standard_normal((robot.dof, count)) * _speeds(robot, length)
     s = postures(robot, rng, count, length)
-    q, dq, *_ = carried(robot).motion(s, ds, np.zeros_like(ds))
+    q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
     potential = potential - potential.mean(axis=0)
     parts = [potential] if static else [kinetic, potential, friction]

@@ -19,7 +19,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
-from feasid.dynamics.coupled import carried
+from feasid.dynamics.kinematics import coordinate_map
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Solutions, Task
@@ -244,7 +244,7 @@ def _moved(robot: Robot, drive: int) -> list[int]:
     joints = set(np.flatnonzero(robot.coupling(drive)).tolist())
     if robot.dof == robot.axes:
         return sorted(joints)
-    return [j for j, own in enumerate(carried(robot).rows) if joints.intersection(own)]
+    return [j for j, own in enumerate(coordinate_map(robot).rows) if joints.intersection(own)]
 
 
 def _best(table: Array, robot: Robot, drive: int) -> int:

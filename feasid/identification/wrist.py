@@ -21,7 +21,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.dynamics.kinematics import nodes, propagate
-from feasid.dynamics.wrench import Wrench
+from feasid.dynamics.newton_euler import WrenchRegressor
 from feasid.errors import InputError, LogError
 from feasid.formats.robot_of import robot_of
 from feasid.identification.payload import (
@@ -128,7 +128,7 @@ def _columns(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
     places = [i for i, node in enumerate(tree) if node.columns == tuple(arm.inertial_columns[k])]
     states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
     state = next(s for i, s in enumerate(states) if i == places[0])
-    wrench = Wrench.of(state, tree[places[0]], list(range(10)))
+    wrench = WrenchRegressor.of(state, tree[places[0]], list(range(10)))
     force, moment = np.zeros((2, 3, 10, len(run)))
     force[:, 6:] = wrench.linear
     moment[:, :9] = wrench.angular

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.control.mass import mass_function
+from feasid.control.computed_torque import mass_function
 from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
 from feasid.errors import SolverError

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from feasid.control.mass import mass_matrix
 from feasid.core.arrays import Array
-from feasid.dynamics.regressor import inverse_dynamics
+from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import notes as as_notes
 from feasid.core.threads import one_thread
-from feasid.dynamics.coupled import Carried, carried
+from feasid.dynamics.kinematics import CoordinateMap, coordinate_map
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
@@ -91,7 +91,7 @@ class Equations:
         self.plan = RegressorPlan.of(robot, columns)
         self.support = (self.plan.columns,) * robot.dof if free else self.plan.support
         self.cutoff = cutoff
-        self._carried = carried(robot) if robot.dof != robot.axes else None
+        self._carried = coordinate_map(robot) if robot.dof != robot.axes else None
         self._slow = friction_speeds(robot, self._carried)
         smooth = [np.array(s, dtype=np.intp) for s in self.plan.smooth]
         rest = zip(smooth, self.plan.support, strict=True)
@@ -239,7 +239,7 @@ def slowness(drives: Sequence[Array], dq: Array) -> Array:
     return np.asarray(np.exp(-((np.min(speeds, axis=0) / SLOW) ** 2)))
 
 
-def friction_speeds(robot: Robot, whole: Carried | None = None) -> list[list[Array]]:
+def friction_speeds(robot: Robot, whole: CoordinateMap | None = None) -> list[list[Array]]:
     """Per coordinate, combinations of joint velocities with Coulomb friction that it moves."""
     rubbing = [robot.coupling(k) for k, d in enumerate(robot.drives) if "fc" in d.symbols]
     moved = [(j,) for j in range(robot.dof)] if whole is None else whole.rows

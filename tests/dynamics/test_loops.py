@@ -18,7 +18,7 @@ from closed import (
 from thorough import some
 
 import feasid
-from feasid.dynamics.coupled import carried
+from feasid.dynamics.kinematics import coordinate_map
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.mjcf import compiled
 from feasid.identifiability.base import base_parameters
@@ -50,7 +50,7 @@ def mechanism(request):
 def test_motion_satisfies_mujocos_constraints(mechanism):
     text, robot = mechanism
     s, ds, dds = motions(robot, reach=0.1)
-    move = carried(robot).motion
+    move = coordinate_map(robot).motion
     q, dq, ddq, _ = move(s, ds, dds)
     h = 1e-5
     ahead, behind = (move(s + k * h * ds + h * h / 2 * dds, ds, dds)[0] for k in (1, -1))
@@ -65,7 +65,7 @@ def test_motion_satisfies_mujocos_constraints(mechanism):
 def test_torques_are_mujocos_along_its_constraint(mechanism):
     text, robot = mechanism
     s, ds, dds = motions(robot, reach=0.2)
-    q, dq, ddq, _ = carried(robot).motion(s, ds, dds)
+    q, dq, ddq, _ = coordinate_map(robot).motion(s, ds, dds)
     ours = feasid.inverse_dynamics(robot, s.T, ds.T, dds.T)
     model, data = unconstrained(text)
     theirs = [
@@ -82,7 +82,7 @@ def test_base_count_is_the_rank_of_mujocos_constrained_dynamics(mechanism):
     text, robot = mechanism
     base = base_parameters(robot)
     s, ds, dds = motions(robot)
-    q, dq, ddq, _ = carried(robot).motion(s, ds, dds)
+    q, dq, ddq, _ = coordinate_map(robot).motion(s, ds, dds)
     tree = tree_regressor(text, q, dq, ddq)
     follow = [directions(text, q[:, k], robot.coordinates) for k in range(q.shape[1])]
     rows = np.vstack([f.T @ y for f, y in zip(follow, tree, strict=True)])

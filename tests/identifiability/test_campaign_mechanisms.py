@@ -15,7 +15,7 @@ from closed import directions, open_torques, regressor_of, tree_regressor, uncon
 from generated import one_loop, tree_with_couplings
 
 import feasid
-from feasid.dynamics.coupled import carried
+from feasid.dynamics.kinematics import coordinate_map
 from feasid.errors import InputError
 from feasid.formats.terms import EFFECTS
 from feasid.identifiability.base import base_parameters
@@ -47,7 +47,7 @@ def compare(text, seed, torques):
     rng = np.random.default_rng(seed)
     s = motions(robot, rng)
     ds, dds = rng.standard_normal((2, *s.shape))
-    q, dq, ddq, _ = carried(robot).motion(s, ds, dds)
+    q, dq, ddq, _ = coordinate_map(robot).motion(s, ds, dds)
     model, data = unconstrained(text)
     ways = [np.eye(robot.dof)] * q.shape[1]
     if not robot.is_tree:

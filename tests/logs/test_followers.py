@@ -6,7 +6,7 @@ import pytest
 from closed import FIVE_BAR, GRIPPER
 
 import feasid
-from feasid.dynamics.coupled import carried
+from feasid.dynamics.kinematics import coordinate_map
 from feasid.errors import LogError
 
 
@@ -25,7 +25,7 @@ def log_of(robot, count=300, amplitude=0.15):
     for k, joint in enumerate(robot.coordinates):
         columns |= {f"q_{joint}": s[:, k], f"dq_{joint}": ds[:, k]}
         columns |= {f"ddq_{joint}": dds[:, k], f"tau_{joint}": tau[:, k]}
-    q = carried(robot).motion(s.T, ds.T, dds.T)[0]
+    q = coordinate_map(robot).motion(s.T, ds.T, dds.T)[0]
     others = {j: q[k] for k, j in enumerate(robot.joints) if j not in robot.coordinates}
     return pd.DataFrame(columns), others
 

@@ -14,8 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.dynamics.coupled import carried
-from feasid.dynamics.kinematics import nodes, propagate
+from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Block
 from feasid.identifiability.sampling import postures
@@ -182,7 +181,7 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
     s, ds = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
     if robot.closure is not None:
         s = postures(robot, rng, SAMPLES)
-    q, dq, *_ = carried(robot).motion(s, ds, np.zeros_like(ds))
+    q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     tree = nodes(robot)
     states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
     out = []
