@@ -1,8 +1,8 @@
 """The page on extending the package is followed to the letter, in a copy of the package.
 
 A Python block that begins with ``# feasid/<path>: new file``, ``... at the end`` or
-``... at the end of NAME`` is written there; NAME is a class, or a constant that is a literal. A block
-that begins with ``# use`` is run with what all blocks of its section have added.
+``... at the end of NAME`` is written there; NAME is a class, or a constant that is a literal. A
+block that begins with ``# use`` is run with what all blocks of its section have added.
 """
 
 import ast
