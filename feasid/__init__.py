@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identification.advice import diagnose as diagnose
+    from feasid.identification.archive import SavedFit as SavedFit
+    from feasid.identification.archive import load as load
     from feasid.identification.choice import Choice as Choice
     from feasid.identification.gains import TorqueConstants as TorqueConstants
     from feasid.identification.gains import torque_constants as torque_constants
+    from feasid.identification.identify import compare_models as compare_models
     from feasid.identification.identify import fit as fit
-    from feasid.identification.models import compare_models as compare_models
     from feasid.identification.payload import Payload as Payload
     from feasid.identification.payload import payload as payload
+    from feasid.identification.payload import payload_from_wrench as payload_from_wrench
     from feasid.identification.ranges import Range as Range
     from feasid.identification.ranges import Ranges as Ranges
     from feasid.identification.result import Fit as Fit
-    from feasid.identification.saved import SavedFit as SavedFit
-    from feasid.identification.saved import load as load
-    from feasid.identification.wrist import payload_from_wrench as payload_from_wrench
     from feasid.inspection.check import check as check
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
@@ -90,8 +90,8 @@ __version__ = "0.1.0"
 _HOME = {
     "Fit": "identification.result",
     "Verdict": "feasibility.verdict",
-    "SavedFit": "identification.saved",
-    "load": "identification.saved",
+    "SavedFit": "identification.archive",
+    "load": "identification.archive",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "diagnosis.findings",
@@ -118,10 +118,10 @@ _HOME = {
     "fit": "identification.identify",
     "Payload": "identification.payload",
     "payload": "identification.payload",
-    "payload_from_wrench": "identification.wrist",
+    "payload_from_wrench": "identification.payload",
     "TorqueConstants": "identification.gains",
     "torque_constants": "identification.gains",
-    "compare_models": "identification.models",
+    "compare_models": "identification.identify",
     "Choice": "identification.choice",
     "Feature": "robot.drives",
     "Range": "identification.ranges",

@@ -14,7 +14,7 @@ from feasid.core.display import HEIGHT, WIDTH, Display, Measure
 from feasid.core.notes import Note
 from feasid.diagnosis.findings import Diagnosis, Finding
 from feasid.identification.quality import HeldOut, judged
-from feasid.identification.views.screen import display
+from feasid.identification.report.summary import display
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 

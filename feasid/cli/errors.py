@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a column per log; returns 0."""
-    from feasid.identification.saved import load
+    from feasid.identification.archive import load
 
     model = load(arguments.model)
     found = {log: model.errors(log) for log in arguments.logs}

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
     from feasid.codegen.c import write_c
     from feasid.formats.load import load_robot
-    from feasid.identification.saved import load
+    from feasid.identification.archive import load
 
     saved = Path(arguments.model).suffix == ".feasid"
     robot = load(arguments.model).robot if saved else load_robot(arguments.model)

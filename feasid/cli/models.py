@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the errors of every set of terms; returns 0."""
     options = options_of(arguments, ReduceOptions, "feasid models")
-    from feasid.identification.models import compare_models
+    from feasid.identification.identify import compare_models
 
     found = compare_models(arguments.logs, robot_from(arguments), **options)
     if arguments.json:

@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = LogOptions if arguments.sensor else LoadOptions
     options = options_of(arguments, LoadOptions, "feasid payload")
     with step("loading solvers"):
-        from feasid.identification.payload import payload
-        from feasid.identification.wrist import payload_from_wrench
+        from feasid.identification.payload import payload, payload_from_wrench
         from feasid.options.complete import checked
         from feasid.reduction.reduce import opened
     options = checked(table, options, "feasid payload --sensor" if arguments.sensor else "payload")

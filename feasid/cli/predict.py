@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the torques; returns 0."""
     inputs = arguments.model, arguments.log
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    from feasid.identification.saved import load
+    from feasid.identification.archive import load
 
     torques = load(arguments.model).predict(arguments.log)
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()

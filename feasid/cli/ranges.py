@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the ranges; returns 0."""
     options = options_of(arguments, RangeOptions, "feasid ranges")
-    from feasid.identification.saved import load
+    from feasid.identification.archive import load
 
     found = load(arguments.model).ranges(arguments.parameters or None, **options)
     if arguments.json:

@@ -28,8 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > MOST:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
-    from feasid.identification.saved import load
-    from feasid.identification.views.page import write_told
+    from feasid.identification.archive import load
+    from feasid.identification.report.page import write_told
 
     models = [load(path) for path in arguments.models]
     for path, model in zip(arguments.models, models, strict=True):

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the model; returns 0, or 1 when its certificate does not hold."""
-    from feasid.identification.saved import load
+    from feasid.identification.archive import load
 
     model = load(arguments.model)
     holds = model.certificate is not None and model.certificate.holds()

@@ -1,4 +1,7 @@
-"""The main job: from a log and a robot to a dynamic model that can exist."""
+"""Identification: from a log and a robot to a physically consistent dynamic model.
+
+`fit` is the main function; `compare_models` compares sets of joint terms on held-out stretches.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.robot_of import GEARED, robot_of, with_motors, with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.choice import choose_terms, sets_of
+from feasid.identification.choice import Choice, choose_terms, sets_of
 from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.result import Fit
 from feasid.identification.timing import aligned
@@ -21,7 +24,7 @@ from feasid.identification.weighing import Weighing
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import completed, documented, part
-from feasid.options.tables import FitOptions, LogOptions, SetOptions
+from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, SetOptions
 from feasid.reduction import momentum, robust
 from feasid.reduction.narrow import narrowed
 from feasid.reduction.reduce import (
@@ -38,7 +41,7 @@ from feasid.reduction.reduce import (
 from feasid.reduction.task import Work
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import FRICTION
+from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
 
 @documented(FitOptions)
@@ -72,71 +75,73 @@ def fit(
         When no answer passed verification; nothing unverified is returned.
     """
     chosen = filtered(completed(FitOptions, options, "fit"), "fit")
-    sources = opened(data)
-    wanted = with_motors(robot_of(data, robot), chosen["couplings"])
+    logs = opened(data)
+    described = with_motors(robot_of(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
-    measured, said = measured_of(sources, wanted, chosen)
+    measured, measured_notes = measured_of(logs, described, chosen)
     chosen["measured"] = measured
-    base, assumed = base_of(wanted, sources, *terms, offered(chosen), measured)
-    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
+
+    base, term_notes = base_of(described, logs, *terms, offered(chosen), measured)
+    tasks = alike(logs, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
-    _check_amount(reduced, base)
-    described = with_terms(wanted, *terms)[0]
-    doubted = diagnose_logs(tasks, described, measured) if chosen["diagnose"] else []
+    _require_enough_rows(reduced, base)
+    warnings = []
+    if chosen["diagnose"]:
+        warnings = diagnose_logs(tasks, with_terms(described, *terms)[0], measured)
     reduced, delay = aligned(reduced)
-    base, reduced, picked = _supported(base, reduced, chosen)
+    base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
+
     feasible = feasible_set(base.robot, **part(SetOptions, chosen))
     weighing = Weighing.of(chosen, base, feasible, reduced, delay.deviation)
-    equations, how = _equations(tasks, base, reduced, chosen, weighing, delay.value)
-    found = weighing.solved(equations)
+    equations, method_notes = _equations(tasks, base, reduced, chosen, weighing, delay.value)
+    estimate = weighing.solved(equations)
+    notes = [
+        *estimate.notes,
+        *measured_notes,
+        *term_notes,
+        *warnings,
+        *choice_notes,
+        *delay.notes(reduced.period),
+        *method_notes,
+        *reduced.notes,
+    ]
     return Fit(
-        robot=base.robot.with_values(found.solution.delta),
+        robot=base.robot.with_values(estimate.solution.delta),
         description=base.robot,
         base=base,
         feasible=feasible,
-        believed=found.believed,
-        solution=found.solution,
-        optimum=found.optimum,
+        believed=estimate.believed,
+        solution=estimate.solution,
+        optimum=estimate.optimum,
         reduced=reduced,
         equations=equations,
-        weights=found.weights,
-        triangle=found.triangle,
-        covariance=found.covariance,
-        deviation=found.deviation,
-        estimate=found.estimate,
-        notes=as_notes(
-            [
-                *found.notes,
-                *said,
-                *assumed,
-                *doubted,
-                *picked,
-                *delay.notes(reduced.period),
-                *how,
-                *reduced.notes,
-            ]
-        ),
+        weights=estimate.weights,
+        triangle=estimate.triangle,
+        covariance=estimate.covariance,
+        deviation=estimate.deviation,
+        estimate=estimate.estimate,
+        notes=as_notes(notes),
         log_options={**part(LogOptions, options), "filtering": chosen["filtering"]},
         options=chosen,
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
     )
 
 
-def _supported(
+def _choose_friction_terms(
     base: BaseParameters, reduced: Reduced, chosen: Mapping[str, Any]
 ) -> tuple[BaseParameters, Reduced, list[Note]]:
-    """Without the candidates among the friction terms that the log does not support."""
-    wanted = chosen["candidates"]
-    if wanted is None:
-        wanted = GEARED if chosen["friction"] is None else ()
-    there = [t for t in wanted if any(FRICTION[t][-1] in d.symbols for d in base.robot.drives)]
-    if not there or not reduced.strata:
+    """Drop the further friction terms that the log's held-out stretches do not support."""
+    candidates = chosen["candidates"]
+    if candidates is None:
+        candidates = GEARED if chosen["friction"] is None else ()
+    fitted = {symbol for drive in base.robot.drives for symbol in drive.symbols}
+    present = [term for term in candidates if FRICTION[term][-1] in fitted]
+    if not present or not reduced.strata:
         return base, reduced, []
-    pruned = chosen["candidates"] is not None
-    measured = chosen["measured"]
-    choice = choose_terms(reduced, base.robot, sets_of(there), pruned=pruned, measured=measured)
-    narrow = base_parameters(choice.robot, measured=chosen["measured"])
-    return narrow, narrowed(reduced, base.robot, narrow), [choice.note]
+    pruned, measured = chosen["candidates"] is not None, chosen["measured"]
+    choice = choose_terms(reduced, base.robot, sets_of(present), pruned=pruned, measured=measured)
+    kept = base_parameters(choice.robot, measured=measured)
+    return kept, narrowed(reduced, base.robot, kept), [choice.note]
 
 
 def _equations(
@@ -147,7 +152,7 @@ def _equations(
     weighing: Weighing,
     delay: float,
 ) -> tuple[Reduced, list[Note]]:
-    """What is fitted: the reduced log, its momentum, or its blocks with robust weights."""
+    """Equations to solve: of the torques, of the momentum, or of blocks with robust weights."""
     robot, columns = base.robot, columns_of(base)
     if chosen["measured"] is not None and (chosen["method"], chosen["robust"]) != ("torque", None):
         rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
@@ -160,7 +165,7 @@ def _equations(
     if chosen["method"] == "momentum":
         parts = [
             momentum.reduce_momentum(m, robot, columns, chosen["window"])
-            for m in _motions(tasks, robot)
+            for m in _prepared_motions(tasks, robot)
         ]
         total: Reduced = sum(parts[1:], parts[0])
         return total, [total.notes[-1]]
@@ -168,7 +173,7 @@ def _equations(
         return reduced, []
     blocks = [
         block
-        for motions in _motions(tasks, robot)
+        for motions in _prepared_motions(tasks, robot)
         for block in robust.reduce_blocks(motions, robot, columns, chosen["block"])
     ]
     kind = chosen["robust"]
@@ -176,26 +181,93 @@ def _equations(
     return equations.shifted(delay), robust.notes(blocks, shares, robot.coordinates, kind)
 
 
-def _motions(tasks: Sequence[Work], robot: Robot) -> list[Iterable[Motion]]:
-    """All logs, prepared; reduced data cannot be."""
+def _prepared_motions(tasks: Sequence[Work], robot: Robot) -> list[Iterable[Motion]]:
+    """Motions of all logs, prepared; raises for reduced data, which hold no motion."""
     if any(isinstance(t.source, Reduced) for t in tasks):
         raise InputError("this needs the log itself; reduced data hold no time")
     recorded = [(t.source, t.options) for t in tasks if isinstance(t.source, Recording)]
-    return [_known(recording.motions(robot, **options)) for recording, options in recorded]
+    return [
+        _require_contact_forces(recording.motions(robot, **options))
+        for recording, options in recorded
+    ]
 
 
-def _known(motions: Iterable[Motion]) -> Iterator[Motion]:
-    """The same, refused where contact forces are unknown."""
+def _require_contact_forces(motions: Iterable[Motion]) -> Iterator[Motion]:
+    """Pass motions on; raise where contact forces are unknown."""
     for motion in motions:
         if any(run.free is not None for run in motion.runs):
             raise InputError("robust and method='momentum' need the forces of all contacts")
         yield motion
 
 
-def _check_amount(reduced: Reduced, base: BaseParameters) -> None:
+def _require_enough_rows(reduced: Reduced, base: BaseParameters) -> None:
     unknowns = len(base.independent)
     if reduced.samples * len(reduced.triangles) < unknowns:
         raise NotEnoughDataError(
             f"{reduced.samples} usable samples of {len(reduced.triangles)} joints are fewer "
             f"equations than the {unknowns} base parameters"
         )
+
+
+@documented(ReduceOptions)
+@one_thread()
+def compare_models(
+    data: Log | Reduced | Sequence[Log | Reduced],
+    robot: Robot | str | Path | None = None,
+    models: Sequence[Sequence[str]] | None = None,
+    **options: Unpack[ReduceOptions],
+) -> Choice:
+    """Compare sets of joint terms by the torque errors on stretches that were not fitted.
+
+    Every set is given to all joints and fitted five times, each time without one fifth of the
+    log's stretches of time.
+
+    Parameters
+    ----------
+    data : DataFrame, mapping of arrays, path, Reduced, or a sequence of these
+    robot : Robot or path, optional
+        Default what travels with the data.
+    models : sequence of sequences of str, optional
+        Sets of terms beyond viscous, Coulomb and offset, of "sqrt", "load", "stribeck",
+        "direction", "spring" and "compensator", the smallest first; ``()`` is none of them. Default
+        none, each of `candidates`, each two, and all.
+    **options
+        See `feasid.options.tables.ReduceOptions`; `candidates` are all terms by default.
+
+    Returns
+    -------
+    Choice
+        Its ``table`` has the errors, a row per set and a column per joint; ``chosen`` what each
+        joint gets; ``feasid.fit(data, choice.robot)`` fits that.
+
+    Raises
+    ------
+    InputError
+        A term that is not known, or reduced data without stretches.
+    """
+    given = dict(options)
+    if models is not None and given.get("candidates") is not None:
+        raise InputError("models says which terms are compared: leave candidates out")
+    terms = list(dict.fromkeys(t for m in models or () for t in m))
+    if models is not None and not terms:
+        raise InputError("models has no term to compare: give sets such as [(), ('stribeck',)]")
+    if given.get("candidates") in ((), []):
+        raise InputError("candidates has no term to compare: leave it out, or name some")
+    given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
+    chosen = filtered(completed(ReduceOptions, given, "compare_models"), "compare_models")
+    sources = opened(data)
+    wanted = with_motors(robot_of(data, robot), chosen["couplings"])
+    asked = chosen["friction"], chosen["drive_inertia"], offered(chosen)
+    measured, _ = measured_of(sources, wanted, chosen)
+    base, _ = base_of(wanted, sources, *asked, measured)
+    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
+    reduced = reduce_tasks(tasks, base)
+    if not reduced.strata:
+        raise InputError(
+            "models are compared on stretches of the log, which these data do not keep: leave "
+            "filtering='signals' and cutoff=False out"
+        )
+    have = {s for d in base.robot.drives for s in d.symbols}
+    there = [t for t in chosen["candidates"] if have.intersection(FRICTION[t])]
+    sets = [tuple(m) for m in models] if models is not None else sets_of(there)
+    return choose_terms(reduced, base.robot, sets, pruned=True, measured=measured)

@@ -7,14 +7,13 @@ from typing import Any
 
 from feasid.core.display import Display, Displayed
 from feasid.errors import OutputError
+from feasid.identification.archive import save
 from feasid.identification.export import Export
 from feasid.identification.fitted import Fitted
-from feasid.identification.keep import save
-from feasid.identification.views.contents import contents
-from feasid.identification.views.page import write_report
-from feasid.identification.views.plots import Plots
-from feasid.identification.views.screen import display
-from feasid.identification.views.text import summary
+from feasid.identification.report.contents import contents
+from feasid.identification.report.figures import Plots
+from feasid.identification.report.page import write_report
+from feasid.identification.report.summary import display, summary
 
 
 class Fit(Displayed, Fitted):
@@ -140,7 +139,7 @@ class Fit(Displayed, Fitted):
         Verdicts on feasibility and on prediction, errors, claims and who makes them, curves that
         zoom, tables that sort, and how to reproduce it. The page loads nothing, and what comes
         from files is escaped. ``report.json`` has the schema of
-        `feasid.identification.views.contents`.
+        `feasid.identification.report.contents`.
 
         Parameters
         ----------

@@ -13,9 +13,8 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, MissingExtraError, OutputError
-from feasid.identification.views.contents import VERSION
-from feasid.identification.views.curves import drawing
-from feasid.identification.views.page import write_told
+from feasid.identification.report.contents import VERSION
+from feasid.identification.report.page import drawing, write_told
 
 pytest.importorskip("matplotlib")
 

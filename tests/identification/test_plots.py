@@ -7,9 +7,8 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError, MissingExtraError
-from feasid.identification.views.plots import Plots
-from feasid.identification.views.replay import Replay
-from feasid.identification.views.skeleton import ellipsoid
+from feasid.identification.report.figures import Plots, ellipsoid
+from feasid.identification.report.replay import Replay
 from feasid.reduction.window import Window
 
 pytest.importorskip("matplotlib")

@@ -16,11 +16,10 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import as_json
+from feasid.identification.archive import made
 from feasid.identification.fitted import Fitted
-from feasid.identification.keep import made
-from feasid.identification.views.replay import Replay
-from feasid.identification.views.screen import goal
-from feasid.identification.views.text import SURE
+from feasid.identification.report.replay import Replay
+from feasid.identification.report.summary import SURE, goal
 from feasid.logs.recording import Recording
 from feasid.reduction.narrow import heard
 from feasid.reduction.task import Source

@@ -1,39 +1,138 @@
-"""A fit that lasts: a small archive of text and plain arrays, readable without the log.
+"""Fits kept in files: `save` writes an archive that `load` reads, also in later versions.
 
-What is in the file is said by `feasid.identification.keep`, which writes it. Nothing of it is
-executed or unpickled.
+A ``.feasid`` file is a ZIP archive of ``model.json`` (the robot with its parameters, options,
+notes, errors, what the fit shows, versions, hashes), ``arrays.npz`` (covariance), ``reduced.npz``
+(the log, reduced), ``certificate.json`` (for ``feasid verify``) and the description as it was.
+Text and plain arrays only: nothing of it is executed or unpickled, and no log is needed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import platform
+import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import feasid
 from feasid.core.archives import arrays_of, unpacked
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import reading
+from feasid.core.files import reading, write_aside
 from feasid.core.notes import Note
-from feasid.errors import FeasidError, InputError
-from feasid.feasibility.constraints.sets import of_plain
+from feasid.errors import CertificateError, FeasidError, InputError
+from feasid.feasibility.constraints.sets import as_plain, of_plain
 from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
-from feasid.identification.keep import FORMAT, VERSION
+from feasid.identification.fitted import Fitted
 from feasid.identification.ranges import Residual
+from feasid.logs.digest import digest
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot, Source
-from feasid.robot.serial import robot_of_data, with_source
+from feasid.robot.serial import as_data, robot_of_data, with_source
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FORMAT, VERSION = "feasid model", 2
+
+READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
+"""Options of `feasid.load_robot` that are kept, by which a written file is read back alike."""
+
+
+def save(
+    fit: Fitted,
+    path: str | Path,
+    text: str,
+    shown: Display,
+    report: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a fit with what it shows and what its summary and report say; see `feasid.Fit.save`."""
+    try:
+        certificate: Certificate | None = fit.certificate
+    except CertificateError:
+        certificate = None
+    source = fit.robot.source
+    model = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made": made(fit),
+        "robot": as_data(fit.robot),
+        "source": None if source is None else _origin(source),
+        "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
+        "measured": _plain(fit.base.experiment.measured),
+        "log_options": _plain(fit.log_options),
+        "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
+        "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
+        "summary": text,
+        "display": asdict(shown),
+        "ranges": {
+            "deviation": fit.deviation,
+            "feasible": as_plain(fit.feasible),
+            "believed": as_plain(fit.believed),
+        },
+    }
+    arrays = io.BytesIO()
+    r, rho, _ = fit.triangle
+    np.savez_compressed(
+        arrays, covariance=fit.covariance, beta=fit.beta, r=r, rho=rho, best=fit.optimum.delta
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.json", json.dumps(model, indent=1, default=str))
+        archive.writestr("arrays.npz", arrays.getvalue())
+        archive.writestr("reduced.npz", replace(fit.reduced, strata=()).to_bytes())
+        archive.writestr("report.json", json.dumps(report, allow_nan=False))
+        if certificate is not None:
+            archive.writestr("certificate.json", json.dumps(certificate.data))
+        if source is not None:
+            archive.writestr("description", source.text)
+    write_aside(path, buffer.getvalue(), overwrite=overwrite)
+
+
+def made(fit: Fitted) -> dict[str, Any]:
+    """Where a model came from: versions, time, hashes of its description and its logs."""
+    source = fit.robot.source
+    return {
+        "feasid": feasid.__version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "pandas")},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
+        "logs": [{"name": r.name, "sha256": digest(r)} for r in fit.recordings],
+        "samples": fit.reduced.samples,
+    }
+
+
+def _origin(source: Source) -> dict[str, Any]:
+    reading = {k: v for k, v in source.reading.items() if k in READING}
+    return {"path": source.path, "format": source.format, "reading": _plain(reading)}
+
+
+def _plain(value: Any) -> Any:
+    """Options and numbers as JSON knows them."""
+    if is_dataclass(value):
+        return _plain(vars(value))
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
 
 LARGEST = 256 * 1024 * 1024
 """Bytes that an archive may unpack to."""
@@ -81,7 +180,7 @@ class SavedFit(WritableModel, Displayed):
     shown : Display or None
         What the fit showed; None in files of versions that did not keep it.
     told : mapping
-        What its report says, see `feasid.identification.views.contents`; empty in older files.
+        What its report says, see `feasid.identification.report.contents`; empty in older files.
     quality : SavedQuality
     """
 

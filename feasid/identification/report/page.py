@@ -2,6 +2,8 @@
 
 Everything that comes from outside passes the template's escaping; the page's own script is named
 by its hash, so that a browser runs no other.
+
+Curves are SVG in the data's own coordinates, which the page's script can zoom.
 """
 
 from __future__ import annotations
@@ -20,16 +22,74 @@ from feasid.core.display import plain
 from feasid.core.files import check_writable, with_ending, write_aside
 from feasid.errors import InputError, missing_extra
 from feasid.identification.fitted import Fitted
-from feasid.identification.views.contents import SCHEMA, VERSION, contents
-from feasid.identification.views.curves import drawing
-from feasid.identification.views.plots import Plots
-from feasid.identification.views.text import summary
+from feasid.identification.report.contents import SCHEMA, VERSION, contents
+from feasid.identification.report.figures import Plots
+from feasid.identification.report.summary import summary
 from feasid.logs.recording import Recording
 from feasid.reduction.narrow import heard
 from feasid.reduction.reduce import opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 1000, 240
+"""Of the picture, in its own units; it takes the width of the page."""
+
+ROOM = 0.06
+"""Share of the range left free above and below."""
+
+
+def drawing(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Paths of measured and predicted torque and their difference, and their ranges.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        With numbers ``t``, ``measured`` and ``predicted``.
+
+    Returns
+    -------
+    dict
+        ``paths``, a mapping from a name to SVG path data in units of the picture, and ``x`` and
+        ``y``, the ranges that width and height stand for.
+    """
+    times = [float(t) for run in runs for t in run["t"]]
+    if not times:
+        return {"paths": {}, "x": (0.0, 1.0), "y": (-1.0, 1.0), "size": (WIDTH, HEIGHT)}
+    curves = {
+        "measured": [_numbers(run["measured"]) for run in runs],
+        "predicted": [_numbers(run["predicted"]) for run in runs],
+    }
+    pairs = zip(curves["measured"], curves["predicted"], strict=True)
+    curves["difference"] = [[a - b for a, b in zip(m, p, strict=True)] for m, p in pairs]
+    values = [v for runs_of in curves.values() for run in runs_of for v in run]
+    low, high = min(values), max(values)
+    extra = ROOM * (high - low) or 1.0
+    x, y = (min(times), max(max(times), min(times) + 1e-9)), (low - extra, high + extra)
+    starts = [_numbers(run["t"]) for run in runs]
+    return {
+        "paths": {
+            name: "".join(_path(t, v, x, y) for t, v in zip(starts, parts, strict=True))
+            for name, parts in curves.items()
+        },
+        "x": x,
+        "y": y,
+        "size": (WIDTH, HEIGHT),
+    }
+
+
+def _numbers(values: Sequence[Any]) -> list[float]:
+    return [float(v) for v in values]
+
+
+def _path(
+    t: Sequence[float], v: Sequence[float], x: tuple[float, float], y: tuple[float, float]
+) -> str:
+    """One run, in the units of the picture."""
+    wide, high = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])
+    points = (f"{(a - x[0]) * wide:.1f},{(y[1] - b) * high:.1f}" for a, b in zip(t, v, strict=True))
+    return f"M{' '.join(points)}"
+
 
 PICTURES = {
     "bodies": "The robot at home, with centres of mass and inertia ellipsoids",
@@ -108,7 +168,7 @@ def _environment() -> Any:
 
 def _file(name: str) -> str:
     """A file of the page's own, beside this one."""
-    place = files("feasid").joinpath("identification", "views", "templates", name)
+    place = files("feasid").joinpath("identification", "report", "templates", name)
     return place.read_text(encoding="utf-8")
 
 
