@@ -15,16 +15,23 @@ from functools import cached_property
 import numpy as np
 
 from feasid.codegen.expression import Expression, Graph
-from feasid.codegen.motion import NodeMotion, moving
-from feasid.codegen.steps import JointStep, combination, step_of, zeros
-from feasid.codegen.vectors import Symmetric, Vector, cross, dot, plus, vector
+from feasid.codegen.recursion import (
+    Expressions,
+    JointTransform,
+    NodeMotion,
+    joint_transform,
+    node_motions,
+    symmetric,
+    vector,
+)
+from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS, JointState
 
-Body = tuple[Symmetric, Vector, Expression]
-"""Inertia, first moment and mass about an origin."""
+Composite = tuple[Expressions, Expressions, Expression]
+"""Inertia (3, 3), first moment (3,) and mass of rigidly joined bodies about an origin."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +81,7 @@ class Algorithms:
     def _joints(self, values: Sequence[Expression], offset: bool = False) -> list[Expression]:
         """Joint coordinates from independent ones."""
         coupled = self.robot.coupled
-        out = combination(coupled.A, values, self.graph)
+        out = combination(coupled.A, values)
         return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
 
     @cached_property
@@ -82,23 +89,24 @@ class Algorithms:
         return self._joints(self.q, offset=True)
 
     @cached_property
-    def _steps(self) -> list[JointStep]:
-        return [step_of(self.graph, n, self._positions[n.own.start]) for n in self._tree]
+    def _transforms(self) -> list[JointTransform]:
+        return [joint_transform(self.graph, n, self._positions[n.own.start]) for n in self._tree]
 
-    def _ten(self, node: Node, delta: Sequence[Expression]) -> list[Expression]:
-        return combination(node.reduction, [delta[c] for c in node.columns], self.graph)
+    def _ten(self, node: Node, delta: Sequence[Expression]) -> Expressions:
+        """A node's ten parameters from the robot's."""
+        return np.array(combination(node.reduction, [delta[c] for c in node.columns]), dtype=object)
 
-    def _moving(self, rates: list[Expression], pushes: list[Expression]) -> list[NodeMotion]:
-        gravity = self.robot.gravity.tolist()
-        return moving(self.graph, self._tree, self._steps, gravity, rates, pushes)
+    def _motions(self, dq: list[Expression], ddq: list[Expression]) -> list[NodeMotion]:
+        gravity = self.robot.gravity
+        return node_motions(self.graph, self._tree, self._transforms, gravity, dq, ddq)
 
     @cached_property
     def _motion(self) -> list[NodeMotion]:
-        return self._moving(self._joints(self.dq), self._joints(self.ddq))
+        return self._motions(self._joints(self.dq), self._joints(self.ddq))
 
     def _independent(self, torques: Sequence[Expression]) -> list[Expression]:
         """Torques of the independent coordinates from those of all joints."""
-        return combination(self.robot.coupled.A.T, torques, self.graph)
+        return combination(self.robot.coupled.A.T, torques)
 
     # -- torques -----------------------------------------------------------------------------
 
@@ -110,7 +118,7 @@ class Algorithms:
     def gravity(self) -> list[Expression]:
         """Torques that hold the bodies still, without friction and springs."""
         still = [self.graph.of(0.0)] * self.robot.axes
-        return self._independent(self._newton_euler(self._moving(still, still), self.delta))
+        return self._independent(self._newton_euler(self._motions(still, still), self.delta))
 
     def friction(self) -> list[Expression]:
         """Friction and springs; what no motion tells from weight counts with its leader."""
@@ -123,12 +131,12 @@ class Algorithms:
         wrenches = [(m.moment(t), m.force(t)) for m, t in zip(motion, bodies, strict=True)]
         out = [self.graph.of(0.0)] * self.robot.axes
         for i in range(len(self._tree) - 1, -1, -1):
-            node, step, (moment, force) = self._tree[i], self._steps[i], wrenches[i]
-            out[node.own.start] = out[node.own.start] + step.along(moment, force)
+            node, joint, (moment, force) = self._tree[i], self._transforms[i], wrenches[i]
+            out[node.own.start] = out[node.own.start] + joint.axis_torque(moment, force)
             if node.parent >= 0:
-                more = step.wrench_to_parent(moment, force)
+                more = joint.wrench_to_parent(moment, force)
                 base = wrenches[node.parent]
-                wrenches[node.parent] = plus(base[0], more[0]), plus(base[1], more[1])
+                wrenches[node.parent] = base[0] + more[0], base[1] + more[1]
         return out
 
     def _drives(self, without: str = "") -> list[Expression]:
@@ -154,7 +162,7 @@ class Algorithms:
             )
         row = self.robot.coupling(k)[None, :]
         position, rate, push = (
-            combination(row, values, graph)[0]
+            combination(row, values)[0]
             for values in (self._positions, self._joints(self.dq), self._joints(self.ddq))
         )
         sign = graph.apply("sign", rate)
@@ -193,38 +201,36 @@ class Algorithms:
         columns = [self._independent([row[k] for row in half]) for k in range(self.robot.dof)]
         return [columns[c][r] for r in range(self.robot.dof) for c in range(self.robot.dof)]
 
-    def _composites(self) -> list[Body]:
+    def _composites(self) -> list[Composite]:
         """Each node with all that it carries, about its own origin."""
-        out: list[Body] = []
+        out: list[Composite] = []
         for node in self._tree:
             ten = self._ten(node, self.delta)
-            out.append((Symmetric(*ten[:6]), (ten[6], ten[7], ten[8]), ten[9]))
+            out.append((symmetric(*ten[:6]), ten[6:9], ten[9]))
         for i in range(len(out) - 1, -1, -1):
             p = self._tree[i].parent
             if p >= 0:
-                L, first, mass = in_parent(self._steps[i], out[i])
-                out[p] = out[p][0].plus(L), plus(out[p][1], first), out[p][2] + mass
+                inertia, first, mass = in_parent(self._transforms[i], out[i])
+                out[p] = out[p][0] + inertia, out[p][1] + first, out[p][2] + mass
         return out
 
-    def _column(self, i: int, body: Body, entries: list[list[Expression]]) -> None:
-        """Add the torques, at all joints that carry node i, of a unit push of its own."""
-        step = self._steps[i]
-        L, first, mass = body
-        spin = vector(self.graph, step.spin.tolist())
-        speed = plus(vector(self.graph, step.slide.tolist()), cross(spin, step.lever))
-        moment = plus(L.times(spin), cross(first, speed))
-        x, y, z = (mass * v - w for v, w in zip(speed, cross(first, spin), strict=True))
-        force = x, y, z
+    def _column(self, i: int, body: Composite, entries: list[list[Expression]]) -> None:
+        """Add the torques, at all joints that carry node i, of its own unit acceleration."""
+        joint, (inertia, first, mass) = self._transforms[i], body
+        spin = vector(self.graph, joint.spin)
+        acceleration = vector(self.graph, joint.slide) + np.cross(spin, joint.lever)
+        moment = inertia @ spin + np.cross(first, acceleration)
+        force = acceleration * mass - np.cross(first, spin)
         own, at = self._tree[i].own.start, i
         while True:
             row = self._tree[at].own.start
-            term = self._steps[at].along(moment, force)
+            term = self._transforms[at].axis_torque(moment, force)
             entries[row][own] = entries[row][own] + term
             if row != own:
                 entries[own][row] = entries[own][row] + term
             if self._tree[at].parent < 0:
                 return
-            moment, force = self._steps[at].wrench_to_parent(moment, force)
+            moment, force = self._transforms[at].wrench_to_parent(moment, force)
             at = self._tree[at].parent
 
     # -- regressor ---------------------------------------------------------------------------
@@ -234,9 +240,9 @@ class Algorithms:
         wanted = {c: k for k, c in enumerate(columns)}
         zero = self.graph.of(0.0)
         entries = [[zero] * len(columns) for _ in range(self.robot.axes)]
-        carried: list[dict[int, tuple[Vector, Vector]]] = []
-        for node, step, motion in zip(self._tree, self._steps, self._motion, strict=True):
-            axes = self._axes(node, step, carried[node.parent] if node.parent >= 0 else {})
+        carried: list[dict[int, tuple[Expressions, Expressions]]] = []
+        for node, joint, motion in zip(self._tree, self._transforms, self._motion, strict=True):
+            axes = self._axes(node, joint, carried[node.parent] if node.parent >= 0 else {})
             carried.append(axes)
             for k, column in enumerate(node.columns):
                 if column not in wanted:
@@ -244,7 +250,7 @@ class Algorithms:
                 used = [(motion.columns[i], float(f)) for i, f in enumerate(node.reduction[:, k])]
                 for row, (turn, shift) in axes.items():
                     entries[row][wanted[column]] = self.graph.total(
-                        factor * (dot(turn, moment) + dot(shift, force))
+                        factor * (turn @ moment + shift @ force)
                         for (moment, force), factor in used
                         if factor
                     )
@@ -258,41 +264,41 @@ class Algorithms:
         return [column[r] for r in range(self.robot.dof) for column in by_column]
 
     def _axes(
-        self, node: Node, step: JointStep, above: dict[int, tuple[Vector, Vector]]
-    ) -> dict[int, tuple[Vector, Vector]]:
+        self, node: Node, joint: JointTransform, above: dict[int, tuple[Expressions, Expressions]]
+    ) -> dict[int, tuple[Expressions, Expressions]]:
         """Spatial axes of the rows that carry a node, at its origin and in its frame."""
         out = {}
         for row, (turn, shift) in above.items():
-            angular = step.to_node(turn)
-            linear = step.to_node(plus(shift, cross(turn, step.arm)))
-            out[row] = angular, plus(linear, cross(angular, step.lever))
-        spin = vector(self.graph, step.spin.tolist())
-        slide = vector(self.graph, step.slide.tolist())
-        own = spin, plus(slide, cross(spin, step.lever))
-        kept = out.get(node.own.start, (zeros(self.graph), zeros(self.graph)))
-        out[node.own.start] = plus(kept[0], own[0]), plus(kept[1], own[1])
+            angular = joint.to_node(turn)
+            linear = joint.to_node(shift + np.cross(turn, joint.arm))
+            out[row] = angular, linear + np.cross(angular, joint.lever)
+        spin = vector(self.graph, joint.spin)
+        own = spin, vector(self.graph, joint.slide) + np.cross(spin, joint.lever)
+        none = vector(self.graph, np.zeros(3))
+        angular, linear = out.get(node.own.start, (none, none))
+        out[node.own.start] = angular + own[0], linear + own[1]
         return out
 
 
-def in_parent(step: JointStep, body: Body) -> Body:
-    """A rigid body about its parent's origin, in the parent's frame."""
-    L, first, mass = shifted(body, step.lever)
-    inertia = L.turned(step.after.T)
-    if step.turn is not None:
-        inertia = step.turn.congruence(inertia)
-    return shifted((inertia.turned(step.before.T), step.to_parent(first), mass), step.arm)
+def combination(rows: Array, values: Sequence[Expression]) -> list[Expression]:
+    """``rows @ values`` with constant rows."""
+    return list(rows @ np.array(values, dtype=object))
 
 
-def shifted(body: Body, arm: Vector) -> Body:
-    """The same body about an origin from which the old one is at `arm`."""
-    L, first, mass = body
-    moved = plus(first, (mass * arm[0], mass * arm[1], mass * arm[2]))
-    total = plus(first, moved)  # 2 l + m c
-    reach = dot(arm, total)
-    outer = [
-        arm[r] * first[c] + moved[r] * arm[c]
-        for r, c in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-    ]
-    more = Symmetric(reach - outer[0], -outer[1], -outer[2], reach - outer[3], -outer[4],
-                     reach - outer[5])  # fmt: skip
-    return L.plus(more), moved, mass
+def in_parent(joint: JointTransform, body: Composite) -> Composite:
+    """Rigidly joined bodies about their parent's origin, in the parent's frame."""
+    inertia, first, mass = about_other_origin(body, joint.lever)
+    turned = joint.inertia_to_parent(inertia), joint.to_parent(first), mass
+    return about_other_origin(turned, joint.arm)
+
+
+def about_other_origin(body: Composite, arm: Expressions) -> Composite:
+    """The same bodies about an origin from which the old one is at `arm`."""
+    inertia, first, mass = body
+    moved = first + arm * mass
+    reach = arm @ (first + moved)  # arm . (2 l + m arm)
+    xx, xy, xz, yy, yz, zz = (
+        arm[r] * first[c] + moved[r] * arm[c] for r, c in zip(*np.triu_indices(3), strict=True)
+    )
+    more = symmetric(reach - xx, -xy, -xz, reach - yy, -yz, reach - zz)
+    return inertia + more, moved, mass

@@ -11,9 +11,14 @@ from pathlib import Path
 import numpy as np
 
 import feasid
-from feasid.codegen.python import python_function
-from feasid.codegen.routine import ROUTINES, CodedModel, Routine
-from feasid.codegen.writing import Language, statements
+from feasid.codegen.routine import (
+    ROUTINES,
+    CodedModel,
+    Language,
+    Routine,
+    python_function,
+    statements,
+)
 from feasid.core.arrays import Array
 from feasid.core.files import check_writable, write_aside
 from feasid.errors import InputError

@@ -1,13 +1,19 @@
-"""Routines: named outputs of a robot's expressions, and how a model's parameters enter them."""
+"""Routines: named outputs of a robot's expressions, with a model's parameters; as text and Python.
+
+Statements come in an order in which they can be computed. The Python functions take and return
+plain floats; they are compiled from source that is written here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from feasid.codegen.algorithms import Algorithms
-from feasid.codegen.expression import Expression, Graph, Operations, needed, operations
+from feasid.codegen.expression import FUNCTIONS, Expression, Graph, Operations, needed, operations
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import described_values
 from feasid.errors import InputError, did_you_mean
@@ -21,6 +27,9 @@ ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor
 MOTION = ("q", "dq", "ddq")
 GIVEN = {"gravity": ("q",), "mass_matrix": ("q",)}
 """Inputs of those routines that do not take the whole motion."""
+
+MAX_NESTING = 12
+"""Parentheses inside each other in one statement; deeper expressions get a variable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,3 +118,103 @@ class CodedModel:
             value = graph.input(f"beta[{k}]") if self.beta is None else graph.of(self.beta[k])
             out[column] = value
         return out
+
+
+# -- as text -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Language:
+    """How numbers and functions are written."""
+
+    number: Callable[[float], str]
+    function: Callable[[str, str], str]
+    input: Callable[[str], str] = str
+
+
+@dataclass(frozen=True)
+class Text:
+    """An expression's text, what binds in it (0 atom, 1 product, 2 sum), and its nesting."""
+
+    text: str
+    binds: int = 0
+    depth: int = 0
+
+    def inside(self, limit: int) -> str:
+        """In parentheses unless it binds at most this loosely."""
+        return self.text if self.binds <= limit else f"({self.text})"
+
+
+def statements(routine: Routine, language: Language) -> Iterator[tuple[str, str]]:
+    """(variable, expression) pairs, then (``""``, expression) for each output in order.
+
+    What is used once stands where it is used; what is used more often gets a variable.
+    """
+    uses = Counter(a.index for node in routine.nodes for a in node.args)
+    uses.update(node.index for node in routine.outputs)
+    written: dict[int, Text] = {}
+    count = 0
+    for node in routine.nodes:
+        text = _text(node, written, language)
+        leaf = node.kind in ("number", "input")
+        if not leaf and (uses[node.index] > 1 or text.depth >= MAX_NESTING):
+            name = f"x{count}"
+            count += 1
+            yield name, text.text
+            text = Text(name)
+        written[node.index] = text
+    for node in routine.outputs:
+        yield "", written[node.index].text
+
+
+def _text(node: Expression, written: dict[int, Text], language: Language) -> Text:
+    if node.kind == "number":
+        text = language.number(node.value)
+        return Text(text, 2 if text.startswith("-") else 0)
+    if node.kind == "input":
+        return Text(language.input(node.name))
+    args = [written[a.index] for a in node.args]
+    depth = 1 + max(a.depth for a in args)
+    if node.kind == "neg":
+        return Text(f"-{args[0].inside(0)}", 2, depth)
+    if node.kind == "mul":
+        return Text(f"{args[0].inside(1)}*{args[1].inside(0)}", 1, depth)
+    if node.kind == "add":
+        return Text(f"{args[0].inside(2)} + {args[1].inside(1)}", 2, depth)
+    if node.kind == "sub":
+        return Text(f"{args[0].inside(2)} - {args[1].inside(1)}", 2, depth)
+    return Text(language.function(node.kind, args[0].text), 0, depth)
+
+
+# -- as Python functions -------------------------------------------------------------------------
+
+PYTHON = Language(
+    number=repr,
+    function=lambda name, x: f"{name}({x})",
+    input=lambda name: name.replace("[", "").replace("]", ""),
+)
+
+PYTHON_FUNCTIONS = {name: getattr(math, name, function) for name, function in FUNCTIONS.items()}
+
+
+def python_source(routine: Routine) -> str:
+    """A function of sequences of floats that returns a list of floats."""
+    lines = [f"def {routine.name}({', '.join(name for name, _ in routine.inputs)}):"]
+    for name, length in routine.inputs:
+        if name in routine.used:
+            lines.append(f"    [{', '.join(f'{name}{k}' for k in range(length))}] = {name}")
+    results = []
+    for variable, text in statements(routine, PYTHON):
+        if variable:
+            lines.append(f"    {variable} = {text}")
+        else:
+            results.append(text)
+    return "\n".join([*lines, f"    return [{', '.join(results)}]", ""])
+
+
+def python_function(routine: Routine) -> Callable[..., list[float]]:
+    """The function itself; inputs must be sequences of Python floats."""
+    space: dict[str, object] = {**PYTHON_FUNCTIONS, "__builtins__": {"abs": abs}}
+    exec(compile(python_source(routine), f"<feasid {routine.name}>", "exec"), space)
+    function: Callable[..., list[float]] = space[routine.name]  # type: ignore[assignment]
+    return function

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.codegen.compiled import compiled, compiler
-from feasid.codegen.python import python_function
-from feasid.codegen.routine import CodedModel
+from feasid.codegen.routine import CodedModel, python_function
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import InputError, did_you_mean

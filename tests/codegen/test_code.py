@@ -12,8 +12,7 @@ from robots import ARM, random_robot
 import feasid
 from feasid.codegen.c import safe
 from feasid.codegen.expression import Graph, operations
-from feasid.codegen.python import python_function
-from feasid.codegen.routine import ROUTINES, CodedModel
+from feasid.codegen.routine import ROUTINES, CodedModel, python_function
 from feasid.datasets import wam
 from feasid.robot.joint_terms import FRICTION
 

@@ -9,8 +9,7 @@ import pytest
 import feasid
 from feasid import certificate
 from feasid.codegen.compiled import compiled
-from feasid.codegen.python import python_function
-from feasid.codegen.routine import CodedModel
+from feasid.codegen.routine import CodedModel, python_function
 from feasid.dynamics.energy import drive_energy
 from feasid.errors import DescriptionError, InputError
 from feasid.excitation.drives import DriveColumns
