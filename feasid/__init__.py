@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from feasid.identification.payload import Payload as Payload
     from feasid.identification.payload import payload as payload
     from feasid.identification.payload import payload_from_wrench as payload_from_wrench
+    from feasid.identification.priors import GaussianPrior as GaussianPrior
+    from feasid.identification.priors import Prior as Prior
     from feasid.identification.ranges import Range as Range
     from feasid.identification.ranges import Ranges as Ranges
     from feasid.identification.result import Fit as Fit
@@ -117,6 +119,8 @@ _HOME = {
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",
     "Payload": "identification.payload",
+    "Prior": "identification.priors",
+    "GaussianPrior": "identification.priors",
     "payload": "identification.payload",
     "payload_from_wrench": "identification.payload",
     "TorqueConstants": "identification.gains",

@@ -29,7 +29,7 @@ from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import Noise, estimate
 from feasid.identification.plausible import Belief, beliefs, believing
-from feasid.identification.priors import BARRIERS, STRONGEST, WEIGHT, Entropic
+from feasid.identification.priors import BARRIERS, PRIORS, WEIGHT, Entropic, Prior
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -37,15 +37,10 @@ INSISTENCE = 0.999
 """Probability, by a chi-square law, from which the log insists: had the bounds been true, it would
 ask to leave them this strongly once in a thousand times."""
 
-TRACE = 1e-6
-"""Weight of the divergence beside a quadratic prior."""
-
 NOTHING = 1e-6
 """Joint terms below this share of their unit are zeros that the barrier held off."""
 
-DOUBTED = 1.0
-"""Deviations take the reference for a draw of at most this weight: one weight for all bodies
-smooths the few whose description is worst (chosen in simulation)."""
+ENTROPIC = PRIORS["entropic"]
 
 HELD_OUT = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Weights that are compared on held-out stretches."""
@@ -102,10 +97,8 @@ class Task:
     sizes : ndarray, shape (n,)
         Standard deviation of each joint term's own prior; infinite for inertial parameters.
     scale : Units
-    kind : {"entropic", "euclidean", "scaled"}
-        What draws bodies to the reference: the divergence, or half the square of
-        ``(delta - reference) / unit``
-        with units of SI or of each body.
+    prior : Prior
+        What draws bodies to the reference.
     """
 
     base: BaseParameters
@@ -113,7 +106,7 @@ class Task:
     reference: Array
     sizes: Array
     scale: Units
-    kind: str = "entropic"
+    prior: Prior = ENTROPIC
 
     @classmethod
     def of(
@@ -122,7 +115,7 @@ class Task:
         base: BaseParameters,
         feasible: FeasibleSet,
         towards: Array | None = None,
-        kind: str = "entropic",
+        prior: Prior | None = None,
     ) -> Task:
         """The task of a log; `towards` (n,) is a reference other than the description."""
         r, rho, _ = reduced.triangle()
@@ -139,7 +132,7 @@ class Task:
                 "correct it first (feasid.correct), or take another reference",
                 broken=tuple(broken),
             )
-        return cls(base, feasible, aim, term_sizes(reduced, base), scale, kind)
+        return cls(base, feasible, aim, term_sizes(reduced, base), scale, prior or ENTROPIC)
 
     @cached_property
     def beliefs(self) -> tuple[Belief, ...]:
@@ -154,21 +147,14 @@ class Task:
     def problem(self, r: Array, rho: Array, weight: float) -> tuple[Entropic, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.
 
-        Quadratic priors are rows of the equations; a trace of the divergence keeps the minimiser
-        strictly feasible.
+        What a prior says by squares are rows of the equations.
         """
         terms = np.flatnonzero(np.isfinite(self.sizes))
         pull = np.zeros((len(terms), self.feasible.size))
         pull[np.arange(len(terms)), terms] = 1.0 / self.sizes[terms]
-        A, b = [r @ self.base.K, pull], [rho, np.zeros(len(terms))]
-        if self.kind != "entropic":
-            inertial = self.base.robot.inertial_columns.ravel()
-            unit = np.ones(self.feasible.size)
-            unit = self.scale.parameters if self.kind == "scaled" else unit
-            rows = np.sqrt(weight) * np.diag(1.0 / unit)[inertial]
-            A, b = [*A, rows], [*b, rows @ self.reference]
-            weight = TRACE
-        whole, right = np.vstack(A), np.concatenate(b)
+        rows, target = self.prior.rows(self.base.robot, self.reference, self.scale, weight)
+        whole = np.vstack([r @ self.base.K, pull, rows])
+        right = np.concatenate([rho, np.zeros(len(terms)), target])
         door = self.door
         return Entropic(
             whole @ door.T,
@@ -176,7 +162,7 @@ class Task:
             door.inside,
             self.reference[door.roots],
             self.scale.parameters[door.roots],
-        ), weight
+        ), self.prior.divergence(weight)
 
     def free(self, delta: Array) -> Array:
         """The entries that ties leave free."""
@@ -296,8 +282,7 @@ def infer(
     price = 0.0
     if plausible:
         delta, bounded, released, price = _within_beliefs(task, problem, delta, chosen, (r, rho))
-    believed = min(divergence, evident, DOUBTED) if task.kind == "entropic" else divergence
-    covariance = problem.covariance(task.free(delta), divergence, believed)
+    covariance = task.prior.covariance(problem, task.free(delta), chosen, evident)
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
     covariance += np.outer(late, late)
     return Estimate(
@@ -313,18 +298,22 @@ def _weighed(
         curve = held_out(reduced, task, noise, start)
         best = min(curve, key=lambda point: point[1])[0]
         return best, best, curve
-    if task.kind != "entropic":
-        if not isinstance(weight, int | float):
+    given = float(weight) if isinstance(weight, int | float) else None
+    known = task.prior.evidence(
+        task.problem(*noise.whitened(reduced)[:2], WEIGHT)[0], task.free(start)
+    )
+    if known is None:
+        given = task.prior.weight if given is None and weight is None else given
+        if given is None:
             raise InputError(
-                f"prior={task.kind!r} needs prior_weight: a number or 'held-out' (the evidence "
-                "of this prior is not known)"
+                f"prior={task.prior.name!r} needs prior_weight: a number or 'held-out' (the "
+                "evidence of this prior is not known)"
             )
-        return float(weight), float(weight), ()
-    problem, _ = task.problem(*noise.whitened(reduced)[:2], WEIGHT)
-    evident, curve = problem.most_evident(problem.minimise(task.free(start), WEIGHT))
+        return given, given, ()
+    evident, curve = known
     if weight == "evidence":
         return evident, evident, curve
-    return min(evident, STRONGEST) if weight is None else float(weight), evident, curve
+    return task.prior.strongest(evident) if given is None else given, evident, curve
 
 
 def held_out(
@@ -363,7 +352,7 @@ def _within_beliefs(
     held = replace(task, feasible=believing(task.feasible, task.beliefs))
     if not held.feasible.strictly_inside(task.reference):
         return delta, (), (), 0.0
-    own = weight if task.kind == "entropic" else TRACE
+    own = task.prior.divergence(weight)
     enough, here = float(chi2.ppf(INSISTENCE, len(broken))), problem.cost(delta, own)
     # Least squares alone bound the price from below; where they insist, Newton's way is long.
     price = feasible_least_squares(*equations, task.base, held.feasible).objective - 2.0 * here

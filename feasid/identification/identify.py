@@ -18,6 +18,7 @@ from feasid.formats.robot_of import GEARED, robot_of, with_motors, with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import Choice, choose_terms, sets_of
 from feasid.identification.log_warnings import diagnose_logs
+from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
 from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
@@ -75,6 +76,7 @@ def fit(
         When no answer passed verification; nothing unverified is returned.
     """
     chosen = filtered(completed(FitOptions, options, "fit"), "fit")
+    find_prior(chosen["prior"])
     logs = opened(data)
     described = with_motors(robot_of(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]

@@ -13,17 +13,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import multigammaln
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program.barrier import OTHER_WEIGHT, Barrier, descend, newton_step
+from feasid.robot.description import Robot
 
 WEIGHT = 3.0
 """Where no evidence was asked yet: it wants 3 to 10 in simulation, and errors are flat there."""
+
+TRACE = 1e-6
+"""Weight of the divergence beside a quadratic prior: it keeps the minimiser strictly feasible."""
+
+DOUBTED = 1.0
+"""Deviations take the reference for a draw of at most this weight: one weight for all bodies
+smooths the few whose description is worst (chosen in simulation)."""
+
+SHARPEST = 1e-12
+"""Variances of a Gaussian prior below this share of the largest, in units, count as this share."""
 
 STRONGEST = 10.0
 """Largest weight that a log's evidence is followed to: on held-out motion of real robots errors
@@ -45,6 +58,8 @@ RESUMED = (1e-4, 1e-6, BARRIERS[-1])
 
 UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
+
+TINY = 1e-300
 
 GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
 """Weights whose evidence is compared."""
@@ -228,3 +243,226 @@ def _regular(H: Array) -> Array:
     """H with a trace of its diagonal more, and ones for parameters that nothing sees."""
     diagonal = np.diag(H)
     return np.asarray(H + np.diag(np.where(diagonal > 0, UNSEEN * diagonal, 1.0)))
+
+
+class Prior:
+    """What is known of a robot's parameters before its log; derive from it, and register.
+
+    The estimate minimises ``|R K delta - rho|^2 / 2``, plus half the squares of `rows`, plus
+    `divergence` times the entropic divergence from the reference. All are in units of the noise.
+
+    Attributes
+    ----------
+    name : str
+        By which ``feasid.fit(..., prior=name)`` finds it; see `register`.
+    weight : float or None
+        Weight where the caller gives none and there is no evidence; None when one must be given.
+    """
+
+    name: str = ""
+    weight: float | None = None
+
+    def rows(
+        self, robot: Robot, reference: Array, units: Units, weight: float
+    ) -> tuple[Array, Array]:
+        """Linear equations of the standard parameters, in units of their deviations.
+
+        Parameters
+        ----------
+        robot : Robot
+        reference : ndarray, shape (n,)
+            The model that bodies are drawn to.
+        units : Units
+            Size of one unit of each parameter.
+        weight : float
+
+        Returns
+        -------
+        A, b : ndarray, shapes (m, n) and (m,)
+            ``|A delta - b|^2 / 2`` is added to the cost.
+        """
+        return np.zeros((0, robot.size)), np.zeros(0)
+
+    def divergence(self, weight: float) -> float:
+        """Weight of the entropic divergence from the reference; positive."""
+        return TRACE
+
+    def evidence(
+        self, problem: Entropic, start: Array
+    ) -> tuple[float, tuple[tuple[float, float], ...]] | None:
+        """The weight that the log's evidence asks for, and the curve (weight, log evidence).
+
+        None where the evidence of this prior is not known.
+        """
+        return None
+
+    def strongest(self, evident: float) -> float:
+        """The weight that is taken where the evidence asks for `evident`."""
+        return evident
+
+    def covariance(self, problem: Entropic, delta: Array, weight: float, evident: float) -> Array:
+        """Covariance of the free parameters' estimate delta in SI units, shape (n, n)."""
+        own = self.divergence(weight)
+        return problem.covariance(delta, own, own)
+
+
+class EntropicPrior(Prior):
+    """A Wishart density of each body about the reference; see the module."""
+
+    name = "entropic"
+
+    def divergence(self, weight: float) -> float:
+        """The weight itself."""
+        return weight
+
+    def evidence(
+        self, problem: Entropic, start: Array
+    ) -> tuple[float, tuple[tuple[float, float], ...]]:
+        """Laplace's approximation over a grid of weights."""
+        return problem.most_evident(problem.minimise(start, WEIGHT))
+
+    def strongest(self, evident: float) -> float:
+        """At most `STRONGEST`: a description that contradicts the log is believed less."""
+        return min(evident, STRONGEST)
+
+    def covariance(self, problem: Entropic, delta: Array, weight: float, evident: float) -> Array:
+        """With the truth a draw of the evident weight, of `DOUBTED` at most."""
+        return problem.covariance(delta, weight, min(weight, evident, DOUBTED))
+
+
+class EuclideanPrior(Prior):
+    """Half the squared difference of inertial parameters from the reference in SI numbers."""
+
+    name = "euclidean"
+
+    def unit(self, robot: Robot, units: Units) -> Array:
+        """Size of one unit of each parameter, shape (n,)."""
+        return np.ones(robot.size)
+
+    def rows(
+        self, robot: Robot, reference: Array, units: Units, weight: float
+    ) -> tuple[Array, Array]:
+        """``sqrt(weight) (delta - reference) / unit`` of the inertial parameters."""
+        inertial = robot.inertial_columns.ravel()
+        rows = np.sqrt(weight) * np.diag(1.0 / self.unit(robot, units))[inertial]
+        return rows, rows @ reference
+
+
+class ScaledPrior(EuclideanPrior):
+    """The same in units of each body's own mass and length."""
+
+    name = "scaled"
+
+    def unit(self, robot: Robot, units: Units) -> Array:
+        """Those of the bodies."""
+        return units.parameters
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianPrior(Prior):
+    """Parameters with a mean and a covariance, such as those of an earlier fit.
+
+    Attributes
+    ----------
+    parameters : tuple of (str, str)
+        (body, symbol) of each; those that a robot does not have are left out (marginalised).
+    mean : ndarray, shape (k,)
+        SI units.
+    matrix : ndarray, shape (k, k)
+        Covariance, positive semidefinite.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, or the covariance is not one.
+    """
+
+    parameters: tuple[tuple[str, str], ...]
+    mean: Array
+    matrix: Array
+    name = "gaussian"
+    weight = 1.0
+
+    def __post_init__(self) -> None:
+        size = len(self.parameters)
+        mean, matrix = (np.asarray(x, dtype=np.float64) for x in (self.mean, self.matrix))
+        if mean.shape != (size,) or matrix.shape != (size, size):
+            raise InputError(
+                f"a Gaussian prior of {size} parameters needs a mean of shape ({size},) and a "
+                f"covariance of shape ({size}, {size}), got {mean.shape} and {matrix.shape}"
+            )
+        if not (np.isfinite(mean).all() and np.isfinite(matrix).all()):
+            raise InputError("a Gaussian prior has a number that is not finite")
+        size_of = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+        scaled = matrix / np.maximum(np.outer(size_of, size_of), TINY)
+        if not np.allclose(scaled, scaled.T, atol=1e-6) or (
+            size and np.linalg.eigvalsh(scaled)[0] < -1e-6
+        ):
+            raise InputError("the covariance of a Gaussian prior is not positive semidefinite")
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))
+
+    @classmethod
+    def of(cls, fit: Any) -> GaussianPrior:
+        """What an earlier `feasid.Fit` with a prior says of the robot's standard parameters.
+
+        Raises
+        ------
+        InputError
+            When the fit had no prior: least squares alone have no covariance of all parameters.
+        """
+        if getattr(fit, "estimate", None) is None:
+            raise InputError("only a fit with a prior has a covariance of all its parameters")
+        return cls(tuple(fit.robot.parameter_names), fit.delta, fit.estimate.covariance)
+
+    def rows(
+        self, robot: Robot, reference: Array, units: Units, weight: float
+    ) -> tuple[Array, Array]:
+        """``sqrt(weight) C^(-1/2) (delta - mean)`` of the parameters that the robot has."""
+        columns = {name: j for j, name in enumerate(robot.parameter_names)}
+        shared = [k for k, name in enumerate(self.parameters) if name in columns]
+        if not shared:
+            raise InputError(
+                f"the Gaussian prior is about no parameter of robot {robot.name!r}; it has "
+                + ", ".join(".".join(name) for name in self.parameters[:3])
+            )
+        places = [columns[self.parameters[k]] for k in shared]
+        unit = units.parameters[places]
+        values, vectors = np.linalg.eigh(self.matrix[np.ix_(shared, shared)] / np.outer(unit, unit))
+        values = np.maximum(values, SHARPEST * max(float(values[-1]), TINY))
+        rows = np.zeros((len(shared), robot.size))
+        rows[:, places] = np.sqrt(weight / values)[:, None] * vectors.T / unit
+        return rows, rows[:, places] @ self.mean[shared]
+
+
+PRIORS: dict[str, Prior] = {}
+"""Priors by the name that ``fit(prior=name)`` takes."""
+
+
+def register(prior: Prior) -> None:
+    """Make a prior known by its name."""
+    PRIORS[prior.name] = prior
+
+
+for _prior in (EntropicPrior(), EuclideanPrior(), ScaledPrior()):
+    register(_prior)
+
+
+def find_prior(given: str | Prior | None) -> Prior | None:
+    """The prior of an option's value; None for none.
+
+    Raises
+    ------
+    InputError
+        For a name that nobody registered, with the nearest.
+    """
+    if given is None or isinstance(given, Prior):
+        return given
+    if not isinstance(given, str) or given not in PRIORS:
+        hint = did_you_mean(given, PRIORS) if isinstance(given, str) else ""
+        names = ", ".join(map(repr, PRIORS))
+        raise InputError(
+            f"prior must be one of {names}, a feasid.Prior or None, not {given!r}{hint}",
+            option="prior",
+        )
+    return PRIORS[given]

@@ -15,10 +15,10 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.settle import settle
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import Estimate, Task, infer, verified
+from feasid.identification.estimate import ENTROPIC, Estimate, Task, infer, verified
 from feasid.identification.noise import Noise, estimate
 from feasid.identification.plausible import MASS_RATIO, believing, names
-from feasid.identification.priors import WEIGHT
+from feasid.identification.priors import WEIGHT, find_prior
 from feasid.identification.statistics import standard_deviations
 from feasid.reduction.narrow import heard
 from feasid.reduction.triangle import Reduced
@@ -96,11 +96,10 @@ class Weighing:
 
     def solved(self, equations: Reduced) -> Solved:
         """The answer."""
-        if self.chosen["prior"] is None:
+        prior = find_prior(self.chosen["prior"])
+        if prior is None:
             return self._without_prior(equations)
-        task = Task.of(
-            self.reduced, self.base, self.feasible, self._reference(), self.chosen["prior"]
-        )
+        task = Task.of(self.reduced, self.base, self.feasible, self._reference(), prior)
         noise = self._noise(equations, task)
         triangle = noise.whitened(equations)
         optimum = feasible_least_squares(*triangle[:2], self.base, self.feasible)
@@ -116,7 +115,7 @@ class Weighing:
         )
         solution = verified(optimum, found.delta, task)
         K = self.base.K
-        said = (*_belief_notes(found), _prior_note(found, self.chosen["prior"]))
+        said = (*_belief_notes(found), _prior_note(found, prior.name))
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
         weights = np.where(heard(equations), weights, 0.0)
         covariance = K @ found.covariance @ K.T
@@ -142,7 +141,7 @@ class Weighing:
 
     def _noise(self, equations: Reduced, task: Task) -> Noise:
         """The log's own, or one that weighs as the caller wants."""
-        entropic = replace(task, kind="entropic")
+        entropic = replace(task, prior=ENTROPIC)
         noise = entropic.noise(equations, WEIGHT, self._start(entropic, equations))
         if self.factors is None and self.chosen["weights"] == "noise":
             return noise
@@ -236,7 +235,7 @@ def _above(deviation: Array, equations: Reduced) -> Array:
 
 def _belief_notes(found: Estimate) -> list[Note]:
     """Bodies at the edge of what is believed, or beyond, and what it costs."""
-    paid = f"which raises the squared whitened residual by {found.price:.2g}"
+    paid = f"which raises the cost by {found.price:.2g} in units of the squared whitened residual"
     kept, left = found.bounded, found.released
     said = [
         (

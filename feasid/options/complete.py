@@ -49,16 +49,21 @@ def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str,
             continue
         other, those = needs
         has = values.get(other, table[other].default)
-        if has not in those:
+        if not _is_among(has, those):
             shown = f"{name}={value!r}"
             shown = shown if len(shown) <= 60 else name
-            wanted = " or ".join(f"{other}={v!r}" for v in those)
+            wanted = " or ".join(f"{other}={v!r}" for v in those if v is not ...)
             raise InputError(
                 f"{shown} has no effect without {wanted} (here {other} is {has!r}): "
                 f"give that too, or leave {name} out",
                 option=name,
             )
     return values
+
+
+def _is_among(value: Any, those: tuple[Any, ...]) -> bool:
+    """Whether an option's value is one of these; an ellipsis stands for any but None."""
+    return (... in those and value is not None) or any(_same(value, one) for one in those)
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -149,4 +149,5 @@ FACTORS = Form(
     lambda v: _is_combination(v) and len(v) > 1 and all(v.values()),
 )
 ROW = Form("a sequence of numbers", is_row)
+PRIOR = Form("the name of a prior or a feasid.Prior", lambda v: _is_name(v) or hasattr(v, "rows"))
 GUESS = Form("an array of ten numbers per body", is_row)

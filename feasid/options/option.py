@@ -38,7 +38,8 @@ class Option:
     special : tuple
         Values outside the range that are allowed too, such as None and False.
     needs : (str, tuple), optional
-        Another option and its values, without which this one has no effect.
+        Another option and its values, without which this one has no effect; an ellipsis among the
+        values stands for any other than None.
     form : Form, optional
         What a value, or each value of a mapping, must look like.
     example : str

@@ -339,22 +339,23 @@ class FitOptions(LogOptions, TermOptions, ChoiceOptions, MeasuredOptions, SetOpt
                needs=("robust", ("huber", "tukey")), example="0.25"),
     ]  # fmt: skip
     prior: Annotated[
-        Literal["entropic", "euclidean", "scaled"] | None,
-        Option("choice", "what draws bodies to the reference: the entropic divergence, or squared "
-               "differences in SI or in units of each body", "entropic",
-               choices=("entropic", "euclidean", "scaled"), special=(None,), example="entropic"),
+        Any,
+        Option("value", "what draws bodies to the reference: entropic, the entropic divergence; "
+               "euclidean or scaled, squared differences in SI or in units of each body; a "
+               "feasid.Prior such as feasid.GaussianPrior.of(earlier_fit); None for none",
+               "entropic", special=(None,), form=forms.PRIOR, example="entropic"),
     ]  # fmt: skip
     prior_weight: Annotated[
         float | Literal["evidence", "held-out"] | None,
         Option("number", "in units of the whitened residual; evidence, held-out; None the "
-               "evidence's, but at most 10", None, "", 1e-6, 1e6,
+               "evidence's, but at most 10, or the prior's own", None, "", 1e-6, 1e6,
                special=("evidence", "held-out"),
-               needs=("prior", ("entropic", "euclidean", "scaled")), example="1"),
+               needs=("prior", ("entropic", ...)), example="1"),
     ]  # fmt: skip
     reference: Annotated[
         ArrayLike | None,
         Option("value", "ten parameters per body that bodies are drawn to; None the description's",
-               needs=("prior", ("entropic", "euclidean", "scaled")), form=forms.GUESS,
+               needs=("prior", ("entropic", ...)), form=forms.GUESS,
                example="[1, 0, 0, 1, 0, 1, 0, 0, 0, 1]"),
     ]  # fmt: skip
     plausible: Annotated[

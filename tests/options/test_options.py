@@ -62,7 +62,7 @@ def good(name, robot):
     if name in BESIDE:
         other = FIT[BESIDE[name]]
         words[BESIDE[name]] = next(str(v) for v in FIT[name].needs[1])
-        assert other.kind == "choice"
+        assert other.kind in ("choice", "value")
     return words
 
 
