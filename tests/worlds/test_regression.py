@@ -1,0 +1,70 @@
+"""The default fit on one hidden-truth world of each kind, with seeds drawn at run time."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+import feasid
+from worlds import CLEAN, EXAMPLES, RANDOM_TREE, coverage, draw_seed, judge, make_world, predictor
+
+MAX_CLEAN_RATIO = 2.0
+"""Largest error over the truth's on a clean log; 0.88 to 1.36 on 15 worlds of all robots."""
+MIN_COVERAGE = 0.8
+"""Mean share of base parameters inside their 95 % intervals on clean logs; 0.94 on 15 worlds."""
+MAX_FALSE_ALARMS = 1
+"""Clean logs, of one for each robot, whose fit may be called useless."""
+MAX_RATIOS = {
+    "zeros": 2.5,
+    "late": 4.0,
+    "jitter": 2.5,
+    "stribeck": 10.0,
+    "elastic": 2.0,
+    "backlash": 2.0,
+    "quantised": 6.0,
+    "50hz": 7.0,
+    "5s": 8.0,
+    "masses_doubled": 2.0,
+    "masses_mixed": 2.0,
+    "no_inertials": 2.5,
+    "payload": 2.0,
+    "gain": 60.0,
+    "tilt": 40.0,
+    "cable": 15.0,
+    "drift": 60.0,
+    "load_friction": 16.0,
+    "ripple": 70.0,
+}
+"""Largest error over the truth's of the default fit of a ur5, by fault: about twice the largest of
+three seeds. The last six are faults that the default fit does not model."""
+INCOMPLETE = ("elastic", "backlash")
+"""Faults whose truth is judged as rigid joints, so that a fit may be better than it."""
+
+
+def scored(robot, fault=CLEAN):
+    """A world of a new seed, its default fit and the fit's score; the world is printed."""
+    world = make_world(robot, fault, draw_seed())
+    fit = feasid.fit(world.log, world.robot)
+    score = judge(world, predictor(fit.robot))
+    print(f"{world}: ratio {score.ratio:.3f}, coverage {coverage(world, fit):.2f}")
+    return world, fit, score
+
+
+@pytest.mark.slow
+def test_clean_worlds():
+    shares, alarms = [], []
+    for robot in (*EXAMPLES, RANDOM_TREE):
+        world, fit, score = scored(robot)
+        assert score.passes(MAX_CLEAN_RATIO), f"{world}: {score}"
+        shares.append(coverage(world, fit))
+        alarms += [f"{world}: {fit.quality.reasons}"] if fit.quality.level == "useless" else []
+    assert np.mean(shares) >= MIN_COVERAGE, shares
+    assert len(alarms) <= MAX_FALSE_ALARMS, alarms
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", MAX_RATIOS)
+def test_faulty_worlds(fault):
+    world, _, score = scored("ur5", fault)
+    assert score.ratio <= MAX_RATIOS[fault], f"{world}: {score}"
+    assert score.credible or fault in INCOMPLETE, f"{world}: {score}"
