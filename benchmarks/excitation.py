@@ -29,8 +29,8 @@ import numpy as np
 import feasid
 from feasid.datasets import wam
 from feasid.excitation import excite, parallel_search
-from feasid.excitation.constraint_check import touching
-from feasid.excitation.design import basis_of, known_rows, problem_of, setting_of
+from feasid.excitation.constraint_check import scale_to_limits
+from feasid.excitation.design import design_setting, given_equations, make_basis, make_problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -107,16 +107,16 @@ def design_problem(robot, duration, limits, space):
     """The problem that `feasid.excite` solves, for random motions."""
     none = {"workspace": None, "floor": None, "capsules": None, "collision": True,
             "clearance": 0.01, "ignore": ()}  # fmt: skip
-    setting = setting_of(robot, None, None, {**dict.fromkeys(KINDS), **limits}, none | space, 0)
-    basis = basis_of("fourier", duration, 5, 0.0)
+    setting = design_setting(robot, None, None, {**dict.fromkeys(KINDS), **limits}, none | space, 0)
+    basis = make_basis("fourier", duration, 5, 0.0)
     known = np.zeros((0, setting.base.size))
-    return problem_of(setting, basis, 5, False, np.ones(robot.dof), known, None, 100.0)
+    return make_problem(setting, basis, 5, False, np.ones(robot.dof), known, None, 100.0)
 
 
 def random_coefficients(problem, rng):
     """A random motion, every joint as large as its limits of position to jerk allow."""
     joints, unknowns = problem.coordinates.shape
-    z = touching(problem, rng.standard_normal(joints * unknowns))
+    z = scale_to_limits(problem, rng.standard_normal(joints * unknowns))
     return problem.coordinates.coefficients(z)
 
 
@@ -145,8 +145,8 @@ def run_arms(arguments: argparse.Namespace) -> None:
         )
         print(
             f"{robot.name}: log det {motion.certificate.log_det:+.1f}, best of {DRAWS} random "
-            f"{best:+.1f}, limits kept {motion.certificate.kept}; {between - begun:.0f} s and "
-            f"{time.process_time() - between:.0f} s",
+            f"{best:+.1f}, limits kept {motion.certificate.limits_hold}; "
+            f"{between - begun:.0f} s and {time.process_time() - between:.0f} s",
             flush=True,
         )
 
@@ -162,7 +162,7 @@ def run_log(arguments: argparse.Namespace) -> None:
         time_limit=arguments.budget, acceleration=15.0, rate=len(frame) / float(np.ptp(frame["t"])),
     )  # fmt: skip
     base = feasid.base_parameters(motion.robot)
-    r, _ = known_rows(log, None, base, np.ones(robot.dof))
+    r, _ = given_equations(log, None, base, np.ones(robot.dof))
     before = np.sqrt(np.diag(np.linalg.inv(r.T @ r)))
     after = motion.certificate.deviations
     k = int(np.argmax(before))
@@ -249,8 +249,8 @@ def main() -> None:
     if arguments.rounds is None and arguments.budget is None:
         arguments.rounds = 20
     arguments.budget = arguments.budget or 3600.0
-    excite.Lanes = partial(parallel_search.Lanes, now=time.process_time)
-    parallel_search.GRACE = 3600.0  # processor time takes its time on a busy machine
+    excite.Lanes = partial(parallel_search.ParallelSearch, now=time.process_time)
+    parallel_search.PROCESS_GRACE = 3600.0  # processor time takes its time on a busy machine
     {"wam": run_wam, "arms": run_arms, "loop": run_loop, "log": run_log}[arguments.what](arguments)
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 import feasid
-from feasid.identifiability.views import ROWS, symbol_rows
+from feasid.identifiability.views import PAPER_SYMBOLS, symbol_rows
 from feasid.robot.inertia import from_mass_com_inertia
 
 DATA = Path(__file__).parents[1] / "datasets" / "cheetah3" / "leg.json"
@@ -180,7 +180,7 @@ def study() -> tuple[dict[str, int], Errors, Errors, dict[str, np.ndarray]]:
         robot, held=others, measured=[j for j in robot.joints if j.startswith("FL")]
     )
     counts |= {"per leg, floating": (told.size - 10) // 4, "per leg, fixed": bench_told.size}
-    counts["unknown"] = bench_told.gap(told).size - 3 * counts["per leg, floating"] - 10
+    counts["unknown"] = bench_told.missing_for(told).size - 3 * counts["per leg, floating"] - 10
     return counts, errors(floating), errors(fixed), spectra
 
 
@@ -214,7 +214,7 @@ def table_5() -> list[str]:
     free = feasid.base_parameters(robot, order="paper")
     at = [robot.joint_index(j) for j in measured]
     marks = [symbol_rows(base) for base in (fixed, free)]
-    rows = [*ROWS, "rotor_Lzz"]
+    rows = [*PAPER_SYMBOLS, "rotor_Lzz"]
     return [f"{r:10}" + "   ".join(" ".join(m[r][k] for k in at) for m in marks) for r in rows]
 
 

@@ -24,11 +24,11 @@ LONG_FUNCTIONS: dict[str, str] = {}
 """Functions with longer bodies, docstrings not counted, and why."""
 
 WRITTEN = {
-    "_Beside": "processes of a search that are still there",
+    "_SearchProcess": "processes of a search that are still there",
     "Clock": "how much of a budget is left",
-    "Found": "the best motion so far",
+    "SearchPoint": "the best motion so far",
     "Solutions": "where the next minimiser is sought from",
-    "_Way": "what a way of searching has brought so far",
+    "_Strategy": "what a way of searching has brought so far",
     "Search": "the state of a search",
     "Tally": "what of a log is left out, while it is read",
     "Track": "a topic of a bag, while it is read",

@@ -105,7 +105,7 @@ def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
         raise InputError("--experiment and --for go together; 'everything' is a word for both")
     experiment = _answer(robot, arguments.experiment, arguments)
     use = _answer(robot, arguments.use, arguments)
-    gap = experiment.gap(use)
+    gap = experiment.missing_for(use)
     if arguments.json:
         told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
         tell("base", {"robot": robot.name, **told})

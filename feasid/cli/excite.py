@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(motion, arguments)
     if arguments.json:
         proof = motion.certificate
-        told = {"robot": robot.name, "period": motion.period, "limits_kept": proof.kept}
+        told = {"robot": robot.name, "period": motion.period, "limits_kept": proof.limits_hold}
         told |= {"rank": proof.rank, "base_parameters": len(proof.expressions)}
         told |= {"condition_number": proof.condition_number, "log_det": proof.log_det}
         deviations = dict(zip(proof.expressions, proof.deviations.tolist(), strict=True))

@@ -75,7 +75,7 @@ class Slowed:
         )
 
 
-def resting(basis: Basis, scale: Array) -> Array:
+def rest_basis(basis: Basis, scale: Array) -> Array:
     """Scaled coefficients of motions that start and end at rest, shape (size, size - 2).
 
     Columns are orthonormal and span ``{z : dq(0) = 0, ddq(0) = 0}`` for coefficients ``scale * z``;
@@ -87,7 +87,7 @@ def resting(basis: Basis, scale: Array) -> Array:
     return np.ascontiguousarray(right[rank:].T)
 
 
-def standing(basis: Basis) -> Array:
+def constant_coefficients(basis: Basis) -> Array:
     """Coefficients of the function that is one, shape (size,)."""
     count = 4 * basis.size
     values = basis.matrices(np.arange(count) * basis.period / count)[0]

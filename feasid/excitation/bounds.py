@@ -46,7 +46,7 @@ class Bounds:
         return [(f.name, getattr(self, f.name)) for f in fields(self)]
 
 
-def bounds_of(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
+def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
     """The limits that a motion has to keep, and notes on what was assumed.
 
     Parameters
@@ -64,9 +64,9 @@ def bounds_of(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
         Names the joint whose limits are missing or exclude each other, and what to pass.
     """
     notes: list[str] = []
-    limits = {kind: _of_description(robot, kind) for kind in UNITS}
+    limits = {kind: _description_limits(robot, kind) for kind in UNITS}
     if given.get("torque") is None:
-        limits["torque"] = _checked_torque(robot, limits["torque"], notes)
+        limits["torque"] = _usable_torque_limits(robot, limits["torque"], notes)
     elif np.isnan(robot.values[robot.inertial_columns]).any():
         raise InputError(
             f"torque limits need inertials, which the description of {robot.name!r} lacks for "
@@ -74,14 +74,14 @@ def bounds_of(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
         )
     for kind, value in given.items():
         if value is not None:
-            limits[kind] = _overridden(robot, kind, value, limits[kind])
+            limits[kind] = _override(robot, kind, value, limits[kind])
     bounds = Bounds(**limits)
     _check_present(robot, bounds)
     _check_room(robot, bounds)
     return bounds, notes
 
 
-def _of_description(robot: Robot, kind: str) -> Array:
+def _description_limits(robot: Robot, kind: str) -> Array:
     out = np.tile([[-np.inf], [np.inf]], robot.dof)
     for j, body in enumerate(robot.bodies):
         said = body.limits
@@ -94,7 +94,7 @@ def _of_description(robot: Robot, kind: str) -> Array:
     return out
 
 
-def _checked_torque(robot: Robot, limit: Array, notes: list[str]) -> Array:
+def _usable_torque_limits(robot: Robot, limit: Array, notes: list[str]) -> Array:
     """The description's effort limits, when it has the inertials to keep them by."""
     if np.isfinite(limit).any() and np.isnan(robot.values[robot.inertial_columns]).any():
         notes.append("torque limits are not kept: the description gives no inertials to do it by")
@@ -102,7 +102,7 @@ def _checked_torque(robot: Robot, limit: Array, notes: list[str]) -> Array:
     return limit
 
 
-def _overridden(robot: Robot, kind: str, value: Any, out: Array) -> Array:
+def _override(robot: Robot, kind: str, value: Any, out: Array) -> Array:
     out = out.copy()
     if isinstance(value, Mapping):
         for joint, entry in value.items():

@@ -18,10 +18,10 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-SEEN = 1e-10
+RANK_TOLERANCE = 1e-10
 """Singular values of the column-scaled regressor below this share of the largest are zero."""
 
-ACTIVE = 0.01
+ACTIVE_MARGIN = 0.01
 """A limit is active when less than this share of half its range is left."""
 
 
@@ -73,7 +73,7 @@ class ExcitationCertificate:
         """The kinds of limits that each joint uses up; under "space" those of no single joint."""
         out: dict[str, list[str]] = {joint: [] for joint in self.joints}
         for margin in self.margins:
-            if margin.room < ACTIVE:
+            if margin.slack < ACTIVE_MARGIN:
                 key, what = margin.joint, margin.kind
                 if key is None:
                     out.setdefault("space", []).append(margin.name)
@@ -82,9 +82,9 @@ class ExcitationCertificate:
         return out
 
     @property
-    def kept(self) -> bool:
+    def limits_hold(self) -> bool:
         """Whether all limits hold."""
-        return all(margin.room >= 0 for margin in self.margins)
+        return all(margin.slack >= 0 for margin in self.margins)
 
     def table(self) -> pd.DataFrame:
         """Base parameters and their predicted standard deviations [SI]."""
@@ -100,7 +100,7 @@ class ExcitationCertificate:
         lines = [
             f"rank {self.rank} of {size}{'' if self.complete else '  SOME PARAMETERS STAY UNSEEN'}",
             f"condition number {self.condition_number:.1f}, log det {self.log_det:+.1f}",
-            f"limits {'kept' if self.kept else 'BROKEN'} between samples",
+            f"limits {'kept' if self.limits_hold else 'BROKEN'} between samples",
         ]
         for joint, kinds in self.active.items():
             lines.append(f"  {joint}: {', '.join(kinds) or 'no limit active'}")
@@ -114,7 +114,9 @@ class ExcitationCertificate:
         return "\n".join(lines)
 
 
-def rows(robot: Robot, columns: Sequence[int], motion: Sequence[Array], weights: Array) -> Array:
+def weighted_regressor(
+    robot: Robot, columns: Sequence[int], motion: Sequence[Array], weights: Array
+) -> Array:
     """Weighted base regressor, equation by equation: shape (samples x dof, nb)."""
     w = regressor(robot, *motion, columns=columns) * weights[:, None]
     return np.asarray(w.reshape(-1, len(columns)))
@@ -137,7 +139,7 @@ def certify(
 
     ``known`` (m, nb) are rows of equations with unit noise that there are already.
     """
-    plain = rows(robot, columns, motion, np.ones(robot.dof))
+    plain = weighted_regressor(robot, columns, motion, np.ones(robot.dof))
     singular = np.linalg.svd(np.linalg.qr(plain, mode="r"), compute_uv=False)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
     with np.errstate(divide="ignore"):
@@ -164,7 +166,7 @@ def certify(
     )
 
 
-def _scaled(equations: Array) -> tuple[Array, Array]:
+def _unit_columns(equations: Array) -> tuple[Array, Array]:
     """Triangle of the equations with columns of unit norm, and the norms."""
     triangle = np.linalg.qr(equations, mode="r")
     norms = np.linalg.norm(triangle, axis=0)
@@ -173,20 +175,20 @@ def _scaled(equations: Array) -> tuple[Array, Array]:
 
 
 def _rank(equations: Array) -> int:
-    singular = np.linalg.svd(_scaled(equations)[0], compute_uv=False)
-    return int((singular > SEEN * singular[0]).sum())
+    singular = np.linalg.svd(_unit_columns(equations)[0], compute_uv=False)
+    return int((singular > RANK_TOLERANCE * singular[0]).sum())
 
 
 def _covariance_root(equations: Array) -> tuple[Array, Array]:
     """S with S S' = (E'E)^-1 on what is seen, and which parameters have a part in the rest."""
-    scaled, norms = _scaled(equations)
+    scaled, norms = _unit_columns(equations)
     _, singular, right = np.linalg.svd(scaled)
-    seen = singular > SEEN * singular[0]
-    unseen = (right[~seen] ** 2).sum(axis=0) > SEEN
+    seen = singular > RANK_TOLERANCE * singular[0]
+    unseen = (right[~seen] ** 2).sum(axis=0) > RANK_TOLERANCE
     return (right[seen].T / singular[seen]) / norms[:, None], unseen
 
 
-def spread(value: object, robot: Robot, what: str) -> Array:
+def value_per_joint(value: object, robot: Robot, what: str) -> Array:
     """A positive number per joint from one number, an array or a mapping by joint."""
     out = np.ones(robot.dof)
     try:

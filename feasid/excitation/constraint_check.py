@@ -7,20 +7,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.excitation.problem import FINER, SHARPER, Problem, room
+from feasid.excitation.problem import (
+    FINAL_REFINEMENT,
+    LIMIT_GRID_REFINEMENT,
+    Problem,
+    limit_margins,
+)
 
-TIMES_FINER = 20
+CHECK_REFINEMENT = 20
 """Motions are checked at this many times between any two at which they were designed."""
 
-BETWEEN = 1e-6
+MIN_MARGIN = 1e-6
 """Least room that motions leave, in units of half the range. One of h harmonics that leaves r at N
 times leaves ``1 - (1 - r) / cos(pi h / N)`` between them (Ehlich and Zeller, 1964), and at the 2880
 times per harmonic of the check the cosine lacks 6e-7."""
 
-STEPS = 10
+MAX_SCALING_STEPS = 10
 """Halvings of the interval in which the largest feasible size lies, and steps inward after it."""
 
-STEP = 2e-4
+SCALING_STEP = 2e-4
 """Share of its size that a motion loses in each step inward."""
 
 
@@ -31,16 +36,16 @@ class Margin:
     name: str
     joint: str | None
     kind: str
-    room: float
+    slack: float
 
 
 def check_times(problem: Problem) -> Array:
     """Times at which motions are checked."""
-    count = TIMES_FINER * FINER * SHARPER * problem.samples
+    count = CHECK_REFINEMENT * LIMIT_GRID_REFINEMENT * FINAL_REFINEMENT * problem.samples
     return np.asarray(np.arange(count) * problem.basis.period / count)
 
 
-def least_room(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
+def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     """The least margin of every limit over these times."""
     motion = [np.ascontiguousarray(m.T) for m in problem.basis.matrices(t) @ coefficients]
     joints = problem.chain.robot.joints
@@ -49,62 +54,62 @@ def least_room(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     values = dict(zip([k for k, _ in kinds], motion, strict=False))
     torque = bool(np.isfinite(problem.bounds.torque).any())
     sweep = None
-    if torque or problem.keeping:
+    if torque or problem.constraints:
         sweep = problem.exact.forward(*motion[:3], torque=torque)
         values["torque"] = sweep.torques
     for kind, limit in kinds:
         if np.isfinite(limit).any():
-            margins, rows, _ = room(values[kind], limit)
+            margins, rows, _ = limit_margins(values[kind], limit)
             for j, low in zip(rows, margins.min(axis=1), strict=True):
                 name = f"{kind} limit of joint {joints[j]!r}"
                 out.append(Margin(name, joints[j], kind, float(low)))
-    for part in problem.keeping:
+    for part in problem.constraints:
         assert sweep is not None
         lows = part(sweep)[0].min(axis=1)
         out += [Margin(n, None, "space", float(m)) for n, m in zip(part.names, lows, strict=True)]
     return out
 
 
-def keeps(problem: Problem, z: Array, t: Array) -> bool:
+def satisfies_limits(problem: Problem, z: Array, t: Array) -> bool:
     """Whether all limits hold at these times and between them."""
-    margins = least_room(problem, problem.coordinates.coefficients(z), t)
-    return all(margin.room >= BETWEEN for margin in margins)
+    margins = smallest_margins(problem, problem.coordinates.coefficients(z), t)
+    return all(margin.slack >= MIN_MARGIN for margin in margins)
 
 
-def shrunk(problem: Problem, z: Array, t: Array) -> Array | None:
+def shrink_into_limits(problem: Problem, z: Array, t: Array) -> Array | None:
     """The motion brought inside its limits by making it smaller, None when that does not help.
 
     z = 0 is standstill at a posture that keeps everything; limits on joints are convex, so that
     they hold for all smaller motions once they hold for one.
     """
-    sparse = t[:: TIMES_FINER // 2]
-    share = largest(problem, z, sparse)
-    for _ in range(STEPS if share else 0):
-        if keeps(problem, share * z, t):
+    sparse = t[:: CHECK_REFINEMENT // 2]
+    share = largest_scale(problem, z, sparse)
+    for _ in range(MAX_SCALING_STEPS if share else 0):
+        if satisfies_limits(problem, share * z, t):
             return share * z
-        share *= 1 - STEP
+        share *= 1 - SCALING_STEP
     return None
 
 
-def largest(problem: Problem, z: Array, t: Array) -> float:
+def largest_scale(problem: Problem, z: Array, t: Array) -> float:
     """The largest size at which a motion keeps its limits at these times; 0 for none."""
-    if keeps(problem, z, t):
+    if satisfies_limits(problem, z, t):
         return 1.0
     good, bad = 0.0, 1.0
     for share in (0.9999, 0.999, 0.99, 0.95, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05):
-        if keeps(problem, share * z, t):
+        if satisfies_limits(problem, share * z, t):
             good = share
             break
         bad = share
-    for _ in range(STEPS if good else 0):
+    for _ in range(MAX_SCALING_STEPS if good else 0):
         middle = 0.5 * (good + bad)
-        good, bad = (middle, bad) if keeps(problem, middle * z, t) else (good, middle)
+        good, bad = (middle, bad) if satisfies_limits(problem, middle * z, t) else (good, middle)
     return good
 
 
-def touching(problem: Problem, z: Array) -> Array:
+def scale_to_limits(problem: Problem, z: Array) -> Array:
     """The motion of every joint made as large as its own limits allow: it touches the tightest."""
-    count = FINER * problem.samples
+    count = LIMIT_GRID_REFINEMENT * problem.samples
     matrices = problem.basis.matrices(np.arange(count) * problem.basis.period / count)
     still = matrices @ problem.coordinates.centre
     moved = matrices @ problem.coordinates.coefficients(z) - still

@@ -12,14 +12,14 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.excitation.basis import Basis, Fourier, Slowed, Splines
-from feasid.excitation.bounds import Bounds, bounds_of
-from feasid.excitation.certificate import rows
-from feasid.excitation.constraint_check import largest, touching
+from feasid.excitation.bounds import Bounds, resolve_bounds
+from feasid.excitation.certificate import weighted_regressor
+from feasid.excitation.constraint_check import largest_scale, scale_to_limits
 from feasid.excitation.objectives import Condition, LogDet, Mixture, Objective, Prediction
-from feasid.excitation.problem import Coordinates, Keeping, Problem
-from feasid.excitation.regressor_gradient import Chain
+from feasid.excitation.problem import Coordinates, PostureConstraint, Problem
+from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.search import Family
-from feasid.excitation.space import keepings, standstill
+from feasid.excitation.space import find_rest_posture, posture_constraints
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.formats.robot_of import with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -31,7 +31,7 @@ from feasid.robot.description import Robot
 Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
 
 
-def known_rows(
+def given_equations(
     given: Given,
     prior: npt.ArrayLike | None,
     base: BaseParameters,
@@ -46,15 +46,15 @@ def known_rows(
     robot, columns = base.robot, [int(c) for c in base.independent]
     size = len(columns)
     parts = [np.zeros((0, size))]
-    for item in _listed(given):
+    for item in _as_list(given):
         if isinstance(item, Reduced):
-            own = _of_base(item, base)
+            own = _in_base_parameters(item, base)
             r, _, _ = own.triangle(1 / noise)
             parts.append(r * np.sqrt(own.samples / own.rows))
         elif isinstance(item, Trajectory):
             if fingerprint(item.robot, columns) != fingerprint(robot, columns):
                 raise InputError("given holds a motion of another robot or other joint terms")
-            parts.append(rows(robot, columns, (item.q, item.dq, item.ddq), 1 / noise))
+            parts.append(weighted_regressor(robot, columns, (item.q, item.dq, item.ddq), 1 / noise))
         else:
             raise InputError(
                 f"given must be reduced data (feasid.reduce) or motions (feasid.excite), not "
@@ -70,7 +70,7 @@ def known_rows(
     return np.vstack([*parts, np.diag(1 / deviations)]), deviations
 
 
-def _of_base(item: Reduced, base: BaseParameters) -> Reduced:
+def _in_base_parameters(item: Reduced, base: BaseParameters) -> Reduced:
     """The log's equations in these base parameters."""
     columns = [int(c) for c in base.independent]
     if item.fingerprint == fingerprint(base.robot, columns):
@@ -94,7 +94,7 @@ def _geometry(robot: Robot) -> str:
     return fingerprint(replace(robot, drives=(), load_model=None), ())
 
 
-def _listed(given: Given) -> list[Reduced | Trajectory]:
+def _as_list(given: Given) -> list[Reduced | Trajectory]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
@@ -104,14 +104,14 @@ OBJECTIVES = ("logdet", "condition", "prediction")
 
 FAMILIES = ("fourier", "spline")
 
-SAMPLES = 12
+SAMPLES_PER_HARMONIC = 12
 """Times per harmonic at which the regressor is formed while searching."""
 
-SMOOTHING = 0.08
+RELATIVE_SMOOTHING_WIDTH = 0.08
 """Width of Coulomb friction's smoothed sign, as a share of half the velocity range: narrower, and
 few of the samples see it change, so that every one of them makes a hill of its own."""
 
-TASKS = 10
+RANDOM_TASKS = 10
 """Random motions that stand for the task when the caller names none."""
 
 
@@ -122,7 +122,7 @@ class DesignSetting:
     robot: Robot
     base: BaseParameters
     bounds: Bounds
-    keeping: tuple[Keeping, ...]
+    constraints: tuple[PostureConstraint, ...]
     posture: Array
     notes: tuple[str, ...]
 
@@ -131,16 +131,16 @@ class DesignSetting:
         """Standard parameters of the base regressor's columns."""
         return tuple(int(c) for c in self.base.independent)
 
-    def chain(self) -> Chain:
+    def chain(self) -> MotionRegressor:
         """With friction's sign smoothed by the size of velocities."""
         low, high = self.bounds.velocity
         speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
-        widths = [SMOOTHING * float(np.abs(self.robot.coupling(k)) @ speed)
+        widths = [RELATIVE_SMOOTHING_WIDTH * float(np.abs(self.robot.coupling(k)) @ speed)
                   for k in range(len(self.robot.drives))]  # fmt: skip
-        return Chain(self.robot, self.columns, np.array(widths))
+        return MotionRegressor(self.robot, self.columns, np.array(widths))
 
 
-def setting_of(
+def design_setting(
     robot: Robot,
     friction: Sequence[str] | None,
     drive_inertia: bool | None,
@@ -151,16 +151,16 @@ def setting_of(
     """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
     model, assumed = with_terms(robot, friction, drive_inertia)
     notes: list[str] = [*assumed]
-    plain = Chain(model, ())
-    bounds, said = bounds_of(model, **limits)
+    plain = MotionRegressor(model, ())
+    bounds, said = resolve_bounds(model, **limits)
     notes += said
     base = base_parameters(model)
-    keeping = keepings(plain, bounds, notes=notes, **space)
-    posture = standstill(plain, bounds, keeping, np.random.default_rng(seed))
-    return DesignSetting(model, base, bounds, keeping, posture, tuple(notes))
+    constraints = posture_constraints(plain, bounds, notes=notes, **space)
+    posture = find_rest_posture(plain, bounds, constraints, np.random.default_rng(seed))
+    return DesignSetting(model, base, bounds, constraints, posture, tuple(notes))
 
 
-def basis_of(family: str, duration: float, harmonics: int, slow: float) -> Basis:
+def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Basis:
     """The family of motions that the caller names."""
     if family not in FAMILIES:
         hint = did_you_mean(str(family), FAMILIES)
@@ -171,7 +171,7 @@ def basis_of(family: str, duration: float, harmonics: int, slow: float) -> Basis
     return Slowed(basis, slow) if slow else basis
 
 
-def problem_of(
+def make_problem(
     setting: DesignSetting,
     basis: Basis,
     harmonics: int,
@@ -187,11 +187,11 @@ def problem_of(
     samples = len(sample_times(basis.period, rate))
     return Problem(
         basis,
-        Coordinates.of(basis, setting.bounds, setting.posture, rest),
+        Coordinates.around(basis, setting.bounds, setting.posture, rest),
         setting.chain(),
         setting.bounds,
-        setting.keeping,
-        SAMPLES * max(harmonics, 3),
+        setting.constraints,
+        SAMPLES_PER_HARMONIC * max(harmonics, 3),
         1 / noise,
         scaled.T @ scaled / samples,
         scale,
@@ -202,13 +202,13 @@ def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
     """A random start: every function of the family about half of what limits allow."""
     joints, unknowns = problem.coordinates.shape
     z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
-    if problem.keeping or np.isfinite(problem.bounds.torque).any():
+    if problem.constraints or np.isfinite(problem.bounds.torque).any():
         t = np.arange(problem.samples) * problem.basis.period / problem.samples
-        return (largest(problem, z, t) or 1.0) * z
+        return (largest_scale(problem, z, t) or 1.0) * z
     return z
 
 
-def wants_task(objective: str | Mapping[str, float], task: Any) -> bool:
+def needs_task(objective: str | Mapping[str, float], task: Any) -> bool:
     """Whether the objective needs a task; a task without need is an error."""
     wanted = objective == "prediction" or (
         isinstance(objective, Mapping) and "prediction" in objective
@@ -224,11 +224,13 @@ def task_rows(
     """Mean of Y'Y over the task's samples, in the problem's units."""
     if task is None:
         t = sample_times(problem.basis.period, rate)
-        drawn = [touching(problem, random_motion(problem, rng)) for _ in range(TASKS)]
+        drawn = [scale_to_limits(problem, random_motion(problem, rng)) for _ in range(RANDOM_TASKS)]
         motions = [motion_at(problem, z, t) for z in drawn]
     else:
         motions = task_motions(task)
-    y = np.vstack([rows(setting.robot, setting.columns, m, problem.weights) for m in motions])
+    y = np.vstack(
+        [weighted_regressor(setting.robot, setting.columns, m, problem.weights) for m in motions]
+    )
     y = y * problem.scale
     return np.asarray(y.T @ y / len(y))
 
@@ -250,7 +252,7 @@ def task_motions(task: Any) -> list[tuple[Array, Array, Array]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class ObjectiveFamily:
     """Weighted objectives as a function of the exponent that smooths the condition number."""
 
     weights: tuple[tuple[str, float], ...]
@@ -270,7 +272,7 @@ class Wanted:
         return Prediction(self.task)
 
 
-def family_of(objective: str | Mapping[str, float], task: Array | None) -> Family:
+def objective_family(objective: str | Mapping[str, float], task: Array | None) -> Family:
     """What the caller names, checked."""
     weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     for name in weights:
@@ -279,4 +281,4 @@ def family_of(objective: str | Mapping[str, float], task: Array | None) -> Famil
             raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
     if not weights or not all(w > 0 for w in weights.values()):
         raise InputError("objectives need positive weights")
-    return Wanted(tuple(weights.items()), task)
+    return ObjectiveFamily(tuple(weights.items()), task)

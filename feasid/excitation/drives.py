@@ -89,7 +89,9 @@ class DriveColumns:
     terms: tuple[DriveTerms, ...]
 
     @classmethod
-    def of(cls, robot: Robot, columns: Sequence[int], smoothing: Array | None) -> DriveColumns:
+    def from_robot(
+        cls, robot: Robot, columns: Sequence[int], smoothing: Array | None
+    ) -> DriveColumns:
         """Of a robot's drives."""
         rows = [robot.coupling(k) for k in range(len(robot.drives))]
         own = np.array([drive.transition for drive in robot.drives])
@@ -144,7 +146,7 @@ class DriveSignals:
             regressor[:, :, terms.places] = along * signal[terms.wanted].T[:, None]
             torques += coupling[terms.owners].T @ (terms.values * signal[terms.owners])
 
-    def pull(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
+    def pull_back(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
         """Add what derivatives by both mean for the motion."""
         coupling = self.columns.coupling
         for terms in self.columns.terms:

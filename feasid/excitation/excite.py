@@ -11,21 +11,26 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import ExcitationError, InputError
-from feasid.excitation.certificate import certify, spread
-from feasid.excitation.constraint_check import check_times, least_room, shrunk
+from feasid.excitation.certificate import certify, value_per_joint
+from feasid.excitation.constraint_check import check_times, shrink_into_limits, smallest_margins
 from feasid.excitation.design import (
     DesignSetting,
     Given,
-    basis_of,
-    family_of,
-    known_rows,
-    problem_of,
-    setting_of,
+    design_setting,
+    given_equations,
+    make_basis,
+    make_problem,
+    needs_task,
+    objective_family,
     task_motions,
     task_rows,
-    wants_task,
 )
-from feasid.excitation.parallel_search import LANES, LaneResult, Lanes, searched
+from feasid.excitation.parallel_search import (
+    FIXED_SEARCHES,
+    ParallelSearch,
+    SearchResult,
+    run_searches,
+)
 from feasid.excitation.problem import Problem
 from feasid.excitation.search import Clock, Progress
 from feasid.excitation.trajectory import Trajectory, sample_times
@@ -149,8 +154,8 @@ def excite(
     KeyboardInterrupt
         Interrupted before there was any; afterwards the best so far is returned, with a note.
     """
-    _check(duration, harmonics, slow, rate, time_limit, starts, workers)
-    setting = setting_of(
+    _check_options(duration, harmonics, slow, rate, time_limit, starts, workers)
+    setting = design_setting(
         robot, friction, drive_inertia,
         {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
          "torque": torque},
@@ -158,24 +163,26 @@ def excite(
          "clearance": clearance, "ignore": ignore},
         seed,
     )  # fmt: skip
-    deviation = spread(noise, setting.robot, "noise")
-    known, believed = known_rows(given, prior, setting.base, deviation)
-    basis = basis_of(family, duration, harmonics, slow)
-    problem = problem_of(setting, basis, harmonics, rest, deviation, known, believed, rate)
+    deviation = value_per_joint(noise, setting.robot, "noise")
+    known, believed = given_equations(given, prior, setting.base, deviation)
+    basis = make_basis(family, duration, harmonics, slow)
+    problem = make_problem(setting, basis, harmonics, rest, deviation, known, believed, rate)
     rng = np.random.default_rng(seed)
-    tasks = task_rows(task, problem, setting, rate, rng) if wants_task(objective, task) else None
-    lanes = Lanes(
-        problem, family_of(objective, tasks), seed, time_limit, rounds, starts,
-        workers if rounds is None else max(1, min(rounds, LANES)),
+    tasks = task_rows(task, problem, setting, rate, rng) if needs_task(objective, task) else None
+    lanes = ParallelSearch(
+        problem, objective_family(objective, tasks), seed, time_limit, rounds, starts,
+        workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
     )  # fmt: skip
     clock = Clock(time_limit)
-    found, lost = searched(lanes, workers, _told(progress, objective, len(setting.columns)))
-    z, said = _best(found, problem, clock.seconds)
+    found, lost = run_searches(
+        lanes, workers, _progress_reporter(progress, objective, len(setting.columns))
+    )
+    z, said = _best_feasible(found, problem, clock.seconds)
     notes = [*setting.notes, *said, *lost]
-    return _finished(setting, problem, z, rate, deviation, known, task, notes)
+    return _make_trajectory(setting, problem, z, rate, deviation, known, task, notes)
 
 
-def _check(
+def _check_options(
     duration: float,
     harmonics: int,
     slow: float,
@@ -195,7 +202,7 @@ def _check(
         raise InputError(f"slow must be from 0 to below 1, not {slow}")
 
 
-def _told(
+def _progress_reporter(
     progress: Callable[[float, str], None] | None, objective: str | Mapping[str, float], size: int
 ) -> Progress:
     """The caller's progress in words; values hold a little of the barrier."""
@@ -215,20 +222,22 @@ def _told(
     return tell
 
 
-def _best(found: LaneResult, problem: Problem, seconds: float) -> tuple[Array, list[str]]:
+def _best_feasible(
+    found: SearchResult, problem: Problem, seconds: float
+) -> tuple[Array, list[str]]:
     """The best motion that keeps everything, and how the search ended."""
     if found.interrupted and not found.candidates:
         raise KeyboardInterrupt
     t = check_times(problem)
     for z in found.candidates:
-        inside = shrunk(problem, z, t)
+        inside = shrink_into_limits(problem, z, t)
         if inside is not None:
             end = "interrupted" if found.interrupted else "searched"
             return inside, [f"{end} for {seconds:.0f} s, {found.descents} descents"]
     broken: list[str] = []
     for z in found.candidates:
-        margins = least_room(problem, problem.coordinates.coefficients(z), t)
-        broken += [m.name for m in sorted(margins, key=lambda m: m.room) if m.room < 0]
+        margins = smallest_margins(problem, problem.coordinates.coefficients(z), t)
+        broken += [m.name for m in sorted(margins, key=lambda m: m.slack) if m.slack < 0]
     why = "; ".join(dict.fromkeys(broken[:3])) or "there was no time for a start"
     raise ExcitationError(
         f"no motion that keeps all limits was found in {seconds:.0f} s; in the "
@@ -237,7 +246,7 @@ def _best(found: LaneResult, problem: Problem, seconds: float) -> tuple[Array, l
     )
 
 
-def _finished(
+def _make_trajectory(
     setting: DesignSetting,
     problem: Problem,
     z: Array,
@@ -264,7 +273,7 @@ def _finished(
         noise=noise,
         rate=rate,
         known=known,
-        margins=least_room(problem, coefficients, check_times(problem)),
+        margins=smallest_margins(problem, coefficients, check_times(problem)),
     )
     return Trajectory(
         setting.robot, basis, coefficients, rate, setting.bounds, certificate, tuple(notes)

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from feasid.core.arrays import Array
 
-NOTHING = 1e-15
+MIN_RELATIVE_EIGENVALUE = 1e-15
 """Eigenvalues below this share of the largest are rounding: what a motion cannot see at all."""
 
 
@@ -28,7 +28,7 @@ class Objective(Protocol):
 
 def _spectrum(information: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(information)
-    return np.maximum(values, NOTHING * max(values[-1], 1e-300)), vectors
+    return np.maximum(values, MIN_RELATIVE_EIGENVALUE * max(values[-1], 1e-300)), vectors
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LogDet:
         size = len(information)
         factor, failed = dpotrf(information, lower=1)
         pivots = np.diag(factor) ** 2
-        if failed or pivots.min() < size * NOTHING * pivots.max():
+        if failed or pivots.min() < size * MIN_RELATIVE_EIGENVALUE * pivots.max():
             values, vectors = _spectrum(information)
             return float(-np.log(values).mean()), -(vectors / (size * values)) @ vectors.T
         inverse = np.tril(dpotri(factor, lower=1)[0])

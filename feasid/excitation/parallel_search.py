@@ -24,15 +24,15 @@ from feasid.excitation.problem import Problem
 from feasid.excitation.search import Clock, Family, Progress, Search
 from feasid.reduction.worker import started
 
-GRACE = 60.0
+PROCESS_GRACE = 60.0
 """Seconds beyond its time, to start and to end, after which another lane is given up."""
 
-LANES = 2
+FIXED_SEARCHES = 2
 """Lanes among which a given number of kicks is divided, whatever the number of workers."""
 
 
 @dataclass(frozen=True, eq=False)
-class LaneResult:
+class SearchResult:
     """Motions that may do, the best first, and how the search went.
 
     ``value`` is the best one's after the last stage, infinite when there was no time for it.
@@ -45,7 +45,7 @@ class LaneResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Lanes:
+class ParallelSearch:
     """A search to be made; see `feasid.excitation.search.Search`.
 
     ``limit`` are the seconds of each lane by the clock ``now``, ``rounds`` the kicks of all lanes,
@@ -62,7 +62,9 @@ class Lanes:
     now: Callable[[], float] = time.monotonic
 
     @one_thread()
-    def __call__(self, number: int, progress: Progress = lambda seconds, value: None) -> LaneResult:
+    def __call__(
+        self, number: int, progress: Progress = lambda seconds, value: None
+    ) -> SearchResult:
         """Search one lane here."""
         rounds = self.rounds
         if rounds is not None:
@@ -78,7 +80,7 @@ class Lanes:
             progress,
         )
         search.run()
-        return LaneResult(
+        return SearchResult(
             search.value, tuple(search.candidates()), search.descents, search.interrupted
         )
 
@@ -86,7 +88,9 @@ class Lanes:
         return random_motion(self.problem, rng)
 
 
-def searched(lanes: Lanes, workers: int, progress: Progress) -> tuple[LaneResult, list[str]]:
+def run_searches(
+    lanes: ParallelSearch, workers: int, progress: Progress
+) -> tuple[SearchResult, list[str]]:
     """What all lanes found together, and notes.
 
     Parameters
@@ -99,14 +103,14 @@ def searched(lanes: Lanes, workers: int, progress: Progress) -> tuple[LaneResult
     """
     if workers == 1 or lanes.count == 1:
         lanes = replace(lanes, limit=lanes.limit / lanes.count)
-        results: list[LaneResult] = []
+        results: list[SearchResult] = []
         for number in range(lanes.count):
             results.append(lanes(number, progress))
             if results[-1].interrupted:
                 break
-        return _together(results), []
-    crew = [_Beside(lanes, number) for number in range(1, lanes.count)]
-    clock = Clock(lanes.limit + GRACE, lanes.now)
+        return _combine(results), []
+    crew = [_SearchProcess(lanes, number) for number in range(1, lanes.count)]
+    clock = Clock(lanes.limit + PROCESS_GRACE, lanes.now)
     results = []
     try:
         results.append(lanes(0, progress))
@@ -116,14 +120,14 @@ def searched(lanes: Lanes, workers: int, progress: Progress) -> tuple[LaneResult
     results += [end for end in ends if end is not None]
     lost = len(ends) + 1 - len(results)
     notes = [f"{lost} of {lanes.count} processes died or did not end: what they found is lost"]
-    return _together(results), notes if lost and waiting else []
+    return _combine(results), notes if lost and waiting else []
 
 
-def _together(results: list[LaneResult]) -> LaneResult:
+def _combine(results: list[SearchResult]) -> SearchResult:
     ordered = sorted(results, key=lambda found: found.value)
     best = [found.candidates[:1] for found in ordered]
     rest = [found.candidates[1:] for found in ordered]
-    return LaneResult(
+    return SearchResult(
         ordered[0].value,
         tuple(z for some in (*best, *rest) for z in some),
         sum(found.descents for found in results),
@@ -132,12 +136,12 @@ def _together(results: list[LaneResult]) -> LaneResult:
 
 
 @dataclass
-class _Beside:
+class _SearchProcess:
     """One lane in a process of its own, and the thread that waits for it."""
 
-    lanes: Lanes
+    lanes: ParallelSearch
     number: int
-    found: list[LaneResult] = field(default_factory=list)
+    found: list[SearchResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.process: subprocess.Popen[bytes] = started(self.lanes)
@@ -154,7 +158,7 @@ class _Beside:
         except (EOFError, OSError, pickle.UnpicklingError):
             return
 
-    def result(self, seconds: float) -> LaneResult | None:
+    def result(self, seconds: float) -> SearchResult | None:
         """What it found within so many seconds from now; its process is gone afterwards."""
         self.thread.join(max(seconds, 0.0))
         self.process.kill()

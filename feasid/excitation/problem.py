@@ -10,35 +10,35 @@ from typing import Protocol
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.excitation.basis import Basis, resting, standing
+from feasid.excitation.basis import Basis, constant_coefficients, rest_basis
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.drives import Gradient, Places
 from feasid.excitation.objectives import LimitBarrier, Objective
-from feasid.excitation.regressor_gradient import Chain, Sweep
+from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation
 
-FINER = 4
+LIMIT_GRID_REFINEMENT = 4
 """Joint limits are linear in the coefficients and cheap: they are kept on a grid this much finer
 than the regressor's."""
 
-SHARPER = 3
+FINAL_REFINEMENT = 3
 """How much finer a search ends than it begins."""
 
 SHAPE_SAMPLES = 20
 """Samples per coefficient that the size of a family's functions is read from."""
 
 
-Pull = Callable[[Array, Gradient], None]
+MarginPullback = Callable[[Array, Gradient], None]
 """Adds to a gradient what derivatives by margins mean for the motion."""
 
 
-class Keeping(Protocol):
+class PostureConstraint(Protocol):
     """Something that every posture has to keep, such as the distance between two links."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each margin is about."""
 
-    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """Room left, positive when kept, in units of the constraint's own scale (m, N), and how
         derivatives by it add to a gradient by the motion.
         """
@@ -56,7 +56,7 @@ class Coordinates:
     span: Array
 
     @classmethod
-    def of(cls, basis: Basis, bounds: Bounds, posture: Array, rest: bool) -> Coordinates:
+    def around(cls, basis: Basis, bounds: Bounds, posture: Array, rest: bool) -> Coordinates:
         """Around a posture (dof,), in units of the limits; with `rest`, at rest at the ends."""
         count = SHAPE_SAMPLES * basis.size
         matrices = basis.matrices(np.arange(count) * basis.period / count)
@@ -66,8 +66,8 @@ class Coordinates:
             halves = np.array([0.5 * (high - low)[j] for low, high in bounds.linear])
             scale = (halves[:, None] / peaks).min(axis=0)
             own = np.diag(scale)
-            spans.append(own @ resting(basis, scale) if rest else own)
-        return cls(np.outer(standing(basis), posture), np.stack(spans))
+            spans.append(own @ rest_basis(basis, scale) if rest else own)
+        return cls(np.outer(constant_coefficients(basis), posture), np.stack(spans))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class Coordinates:
         moved: Array = np.einsum("jck,jk->cj", self.span, z.reshape(self.shape))
         return self.centre + moved
 
-    def pulled(self, bar: Array) -> Array:
+    def pull_back(self, bar: Array) -> Array:
         """Derivatives by z from those by coefficients (size, dof)."""
         out: Array = np.einsum("jck,cj->jk", self.span, bar)
         return out.ravel()
@@ -111,9 +111,9 @@ class Problem:
 
     basis: Basis
     coordinates: Coordinates
-    chain: Chain
+    chain: MotionRegressor
     bounds: Bounds
-    keeping: tuple[Keeping, ...]
+    constraints: tuple[PostureConstraint, ...]
     samples: int
     weights: Array
     known: Array
@@ -125,7 +125,7 @@ class Problem:
     def __post_init__(self) -> None:
         period = self.basis.period
         coarse = self.basis.matrices(np.arange(self.samples) * period / self.samples)[:3]
-        count = FINER * self.samples
+        count = LIMIT_GRID_REFINEMENT * self.samples
         fine = self.basis.matrices(np.arange(count) * period / count)
         set_ = object.__setattr__
         set_(self, "_coarse", coarse)
@@ -135,13 +135,13 @@ class Problem:
         set_(self, "_edges", np.concatenate([np.zeros((2, 0)), *edges], axis=1))
 
     @cached_property
-    def exact(self) -> Chain:
+    def exact(self) -> MotionRegressor:
         """Torques and poses alone, with friction as it is."""
         return replace(self.chain, columns=(), smoothing=None)
 
     def sharper(self) -> Problem:
         """The same on a finer grid, with friction closer to its sign."""
-        return replace(self.smoothed(1 / SHARPER), samples=SHARPER * self.samples)
+        return replace(self.smoothed(1 / FINAL_REFINEMENT), samples=FINAL_REFINEMENT * self.samples)
 
     def smoothed(self, times: float) -> Problem:
         """The same with friction that changes sign over so many times the velocity."""
@@ -161,8 +161,8 @@ class Problem:
         value, slope = self._joint_limits(z, barrier)
         motion = self.motion(z)
         torque = bool(np.isfinite(self.bounds.torque).any())
-        if objective is None and not torque and not self.keeping:
-            return value, self.coordinates.pulled(slope)
+        if objective is None and not torque and not self.constraints:
+            return value, self.coordinates.pull_back(slope)
         sweep = self.chain.forward(*motion, torque=torque)
         out = Gradient.zeros(*motion[0].shape)
         bar = np.zeros_like(sweep.regressor)
@@ -171,23 +171,23 @@ class Problem:
             value += added
         torque_bar = None
         if torque:
-            added, torque_bar = _within(sweep.torques, self.bounds.torque, barrier)
+            added, torque_bar = _limit_barrier(sweep.torques, self.bounds.torque, barrier)
             value += added
-        for part in self.keeping:
+        for part in self.constraints:
             margins, pull = part(sweep)
             added, slope_by_margin = barrier(margins)
             value += added
             pull(slope_by_margin, out)
         sweep.backward(bar, torque_bar, out)
         slope += np.tensordot(self._coarse, np.stack(out.parts), ((0, 1), (0, 2)))
-        return value, self.coordinates.pulled(slope)
+        return value, self.coordinates.pull_back(slope)
 
     def _joint_limits(self, z: Array, barrier: LimitBarrier) -> tuple[float, Array]:
         """The barrier of all limits that are linear, and its derivative by the coefficients."""
         orders, count, _ = self._fine.shape
         values = self._fine @ self.coordinates.coefficients(z)
         rows = np.ascontiguousarray(values.swapaxes(1, 2)).reshape(-1, count)
-        value, bar = _within(rows, self._edges, barrier)
+        value, bar = _limit_barrier(rows, self._edges, barrier)
         bars = bar.reshape(orders, -1, count)
         return value, np.tensordot(self._fine, bars, ((0, 1), (0, 2)))
 
@@ -201,7 +201,7 @@ class Problem:
         return value, bar
 
 
-def room(values: Array, limit: Array) -> tuple[Array, Places, Array]:
+def limit_margins(values: Array, limit: Array) -> tuple[Array, Places, Array]:
     """Margins of ``low <= values <= high`` in units of half the range, (2 m, N), for m rows.
 
     Besides them the rows of `values` (dof, N) they belong to and their derivatives by these. A
@@ -216,9 +216,9 @@ def room(values: Array, limit: Array) -> tuple[Array, Places, Array]:
     return (values[rows] - edges[:, None]) * slopes[:, None], rows, slopes
 
 
-def _within(values: Array, limit: Array, barrier: LimitBarrier) -> tuple[float, Array]:
+def _limit_barrier(values: Array, limit: Array, barrier: LimitBarrier) -> tuple[float, Array]:
     """Barrier of ``low <= values <= high``, and its derivative by the values (dof, N)."""
-    margins, rows, slopes = room(values, limit)
+    margins, rows, slopes = limit_margins(values, limit)
     total, slope = barrier(margins)
     slope *= slopes[:, None]
     bar = np.zeros_like(values)

@@ -74,7 +74,7 @@ def dot(a: Array, b: Array) -> Array:
     return np.asarray((a * b).sum(axis=0))
 
 
-def rotated(turn: Array, x: Array) -> Array:
+def rotate(turn: Array, x: Array) -> Array:
     """``R x`` for rotations (3, 3, N, n) and vectors (3, ..., N, n)."""
     out = np.empty_like(x)
     for r in range(3):
@@ -84,13 +84,13 @@ def rotated(turn: Array, x: Array) -> Array:
     return out
 
 
-def rotated_back(turn: Array, x: Array) -> Array:
+def rotate_back(turn: Array, x: Array) -> Array:
     """``R' x``."""
-    return rotated(turn.swapaxes(0, 1), x)
+    return rotate(turn.swapaxes(0, 1), x)
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class KinematicTree:
     """What only the tree decides, for n nodes; the last axis of arrays.
 
     Attributes
@@ -118,7 +118,7 @@ class Links:
     screw: Array
 
     @classmethod
-    def of(cls, tree: tuple[Node, ...]) -> Links:
+    def from_nodes(cls, tree: tuple[Node, ...]) -> KinematicTree:
         """Of nodes that a joint of one degree of freedom moves each."""
         path = np.eye(len(tree))
         screws = []
@@ -160,7 +160,7 @@ class Links:
                 turns[..., i] = np.einsum("ijs,jks->iks", turn, turns[..., i])
         return turns, places
 
-    def moved(self, q: Array, dq: Array, ddq: Array, gravity: Array) -> Flow:
+    def motion(self, q: Array, dq: Array, ddq: Array, gravity: Array) -> TreeMotion:
         """The nodes' motion for joints' (dof, N)."""
         turn, place = self.poses(q.T[:, self.rows])
         rate, push = dq.T[:, self.rows], ddq.T[:, self.rows]
@@ -173,11 +173,11 @@ class Links:
         velocity = swept @ self.path
         acceleration = (axes * push + motion_cross(velocity, swept)) @ self.path
         acceleration[3:] -= gravity[:, None, None]
-        return Flow(self, turn, place, axes, rate, push, swept, velocity, acceleration)
+        return TreeMotion(self, turn, place, axes, rate, push, swept, velocity, acceleration)
 
 
 @dataclass(frozen=True, eq=False)
-class Flow:
+class TreeMotion:
     """Motion of N samples and n nodes in the base frame.
 
     ``turn`` (3, 3, N, n) and ``place`` (3, N, n) are poses, ``axes`` (6, N, n) S, ``rate`` and
@@ -185,7 +185,7 @@ class Flow:
     ``acceleration`` (6, N, n) V and A.
     """
 
-    links: Links
+    links: KinematicTree
     turn: Array
     place: Array
     axes: Array
@@ -195,7 +195,7 @@ class Flow:
     velocity: Array
     acceleration: Array
 
-    def pull(self, pose: Array, axes: Array, velocity: Array, acceleration: Array) -> Gradient:
+    def pull_back(self, pose: Array, axes: Array, velocity: Array, acceleration: Array) -> Gradient:
         """Derivatives by the nodes' poses (as wrenches), axes, V and A, (6, N, n) each."""
         carried = self.links.path.T
         pushed = acceleration @ carried
@@ -243,21 +243,21 @@ CONSTANTS = _constants()
 
 
 @dataclass(frozen=True, eq=False)
-class Wrenches:
+class WrenchColumns:
     """Wrenches in the base frame that the ten parameters of every node need.
 
     ``columns`` (6, 10, N, n); ``spins`` (3, 3, N, n) are omega, alpha and a in the base frame and
     ``own`` the same in the nodes' frames; ``drift`` (3, N, n) is the velocity of the origins.
     """
 
-    flow: Flow
+    flow: TreeMotion
     columns: Array
     spins: Array
     own: Array
     drift: Array
 
     @classmethod
-    def of(cls, flow: Flow) -> Wrenches:
+    def from_motion(cls, flow: TreeMotion) -> WrenchColumns:
         """Of a motion."""
         place, (count, nodes) = flow.place, flow.rate.shape
         omega, alpha = flow.velocity[:3], flow.acceleration[:3]
@@ -265,34 +265,34 @@ class Wrenches:
         spins = np.empty((3, 3, count, nodes))
         spins[:, 0], spins[:, 1] = omega, alpha
         spins[:, 2] = flow.acceleration[3:] + cross(alpha, place) + cross(omega, drift)
-        own = rotated_back(flow.turn, spins)
+        own = rotate_back(flow.turn, spins)
         numbers = np.empty((12, count, nodes))
         numbers[SPIN], numbers[PUSH] = own[:, 1], own[:, 2]
         for k, (r, c) in enumerate(UPPER):
             np.multiply(own[r, 0], own[c, 0], out=numbers[TURN][k])
         parts = (CONSTANTS @ numbers.reshape(12, -1)).reshape(3, 13, count, nodes)
-        parts = rotated(flow.turn, parts)
+        parts = rotate(flow.turn, parts)
         columns = np.zeros((6, 10, count, nodes))
         columns[:3, :9], columns[3:, 6:] = parts[:, :9], parts[:, FORCES]
         columns[:3, 6:] += cross(place[:, None], parts[:, FORCES])
         return cls(flow, columns, spins, own, drift)
 
-    def pull(self, bar: Array) -> tuple[Array, Array, Array]:
+    def pull_back(self, bar: Array) -> tuple[Array, Array, Array]:
         """Derivatives by poses, V and A, each (6, N, n), from those by the columns."""
         flow, (count, nodes) = self.flow, self.flow.rate.shape
         parts = np.empty((3, 13, count, nodes))
         parts[:, :9], parts[:, FORCES] = bar[:3, :9], bar[3:, 6:]
         parts[:, FORCES] += cross(bar[:3, 6:], flow.place[:, None])
-        parts = rotated_back(flow.turn, parts)
+        parts = rotate_back(flow.turn, parts)
         numbers = (CONSTANTS.T @ parts.reshape(39, -1)).reshape(12, count, nodes)
         own = np.zeros((3, 3, count, nodes))
         own[:, 1], own[:, 2] = numbers[SPIN], numbers[PUSH]
         for k, (r, c) in enumerate(UPPER):
             own[r, 0] += numbers[TURN][k] * self.own[c, 0]
             own[c, 0] += numbers[TURN][k] * self.own[r, 0]
-        return self._pulled(self._poses(bar), rotated(flow.turn, own))
+        return self._pull_back_accelerations(self._pull_back_poses(bar), rotate(flow.turn, own))
 
-    def _poses(self, bar: Array) -> Array:
+    def _pull_back_poses(self, bar: Array) -> Array:
         """Derivatives by poses through the columns alone."""
         moments, forces = self.columns[:3], self.columns[3:, 6:]
         pose = np.empty((6, *self.flow.rate.shape))
@@ -300,7 +300,7 @@ class Wrenches:
         pose[3:] = cross(forces, bar[:3, 6:]).sum(axis=1)
         return pose
 
-    def _pulled(self, pose: Array, spins: Array) -> tuple[Array, Array, Array]:
+    def _pull_back_accelerations(self, pose: Array, spins: Array) -> tuple[Array, Array, Array]:
         """Through omega, alpha and a, whose derivatives are `spins` (3, 3, N, n)."""
         place, (omega, alpha) = self.flow.place, (self.spins[:, 0], self.spins[:, 1])
         push = spins[:, 2]
@@ -316,7 +316,7 @@ class Wrenches:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class MotionRegressor:
     """What every evaluation needs and only the robot decides.
 
     Attributes
@@ -362,14 +362,14 @@ class Chain:
         return nodes(self.robot)
 
     @cached_property
-    def links(self) -> Links:
+    def links(self) -> KinematicTree:
         """How they hang together."""
-        return Links.of(self.tree)
+        return KinematicTree.from_nodes(self.tree)
 
     @cached_property
     def drives(self) -> DriveColumns:
         """Joint terms."""
-        return DriveColumns.of(self.robot, self.columns, self.smoothing)
+        return DriveColumns.from_robot(self.robot, self.columns, self.smoothing)
 
     @cached_property
     def inertials(self) -> Array:
@@ -392,7 +392,7 @@ class Chain:
         return node, number, column
 
     @cached_property
-    def balanced(self) -> tuple[tuple[int, Array], ...]:
+    def reduced_nodes(self) -> tuple[tuple[int, Array], ...]:
         """Nodes with fewer than ten parameters, and the ten by theirs (10, k)."""
         return tuple(
             (i, node.reduction)
@@ -400,11 +400,13 @@ class Chain:
             if node.reduction.shape != (10, 10)
         )
 
-    def forward(self, q: Array, dq: Array, ddq: Array, *, torque: bool = False) -> Sweep:
+    def forward(
+        self, q: Array, dq: Array, ddq: Array, *, torque: bool = False
+    ) -> RegressorEvaluation:
         """Regressor and, if wanted, the description's torques of a motion, (dof, N) arrays."""
-        flow = self.links.moved(q, dq, ddq, self.robot.gravity)
-        wrenches = Wrenches.of(flow) if torque or len(self.places[0]) else None
-        forces = self._chosen(wrenches) if wrenches else np.zeros((q.shape[1], 6, 0))
+        flow = self.links.motion(q, dq, ddq, self.robot.gravity)
+        wrenches = WrenchColumns.from_motion(flow) if torque or len(self.places[0]) else None
+        forces = self._wanted_wrenches(wrenches) if wrenches else np.zeros((q.shape[1], 6, 0))
         regressor = np.zeros((q.shape[1], self.robot.dof, len(self.columns)))
         if forces.size:
             carried = self.links.path[:, self.places[0]]
@@ -417,20 +419,20 @@ class Chain:
         torques = flow.by_joint(loads)
         drives = self.drives.at(q, dq, ddq)
         drives.add(regressor, torques)
-        return Sweep(self, flow, wrenches, forces, loads, drives, regressor, torques)
+        return RegressorEvaluation(self, flow, wrenches, forces, loads, drives, regressor, torques)
 
-    def _chosen(self, wrenches: Wrenches) -> Array:
+    def _wanted_wrenches(self, wrenches: WrenchColumns) -> Array:
         """Wrenches of the wanted columns, shape (N, 6, wanted)."""
         columns = wrenches.columns
         node, number, _ = self.places
-        if self.balanced:
+        if self.reduced_nodes:
             columns = columns.copy()
-        for i, ten in self.balanced:
+        for i, ten in self.reduced_nodes:
             columns[:, : ten.shape[1], :, i] = np.einsum("tk,ctn->ckn", ten, columns[..., i])
         by_sample = columns.transpose(2, 0, 1, 3).reshape(columns.shape[2], 6, -1)
         return np.ascontiguousarray(by_sample[:, :, number * columns.shape[3] + node])
 
-    def spread(self, bar: Array) -> Array:
+    def expand_columns(self, bar: Array) -> Array:
         """Derivatives by all columns (6, 10, N, n) from those by the wanted ones."""
         node, number, _ = self.places
         out = np.zeros((len(bar), 6, 10 * len(self.tree)))
@@ -438,13 +440,13 @@ class Chain:
         columns = np.ascontiguousarray(
             out.reshape(len(bar), 6, 10, len(self.tree)).transpose(1, 2, 0, 3)
         )
-        for i, ten in self.balanced:
+        for i, ten in self.reduced_nodes:
             columns[..., i] = np.einsum("tk,ckn->ctn", ten, columns[:, : ten.shape[1], :, i])
         return columns
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class RegressorEvaluation:
     """A motion's regressor, and what going back needs.
 
     Attributes
@@ -454,9 +456,9 @@ class Sweep:
         By the description's own parameters, when asked for [N m or N].
     """
 
-    chain: Chain
-    flow: Flow
-    wrenches: Wrenches | None
+    chain: MotionRegressor
+    flow: TreeMotion
+    wrenches: WrenchColumns | None
     forces: Array
     loads: Array
     drives: DriveSignals
@@ -465,20 +467,20 @@ class Sweep:
 
     def backward(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
         """Add to `out` what derivatives by `regressor` and `torques` mean for the motion."""
-        self.drives.pull(regressor_bar, torque_bar, out)
+        self.drives.pull_back(regressor_bar, torque_bar, out)
         if self.wrenches is None:
             return
         links, flow = self.chain.links, self.flow
         node, _, column = self.chain.places
         bar = regressor_bar[:, links.rows[:, None], column] * links.path[:, node]
         axes = (self.forces @ bar.swapaxes(1, 2)).transpose(1, 0, 2)
-        columns = self.chain.spread(np.moveaxis(flow.axes, 0, 1) @ bar)
+        columns = self.chain.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
         if torque_bar is not None:
             pushed = torque_bar.T[:, links.rows]
             axes = axes + self.loads * pushed
             carried = (flow.axes * pushed) @ links.path
             columns += carried[:, None] * self.chain.inertials
-        pose, velocity, acceleration = self.wrenches.pull(columns)
-        found = flow.pull(pose, axes, velocity, acceleration)
+        pose, velocity, acceleration = self.wrenches.pull_back(columns)
+        found = flow.pull_back(pose, axes, velocity, acceleration)
         for total, part in zip(out.parts, found.parts, strict=True):
             total += part

@@ -27,26 +27,26 @@ from scipy.optimize import OptimizeResult, minimize
 
 from feasid.core.arrays import Array
 from feasid.excitation.objectives import LimitBarrier, Objective
-from feasid.excitation.problem import FINER, Problem
+from feasid.excitation.problem import LIMIT_GRID_REFINEMENT, Problem
 
 Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""
 
-SIZES = (0.03, 0.5)
+PERTURBATION_SIZES = (0.03, 0.5)
 """Sizes of disturbances, in units of what limits allow."""
 
-ALL = 0.3
+SIMULTANEOUS_SHARE = 0.3
 """Share of it when all joints are disturbed at once."""
 
-INSIDE = 0.97
+LIMIT_SHARE = 0.97
 """Share of the limits that a joint's new motion uses of those its old one used."""
 
-TRIALS = 10
+EXCHANGE_TRIALS = 10
 """Exchanges of one joint's motion that are compared before a descent begins from the best."""
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class Perturbations:
     """Kicks of the motions of a problem."""
 
     problem: Problem
@@ -54,7 +54,7 @@ class Moves:
 
     @cached_property
     def _times(self) -> Array:
-        count = FINER * self.problem.samples
+        count = LIMIT_GRID_REFINEMENT * self.problem.samples
         return np.asarray(np.arange(count) * self.problem.basis.period / count)
 
     @cached_property
@@ -66,30 +66,34 @@ class Moves:
         """From a joint's positions back to its unknowns."""
         return [np.linalg.pinv(self._matrices[0] @ s) for s in self.problem.coordinates.span]
 
-    def kicks(self, z: Array, others: Sequence[Array], rng: np.random.Generator) -> Iterator[Array]:
+    def perturbed(
+        self, z: Array, others: Sequence[Array], rng: np.random.Generator
+    ) -> Iterator[Array]:
         """One disturbance, of all joints or of one, or several exchanges of one joint's motion."""
         shape = self.problem.coordinates.shape
         old = z.reshape(shape)
         joint = int(rng.integers(shape[0]))
-        low, high = np.log(SIZES)
+        low, high = np.log(PERTURBATION_SIZES)
         size = float(np.exp(rng.uniform(low, high)))
         kind = int(rng.integers(5))
         if kind < 2:
-            yield (old + ALL * size * rng.standard_normal(shape)).ravel()
+            yield (old + SIMULTANEOUS_SHARE * size * rng.standard_normal(shape)).ravel()
             return
-        for _ in range(TRIALS if kind > 2 else 1):
+        for _ in range(EXCHANGE_TRIALS if kind > 2 else 1):
             new = old.copy()
             if kind == 2:
                 new[joint] += size * rng.standard_normal(shape[1])
             elif kind == 3:
-                new[joint] = self._fitted(joint, self.draw(rng).reshape(shape)[joint], old[joint])
+                new[joint] = self._fit_into_limits(
+                    joint, self.draw(rng).reshape(shape)[joint], old[joint]
+                )
             else:
                 other = others[int(rng.integers(len(others)))].reshape(shape)[joint]
-                moved = self.shifted(joint, other, rng.random(), back=rng.random() < 0.5)
-                new[joint] = self._fitted(joint, moved, old[joint])
+                moved = self.shift_in_time(joint, other, rng.random(), back=rng.random() < 0.5)
+                new[joint] = self._fit_into_limits(joint, moved, old[joint])
             yield new.ravel()
 
-    def shifted(self, joint: int, z: Array, share: float, *, back: bool) -> Array:
+    def shift_in_time(self, joint: int, z: Array, share: float, *, back: bool) -> Array:
         """A joint's motion begun at this share of the period and, maybe, run backwards; the nearest
         one that the family has.
         """
@@ -98,10 +102,12 @@ class Moves:
         span = self.problem.coordinates.span[joint]
         return np.asarray(self._inverses[joint] @ (positions @ (span @ z)))
 
-    def _fitted(self, joint: int, z: Array, like: Array) -> Array:
-        return np.asarray(z * (INSIDE * self.used(joint, like) / max(self.used(joint, z), 1e-9)))
+    def _fit_into_limits(self, joint: int, z: Array, like: Array) -> Array:
+        return np.asarray(
+            z * (LIMIT_SHARE * self.limit_use(joint, like) / max(self.limit_use(joint, z), 1e-9))
+        )
 
-    def used(self, joint: int, z: Array) -> float:
+    def limit_use(self, joint: int, z: Array) -> float:
         """The share that a joint's motion uses of the tightest of its linear limits."""
         problem = self.problem
         moved = self._matrices @ (problem.coordinates.span[joint] @ z)
@@ -130,12 +136,12 @@ class Stage:
     iterations: int
 
 
-COARSE = (
+COARSE_STAGES = (
     Stage(2, LimitBarrier(1e-1, 5e-2), 40),
     Stage(4, LimitBarrier(3e-2, 3e-2), 40),
     Stage(16, LimitBarrier(1e-2, 1e-2), 60),
 )
-LAST = (
+LAST_STAGES = (
     Stage(256, LimitBarrier(1e-3, 1e-4), 100),
     Stage(512, LimitBarrier(3e-4, 3e-5), 150),
     Stage(1024, LimitBarrier(1e-4, 1e-5), 200),
@@ -143,32 +149,32 @@ LAST = (
 """Barriers this steep keep limits to a part in ten thousand, and cost next to nothing."""
 
 
-WIDE = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
-NARROW = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3, 1e-3), 120))
+WIDE_STAGES = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
+NARROW_STAGES = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3, 1e-3), 120))
 """A heavy barrier leaves fewer hills between motions, a light one ranks them as they are."""
 
-STARTING, KICKING = 0.25, 0.9
+START_TIME_SHARE, PERTURBATION_TIME_SHARE = 0.25, 0.9
 """Shares of the time after which nothing but random starts is over, and after which kicks are."""
 
-TRIED, PROGRESS = 500, 1e-4
+PRIOR_EVALUATIONS, MIN_GAIN = 500, 1e-4
 """Evaluations that kicks and further starts are thought to have had already, for one gain each; and
 what counts as one."""
 
-STARTS, POOL, ARCHIVE = 6, 3, 12
+DEFAULT_STARTS, POOL_SIZE, ARCHIVE_SIZE = 6, 3, 12
 """Random starts when kicks have a number, how many of the best are kicked, and how many are kept.
 """
 
-BLUR = (1.0, 12.0)
+SMOOTHING_RANGE = (1.0, 12.0)
 """How much wider a start's smoothed sign of friction is than usual: with the widest a sign changes
 over the whole range of velocities, which takes most hills away."""
 
-LEARNT, SPREAD = 0.7, 0.2
+LEARNT_SHARE, SMOOTHING_SPREAD = 0.7, 0.2
 """Share of the starts that take it from one of the best so far, and by how much it varies."""
 
-ALIKE = 3e-3
+SAME_VALUE_TOLERANCE = 3e-3
 """Motions whose values are this close are taken for the same one."""
 
-HOPELESS = 0.015
+ABANDON_MARGIN = 0.015
 """A kick that is worse than the best by this after its first stage is given up."""
 
 
@@ -199,7 +205,7 @@ class Clock:
 
 
 @dataclass(eq=False)
-class Found:
+class SearchPoint:
     """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there; and
     how much wider friction's sign was when it started.
     """
@@ -207,19 +213,19 @@ class Found:
     value: float
     z: Array
     hessian: Array | None = None
-    blur: float = 1.0
+    smoothing: float = 1.0
 
 
 @dataclass(eq=False)
-class _Way:
+class _Strategy:
     """A way to go on, how often it led to a better motion, and what it took."""
 
     go: Callable[[], None]
     gains: int = 1
-    evaluations: int = TRIED
+    evaluations: int = PRIOR_EVALUATIONS
 
     @property
-    def promise(self) -> float:
+    def gain_rate(self) -> float:
         """Gains per evaluation so far."""
         return self.gains / self.evaluations
 
@@ -250,8 +256,8 @@ class Search:
     rounds: int | None
     starts: int | None
     progress: Progress
-    pool: list[Found] = field(default_factory=list)
-    archive: list[Found] = field(default_factory=list)
+    pool: list[SearchPoint] = field(default_factory=list)
+    archive: list[SearchPoint] = field(default_factory=list)
     final: Array | None = None
     value: float = np.inf
     ending: bool = False
@@ -260,12 +266,12 @@ class Search:
     evaluations: int = 0
 
     def __post_init__(self) -> None:
-        self.moves = Moves(self.problem, self.draw)
+        self.perturbations = Perturbations(self.problem, self.draw)
 
     def run(self) -> None:
         """Search until the time is over or all rounds are done."""
         try:
-            for part in (self._start, self._kicks, self._finish):
+            for part in (self._random_starts, self._improve_best, self._finish):
                 with suppress(TimeIsUpError):
                     part()
         except KeyboardInterrupt:
@@ -274,112 +280,114 @@ class Search:
     def candidates(self) -> list[Array]:
         """Motions that may do, the best first."""
         found = [] if self.final is None else [self.final]
-        return [*found, *(c.z for c in self._ordered())]
+        return [*found, *(c.z for c in self._sorted_by_value())]
 
-    def _start(self) -> None:
+    def _random_starts(self) -> None:
         """Random starts."""
-        starts = STARTS if self.starts is None and self.rounds is not None else self.starts
+        starts = DEFAULT_STARTS if self.starts is None and self.rounds is not None else self.starts
         for _ in count() if starts is None else range(starts):
             first = not self.archive
             if not first:
-                self.clock.check(STARTING)
-            new = self._started(keep=first)
+                self.clock.check(START_TIME_SHARE)
+            new = self._descend_from_random(keep=first)
             self.pool = []
-            self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE]
-            self._tell(new)
+            self.archive = sorted([*self.archive, new], key=lambda c: c.value)[:ARCHIVE_SIZE]
+            self._report(new)
 
-    def _started(self, *, keep: bool) -> Found:
+    def _descend_from_random(self, *, keep: bool) -> SearchPoint:
         """One random start, with friction that changes sign slowly at first and then as usual."""
-        problem, stages = self.problem, COARSE + WIDE
-        blur = self._blur()
+        problem, stages = self.problem, COARSE_STAGES + WIDE_STAGES
+        blur = self._draw_smoothing()
         self.problem = problem.smoothed(blur)
         try:
-            start = Found(np.inf, self.draw(self.rng))
+            start = SearchPoint(np.inf, self.draw(self.rng))
             rough = self._descend(start, stages, keep=keep)
         finally:
             self.problem = problem
-        return replace(self._descend(rough, stages[-1:], keep=keep), blur=blur)
+        return replace(self._descend(rough, stages[-1:], keep=keep), smoothing=blur)
 
-    def _blur(self) -> float:
+    def _draw_smoothing(self) -> float:
         """Drawn anew, or close to that of a good start."""
-        low, high = np.log(BLUR)
+        low, high = np.log(SMOOTHING_RANGE)
         blur = self.rng.uniform(low, high)
-        if len(self.archive) > POOL and self.rng.random() < LEARNT:
-            like = self.archive[self.rng.integers(POOL)].blur
-            blur = np.clip(np.log(like) + SPREAD * self.rng.standard_normal(), low, high)
+        if len(self.archive) > POOL_SIZE and self.rng.random() < LEARNT_SHARE:
+            like = self.archive[self.rng.integers(POOL_SIZE)].smoothing
+            blur = np.clip(np.log(like) + SMOOTHING_SPREAD * self.rng.standard_normal(), low, high)
         return float(np.exp(blur))
 
-    def _kicks(self) -> None:
+    def _improve_best(self) -> None:
         """The best of the starts closer to their limits, and kicks of the best of these."""
         if self.rounds == 0 or not self.archive:
             return
-        fresh: list[Found] = []
+        fresh: list[SearchPoint] = []
         with suppress(TimeIsUpError):
-            for start in self._ordered()[: 2 * POOL]:
-                fresh.append(self._descend(start, NARROW, keep=not fresh))
-        self.pool = sorted(fresh, key=lambda c: c.value)[:POOL] or self.pool
-        ways = [_Way(self._kick), _Way(self._start_again)]
+            for start in self._sorted_by_value()[: 2 * POOL_SIZE]:
+                fresh.append(self._descend(start, NARROW_STAGES, keep=not fresh))
+        self.pool = sorted(fresh, key=lambda c: c.value)[:POOL_SIZE] or self.pool
+        ways = [_Strategy(self._perturb_best), _Strategy(self._descend_from_another_start)]
         for _ in count() if self.rounds is None else range(self.rounds):
-            way = max(ways, key=lambda w: w.promise)
+            way = max(ways, key=lambda w: w.gain_rate)
             value, evaluations = self.pool[0].value, self.evaluations
             way.go()
-            way.gains += self.pool[0].value < value - PROGRESS
+            way.gains += self.pool[0].value < value - MIN_GAIN
             way.evaluations += self.evaluations - evaluations
 
-    def _start_again(self) -> None:
+    def _descend_from_another_start(self) -> None:
         """Another random start, all the way to where kicks begin."""
-        self._enter(self._descend(self._started(keep=False), NARROW))
+        self._keep_best(self._descend(self._descend_from_random(keep=False), NARROW_STAGES))
 
-    def _ordered(self) -> list[Found]:
+    def _sorted_by_value(self) -> list[SearchPoint]:
         return sorted([*self.pool, *self.archive], key=lambda c: c.value)
 
-    def _kick(self) -> None:
+    def _perturb_best(self) -> None:
         """Disturb one of the best and descend; give up early what stays behind."""
         favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
         others = [c.z for c in (*self.pool, *self.archive)]
-        kicks = list(self.moves.kicks(favourite.z, others, self.rng))
-        stage = NARROW[0]
+        kicks = list(self.perturbations.perturbed(favourite.z, others, self.rng))
+        stage = NARROW_STAGES[0]
         if len(kicks) > 1:
             kicks.sort(key=lambda z: self._value(z, stage))
-        kicked = self._descend(Found(np.inf, kicks[0], favourite.hessian), NARROW[:1])
-        if kicked.value < self._value(self.pool[0].z, stage) + HOPELESS:
-            self._enter(self._descend(kicked, NARROW[1:]))
+        kicked = self._descend(SearchPoint(np.inf, kicks[0], favourite.hessian), NARROW_STAGES[:1])
+        if kicked.value < self._value(self.pool[0].z, stage) + ABANDON_MARGIN:
+            self._keep_best(self._descend(kicked, NARROW_STAGES[1:]))
 
-    def _enter(self, new: Found) -> None:
+    def _keep_best(self, new: SearchPoint) -> None:
         """Keep the best few that differ."""
-        others = [c for c in self.pool if abs(c.value - new.value) > ALIKE]
-        same = [c for c in self.pool if abs(c.value - new.value) <= ALIKE]
+        others = [c for c in self.pool if abs(c.value - new.value) > SAME_VALUE_TOLERANCE]
+        same = [c for c in self.pool if abs(c.value - new.value) <= SAME_VALUE_TOLERANCE]
         kept = min([*same, new], key=lambda c: c.value)
-        self.pool = sorted([*others, kept], key=lambda c: c.value)[:POOL]
-        self._tell(new)
+        self.pool = sorted([*others, kept], key=lambda c: c.value)[:POOL_SIZE]
+        self._report(new)
 
-    def _tell(self, new: Found) -> None:
+    def _report(self, new: SearchPoint) -> None:
         """Of a motion that is the best now, and kept: the listener may interrupt."""
-        if self._ordered()[0] is new:
+        if self._sorted_by_value()[0] is new:
             self.progress(self.clock.seconds, new.value)
 
     def _finish(self) -> None:
         """Bring the best inside their limits, on a finer grid and with sharper friction."""
-        found = self._ordered()
+        found = self._sorted_by_value()
         self.problem = self.problem.sharper()
         self.ending = True
-        for start in found[:POOL]:
+        for start in found[:POOL_SIZE]:
             self.final = start.z if self.final is None else self.final
-            last = self._descend(start, LAST, keep=self.value == np.inf)
+            last = self._descend(start, LAST_STAGES, keep=self.value == np.inf)
             if last.value < self.value:
                 self.value, self.final = last.value, last.z
 
     def _value(self, z: Array, stage: Stage) -> float:
         return self.problem(z, self.family(stage.power), stage.barrier)[0]
 
-    def _descend(self, start: Found, stages: tuple[Stage, ...], *, keep: bool = False) -> Found:
+    def _descend(
+        self, start: SearchPoint, stages: tuple[Stage, ...], *, keep: bool = False
+    ) -> SearchPoint:
         """Through these stages; what `keep` reaches survives interruption.
 
         Stages differ little, so that each begins with the inverse Hessian of the one before.
         """
         at = start
         self.descents += 1
-        share = 1.0 if self.ending else KICKING
+        share = 1.0 if self.ending else PERTURBATION_TIME_SHARE
         for stage in stages:
             objective = self.family(stage.power)
 
@@ -395,21 +403,21 @@ class Search:
                 if keep and self.ending:
                     self.final = x
                 elif keep:
-                    self.pool = [Found(np.inf, x)]
+                    self.pool = [SearchPoint(np.inf, x)]
 
             options: Any = {
                 "maxiter": stage.iterations,
                 "gtol": 1e-6,
-                "hess_inv0": _definite(at.hessian),
+                "hess_inv0": _valid_inverse_hessian(at.hessian),
             }
             done = minimize(
                 evaluate, at.z, jac=True, method="BFGS", callback=remember, options=options
             )
-            at = Found(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
+            at = SearchPoint(float(done.fun), np.asarray(done.x), np.asarray(done.hess_inv))
         return at
 
 
-def _definite(hessian: Array | None) -> Array | None:
+def _valid_inverse_hessian(hessian: Array | None) -> Array | None:
     """A matrix that BFGS may begin with: symmetric and positive definite, else None."""
     if hessian is None or not np.isfinite(hessian).all():
         return None

@@ -18,13 +18,13 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.drives import Gradient, Places
-from feasid.excitation.problem import Keeping, Pull, room
-from feasid.excitation.regressor_gradient import Chain, Sweep, cross, dot
+from feasid.excitation.problem import MarginPullback, PostureConstraint, limit_margins
+from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation, cross, dot
 from feasid.formats.shapes import collision_shapes
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 
-INSIDE = 1e-9
+CONTAINMENT_TOLERANCE = 1e-9
 """A capsule within another of the same body by this [m] says nothing new."""
 
 
@@ -48,10 +48,10 @@ class Capsule:
     end: Array
     radius: float
 
-    def holds(self, other: Capsule) -> bool:
+    def contains(self, other: Capsule) -> bool:
         """Whether the other is inside."""
         return all(
-            _distance(p, self) + other.radius <= self.radius + INSIDE
+            _distance(p, self) + other.radius <= self.radius + CONTAINMENT_TOLERANCE
             for p in (other.start, other.end)
         )
 
@@ -64,7 +64,7 @@ def _distance(point: Array, capsule: Capsule) -> float:
     return float(np.linalg.norm(point - capsule.start - share * along))
 
 
-def frames(robot: Robot) -> dict[str, Frame]:
+def link_frames(robot: Robot) -> dict[str, Frame]:
     """Every link's frame by name."""
     out: dict[str, Frame] = {}
     placed: list[tuple[int, Sequence[Member]]] = [(-1, robot.fixed)]
@@ -75,9 +75,9 @@ def frames(robot: Robot) -> dict[str, Frame]:
     return out
 
 
-def frame(robot: Robot, name: str) -> Frame:
+def find_frame(robot: Robot, name: str) -> Frame:
     """A link's frame, or an error with the closest name."""
-    known = frames(robot)
+    known = link_frames(robot)
     if name not in known:
         raise InputError(
             f"robot {robot.name!r} has no frame {name!r}{did_you_mean(name, known)}; its links: "
@@ -87,7 +87,7 @@ def frame(robot: Robot, name: str) -> Frame:
     return known[name]
 
 
-def capsules_of(
+def link_capsules(
     robot: Robot, given: Mapping[str, Sequence[Any]] | None, notes: list[str]
 ) -> tuple[Capsule, ...]:
     """Capsules around all links: the caller's, and elsewhere the description's primitives.
@@ -95,24 +95,28 @@ def capsules_of(
     ``given`` maps a link to its capsules (start, end, radius) in the link's frame; spheres have
     start and end alike. Links whose shapes are meshes only are left out and noted.
     """
-    known = frames(robot)
+    known = link_frames(robot)
     out: list[Capsule] = []
     unknown = []
     for name, entries in (given or {}).items():
-        out += [_placed(frame(robot, name), *_entry(name, entry)) for entry in entries]
+        out += [
+            _on_body(find_frame(robot, name), *_parse_capsule(name, entry)) for entry in entries
+        ]
     for name, shapes in collision_shapes(robot).items():
         if name in known and name not in (given or {}):
-            out += [_placed(known[name], *shape.capsule()) for shape in shapes if shape is not None]
+            out += [
+                _on_body(known[name], *shape.capsule()) for shape in shapes if shape is not None
+            ]
             if any(shape is None for shape in shapes):
                 unknown.append(name)
     if unknown:
         notes.append(
             f"meshes are not looked at: {', '.join(unknown)}; give their capsules in capsules="
         )
-    return _largest(out)
+    return _outermost(out)
 
 
-def _entry(name: str, entry: Any) -> tuple[Array, Array, float]:
+def _parse_capsule(name: str, entry: Any) -> tuple[Array, Array, float]:
     try:
         start, end, radius = entry
         ends = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
@@ -129,31 +133,33 @@ def _entry(name: str, entry: Any) -> tuple[Array, Array, float]:
     return ends[0], ends[1], size
 
 
-def _placed(at: Frame, start: Array, end: Array, radius: float) -> Capsule:
+def _on_body(at: Frame, start: Array, end: Array, radius: float) -> Capsule:
     to_body = [at.rotation @ p + at.position for p in (start, end)]
     return Capsule(at.name, at.body, to_body[0], to_body[1], radius)
 
 
-def _largest(found: list[Capsule]) -> tuple[Capsule, ...]:
+def _outermost(found: list[Capsule]) -> tuple[Capsule, ...]:
     """Those that are not inside another of the same body."""
     kept: list[Capsule] = []
     for capsule in sorted(found, key=lambda c: -c.radius):
-        if not any(k.body == capsule.body and k.holds(capsule) for k in kept):
+        if not any(k.body == capsule.body and k.contains(capsule) for k in kept):
             kept.append(capsule)
     return tuple(kept)
 
 
-SCALE = 0.05
+DISTANCE_UNIT = 0.05
 """Distances between links and to the floor count in units of 5 cm."""
 
-TRIED = 300
+OVERLAP_POSTURES = 300
 """Postures in which links are tried for overlaps that no motion changes."""
 
-TOUCHING = 1e-9
+MIN_AXIS_DISTANCE = 1e-9
 """Shortest distance [m] between the axes of two capsules whose direction is trusted."""
 
 
-def _push(sweep: Sweep, body: int, points: Array, forces: Array, out: Gradient) -> None:
+def _add_force_gradient(
+    sweep: RegressorEvaluation, body: int, points: Array, forces: Array, out: Gradient
+) -> None:
     """Add the gradient of forces on world points (3, m, N) of a body."""
     if body < 0:
         return
@@ -164,7 +170,7 @@ def _push(sweep: Sweep, body: int, points: Array, forces: Array, out: Gradient) 
     ).T
 
 
-def _world(sweep: Sweep, body: int, points: Array) -> Array:
+def _world_points(sweep: RegressorEvaluation, body: int, points: Array) -> Array:
     """World coordinates (3, m, N) of points (3, m) fixed to a body."""
     if body < 0:
         return np.repeat(points[:, :, None], sweep.flow.rate.shape[0], axis=2)
@@ -174,7 +180,7 @@ def _world(sweep: Sweep, body: int, points: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class WorkspaceBox:
     """A frame's origin stays in a box of the base frame; corners (3,), infinite where open."""
 
     frame: Frame
@@ -190,26 +196,28 @@ class Box:
     def _sides(self) -> list[tuple[int, float, float]]:
         """Axis, edge, and signed margin per metre of every side."""
         span = self.high - self.low
-        unit = np.where(np.isfinite(span), 2 / np.where(np.isfinite(span), span, 1.0), 1 / SCALE)
+        unit = np.where(
+            np.isfinite(span), 2 / np.where(np.isfinite(span), span, 1.0), 1 / DISTANCE_UNIT
+        )
         ends = [(k, sign) for k in range(3) for sign in (1.0, -1.0)]
         sides = [(k, (self.low if s > 0 else self.high)[k], s * unit[k]) for k, s in ends]
         return [(k, float(e), float(u)) for k, e, u in sides if np.isfinite(e)]
 
-    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.Keeping`."""
-        point = _world(sweep, self.frame.body, self.frame.position[:, None])
+        point = _world_points(sweep, self.frame.body, self.frame.position[:, None])
 
-        def pull(bar: Array, out: Gradient) -> None:
+        def pull_back(bar: Array, out: Gradient) -> None:
             force = np.zeros_like(point)
             for (k, _, unit), row in zip(self._sides, bar, strict=True):
                 force[k, 0] += unit * row
-            _push(sweep, self.frame.body, point, force, out)
+            _add_force_gradient(sweep, self.frame.body, point, force, out)
 
-        return np.stack([unit * (point[k, 0] - edge) for k, edge, unit in self._sides]), pull
+        return np.stack([unit * (point[k, 0] - edge) for k, edge, unit in self._sides]), pull_back
 
 
 @dataclass(frozen=True, eq=False)
-class Floor:
+class FloorDistance:
     """Capsules stay above a height of the base frame [m]."""
 
     height: float
@@ -220,22 +228,22 @@ class Floor:
         """What each margin is about."""
         return tuple(f"floor under link {c.link!r}" for c in self.capsules for _ in range(2))
 
-    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.Keeping`."""
-        ends = [_world(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
+        ends = [_world_points(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
 
-        def pull(bar: Array, out: Gradient) -> None:
+        def pull_back(bar: Array, out: Gradient) -> None:
             for k, (capsule, points) in enumerate(zip(self.capsules, ends, strict=True)):
                 force = np.zeros_like(points)
-                force[2] = bar[2 * k : 2 * k + 2] / SCALE
-                _push(sweep, capsule.body, points, force, out)
+                force[2] = bar[2 * k : 2 * k + 2] / DISTANCE_UNIT
+                _add_force_gradient(sweep, capsule.body, points, force, out)
 
         heights = [p[2] - c.radius - self.height for c, p in zip(self.capsules, ends, strict=True)]
-        return np.concatenate(heights) / SCALE, pull
+        return np.concatenate(heights) / DISTANCE_UNIT, pull_back
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class LinkDistance:
     """Capsules of different bodies keep this clearance [m]; pairs are places in `capsules`."""
 
     capsules: tuple[Capsule, ...]
@@ -248,29 +256,29 @@ class Apart:
         links = [c.link for c in self.capsules]
         return tuple(f"distance between {links[a]!r} and {links[b]!r}" for a, b in self.pairs)
 
-    def __call__(self, sweep: Sweep) -> tuple[Array, Pull]:
+    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.Keeping`."""
-        ends = [_world(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
+        ends = [_world_points(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
         start, end = np.stack(ends, axis=2).swapaxes(0, 1)
         a, b = self.pairs.T
-        near, far = closest(start[:, a], end[:, a], start[:, b], end[:, b])
+        near, far = closest_points(start[:, a], end[:, a], start[:, b], end[:, b])
         radii = np.array([c.radius for c in self.capsules])[self.pairs].sum(axis=1)
         between = near - far
         length = np.sqrt(dot(between, between))
 
-        def pull(bar: Array, out: Gradient) -> None:
-            force = between * (bar / (SCALE * np.maximum(length, TOUCHING)))
+        def pull_back(bar: Array, out: Gradient) -> None:
+            force = between * (bar / (DISTANCE_UNIT * np.maximum(length, MIN_AXIS_DISTANCE)))
             bodies = np.array([c.body for c in self.capsules])[self.pairs]
             for body in np.unique(bodies):
                 first, second = (bodies == body).T
                 points = np.concatenate([near[:, first], far[:, second]], axis=1)
                 forces = np.concatenate([force[:, first], -force[:, second]], axis=1)
-                _push(sweep, int(body), points, forces, out)
+                _add_force_gradient(sweep, int(body), points, forces, out)
 
-        return (length - radii[:, None] - self.clearance) / SCALE, pull
+        return (length - radii[:, None] - self.clearance) / DISTANCE_UNIT, pull_back
 
 
-def closest(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, Array]:
+def closest_points(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, Array]:
     """Nearest points of segments p0 p1 and r0 r1, arrays (3, ..., N); points count as segments.
 
     Of the lines' nearest points the first is clamped to its segment, then the second, then the
@@ -278,7 +286,7 @@ def closest(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, Array]:
     """
     u, v, w = p1 - p0, r1 - r0, p0 - r0
     uu, vv, uv, uw, vw = dot(u, u), dot(v, v), dot(u, v), dot(u, w), dot(v, w)
-    tiny = TOUCHING**2
+    tiny = MIN_AXIS_DISTANCE**2
     denominator = uu * vv - uv * uv
     skew = denominator > tiny
     s = np.where(skew, (uv * vw - vv * uw) / np.where(skew, denominator, 1.0), 0.0)
@@ -289,7 +297,7 @@ def closest(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, Array]:
     return p0 + s * u, r0 + t * v
 
 
-def pairs_of(
+def collision_pairs(
     capsules: Sequence[Capsule], parents: Sequence[int], ignored: Sequence[tuple[str, str]]
 ) -> Places:
     """Pairs that can meet: on different bodies that no joint connects, and not to be ignored."""
@@ -304,8 +312,8 @@ def pairs_of(
     return np.array(out, dtype=np.intp).reshape(-1, 2)
 
 
-def keepings(
-    chain: Chain,
+def posture_constraints(
+    chain: MotionRegressor,
     bounds: Bounds,
     *,
     workspace: Mapping[str, Any] | None,
@@ -315,46 +323,50 @@ def keepings(
     clearance: float,
     ignore: Sequence[tuple[str, str]],
     notes: list[str],
-) -> tuple[Keeping, ...]:
+) -> tuple[PostureConstraint, ...]:
     """What the caller and the description ask of postures.
 
     Pairs of links that overlap in every one of many postures are let go and noted, and so are
     capsules whose height no joint changes.
     """
     robot = chain.robot
-    out: list[Keeping] = [_box(frame(robot, name), box) for name, box in (workspace or {}).items()]
+    out: list[PostureConstraint] = [
+        _box(find_frame(robot, name), box) for name, box in (workspace or {}).items()
+    ]
     for pair in ignore:
         for name in pair:
-            frame(robot, name)
+            find_frame(robot, name)
     if not collision and floor is None:
         return tuple(out)
-    found = capsules_of(robot, capsules, notes)
+    found = link_capsules(robot, capsules, notes)
     if floor is not None and not found:
         raise InputError(
             "floor needs shapes: the description has no collision primitives; pass capsules="
         )
-    still = drawn(bounds, np.random.default_rng(0), TRIED)
+    still = draw_postures(bounds, np.random.default_rng(0), OVERLAP_POSTURES)
     sweep = chain.forward(still, np.zeros_like(still), np.zeros_like(still))
     if floor is not None:
-        heights = [(c, Floor(floor, (c,))(sweep)[0]) for c in found if c.body >= 0]
-        moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > TOUCHING)
-        out.append(Floor(floor, moved))
-    pairs = pairs_of(found, robot.parents, ignore) if collision else np.zeros((0, 2), np.intp)
+        heights = [(c, FloorDistance(floor, (c,))(sweep)[0]) for c in found if c.body >= 0]
+        moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > MIN_AXIS_DISTANCE)
+        out.append(FloorDistance(floor, moved))
+    pairs = (
+        collision_pairs(found, robot.parents, ignore) if collision else np.zeros((0, 2), np.intp)
+    )
     if len(pairs):
-        always = (Apart(found, pairs, clearance)(sweep)[0] < 0).all(axis=1)
+        always = (LinkDistance(found, pairs, clearance)(sweep)[0] < 0).all(axis=1)
         for a, b in pairs[always]:
             links = f"{found[a].link!r} and {found[b].link!r}"
             notes.append(
                 f"capsules of links {links} are too close in every posture: not kept apart"
             )
         if not always.all():
-            out.append(Apart(found, pairs[~always], clearance))
+            out.append(LinkDistance(found, pairs[~always], clearance))
     elif collision and not found:
         notes.append("links are not kept from each other: no collision primitives, no capsules=")
     return tuple(out)
 
 
-def _box(at: Frame, box: Any) -> Box:
+def _box(at: Frame, box: Any) -> WorkspaceBox:
     try:
         low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (3,)) for x in box)
     except (TypeError, ValueError) as error:
@@ -366,45 +378,52 @@ def _box(at: Frame, box: Any) -> Box:
         raise InputError(
             f"workspace of {at.name!r} is empty: {low.tolist()} to {high.tolist()}", frame=at.name
         )
-    return Box(at, low, high)
+    return WorkspaceBox(at, low, high)
 
 
 POSTURES = 2000
 """Postures drawn, and again in every round around the best one."""
 
-ROUNDS = 12
+REFINEMENT_ROUNDS = 12
 """Rounds, each with half the spread of the one before."""
 
 FIRST_SPREAD = 0.25
 """Of the first round, as a share of the position range."""
 
 
-def margins(chain: Chain, bounds: Bounds, keeping: Sequence[Keeping], q: Array) -> Array:
+def posture_margins(
+    chain: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint], q: Array
+) -> Array:
     """Room that postures q (dof, N) leave at rest, a row per thing to keep; see `names_of`."""
     still = np.zeros_like(q)
     sweep = chain.forward(q, still, still, torque=True)
-    rows = [room(q, bounds.position)[0], room(sweep.torques, bounds.torque)[0]]
-    return np.vstack([*rows, *(part(sweep)[0] for part in keeping)])
+    rows = [limit_margins(q, bounds.position)[0], limit_margins(sweep.torques, bounds.torque)[0]]
+    return np.vstack([*rows, *(part(sweep)[0] for part in constraints)])
 
 
-def names_of(chain: Chain, bounds: Bounds, keeping: Sequence[Keeping]) -> list[str]:
+def margin_names(
+    chain: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint]
+) -> list[str]:
     """What the rows of `margins` are about."""
     out = []
     for kind, limit in (("position", bounds.position), ("torque", bounds.torque)):
         for low_or_high in limit:
             rows = np.flatnonzero(np.isfinite(low_or_high))
             out += [f"{kind} limit of joint {chain.robot.joints[j]!r}" for j in rows]
-    return [*out, *(name for part in keeping for name in part.names)]
+    return [*out, *(name for part in constraints for name in part.names)]
 
 
-def drawn(bounds: Bounds, rng: np.random.Generator, count: int = POSTURES) -> Array:
+def draw_postures(bounds: Bounds, rng: np.random.Generator, count: int = POSTURES) -> Array:
     """Postures drawn uniformly within the position limits, shape (dof, count)."""
     low, high = bounds.position[..., None]
     return np.asarray(low + (high - low) * rng.random((len(low), count)))
 
 
-def standstill(
-    chain: Chain, bounds: Bounds, keeping: Sequence[Keeping], rng: np.random.Generator
+def find_rest_posture(
+    chain: MotionRegressor,
+    bounds: Bounds,
+    constraints: Sequence[PostureConstraint],
+    rng: np.random.Generator,
 ) -> Array:
     """The posture with the most room that was found, shape (dof,).
 
@@ -414,24 +433,25 @@ def standstill(
         No posture keeps everything at rest; names what stands in the way.
     """
     low, high = bounds.position
-    if not keeping and not np.isfinite(bounds.torque).any():
+    if not constraints and not np.isfinite(bounds.torque).any():
         return bounds.middle
-    q = np.hstack([bounds.middle[:, None], drawn(bounds, rng)])
+    q = np.hstack([bounds.middle[:, None], draw_postures(bounds, rng)])
     spread, most = FIRST_SPREAD, np.full(0, -np.inf)
-    for _ in range(ROUNDS):
-        found = margins(chain, bounds, keeping, q)
+    for _ in range(REFINEMENT_ROUNDS):
+        found = posture_margins(chain, bounds, constraints, q)
         most = found.max(axis=1) if not most.size else np.maximum(most, found.max(axis=1))
         best = q[:, [int(np.argmax(found.min(axis=0)))]]
         step = spread * (high - low)[:, None] * rng.standard_normal((len(low), POSTURES))
         q = np.hstack([best, np.clip(best + step, low[:, None], high[:, None])])
         spread /= 2
-    room_left = margins(chain, bounds, keeping, best)[:, 0]
+    room_left = posture_margins(chain, bounds, constraints, best)[:, 0]
     if room_left.min() <= 0:
-        names = names_of(chain, bounds, keeping)
+        names = margin_names(chain, bounds, constraints)
         never = [n for n, m in zip(names, most, strict=True) if m <= 0]
         broken = [n for n, m in zip(names, room_left, strict=True) if m <= 0]
         why = (
-            f"none of {ROUNDS * POSTURES} postures keeps: {'; '.join(dict.fromkeys(never))}"
+            f"none of {REFINEMENT_ROUNDS * POSTURES} postures keeps: "
+            f"{'; '.join(dict.fromkeys(never))}"
             if never
             else f"no posture keeps everything; the closest breaks: {'; '.join(broken[:4])}"
         )

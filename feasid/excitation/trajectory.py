@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-LINE, LIMIT = "#4477aa", "#ee6677"
+LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
 """Paul Tol's bright palette, told apart by the colour-blind and in print."""
 
-DRAWN = 600
+PLOT_POINTS = 600
 """Points drawn per line."""
 
 UNITS = {
@@ -40,11 +40,11 @@ UNITS = {
 }
 """Of joints that turn and of those that slide."""
 
-DIGITS = 9
+FILE_DECIMALS = 9
 """Decimals of positions, velocities and accelerations in files."""
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -205,7 +205,7 @@ class Trajectory(Displayed):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{DIGITS}f")
+        text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{FILE_DECIMALS}f")
         write_aside(path, text.encode(), overwrite=overwrite)
 
     def to_ros(
@@ -235,13 +235,13 @@ class Trajectory(Displayed):
         values = self.at(t)
         out = io.StringIO()
         out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
-        out.writelines(f"  - {_quoted(joint)}\n" for joint in self.robot.joints)
+        out.writelines(f"  - {_quote(joint)}\n" for joint in self.robot.joints)
         out.write("points:\n")
         for k, time in enumerate(t):
             seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
             names = ("- positions", "  velocities", "  accelerations")
             for name, array in zip(names, values, strict=True):
-                row = ", ".join(f"{x:.{DIGITS}f}" for x in array[k])
+                row = ", ".join(f"{x:.{FILE_DECIMALS}f}" for x in array[k])
                 out.write(f"  {name}: [{row}]\n")
             out.write("    effort: []\n")
             out.write(f"    time_from_start: {{sec: {seconds}, nanosec: {nanoseconds}}}\n")
@@ -253,7 +253,7 @@ class Trajectory(Displayed):
             from matplotlib.figure import Figure
         except ImportError as error:
             raise missing_extra("plotting", "matplotlib", "plot") from error
-        t = np.linspace(0, self.period, DRAWN)
+        t = np.linspace(0, self.period, PLOT_POINTS)
         values = dict(zip(("position", "velocity", "acceleration"), self.at(t), strict=True))
         robot = self.robot
         if not np.isnan(robot.values[robot.inertial_columns]).any():
@@ -266,10 +266,10 @@ class Trajectory(Displayed):
         for c, (kind, curves) in enumerate(values.items()):
             for j, joint in enumerate(joints):
                 axis = axes[j, c]
-                axis.plot(t, curves[:, j], color=LINE, lw=1.1)
+                axis.plot(t, curves[:, j], color=LINE_COLOR, lw=1.1)
                 for edge in limits[kind][:, j]:
                     if np.isfinite(edge):
-                        axis.axhline(edge, color=LIMIT, lw=0.8, ls="--")
+                        axis.axhline(edge, color=LIMIT_COLOR, lw=0.8, ls="--")
                 axis.tick_params(labelsize=7)
                 axis.margins(x=0)
                 axis.grid(alpha=0.25)
@@ -293,13 +293,18 @@ class Trajectory(Displayed):
         size = len(c.expressions)
         used = {joint: kinds for joint, kinds in c.active.items() if kinds}
         worst = np.argsort(-c.deviations)[:3]
-        broken = [f"{m.name} is broken by {-m.room:.2g}" for m in c.margins if m.room < 0]
+        broken = [f"{m.name} is broken by {-m.slack:.2g}" for m in c.margins if m.slack < 0]
         unseen = [c.expressions[k] for k in np.flatnonzero(np.isinf(c.deviations))]
         return Display(
             f"motion of {self.robot.name!r}: {self.period:g} s, {self.robot.dof} joints",
             [
                 Measure("parameters seen", f"{c.rank} of {size}", str(size), c.complete),
-                Measure("limits between samples", "kept" if c.kept else "broken", "kept", c.kept),
+                Measure(
+                    "limits between samples",
+                    "kept" if c.limits_hold else "broken",
+                    "kept",
+                    c.limits_hold,
+                ),
                 Measure("condition number", f"{c.condition_number:.1f}"),
                 Measure("log det", f"{c.log_det:+.1f}"),
                 Measure("joints at a limit", f"{len(used)} of {self.robot.dof}"),

@@ -19,9 +19,18 @@ from feasid.formats.load import load_robot
 from feasid.identifiability.coefficients import Coefficients, Index
 from feasid.identifiability.echelon import Echelon
 from feasid.identifiability.exact import RankCheck, certify
-from feasid.identifiability.experiment import Experiment, Gap, Joints, Knowledge
+from feasid.identifiability.experiment import (
+    Experiment,
+    IdentifiableSpace,
+    Joints,
+    MissingCombinations,
+)
 from feasid.identifiability.recursion import Recursion
-from feasid.identifiability.restricted import CLEAR_GAP, Reordered, Restricted
+from feasid.identifiability.restricted import (
+    CLEAR_GAP,
+    ReorderedCoefficients,
+    RestrictedCoefficients,
+)
 from feasid.identifiability.rounding import EXACT, Rounding, Snapped, rounding_of
 from feasid.identifiability.rounding import snapped as with_exact_geometry
 from feasid.identifiability.sampling import SampleCheck
@@ -30,14 +39,14 @@ from feasid.identifiability.views import (
     COMBINED,
     GIVEN,
     NEVER,
-    ROWS,
-    display,
-    explained,
+    PAPER_SYMBOLS,
+    base_display,
+    describe_rounding,
+    explain_parameter,
+    format_combination,
     identifiability_map,
-    owners,
     parameter_column,
-    rounding_told,
-    sum_of,
+    parameter_owners,
     symbol_rows,
     symbol_table,
 )
@@ -50,7 +59,9 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-def leading(run: Recursion, order: str | Sequence[str], given: Sequence[Equality]) -> Coefficients:
+def echelon_form(
+    run: Recursion, order: str | Sequence[str], given: Sequence[Equality]
+) -> Coefficients:
     """The echelon form in this order of preference."""
     if isinstance(order, str) and order not in ("left", "paper"):
         hint = did_you_mean(order, ("left", "paper"))
@@ -60,18 +71,22 @@ def leading(run: Recursion, order: str | Sequence[str], given: Sequence[Equality
             f"the joints of robot {run.robot.name!r} are coupled or in loops: measured= and held= "
             "are for robots whose joints move by themselves"
         )
-    within = ROWS if order == "paper" else None
-    if not isinstance(order, str) and sorted(order) == sorted(ROWS):
+    within = PAPER_SYMBOLS if order == "paper" else None
+    if not isinstance(order, str) and sorted(order) == sorted(PAPER_SYMBOLS):
         within = tuple(order)
     if given or not run.robot.is_tree:
         unknowns = Unknowns.after(run.robot.size, given)
-        return Restricted(Echelon(run), unknowns, _preference(run.robot, order, within))
+        return RestrictedCoefficients(
+            Echelon(run), unknowns, _preferred_order(run.robot, order, within)
+        )
     if within is not None or isinstance(order, str):
         return Coefficients(Echelon(run, within))
-    return Reordered(Echelon(run), _preference(run.robot, order, None))
+    return ReorderedCoefficients(Echelon(run), _preferred_order(run.robot, order, None))
 
 
-def _preference(robot: Robot, order: str | Sequence[str], within: Sequence[str] | None) -> Index:
+def _preferred_order(
+    robot: Robot, order: str | Sequence[str], within: Sequence[str] | None
+) -> Index:
     """All columns, the preferred ones first."""
     columns = np.arange(robot.size)
     if within is not None:
@@ -83,20 +98,25 @@ def _preference(robot: Robot, order: str | Sequence[str], within: Sequence[str] 
     return columns
 
 
-def certainty(coefficients: Coefficients) -> RankCheck:
+def certify_ranks(coefficients: Coefficients) -> RankCheck:
     """Whether exact arithmetic confirms the ranks; those of restricted ones are numerical."""
-    if isinstance(coefficients, Restricted):
-        return RankCheck(False, f"the rank is numerical, with a gap of {coefficients.gap:.1e}")
+    if isinstance(coefficients, RestrictedCoefficients):
+        return RankCheck(
+            False, f"the rank is numerical, with a gap of {coefficients.singular_value_gap:.1e}"
+        )
     return certify(coefficients.echelon, coefficients.blocks)
 
 
-def doubtful_rank(coefficients: Coefficients) -> tuple[str, ...]:
+def rank_warnings(coefficients: Coefficients) -> tuple[str, ...]:
     """A sentence where a numerical rank is not clear."""
-    if not isinstance(coefficients, Restricted) or coefficients.gap >= CLEAR_GAP:
+    if (
+        not isinstance(coefficients, RestrictedCoefficients)
+        or coefficients.singular_value_gap >= CLEAR_GAP
+    ):
         return ()
     return (
         f"the count is numerical, and the singular values on either side of the rank differ by "
-        f"{coefficients.gap:.1e} only",
+        f"{coefficients.singular_value_gap:.1e} only",
     )
 
 
@@ -135,7 +155,7 @@ class BaseParameters(Displayed):
     @property
     def unknowns(self) -> int:
         """Number of parameters that are neither zero, known nor tied to others."""
-        return self.robot.size - len(self.coefficients.given)
+        return self.robot.size - len(self.coefficients.given_columns)
 
     @property
     def independent(self) -> Index:
@@ -202,7 +222,9 @@ class BaseParameters(Displayed):
         rows = self.matrix.tocsr()
         rows.sort_indices()
         return tuple(
-            sum_of(names, zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True))
+            format_combination(
+                names, zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)
+            )
             for a, b in pairwise(rows.indptr.tolist())
         )
 
@@ -214,7 +236,7 @@ class BaseParameters(Displayed):
         single = np.bincount(kd.indices, minlength=self.size) == 0
         out[self.independent[single]] = ALONE
         out[self.dependent[np.diff(kd.indptr) == 0]] = NEVER
-        out[self.coefficients.given] = GIVEN
+        out[self.coefficients.given_columns] = GIVEN
         return tuple(out.tolist())
 
     @cached_property
@@ -223,9 +245,9 @@ class BaseParameters(Displayed):
         joints = self.robot.joints
         near = (
             f"joint {joints[i]!r}: nearly degenerate geometry ({cause} hangs on it"
-            for i, cause in sorted(self.coefficients.near.items())
+            for i, cause in sorted(self.coefficients.near_degenerate.items())
         )
-        return (*near, *doubtful_rank(self.coefficients))
+        return (*near, *rank_warnings(self.coefficients))
 
     @property
     def check(self) -> SampleCheck:
@@ -241,23 +263,23 @@ class BaseParameters(Displayed):
         out = []
         for joint in dict.fromkeys(s.joint for s in self.snapped):
             robot, _ = with_exact_geometry(self.robot, self.rounding, literal=[joint])
-            run = echelon.run.again(self.experiment.posed(robot))
+            run = echelon.run.with_robot(self.experiment.apply_to(robot))
             if len(replace(self.coefficients, echelon=Echelon(run)).independent) != self.size:
                 out += [s for s in self.snapped if s.joint == joint]
         return tuple(out)
 
     def rounding_note(self) -> str:
         """What was taken for exact, and what the numbers give when taken literally."""
-        return rounding_told(self)
+        return describe_rounding(self)
 
     @cached_property
-    def certified(self) -> RankCheck:
+    def rank_check(self) -> RankCheck:
         """Whether exact arithmetic confirms every rank and every leading parameter.
 
         True as a condition when it does; else ``.reason`` says why not, usually that the
         geometry is not rational.
         """
-        return certainty(self.coefficients)
+        return certify_ranks(self.coefficients)
 
     @cached_property
     def literal(self) -> BaseParameters:
@@ -265,11 +287,11 @@ class BaseParameters(Displayed):
         if not self.snapped:
             return self
         echelon = self.coefficients.echelon
-        run = echelon.run.again(self.experiment.posed(self.robot))
+        run = echelon.run.with_robot(self.experiment.apply_to(self.robot))
         again = replace(self.coefficients, echelon=replace(echelon, run=run))
         return BaseParameters(self.robot, again, experiment=self.experiment)
 
-    def gap(self, use: BaseParameters) -> Gap:
+    def missing_for(self, use: BaseParameters) -> MissingCombinations:
         """What this experiment leaves unknown that a use of the model needs.
 
         Parameters
@@ -287,13 +309,15 @@ class BaseParameters(Displayed):
         InputError
             The two are not of one robot's parameters.
         """
-        return Gap(self.knowledge, use.knowledge)
+        return MissingCombinations(self.identifiable_space, use.identifiable_space)
 
     @property
-    def knowledge(self) -> Knowledge:
+    def identifiable_space(self) -> IdentifiableSpace:
         """K, null vectors and names, for comparing."""
         names = self.robot.parameter_names
-        return Knowledge(self.matrix, self.transfers, self.independent, names, self.expressions)
+        return IdentifiableSpace(
+            self.matrix, self.transfers, self.independent, names, self.expressions
+        )
 
     def values(self, parameters: npt.ArrayLike) -> Array:
         """The base parameters K delta of standard parameters delta, eq. (38).
@@ -323,7 +347,7 @@ class BaseParameters(Displayed):
         run = self.coefficients.echelon.run
         if self.robot.gravity.any():
             still = run.robot.with_gravity((0.0, 0.0, 0.0))
-            other = run.again(still)
+            other = run.with_robot(still)
             without = BaseParameters(still, Coefficients(Echelon(other)))
         return symbol_table(self, without)
 
@@ -352,7 +376,7 @@ class BaseParameters(Displayed):
         >>> base.explain("l2y")
         'l2y is identifiable alone.'
         """
-        return explained(self, name)
+        return explain_parameter(self, name)
 
     def listing(self) -> str:
         """One numbered line per base parameter."""
@@ -362,11 +386,11 @@ class BaseParameters(Displayed):
 
     def plot(self) -> Figure:
         """What can be known of each parameter, a picture of `table`. Needs the extra "plot"."""
-        return identifiability_map(symbol_rows(self), owners(self.robot))
+        return identifiability_map(symbol_rows(self), parameter_owners(self.robot))
 
     def display(self) -> Display:
         """Count, check and the combinations themselves, as many as fit."""
-        return display(self)
+        return base_display(self)
 
 
 def base_parameters(
@@ -440,9 +464,9 @@ def base_parameters(
     rounding = rounding_of(robot, snap)
     exact, changes = with_exact_geometry(robot, rounding)
     joints, still = asked.measured_bodies(robot), asked.held_bodies(robot)
-    run = Recursion.of(asked.posed(exact), joints, static, still)
+    run = Recursion.for_joints(asked.apply_to(exact), joints, static, still)
     given = equalities(robot, known, equal, mirrored)
-    base = BaseParameters(robot, leading(run, order, given), changes, rounding, asked)
+    base = BaseParameters(robot, echelon_form(run, order, given), changes, rounding, asked)
     base.check  # noqa: B018  (raises)
     return base
 

@@ -18,24 +18,36 @@ from scipy import sparse
 
 from feasid.core.arrays import Array
 from feasid.errors import RankError
-from feasid.identifiability.degeneracy import near_degeneracies
-from feasid.identifiability.echelon import SAFETY, Echelon, Nullblock, pivots_from_right, snapped
+from feasid.identifiability.degeneracy import find_near_degeneracies
+from feasid.identifiability.echelon import (
+    NOISE_SAFETY_FACTOR,
+    Echelon,
+    JointNullspace,
+    pivots_from_right,
+    round_near_integers,
+)
 from feasid.identifiability.exact import NotRational, exact_blocks
 from feasid.identifiability.frames import (
-    SYMMETRIC,
-    cleaned,
-    congruence,
-    congruence_size,
-    doubtful_joints,
+    SYMMETRIC_ROTOR,
+    nearly_degenerate_joints,
+    parameter_transform,
+    parameter_transform_size,
+    zero_rounding_errors,
 )
-from feasid.identifiability.sampling import HIDDEN, SEED, RandomMotions, SampleCheck, confirmed
+from feasid.identifiability.sampling import (
+    MAX_HIDDEN_TORQUE,
+    SEED,
+    RandomMotions,
+    SampleCheck,
+    verify_ranks,
+)
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
 
 WITH_INERTIA = ("Ia", "fo")
 """Terms that no motion tells from inertia and weight of bodies; they are part of the recursion."""
 
-NOISE = 1e-13
+RELATION_NOISE = 1e-13
 """Entries of a relation below this, relative to its largest and in scaled units, are rounding."""
 
 
@@ -52,16 +64,19 @@ class Relations:
     """
 
     echelon: Echelon
-    blocks: Sequence[Nullblock]
+    blocks: Sequence[JointNullspace]
     transfers: Sequence[Array]
 
     @cached_property
     def vectors(self) -> tuple[tuple[int, Array], ...]:
         """Pairs of a dependent column and a scaled null vector of length n."""
         terms = [term for term in TERMS.values() if term.symbol not in WITH_INERTIA]
-        return (*(v for term in terms for v in self._of_term(term)), *self._shared())
+        return (
+            *(v for term in terms for v in self._term_vectors(term)),
+            *self._shared_drive_vectors(),
+        )
 
-    def _of_term(self, term: JointTerm) -> list[tuple[int, Array]]:
+    def _term_vectors(self, term: JointTerm) -> list[tuple[int, Array]]:
         """Null vectors among the columns of one term of the drives.
 
         Viscous friction of drive k enters the torques as c c' dq, a linear spring as c c' q.
@@ -95,7 +110,7 @@ class Relations:
             out += _null_vectors(np.array(matrix).T, [columns[b] for b in alike], robot.size)
         return out
 
-    def _shared(self) -> list[tuple[int, Array]]:
+    def _shared_drive_vectors(self) -> list[tuple[int, Array]]:
         """Null vectors that involve the Ia or fo of drives that are nobody's own.
 
         Of the joints' rows N_i x_i + E_i g = 0 the x_i can be solved for when E_i g is in the
@@ -105,10 +120,10 @@ class Relations:
         columns = [c for _, _, c in run.shared_columns]
         if not columns:
             return []
-        solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.run]
+        solved = [np.linalg.svd(item.rows, full_matrices=False) for item in run.joint_conditions]
         conditions = [self._branch_rows()]
         inverses = []
-        for (u, s, vt), item in zip(solved, run.run, strict=True):
+        for (u, s, vt), item in zip(solved, run.joint_conditions, strict=True):
             rank = int((s > TOLERANCE).sum())
             within = u[:, :rank].T @ item.shared
             conditions.append(item.shared - u[:, :rank] @ within)
@@ -117,7 +132,7 @@ class Relations:
         if allowed.shape[1] == 0:
             return []
         picked = np.flatnonzero(pivots_from_right(allowed[None])[0])
-        allowed = snapped(allowed @ np.linalg.inv(allowed[picked]))
+        allowed = round_near_integers(allowed @ np.linalg.inv(allowed[picked]))
         out = []
         for place, g in zip(picked, allowed.T, strict=True):
             vector = np.zeros(run.robot.size)
@@ -128,15 +143,15 @@ class Relations:
                 if p >= 0:
                     moved = self.transfers[i] @ y[: self.blocks[i].inertial]
                     vector[self.blocks[p].columns[:10]] -= moved
-            vector[np.abs(vector) <= NOISE * np.abs(vector).max()] = 0.0
-            out.append((columns[place], snapped(vector)))
+            vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
+            out.append((columns[place], round_near_integers(vector)))
         return out
 
     def _branch_rows(self) -> Array:
         """Drive inertias that couple joints on different branches, where bodies cannot."""
         run = self.echelon.run
         rows = []
-        joints = sorted(run.coupled)
+        joints = sorted(run.coupled_joints)
         ancestors = run.robot.ancestors
         for i in joints:
             for j in joints:
@@ -149,7 +164,7 @@ class Relations:
         """Working coordinates of a joint's block to scaled parameters in the body's frame."""
         f = self.echelon.run.frames
         y = x / np.r_[ROOT2, self.echelon.layout(i)[2][10:]]
-        y[:10] = congruence(np.eye(3), f.origins[i] / f.length) @ y[:10]
+        y[:10] = parameter_transform(np.eye(3), f.origins[i] / f.length) @ y[:10]
         return np.asarray(y)
 
 
@@ -180,7 +195,7 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
     if null.shape[1] == 0:
         return []
     picked = np.flatnonzero(pivots_from_right(null[None])[0])
-    null = snapped(null @ np.linalg.inv(null[picked]))
+    null = round_near_integers(null @ np.linalg.inv(null[picked]))
     out = []
     for k, place in enumerate(picked):
         vector = np.zeros(size)
@@ -191,12 +206,12 @@ def _null_vectors(matrix: Array, columns: list[int], size: int) -> list[tuple[in
 
 Index = npt.NDArray[np.intp]
 
-ROUNDING = 2.3e-16
+UNIT_ROUNDOFF = 2.3e-16
 """Relative error of a sum, per term that makes it up."""
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class JointCoefficients:
     """Coefficients of a joint's dependent parameters: where they stand, values and their error.
 
     ``rows`` are parameter columns of the robot; ``values`` and ``noise`` (len(rows), k).
@@ -218,7 +233,7 @@ class Coefficients:
     echelon: Echelon
 
     @cached_property
-    def blocks(self) -> tuple[Nullblock, ...]:
+    def blocks(self) -> tuple[JointNullspace, ...]:
         """The joints' blocks: in floating point, or exactly where that is in doubt.
 
         Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
@@ -227,21 +242,21 @@ class Coefficients:
         return self.echelon.blocks if self.exact is None else self.exact
 
     @cached_property
-    def exact(self) -> tuple[Nullblock, ...] | None:
+    def exact(self) -> tuple[JointNullspace, ...] | None:
         """The blocks from exact arithmetic; None without doubts, or if geometry is irrational."""
         self.echelon.blocks  # noqa: B018  (notes doubtful singular values)
-        if self.echelon.run.near_notes or doubtful_joints(self.echelon.run.frames):
+        if self.echelon.run.doubtful_values or nearly_degenerate_joints(self.echelon.run.frames):
             with suppress(NotRational):
                 return exact_blocks(self.echelon)
         return None
 
     @cached_property
-    def near(self) -> dict[int, str]:
+    def near_degenerate(self) -> dict[int, str]:
         """Joints whose count hangs on a tiny angle or offset, and which it is."""
-        return near_degeneracies(self.echelon, self.blocks)
+        return find_near_degeneracies(self.echelon, self.blocks)
 
     @cached_property
-    def samples(self) -> RandomMotions:
+    def random_motions(self) -> RandomMotions:
         """Random motions on which results are tried."""
         return RandomMotions(self.echelon.run)
 
@@ -257,11 +272,13 @@ class Coefficients:
         doubted = () if self.exact is None else range(len(self.blocks))
         run = self.echelon.run
         try:
-            return confirmed(run, self.samples, self.blocks, self.transfers, doubted)
+            return verify_ranks(run, self.random_motions, self.blocks, self.transfers, doubted)
         except RankError:
-            if self.exact is not None or not self.near:
+            if self.exact is not None or not self.near_degenerate:
                 raise
-            return confirmed(run, self.samples, self.blocks, self.transfers, [*self.near])
+            return verify_ranks(
+                run, self.random_motions, self.blocks, self.transfers, [*self.near_degenerate]
+            )
 
     @cached_property
     def units(self) -> Array:
@@ -305,43 +322,46 @@ class Coefficients:
         RankError
             When a random combination of null vectors shows in K.
         """
-        scaled = self.scaled
+        scaled = self.scaled_kd
         columns = np.repeat(self.units[self.dependent], np.diff(scaled.indptr))
         data = scaled.data * self.units[self.independent][scaled.indices] / columns
         kd = sparse.csc_array((data, scaled.indices, scaled.indptr), scaled.shape)
-        self._tried(kd)
+        self._check_kernel(kd)
         return kd
 
-    def _tried(self, kd: sparse.csc_array) -> None:
+    def _check_kernel(self, kd: sparse.csc_array) -> None:
         """Raise unless K times a random combination of null vectors vanishes."""
         null = self.nullspace
         hidden = null @ np.random.default_rng(SEED).standard_normal(null.shape[1])
         size = np.abs(hidden[self.independent])
         size += abs(kd) @ np.abs(hidden[self.dependent])
         left = np.abs(hidden[self.independent] + kd @ hidden[self.dependent])
-        bad = np.flatnonzero(left > HIDDEN * size)
+        bad = np.flatnonzero(left > MAX_HIDDEN_TORQUE * size)
         if bad.size:
             body = self.echelon.run.robot.parameter_names[self.independent[bad[0]]][0]
             raise RankError(
                 f"the coefficients of body {body!r} in K are off by "
-                f"{left[bad[0]] / size[bad[0]]:.1e} of their terms (at most {HIDDEN:.0e})",
+                f"{left[bad[0]] / size[bad[0]]:.1e} of their terms "
+                f"(at most {MAX_HIDDEN_TORQUE:.0e})",
                 body=body,
             )
 
     @property
-    def given(self) -> Index:
+    def given_columns(self) -> Index:
         """Columns that are no unknowns; see `feasid.identifiability.restricted`."""
         return np.zeros(0, dtype=np.intp)
 
     @cached_property
     def transfers(self) -> tuple[Array, ...]:
         """Per joint the transform of its inertial columns to the parent's ten, scaled units."""
-        return tuple(self._transfers(congruence, SYMMETRIC))
+        return tuple(self._transfers(parameter_transform, SYMMETRIC_ROTOR))
 
     @cached_property
     def _transfer_noise(self) -> tuple[Array, ...]:
         """Rounding in `transfers`."""
-        return tuple(ROUNDING * t for t in self._transfers(congruence_size, SYMMETRIC))
+        return tuple(
+            UNIT_ROUNDOFF * t for t in self._transfers(parameter_transform_size, SYMMETRIC_ROTOR)
+        )
 
     def _transfers(self, frame_change: Callable[[Array, Array], Array], four: Array) -> list[Array]:
         run = self.echelon.run
@@ -351,7 +371,7 @@ class Coefficients:
         for i, body in enumerate(bodies):
             parts = [own[i]]
             if body.rotor is not None:
-                turn = cleaned(body.rotor.rotation, 1.0)
+                turn = zero_rounding_errors(body.rotor.rotation, 1.0)
                 b = frame_change(turn, body.rotor.position / f.length)
                 parts.append(b @ four if body.rotor.symmetric else b)
             out.append(np.hstack(parts))
@@ -359,11 +379,11 @@ class Coefficients:
 
     # -- the sweep from base to tips ---------------------------------------------------------
 
-    def _swept(self) -> Iterator[tuple[Nullblock, Column]]:
+    def _joint_coefficients(self) -> Iterator[tuple[JointNullspace, JointCoefficients]]:
         """Coefficients of each joint's dependent parameters, scaled, parents first."""
         parents = self.echelon.run.robot.parents
         waiting = np.bincount([p for p in parents if p >= 0], minlength=len(parents))
-        known: dict[int, Column] = {}
+        known: dict[int, JointCoefficients] = {}
         for i, p in enumerate(parents):
             column = self._column(i, p, known[p] if p >= 0 else None)
             if waiting[i]:
@@ -374,13 +394,13 @@ class Coefficients:
                     del known[p]
             yield self.blocks[i], column
 
-    def _column(self, i: int, p: int, before: Column | None) -> Column:
+    def _column(self, i: int, p: int, before: JointCoefficients | None) -> JointCoefficients:
         block = self.blocks[i]
         leads = block.columns[block.independent]
         own = -block.vectors[block.independent]
         wrong = np.broadcast_to(block.noise, own.shape) * (own != np.round(own))
         if before is None:
-            return Column(leads, own, wrong)
+            return JointCoefficients(leads, own, wrong)
         parent = self.blocks[p]
         bound = parent.dependent < 10
         there, rough = self.transfers[i], self._transfer_noise[i]
@@ -388,33 +408,33 @@ class Coefficients:
         noise = block.noise * (inertial != np.round(inertial))
         moved = there @ inertial
         size = np.abs(there) @ np.abs(inertial)
-        off = rough @ np.abs(inertial) + np.abs(there) @ noise + ROUNDING * size
-        moved = settled(moved, SAFETY * off)
+        off = rough @ np.abs(inertial) + np.abs(there) @ noise + UNIT_ROUNDOFF * size
+        moved = round_to_integers(moved, NOISE_SAFETY_FACTOR * off)
         at = parent.dependent[bound]
         handed = before.values[:, bound] @ moved[at]
         reach = np.abs(before.values[:, bound])
         error = reach @ off[at] + before.noise[:, bound] @ np.abs(moved[at])
-        error += ROUNDING * (reach @ np.abs(moved[at]))
+        error += UNIT_ROUNDOFF * (reach @ np.abs(moved[at]))
         place = np.flatnonzero(parent.independent < 10)
         handed[place] += moved[parent.independent[place]]
         error[place] += off[parent.independent[place]]
-        error[place] += ROUNDING * np.abs(moved[parent.independent[place]])
-        handed = settled(handed, SAFETY * error)
+        error[place] += UNIT_ROUNDOFF * np.abs(moved[parent.independent[place]])
+        handed = round_to_integers(handed, NOISE_SAFETY_FACTOR * error)
         error *= handed != np.round(handed)
         used = handed.any(axis=1)
-        return Column(
+        return JointCoefficients(
             np.r_[leads, before.rows[used]],
             np.vstack([own, handed[used]]),
             np.vstack([wrong, error[used]]),
         )
 
     @cached_property
-    def scaled(self) -> sparse.csc_array:
+    def scaled_kd(self) -> sparse.csc_array:
         """Kd in scaled units."""
         row = np.zeros(self.echelon.run.robot.size, dtype=np.int32)
         row[self.independent] = np.arange(len(self.independent))
         parts: dict[int, tuple[npt.NDArray[np.int32], Array]] = {}
-        for block, column in self._swept():
+        for block, column in self._joint_coefficients():
             for k, lead in enumerate(block.columns[block.dependent].tolist()):
                 used = np.flatnonzero(column.values[:, k])
                 parts[lead] = row[column.rows[used]], column.values[used, k]
@@ -426,7 +446,7 @@ class Coefficients:
                     at, values = parts[other]
                     total[at] -= vector[other] * values
                     size[at] += np.abs(vector[other] * values)
-            total = settled(total, NOISE * size)
+            total = round_to_integers(total, RELATION_NOISE * size)
             used = np.flatnonzero(total)
             parts[lead] = used.astype(np.int32), total[used]
         order = self.dependent.tolist()
@@ -478,9 +498,11 @@ class Coefficients:
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]
         sizes: list[int] = []
         for i, (block, p) in enumerate(zip(self.blocks, run.robot.parents, strict=True)):
-            moved = settled(
+            moved = round_to_integers(
                 self.transfers[i] @ block.vectors[: block.inertial],
-                SAFETY * self._transfer_noise[i] @ np.abs(block.vectors[: block.inertial]),
+                NOISE_SAFETY_FACTOR
+                * self._transfer_noise[i]
+                @ np.abs(block.vectors[: block.inertial]),
             )
             for k, own in enumerate(block.dependent):
                 column = [block.vectors[:, k]]
@@ -541,7 +563,7 @@ class Coefficients:
         return sparse.csr_array((data, (rows, columns)), shape=shape)
 
 
-def _joint_rows(block: Nullblock) -> Array:
+def _joint_rows(block: JointNullspace) -> Array:
     """A joint's conditions on its own columns, reduced: unity on the independent ones."""
     out = np.zeros((block.independent.size, block.columns.size))
     out[np.arange(len(out)), block.independent] = 1.0
@@ -549,7 +571,7 @@ def _joint_rows(block: Nullblock) -> Array:
     return out
 
 
-def settled(values: Array, noise: Array) -> Array:
+def round_to_integers(values: Array, noise: Array) -> Array:
     """Entries next to an integer, within noise, become that integer."""
     nearest = np.round(values)
     return np.where(np.abs(values - nearest) <= noise, nearest, values) + 0.0

@@ -14,23 +14,28 @@ from dataclasses import replace
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identifiability.echelon import Echelon, Nullblock
-from feasid.identifiability.frames import DOUBTFUL, Frames, doubtful_joints, relation
+from feasid.identifiability.echelon import Echelon, JointNullspace
+from feasid.identifiability.frames import (
+    DEGENERACY_RANGE,
+    Frames,
+    cosine_and_sine,
+    nearly_degenerate_joints,
+)
 from feasid.identifiability.rounding import exact_rotation
 from feasid.robot.bodies import Body
 from feasid.robot.inertia import skew
 
-VISIBLE = (1e-14, 1e-3)
+SUSPECT_RANGE = (1e-14, 1e-3)
 """Sines and relative offsets in between may be the cause of a small singular value."""
 
-ENLARGED = 0.05
+ENLARGED_SIZE = 0.05
 """Angle [rad] or relative offset to which doubtful ones are enlarged to see if they matter."""
 
-LEAST_SURE = 1e-9
+MAX_DOUBTFUL_VALUE = 1e-9
 """Singular values without a small angle behind them are in doubt from here down to rounding."""
 
 
-def near_degeneracies(echelon: Echelon, blocks: Sequence[Nullblock]) -> dict[int, str]:
+def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -> dict[int, str]:
     """Joints whose answer hangs on a tiny angle, offset or singular value: which, and what of it.
 
     Parameters
@@ -42,17 +47,17 @@ def near_degeneracies(echelon: Echelon, blocks: Sequence[Nullblock]) -> dict[int
     """
     frames = echelon.run.frames
     worst: dict[int, float] = {}
-    for note in echelon.run.near_notes:
+    for note in echelon.run.doubtful_values:
         worst[note.body] = min(worst.get(note.body, 1.0), note.value)
-    doubtful = doubtful_joints(frames)
+    doubtful = nearly_degenerate_joints(frames)
     if not doubtful:
         return {
-            i: f"a singular value of {value:.1e}{_because(frames, i, value)}): the count of base "
-            "parameters"
+            i: f"a singular value of {value:.1e}{_nearest_suspect(frames, i, value)}): the count "
+            "of base parameters"
             for i, value in worst.items()
-            if value < LEAST_SURE
+            if value < MAX_DOUBTFUL_VALUE
         }
-    exact, plain = (_blocks_with(echelon, doubtful, size) for size in (0.0, ENLARGED))
+    exact, plain = (_blocks_with(echelon, doubtful, size) for size in (0.0, ENLARGED_SIZE))
     out = {}
     for i, three in enumerate(zip(blocks, exact, plain, strict=True)):
         cause = _cause(frames, i, worst.get(i))
@@ -65,14 +70,14 @@ def near_degeneracies(echelon: Echelon, blocks: Sequence[Nullblock]) -> dict[int
 
 def _cause(frames: Frames, i: int, value: float | None) -> str:
     if value is not None:
-        return f"a singular value of {value:.1e}{_because(frames, i, value)}"
-    suspects = [s for k in reversed(frames.robot.ancestors[i]) for s in _own_suspects(frames, k)]
+        return f"a singular value of {value:.1e}{_nearest_suspect(frames, i, value)}"
+    suspects = [s for k in reversed(frames.robot.ancestors[i]) for s in _suspects_at(frames, k)]
     return min(suspects)[1] if suspects else "an angle or offset on the way to it is tiny"
 
 
-def _because(frames: Frames, i: int, value: float) -> str:
+def _nearest_suspect(frames: Frames, i: int, value: float) -> str:
     """The suspect whose size is nearest to a singular value."""
-    found = [s for k in frames.robot.ancestors[i] for s in _own_suspects(frames, k)]
+    found = [s for k in frames.robot.ancestors[i] for s in _suspects_at(frames, k)]
     if not found:
         return ""
     return ", because " + min(found, key=lambda item: abs(np.log(item[0] / value)))[1]
@@ -81,25 +86,27 @@ def _because(frames: Frames, i: int, value: float) -> str:
 # -- the same robot with doubtful features of another size ---------------------------------------
 
 
-def _blocks_with(echelon: Echelon, doubtful: Sequence[int], size: float) -> Sequence[Nullblock]:
+def _blocks_with(
+    echelon: Echelon, doubtful: Sequence[int], size: float
+) -> Sequence[JointNullspace]:
     """The joints' blocks when doubtful angles and offsets have this size."""
     run, frames = echelon.run, echelon.run.frames
     bodies = [*run.robot.bodies]
     down = _resize(frames.gravity, size)
     for i in doubtful:
-        bodies[i] = _resized(frames, i, bodies[i], size, down)
-    robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.pull)
-    return replace(echelon, run=run.again(robot)).blocks
+        bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
+    robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.gravity_size)
+    return replace(echelon, run=run.with_robot(robot)).blocks
 
 
-def _resized(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:
+def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:
     """A body whose doubtful home angles and offsets have this size."""
     p = frames.robot.parents[i]
-    rotation = _turned(body.rotation, size)
+    rotation = _resize_turn(body.rotation, size)
     if p < 0:
-        return replace(body, rotation=_tilted(rotation, _axis(frames, i), down, size))
+        return replace(body, rotation=_resize_tilt(rotation, _axis(frames, i), down, size))
     before = _axis(frames, p)
-    rotation = _tilted(rotation, _axis(frames, i), before, size)
+    rotation = _resize_tilt(rotation, _axis(frames, i), before, size)
     arm = frames.positions[i]
     push = _resize(arm, size) - arm
     basis = _basis(before, frames.rotations[i] @ _axis(frames, i))
@@ -109,31 +116,31 @@ def _resized(frames: Frames, i: int, body: Body, size: float, down: Array) -> Bo
 
 
 def _resize(values: Array, size: float) -> Array:
-    small = (np.abs(values) > DOUBTFUL[0]) & (np.abs(values) < DOUBTFUL[1])
+    small = (np.abs(values) > DEGENERACY_RANGE[0]) & (np.abs(values) < DEGENERACY_RANGE[1])
     return np.where(small, size * np.sign(values), values)
 
 
-def _turned(rotation: Array, size: float) -> Array:
+def _resize_turn(rotation: Array, size: float) -> Array:
     """The rotation with its tiny deviation from one with exact entries made this large."""
-    exact, _ = exact_rotation(rotation, DOUBTFUL[1])
+    exact, _ = exact_rotation(rotation, DEGENERACY_RANGE[1])
     small = exact.T @ rotation
     sines = np.array([small[2, 1], small[0, 2], small[1, 0]])
     deviation = float(np.linalg.norm(sines))
-    if deviation < DOUBTFUL[0]:
+    if deviation < DEGENERACY_RANGE[0]:
         return rotation
     return np.asarray(exact @ _rotation(sines / deviation, size), dtype=np.float64)
 
 
-def _tilted(rotation: Array, axis: Array, before: Array, size: float) -> Array:
+def _resize_tilt(rotation: Array, axis: Array, before: Array, size: float) -> Array:
     """The rotation with two axes off parallel or perpendicular by this much."""
     there = rotation @ axis
     normal = np.cross(before, there)
     cosine, sine = float(before @ there), float(np.linalg.norm(normal))
-    if sine < DOUBTFUL[0]:
+    if sine < DEGENERACY_RANGE[0]:
         return rotation
-    if sine < DOUBTFUL[1]:
+    if sine < DEGENERACY_RANGE[1]:
         angle = (size - sine) * np.sign(cosine)
-    elif DOUBTFUL[0] < abs(cosine) < DOUBTFUL[1]:
+    elif DEGENERACY_RANGE[0] < abs(cosine) < DEGENERACY_RANGE[1]:
         angle = cosine - size * np.sign(cosine)
     else:
         return rotation
@@ -148,7 +155,7 @@ def _rotation(axis: Array, angle: float) -> Array:
 def _basis(a: Array, b: Array) -> Array:
     """Orthonormal axes along a, the common normal of a and b, and across both; columns."""
     normal = np.cross(a, b)
-    if np.linalg.norm(normal) < DOUBTFUL[1]:
+    if np.linalg.norm(normal) < DEGENERACY_RANGE[1]:
         normal = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
     normal = normal / np.linalg.norm(normal)
     return np.stack([a, normal, np.cross(a, normal)], axis=1)
@@ -157,7 +164,7 @@ def _basis(a: Array, b: Array) -> Array:
 # -- suspects ------------------------------------------------------------------------------------
 
 
-def _own_suspects(frames: Frames, k: int) -> list[tuple[float, str]]:
+def _suspects_at(frames: Frames, k: int) -> list[tuple[float, str]]:
     """Small angles and offsets at one joint: relative size and description."""
     joint = repr(frames.robot.bodies[k].joint)
     parent = frames.robot.parents[k]
@@ -172,7 +179,7 @@ def _own_suspects(frames: Frames, k: int) -> list[tuple[float, str]]:
         found.append((arm, f"the axis of joint {joint} is offset by {size:.2g} m"))
     if parent < 0:
         turned = frames.rotations[k].T @ frames.gravity
-        sines = np.r_[turned, relation(turned[None], _axis(frames, k)[None])[0]]
+        sines = np.r_[turned, cosine_and_sine(turned[None], _axis(frames, k)[None])[0]]
         for sine in _small(sines):
             found.append((sine, f"gravity is off by {sine:.2g} rad"))
     return found
@@ -188,9 +195,9 @@ def _axis(frames: Frames, k: int) -> Array:
 def _between(frames: Frames, k: int, parent: int) -> Array:
     """Cosine and sine of the angle between a joint's axis and its parent's, at home."""
     own, other = frames.rotations[k] @ _axis(frames, k), _axis(frames, parent)
-    return np.asarray(relation(own[None], other[None])[0])
+    return np.asarray(cosine_and_sine(own[None], other[None])[0])
 
 
 def _small(values: Array) -> list[float]:
     size = np.abs(values).ravel()
-    return [float(v) for v in size[(size > VISIBLE[0]) & (size < VISIBLE[1])]]
+    return [float(v) for v in size[(size > SUSPECT_RANGE[0]) & (size < SUSPECT_RANGE[1])]]

@@ -19,7 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.identifiability.frames import LENGTH_POWER, NEAR, Near, congruence
+from feasid.identifiability.frames import (
+    DOUBTFUL_SINGULAR_VALUES,
+    LENGTH_POWER,
+    DoubtfulSingularValue,
+    parameter_transform,
+)
 from feasid.identifiability.recursion import Recursion
 from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.inertia import SYMBOLS
@@ -27,16 +32,16 @@ from feasid.robot.inertia import SYMBOLS
 PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)
 """How much of a unit vector an entry must be to be a pivot; looser ones if pivots are missing."""
 
-LARGEST_FLOOR = 1e-2
+MAX_NOISE_FLOOR = 1e-2
 """No noise is taken for more than this."""
 
-WEAKEST = 1e-12
+MIN_PIVOT_SINGULAR_VALUE = 1e-12
 """Pivots that make a worse matrix than this are not pivots."""
 
-SNAP = 2e-13
+INTEGER_TOLERANCE = 2e-13
 """Coefficients (in working units) this close to an integer are that integer."""
 
-SAFETY = 10.0
+NOISE_SAFETY_FACTOR = 10.0
 """How many times the estimated rounding an entry must have to be told from an integer."""
 
 SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
@@ -44,7 +49,7 @@ SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
 
 
 @dataclass(frozen=True, eq=False)
-class Nullblock:
+class JointNullspace:
     """Null vectors of one joint in echelon form, in scaled units (lengths over the scale).
 
     Attributes
@@ -83,7 +88,7 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
     n, d, k = vectors.shape
     picked = np.zeros((n, d), dtype=bool)
     todo = np.arange(n)
-    floor = np.zeros(n) if noise is None else np.minimum(100 * noise, LARGEST_FLOOR)
+    floor = np.zeros(n) if noise is None else np.minimum(100 * noise, MAX_NOISE_FLOOR)
     for tolerance in PIVOT_TOLERANCES:
         picked[todo] = _pivots(vectors[todo], np.maximum(tolerance, floor[todo]))
         todo = np.flatnonzero(picked.sum(axis=1) != k)
@@ -91,7 +96,7 @@ def pivots_from_right(vectors: Array, noise: Array | None = None) -> Mask:
             break
     full = np.setdiff1d(np.arange(n), todo)
     chosen = vectors[full][picked[full]].reshape(-1, k, k)
-    weak = np.linalg.svd(chosen, compute_uv=False)[:, -1] < WEAKEST
+    weak = np.linalg.svd(chosen, compute_uv=False)[:, -1] < MIN_PIVOT_SINGULAR_VALUE
     for i in [*todo, *full[weak]]:  # as good as any: the largest entries
         from scipy.linalg import qr
 
@@ -116,10 +121,12 @@ def _pivots(vectors: Array, tolerance: Array) -> Mask:
     return picked
 
 
-def snapped(values: Array, noise: Array | float = 0.0) -> Array:
+def round_near_integers(values: Array, noise: Array | float = 0.0) -> Array:
     """Values (in working units) with those next to an integer, within noise, replaced by it."""
     nearest = np.round(values)
-    close = np.abs(values - nearest) <= np.maximum(SNAP * np.maximum(1.0, np.abs(nearest)), noise)
+    close = np.abs(values - nearest) <= np.maximum(
+        INTEGER_TOLERANCE * np.maximum(1.0, np.abs(nearest)), noise
+    )
     return np.where(close, nearest, values) + 0.0
 
 
@@ -134,22 +141,22 @@ class Echelon:
     preference: tuple[str, ...] | None = None
 
     @cached_property
-    def blocks(self) -> tuple[Nullblock, ...]:
+    def blocks(self) -> tuple[JointNullspace, ...]:
         """One block per joint."""
         run = self.run
-        local = run.run
+        local = run.joint_conditions
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for i, item in enumerate(local):
             r, d = item.rows.shape
             groups[max(r, d), d].append(i)
-        blocks: list[Nullblock | None] = [None] * len(local)
+        blocks: list[JointNullspace | None] = [None] * len(local)
         for (r, d), members in groups.items():
             stack = np.zeros((len(members), r, d))
             for k, i in enumerate(members):
                 stack[k, : len(local[i].rows)] = local[i].rows
             u, s, vt = np.linalg.svd(stack, full_matrices=False)
             ranks = (s > TOLERANCE).sum(axis=1)
-            self._note(s, members)
+            self._note_doubtful_values(s, members)
             for rank in np.unique(ranks):
                 chosen = np.flatnonzero(ranks == rank)
                 null = np.swapaxes(vt[chosen, rank:], 1, 2)
@@ -157,19 +164,21 @@ class Echelon:
                 inverse = np.swapaxes(vt[chosen, :rank], 1, 2) / s[chosen, None, :rank]
                 solve = inverse @ np.swapaxes(u[chosen, :, :rank], 1, 2)
                 weakest = s[chosen, rank - 1] if rank else np.ones(len(chosen))
-                reduced = self._reduced(some, stack[chosen], solve, null, 1e-15 / weakest)
+                reduced = self._reduce_blocks(some, stack[chosen], solve, null, 1e-15 / weakest)
                 for i, block in zip(some, reduced, strict=True):
                     blocks[i] = block
         return tuple(b for b in blocks if b is not None)
 
-    def _note(self, s: Array, members: list[int]) -> None:
-        low, high = NEAR
+    def _note_doubtful_values(self, s: Array, members: list[int]) -> None:
+        low, high = DOUBTFUL_SINGULAR_VALUES
         for k, c in zip(*np.nonzero((s > low) & (s < high)), strict=True):
-            self.run.near_notes.append(Near(members[int(k)], "conditions", float(s[k, c])))
+            self.run.doubtful_values.append(
+                DoubtfulSingularValue(members[int(k)], "conditions", float(s[k, c]))
+            )
 
-    def _reduced(
+    def _reduce_blocks(
         self, members: list[int], rows: Array, solve: Array, null: Array, noise: Array
-    ) -> list[Nullblock]:
+    ) -> list[JointNullspace]:
         """Blocks of joints with equally many columns and null vectors.
 
         Parameters
@@ -202,8 +211,8 @@ class Echelon:
             # one step of refinement: what the rows still see, taken back
             fix = there @ (solve @ ((rows @ back) @ y))
             vectors = y - fix + y @ np.take_along_axis(fix, at, axis=1)
-            error = SAFETY * noise[:, None] * np.abs(vectors).max(axis=1)
-            vectors = snapped(vectors, error[:, None, :])
+            error = NOISE_SAFETY_FACTOR * noise[:, None] * np.abs(vectors).max(axis=1)
+            vectors = round_near_integers(vectors, error[:, None, :])
         out = []
         for j, (columns, units, _, inertial) in enumerate(layouts):
             vectors[j, dependent[j]] = np.eye(k)
@@ -212,7 +221,9 @@ class Echelon:
             rest = np.flatnonzero(free)
             drive = self.drive_symbols(members[j])
             out.append(
-                Nullblock(columns, units, vectors[j], dependent[j], rest, inertial, drive, error[j])
+                JointNullspace(
+                    columns, units, vectors[j], dependent[j], rest, inertial, drive, error[j]
+                )
             )
         return out
 
@@ -223,8 +234,8 @@ class Echelon:
         shift = f.origins[members] / f.length
         one = np.broadcast_to(np.eye(3), (n, 3, 3))
         there, back = np.zeros((n, d, d)), np.zeros((n, d, d))
-        there[:, :10, :10] = congruence(one, shift) / ROOT2
-        back[:, :10, :10] = ROOT2[:, None] * congruence(one, -shift)
+        there[:, :10, :10] = parameter_transform(one, shift) / ROOT2
+        back[:, :10, :10] = ROOT2[:, None] * parameter_transform(one, -shift)
         rest = np.arange(10, d)
         there[:, rest, rest] = 1 / np.stack(roots)[:, 10:]
         back[:, rest, rest] = np.stack(roots)[:, 10:]
@@ -250,7 +261,7 @@ class Echelon:
             columns.append(robot.drive_columns(drive or 0)[symbol])
             size = float(run.sizes[i])
             gear = float(run.gears[i])
-            pull = run.frames.pull or 1.0
+            pull = run.frames.gravity_size or 1.0
             units.append(size**2 * gear if symbol == "Ia" else size * pull)
             roots.append(1.0)
         return np.array(columns), np.array(units), np.array(roots), inertial

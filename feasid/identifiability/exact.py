@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identifiability.echelon import Echelon, Nullblock
-from feasid.identifiability.frames import SYMMETRIC
+from feasid.identifiability.echelon import Echelon, JointNullspace
+from feasid.identifiability.frames import SYMMETRIC_ROTOR
 from feasid.robot.bodies import Body
 from feasid.robot.inertia import SYMBOLS, UPPER
 
@@ -32,13 +32,13 @@ Matrix = list[Vector]
 DIGITS = 15
 """Decimal digits of a double that carry information: lengths are the decimals they print as."""
 
-LARGEST_DENOMINATOR = 10_000
+MAX_DENOMINATOR = 10_000
 """Rotation matrices with larger denominators count as irrational."""
 
-COARSE_DENOMINATOR = 64
+MAX_COARSE_DENOMINATOR = 64
 """Denominators of matrices that may be turned by a small angle."""
 
-LARGEST_TILT = 1e-2
+MAX_TILT = 1e-2
 """Sine of the largest such angle."""
 
 ROUNDING = 4e-16
@@ -64,7 +64,7 @@ def to_number(value: Fraction | int) -> Number:
     return rational_type()[0](Fraction(value))
 
 
-def decimal(value: float) -> Fraction:
+def printed_decimal(value: float) -> Fraction:
     """The decimal that a double prints as, with 15 digits."""
     return Fraction(f"{value:.{DIGITS}g}")
 
@@ -75,10 +75,10 @@ def rational_rotation(rotation: Array, what: str) -> list[list[Fraction]]:
     Either its entries have small denominators, or it is such a matrix turned by a small angle,
     as when a right angle is off by 1e-7.
     """
-    exact = _orthogonal(rotation, LARGEST_DENOMINATOR)
+    exact = _orthogonal(rotation, MAX_DENOMINATOR)
     if exact is None or _distance(exact, rotation) > ROUNDING:
-        coarse = _orthogonal(rotation, COARSE_DENOMINATOR)
-        exact = None if coarse is None else _tilted(coarse, rotation)
+        coarse = _orthogonal(rotation, MAX_COARSE_DENOMINATOR)
+        exact = None if coarse is None else _turn_by_small_angle(coarse, rotation)
     if exact is None or _distance(exact, rotation) > ROUNDING:
         raise NotRational(f"{what} is not a rotation matrix of rationals")
     return exact
@@ -95,7 +95,9 @@ def _distance(exact: list[list[Fraction]], rotation: Array) -> float:
     return float(np.abs(np.array([[float(v) for v in row] for row in exact]) - rotation).max())
 
 
-def _tilted(coarse: list[list[Fraction]], rotation: Array) -> list[list[Fraction]] | None:
+def _turn_by_small_angle(
+    coarse: list[list[Fraction]], rotation: Array
+) -> list[list[Fraction]] | None:
     """The coarse matrix turned by the small angle that leads to this one."""
     small = np.array([[float(v) for v in row] for row in coarse]).T @ rotation
     sines = (
@@ -103,10 +105,10 @@ def _tilted(coarse: list[list[Fraction]], rotation: Array) -> list[list[Fraction
         / 2
     )
     size = float(np.linalg.norm(sines))
-    if not 0 < size < LARGEST_TILT:
+    if not 0 < size < MAX_TILT:
         return None
     half = np.tan(np.arcsin(size) / 2) / size * sines
-    x, y, z = (decimal(float(h)) if abs(h) > ROUNDING else Fraction(0) for h in half)
+    x, y, z = (printed_decimal(float(h)) if abs(h) > ROUNDING else Fraction(0) for h in half)
     n = 1 + x * x + y * y + z * z
     turn = [
         [(1 + x * x - y * y - z * z) / n, 2 * (x * y - z) / n, 2 * (x * z + y) / n],
@@ -128,12 +130,12 @@ def screw_size(screw: Array) -> float:
 def rational_screw(screw: Array, what: str) -> list[Fraction]:
     """A rational multiple of a screw: its direction in rationals, its moment in decimals."""
     size = screw_size(screw)
-    near = [Fraction(float(v) / size).limit_denominator(LARGEST_DENOMINATOR) for v in screw[:3]]
+    near = [Fraction(float(v) / size).limit_denominator(MAX_DENOMINATOR) for v in screw[:3]]
     rest = [float(v) / size for v in screw[3:]]
     if any(near):
-        linear = [decimal(v) for v in rest]
+        linear = [printed_decimal(v) for v in rest]
     else:
-        linear = [Fraction(v).limit_denominator(LARGEST_DENOMINATOR) for v in rest]
+        linear = [Fraction(v).limit_denominator(MAX_DENOMINATOR) for v in rest]
     off = max(abs(float(a) - float(b) / size) for a, b in zip([*near, *linear], screw, strict=True))
     if off > ROUNDING * max(1.0, float(np.abs(screw).max()) / size):
         raise NotRational(f"the axis of {what} has no rational direction")
@@ -160,7 +162,7 @@ def product(a: Matrix, b: Matrix) -> Matrix:
     return out
 
 
-def transposed(a: Matrix) -> Matrix:
+def transpose(a: Matrix) -> Matrix:
     """Rows to columns."""
     return [list(column) for column in zip(*a, strict=True)]
 
@@ -174,13 +176,13 @@ def cross(screw: Vector) -> Matrix:
 
 def motion_transform(rotation: Matrix, position: Vector) -> Matrix:
     """Velocities of the parent seen in the child, 6 x 6."""
-    turned = transposed(rotation)
+    turned = transpose(rotation)
     zero = [rotation[0][0] * 0] * 3
     lower = [[-x for x in row] for row in product(turned, skew(position))]
     return [r + zero for r in turned] + [a + b for a, b in zip(lower, turned, strict=True)]
 
 
-def inertia(k: int) -> list[tuple[int, int, int]]:
+def inertia_entries(k: int) -> list[tuple[int, int, int]]:
     """Entries (row, column, sign) of the spatial inertia per unit of parameter k."""
     if k < 6:
         r, c = UPPER[k]
@@ -192,7 +194,7 @@ def inertia(k: int) -> list[tuple[int, int, int]]:
     return [(b, 3 + a, 1), (a, 3 + b, -1), (3 + a, b, 1), (3 + b, a, -1)]
 
 
-INERTIAS = [inertia(k) for k in range(len(SYMBOLS))]
+INERTIAS = [inertia_entries(k) for k in range(len(SYMBOLS))]
 
 
 def bilinear(left: Vector, right: Vector) -> Vector:
@@ -285,15 +287,15 @@ class Subspace:
         return list(self.rows.values())
 
 
-def apply(matrix: Matrix, vectors: Iterable[Vector]) -> Matrix:
+def map_vectors(matrix: Matrix, vectors: Iterable[Vector]) -> Matrix:
     """Images of vectors."""
     columns = list(vectors)
     if not columns:
         return []
-    return transposed(product(matrix, transposed(columns)))
+    return transpose(product(matrix, transpose(columns)))
 
 
-def beside(a: Matrix, b: Matrix) -> Matrix:
+def block_diagonal(a: Matrix, b: Matrix) -> Matrix:
     """Block diagonal matrix."""
     zero = a[0][0] * 0
     return [r + [zero] * len(b) for r in a] + [[zero] * len(a) + r for r in b]
@@ -303,19 +305,19 @@ def beside(a: Matrix, b: Matrix) -> Matrix:
 class RankCheck:
     """Whether the ranks and the leading parameters were confirmed exactly.
 
-    ``certified`` with ``reason`` empty, or not certified and the reason why. ``arithmetic`` names
+    ``rank_check`` with ``reason`` empty, or not certified and the reason why. ``arithmetic`` names
     the library that did it.
     """
 
-    certified: bool
+    rank_check: bool
     reason: str = ""
     arithmetic: str = ""
 
     def __bool__(self) -> bool:
-        return self.certified
+        return self.rank_check
 
 
-def certify(echelon: Echelon, blocks: Sequence[Nullblock]) -> RankCheck:
+def certify(echelon: Echelon, blocks: Sequence[JointNullspace]) -> RankCheck:
     """Repeat the recursion in rationals and compare every joint's rank and leading parameters."""
     try:
         exact = exact_blocks(echelon)
@@ -332,7 +334,7 @@ def certify(echelon: Echelon, blocks: Sequence[Nullblock]) -> RankCheck:
     return RankCheck(True, "", rational_type()[1])
 
 
-def exact_blocks(echelon: Echelon) -> tuple[Nullblock, ...]:
+def exact_blocks(echelon: Echelon) -> tuple[JointNullspace, ...]:
     """The blocks of an echelon form from exact arithmetic.
 
     Raises
@@ -343,10 +345,10 @@ def exact_blocks(echelon: Echelon) -> tuple[Nullblock, ...]:
     run = echelon.run
     if run.measured is not None or run.shared_columns:
         raise NotRational("only for all joints measured and drives of single joints")
-    if any(step.state.virtual.shape[1] for step in run.run):
+    if any(step.state.virtual.shape[1] for step in run.joint_conditions):
         raise NotRational("only for joints whose free directions form a group")
     zero = to_number(0)
-    gravity = [to_number(-decimal(float(g))) for g in run.robot.gravity]
+    gravity = [to_number(-printed_decimal(float(g))) for g in run.robot.gravity]
     ground = ExactState([], [zero, zero, zero, *gravity], [], [])
     states: list[ExactState] = []
     out = []
@@ -357,7 +359,7 @@ def exact_blocks(echelon: Echelon) -> tuple[Nullblock, ...]:
     return tuple(out)
 
 
-def _block(echelon: Echelon, i: int, rows: Matrix) -> Nullblock:
+def _block(echelon: Echelon, i: int, rows: Matrix) -> JointNullspace:
     """Null vectors of exact rows, the leading parameters first in the order of preference."""
     columns, units, _, inertial = echelon.layout(i)
     order = echelon.order(i, len(columns)).tolist()
@@ -373,7 +375,7 @@ def _block(echelon: Echelon, i: int, rows: Matrix) -> Nullblock:
             value = row[place[column]]
             if value:
                 vectors[own, k] = -to_float(value) * units[column] / units[own]
-    return Nullblock(
+    return JointNullspace(
         columns,
         units,
         vectors,
@@ -395,7 +397,7 @@ class ExactState:
     motion: Matrix
     point: Vector
     differences: Matrix
-    firm: Matrix
+    functionals: Matrix
 
 
 def _exact_step(
@@ -411,44 +413,52 @@ def _exact_step(
     rotation = [
         numbers(r) for r in rational_rotation(body.rotation, f"the home rotation of {what}")
     ]
-    position = numbers(decimal(float(v)) for v in body.position)
+    position = numbers(printed_decimal(float(v)) for v in body.position)
     screws = [numbers(rational_screw(s, what)) for s in body.motion.T]
     lift = motion_transform(rotation, position)
-    lower = transposed(parameter_map(lift))
+    lower = transpose(parameter_map(lift))
     turns = [cross(s) for s in screws]
-    maps = [transposed(parameter_rate(s)) for s in screws]
+    maps = [transpose(parameter_rate(s)) for s in screws]
     stacked = [list(s) for s in screws]
     width = 10
     rotor = body.rotor
     if rotor is not None:
         turn = [numbers(r) for r in rational_rotation(rotor.rotation, f"the rotor of {what}")]
-        place = numbers(decimal(float(v)) for v in rotor.position)
-        speed = to_number(decimal(rotor.gear) / decimal(screw_size(body.motion[:, 0])))
+        place = numbers(printed_decimal(float(v)) for v in rotor.position)
+        speed = to_number(
+            printed_decimal(rotor.gear) / printed_decimal(screw_size(body.motion[:, 0]))
+        )
         spin = [zero, zero, speed, zero, zero, zero]
         view = motion_transform(turn, place)
-        lift, lower = lift + view, lower + transposed(parameter_map(view))
-        turns = [beside(turns[0], cross(spin))]
-        maps = [beside(maps[0], transposed(parameter_rate(spin)))]
+        lift, lower = lift + view, lower + transpose(parameter_map(view))
+        turns = [block_diagonal(turns[0], cross(spin))]
+        maps = [block_diagonal(maps[0], transpose(parameter_rate(spin)))]
         stacked[0] += spin
         width = 20
-    carried = Subspace(apply(lift, parent.motion)).close(turns).basis
-    point = apply(lift, [parent.point])[0]
-    moved = [image for t in turns for image in apply(t, [point])]
-    differences = Subspace([*apply(lift, parent.differences), *moved]).close(turns).basis
-    kept = Subspace(apply(lower, parent.firm)).close(maps).basis
-    rows = [[*r, zero, zero] for m in maps for r in apply(m, kept)]
-    rows += [[*_felt(v, s, width), zero, zero] for s in stacked for v in [*carried, *differences]]
+    carried = Subspace(map_vectors(lift, parent.motion)).close(turns).basis
+    point = map_vectors(lift, [parent.point])[0]
+    moved = [image for t in turns for image in map_vectors(t, [point])]
+    differences = Subspace([*map_vectors(lift, parent.differences), *moved]).close(turns).basis
+    kept = Subspace(map_vectors(lower, parent.functionals)).close(maps).basis
+    rows = [[*r, zero, zero] for m in maps for r in map_vectors(m, kept)]
+    rows += [
+        [*_momentum_functional(v, s, width), zero, zero]
+        for s in stacked
+        for v in [*carried, *differences]
+    ]
     # a screw is divided by its size, so a drive's terms are divided by it too
-    unit = to_number(1 / decimal(screw_size(body.motion[:, 0]))) if len(stacked) == 1 else zero
+    unit = (
+        to_number(1 / printed_decimal(screw_size(body.motion[:, 0]))) if len(stacked) == 1 else zero
+    )
     for s in stacked:
-        rows.append([*_felt(point, s, width), zero, unit])
+        rows.append([*_momentum_functional(point, s, width), zero, unit])
         if not run.static:
-            rows += [[*_felt(v, s, width), unit * unit, zero] for v in stacked]
-    firm = Subspace([*(k[:10] for k in kept), *(r[:10] for r in rows)]).basis
+            rows += [[*_momentum_functional(v, s, width), unit * unit, zero] for v in stacked]
+    functionals = Subspace([*(k[:10] for k in kept), *(r[:10] for r in rows)]).basis
     own = [] if run.static else [s[:6] for s in stacked]
     motion = Subspace([*(v[:6] for v in carried), *own]).basis
     differences = Subspace([d[:6] for d in differences]).basis
-    state = ExactState(motion, point[:6], differences, firm)
+    state = ExactState(motion, point[:6], differences, functionals)
     return state, _own_columns(echelon, i, rows, width)
 
 
@@ -459,7 +469,7 @@ def _own_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
     symbols = () if drive is None else run.robot.drives[drive].symbols
     reduce = None
     if rotor is not None and rotor.symmetric:
-        reduce = [[to_number(int(v)) for v in row] for row in SYMMETRIC]
+        reduce = [[to_number(int(v)) for v in row] for row in SYMMETRIC_ROTOR]
     out = []
     for row in rows:
         new = row[:10]
@@ -473,7 +483,7 @@ def _own_columns(echelon: Echelon, i: int, rows: Matrix, width: int) -> Matrix:
     return out
 
 
-def _felt(vector: Vector, screw: Vector, width: int) -> Vector:
+def _momentum_functional(vector: Vector, screw: Vector, width: int) -> Vector:
     """The momentum functional of stacked bodies."""
     out = bilinear(vector[:6], screw[:6])
     return out if width == 10 else out + bilinear(vector[6:], screw[6:])

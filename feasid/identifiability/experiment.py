@@ -82,7 +82,7 @@ class Experiment:
         """Bodies on the joints that are held."""
         return {robot.joint_index(j) for j in _names(self.held)}
 
-    def posed(self, robot: Robot) -> Robot:
+    def apply_to(self, robot: Robot) -> Robot:
         """The robot in this gravity, at home where its joints are held.
 
         Raises
@@ -141,12 +141,12 @@ def _numbers(text: str, what: str) -> list[float]:
         raise InputError(f"{what} must be numbers separated by commas, not {text!r}") from None
 
 
-MISSING = 1e-9
+MISSING_TOLERANCE = 1e-9
 """Entries of K_B N_A below this, relative to the terms they are made of, are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class IdentifiableSpace:
     """What is needed of base parameters to compare them: K, null vectors, names.
 
     Attributes
@@ -166,7 +166,7 @@ class Knowledge:
 
 
 @dataclass(frozen=True, eq=False)
-class Gap:
+class MissingCombinations:
     """What an experiment leaves unknown that a use needs.
 
     Attributes
@@ -174,8 +174,8 @@ class Gap:
     experiment, use : Knowledge
     """
 
-    experiment: Knowledge
-    use: Knowledge
+    experiment: IdentifiableSpace
+    use: IdentifiableSpace
 
     def __post_init__(self) -> None:
         if self.experiment.names != self.use.names:
@@ -186,7 +186,7 @@ class Gap:
         """K_B N_A with rows and columns of unit size, shape (nb, k); rounding is zero."""
         k, null = self.use.matrix, self.experiment.nullspace
         product, size = (k @ null).toarray(), (abs(k) @ abs(null)).toarray()
-        product[np.abs(product) <= MISSING * size] = 0.0
+        product[np.abs(product) <= MISSING_TOLERANCE * size] = 0.0
         for axis in (0, 1):
             norm = np.linalg.norm(product, axis=axis, keepdims=True)
             product = product / np.where(norm > 0, norm, 1.0)
@@ -198,7 +198,7 @@ class Gap:
         if not self.seen.any():
             return 0
         s = np.linalg.svd(self.seen, compute_uv=False)
-        return int((s > MISSING * s[0]).sum())
+        return int((s > MISSING_TOLERANCE * s[0]).sum())
 
     @cached_property
     def missing(self) -> Mask:

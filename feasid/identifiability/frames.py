@@ -20,54 +20,54 @@ from feasid.errors import UnsupportedJointError
 from feasid.identifiability.spectral import (
     ROOT2,
     TOLERANCE,
-    WEAK,
+    WEAK_DIRECTION,
     Action,
     Spectrum,
-    joined,
+    column_basis,
     momentum,
     parameter_spectrum,
     rates,
-    span,
+    stacked_action,
     velocity_spectrum,
 )
 from feasid.robot.bodies import Body, Rotor
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 
-NEGLIGIBLE_ARM = 1e-4
+MIN_ARM_TO_LARGEST = 1e-4
 """Distances below this fraction of the largest do not count in the length scale."""
 
-ROUNDED = 4e-16
+POSE_ROUNDING = 4e-16
 """Entries of a pose this small, relative to 1 or to the largest length, are rounding of zero."""
 
-ROUNDED_ARM = 1e-4
+MIN_ARM_TO_OFFSET = 1e-4
 """Distances between axes below this fraction of the offsets in a description are no scale: they
 are rounding, or so small that coefficients of the bodies beside them would be huge in it."""
 
-DOUBTFUL = (1e-14, 1e-5)
+DEGENERACY_RANGE = (1e-14, 1e-5)
 """Sines and relative offsets in between are in doubt whatever the singular values."""
 
 LENGTH_POWER = np.array([2.0] * 6 + [1.0] * 3 + [0.0])
 """Power of length in the ten parameters."""
 
-SYMMETRIC = np.zeros((10, 4))
-SYMMETRIC[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1.0
+SYMMETRIC_ROTOR = np.zeros((10, 4))
+SYMMETRIC_ROTOR[[0, 3, 5, 8, 9], [0, 0, 1, 2, 3]] = 1.0
 """The four parameters of a symmetric rotor (Lxx = Lyy, Lzz, lz, m) among its ten."""
 
 _BASIS = pseudo_inertia(np.eye(10))
 
 
-def cleaned(values: Array, size: float) -> Array:
+def zero_rounding_errors(values: Array, size: float) -> Array:
     """Values with those made zero that are rounding of it."""
-    return np.where(np.abs(values) <= ROUNDED * size, 0.0, values)
+    return np.where(np.abs(values) <= POSE_ROUNDING * size, 0.0, values)
 
 
-def congruence(rotation: Array, position: Array) -> Array:
+def parameter_transform(rotation: Array, position: Array) -> Array:
     """`feasid.robot.inertia.change_frame` for many frames: (n, 3, 3), (n, 3) to (n, 10, 10)."""
     return _congruence(_homogeneous(rotation, position), _BASIS, -1.0)
 
 
-def congruence_size(rotation: Array, position: Array) -> Array:
+def parameter_transform_size(rotation: Array, position: Array) -> Array:
     """Sizes of the terms that add up to the entries of `congruence`."""
     return _congruence(_homogeneous(np.abs(rotation), np.abs(position)), np.abs(_BASIS), 1.0)
 
@@ -136,15 +136,15 @@ class Frames:
     screws: tuple[Array, ...]
     speeds: tuple[Array, ...]
     gravity: Array
-    pull: float
+    gravity_size: float
 
     @classmethod
-    def of(cls, robot: Robot) -> Frames:
+    def from_robot(cls, robot: Robot) -> Frames:
         """Choose the working frames of a robot."""
         bodies = robot.bodies
-        rotations = cleaned(np.stack([b.rotation for b in bodies]), 1.0)
+        rotations = zero_rounding_errors(np.stack([b.rotation for b in bodies]), 1.0)
         homes = np.stack([b.position for b in bodies])
-        homes = cleaned(homes, np.abs(homes).max())
+        homes = zero_rounding_errors(homes, np.abs(homes).max())
         origins = np.zeros((len(bodies), 3))
         arms = np.zeros((len(bodies), 3))
         for i, (body, p) in enumerate(zip(bodies, robot.parents, strict=True)):
@@ -185,7 +185,7 @@ class Frames:
     @cached_property
     def inertia(self) -> Array:
         """Parameter transforms child to parent on x, shape (n, 10, 10)."""
-        moved = congruence(self.rotations, self.positions)
+        moved = parameter_transform(self.rotations, self.positions)
         return np.asarray(ROOT2[:, None] * moved / ROOT2)
 
     @cached_property
@@ -244,7 +244,7 @@ def _length_scale(robot: Robot, origins: Array, arms: Array) -> float:
     size = np.sqrt((arms * arms).sum(axis=1))[[p >= 0 for p in robot.parents]]
     offsets = np.sqrt((origins * origins).sum(axis=1))
     homes = [np.abs(b.position).max() for b in robot.bodies]
-    size = size[size > ROUNDED_ARM * max(*offsets, *homes)]
+    size = size[size > MIN_ARM_TO_OFFSET * max(*offsets, *homes)]
     if size.size == 0:
         others = [float(o) for o in offsets]
         for body, p in zip(robot.bodies, robot.parents, strict=True):
@@ -256,11 +256,11 @@ def _length_scale(robot: Robot, origins: Array, arms: Array) -> float:
         size = np.array(others)
     if not size.any():
         return 1.0
-    size = size[size > NEGLIGIBLE_ARM * size.max()]
+    size = size[size > MIN_ARM_TO_LARGEST * size.max()]
     return float(np.exp(np.log(size).mean()))
 
 
-def doubtful_joints(frames: Frames) -> tuple[int, ...]:
+def nearly_degenerate_joints(frames: Frames) -> tuple[int, ...]:
     """Joints with an angle or offset that is nearly but not quite exact."""
     parents = np.array(frames.robot.parents)
     n = len(parents)
@@ -271,18 +271,20 @@ def doubtful_joints(frames: Frames) -> tuple[int, ...]:
     turned = np.where(frames.single[:, :3].any(axis=1, keepdims=True), *_halves(frames.single))
     there = np.einsum("nij,nj->ni", frames.rotations[inner], turned[inner])
     before = turned[parents[inner]]
-    sizes[inner, 12:14] = relation(there, before)
+    sizes[inner, 12:14] = cosine_and_sine(there, before)
     normal = np.cross(before, there)
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), DOUBTFUL[1])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), DEGENERACY_RANGE[1])
     arms = frames.positions[inner]
     for k, direction in enumerate((before, normal, np.cross(before, normal))):
         sizes[inner, 17 + k] = np.einsum("ni,ni->n", arms, direction)
     pulled = np.einsum("nji,j->ni", frames.rotations[~inner], frames.gravity)
-    sizes[~inner, 12:14] = relation(pulled, turned[~inner])
+    sizes[~inner, 12:14] = cosine_and_sine(pulled, turned[~inner])
     sizes[~inner, 14:17] = pulled
     sizes = np.abs(sizes)
     return tuple(
-        np.flatnonzero(((sizes > DOUBTFUL[0]) & (sizes < DOUBTFUL[1])).any(axis=1)).tolist()
+        np.flatnonzero(
+            ((sizes > DEGENERACY_RANGE[0]) & (sizes < DEGENERACY_RANGE[1])).any(axis=1)
+        ).tolist()
     )
 
 
@@ -290,7 +292,7 @@ def _halves(screws: Array) -> tuple[Array, Array]:
     return screws[:, :3], screws[:, 3:]
 
 
-def relation(a: Array, b: Array) -> Array:
+def cosine_and_sine(a: Array, b: Array) -> Array:
     """Cosine and sine of the angle between directions, (n, 3) and (n, 3) to (n, 2)."""
     sine = np.sqrt((np.cross(a, b) ** 2).sum(axis=1))
     return np.stack([np.einsum("ni,ni->n", a, b), sine], axis=1)
@@ -299,24 +301,24 @@ def relation(a: Array, b: Array) -> Array:
 Key = tuple[bytes, bool, bool]
 """An axis through the origin, whether a screw turns about it and whether it shifts along it."""
 
-GRAVITY_SEED = -1
+GRAVITY_SET = -1
 """Key of gravity among the seeds; other keys are the joints that share a drive."""
 
-NEAR = (1e-13, 1e-5)
+DOUBTFUL_SINGULAR_VALUES = (1e-13, 1e-5)
 """Singular values in between are neither zero nor safely not: the geometry is near-degenerate."""
 
-FULL = {m: np.eye(m) for m in (6, 10)}
+WHOLE_SPACE = {m: np.eye(m) for m in (6, 10)}
 """Whole spaces: bodies beyond one that can move and be felt in every way need no more ranks."""
 
-NONE = {m: np.zeros((m, 0)) for m in (6, 10)}
+EMPTY_BASIS = {m: np.zeros((m, 0)) for m in (6, 10)}
 """Empty spaces."""
 
-SPIN = np.array([0.0, 0, 1, 0, 0, 0])
+ROTOR_SPIN = np.array([0.0, 0, 1, 0, 0, 0])
 """A rotor's own screw, in its frame."""
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
+class DoubtfulSingularValue:
     """A singular value that decides the rank at a joint but is suspiciously small."""
 
     body: int
@@ -338,8 +340,8 @@ class RotorView:
     @property
     def scale(self) -> Array:
         """Working units of the rotor's parameters, (p,): those felt through the gear are small."""
-        felt = np.abs(self.momentum).max(axis=0) > 0
-        return np.where(felt & (self.speed != 0), 1 / abs(self.speed or 1.0), 1.0)
+        pair_functionals = np.abs(self.momentum).max(axis=0) > 0
+        return np.where(pair_functionals & (self.speed != 0), 1 / abs(self.speed or 1.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,14 +363,14 @@ class Setting:
     measured: frozenset[int] | None = None
     static: bool = False
     held: frozenset[int] = frozenset()
-    near_notes: list[Near] = field(default_factory=list)
+    doubtful_values: list[DoubtfulSingularValue] = field(default_factory=list)
     _spectra: dict[Key, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
     _orbits: dict[Key, tuple[list[Action], list[Action]]] = field(default_factory=dict)
 
     @cached_property
     def frames(self) -> Frames:
         """Working frames."""
-        return Frames.of(self.robot)
+        return Frames.from_robot(self.robot)
 
     # -- drives ------------------------------------------------------------------------------
 
@@ -408,7 +410,7 @@ class Setting:
         }
 
     @cached_property
-    def coupled(self) -> frozenset[int]:
+    def coupled_joints(self) -> frozenset[int]:
         """Joints that share a drive's inertia with another joint."""
         out: set[int] = set()
         for k, symbol, _ in self.shared_columns:
@@ -422,7 +424,9 @@ class Setting:
         units = []
         for k, symbol, _ in self.shared_columns:
             largest = max(abs(c) / self.sizes[i] for i, c in self.couplings[k].items())
-            units.append(1 / largest**2 if symbol == "Ia" else (self.frames.pull or 1.0) / largest)
+            units.append(
+                1 / largest**2 if symbol == "Ia" else (self.frames.gravity_size or 1.0) / largest
+            )
         return np.array(units)
 
     def shared_row(self, i: int, key: int) -> Array:
@@ -432,8 +436,8 @@ class Setting:
             factor = self.couplings[k].get(i, 0.0) / self.sizes[i]
             if symbol == "Ia" and key >= 0 and not self.static:
                 factor *= self.couplings[k].get(key, 0.0) / self.sizes[key]
-            elif symbol == "fo" and key == GRAVITY_SEED:
-                factor /= self.frames.pull or 1.0
+            elif symbol == "fo" and key == GRAVITY_SET:
+                factor /= self.frames.gravity_size or 1.0
             else:
                 factor = 0.0
             out[g] = factor * self.shared_units[g]
@@ -460,16 +464,21 @@ class Setting:
         origin = f.origins[p] if p >= 0 else body.position
         position = (rotor.position - origin) / f.length
         lift = motion_transform(rotor.rotation, position)
-        inertia = ROOT2[:, None] * congruence(rotor.rotation, position) / ROOT2
+        inertia = ROOT2[:, None] * parameter_transform(rotor.rotation, position) / ROOT2
         speed = rotor.gear / float(f.speeds[i][0])
         if rotor.symmetric:
             still_v, still_p = Spectrum(np.eye(1), {}, None, 1), Spectrum(np.eye(4), {}, None, 1)
             spin = np.array([[0.0, 1.0, 0.0, 0.0]])
             return RotorView(
-                lift[2:3], inertia @ (ROOT2[:, None] * SYMMETRIC), speed, still_v, still_p, spin
+                lift[2:3],
+                inertia @ (ROOT2[:, None] * SYMMETRIC_ROTOR),
+                speed,
+                still_v,
+                still_p,
+                spin,
             )
-        velocity, parameter = self._spectrum(SPIN)
-        return RotorView(lift, inertia, speed, velocity, parameter, momentum(SPIN))
+        velocity, parameter = self._spectrum(ROTOR_SPIN)
+        return RotorView(lift, inertia, speed, velocity, parameter, momentum(ROTOR_SPIN))
 
     @cached_property
     def sizes(self) -> Array:
@@ -498,8 +507,8 @@ class Setting:
         if rotor is not None:
             v, k = self._spectrum(self.frames.screws[i][0])
             return (
-                [joined(v, rotor.velocity, rotor.speed)],
-                [joined(k, rotor.parameter, rotor.speed)],
+                [stacked_action(v, rotor.velocity, rotor.speed)],
+                [stacked_action(k, rotor.parameter, rotor.speed)],
             )
         if self.robot.bodies[i].dof == 1:
             self._spectrum(self.frames.screws[i][0])
@@ -509,12 +518,18 @@ class Setting:
 
     def basis(self, columns: Array, body: int, what: str) -> Array:
         """Basis of a span, noting what is nearly degenerate."""
-        out, s = span(columns)
-        if s.size and s[-1] < NEAR[1]:
-            for value in s[(s > NEAR[0]) & (s < NEAR[1])].tolist():
-                self.near_notes.append(Near(body, what, value))
+        out, s = column_basis(columns)
+        if s.size and s[-1] < DOUBTFUL_SINGULAR_VALUES[1]:
+            for value in s[
+                (s > DOUBTFUL_SINGULAR_VALUES[0]) & (s < DOUBTFUL_SINGULAR_VALUES[1])
+            ].tolist():
+                self.doubtful_values.append(DoubtfulSingularValue(body, what, value))
         m = columns.shape[0]
-        return FULL[m] if m in FULL and out.shape[1] == m and s[-1] >= WEAK else out
+        return (
+            WHOLE_SPACE[m]
+            if m in WHOLE_SPACE and out.shape[1] == m and s[-1] >= WEAK_DIRECTION
+            else out
+        )
 
 
 def _screw_actions(run: Setting, screws: Array) -> tuple[list[Action], list[Action]]:
@@ -532,8 +547,8 @@ def _screw_actions(run: Setting, screws: Array) -> tuple[list[Action], list[Acti
             x = motion_transform(np.eye(3)[None], centre[None])[0]
             back = motion_transform(np.eye(3)[None], -centre[None])[0]
             a = Action(back @ a.still @ x, back @ a.moving @ x)
-            t = ROOT2[:, None] * congruence(np.eye(3), -centre) / ROOT2
-            t_back = ROOT2[:, None] * congruence(np.eye(3), centre) / ROOT2
+            t = ROOT2[:, None] * parameter_transform(np.eye(3), -centre) / ROOT2
+            t_back = ROOT2[:, None] * parameter_transform(np.eye(3), centre) / ROOT2
             b = Action(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
         velocity.append(a)
         parameter.append(b)

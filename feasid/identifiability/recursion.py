@@ -51,14 +51,16 @@ H_jk = 0 for j in S and all k and, from the Coriolis terms, d H_kl / d q_j = 0 f
 k, l. By the product rule the second says (a) at a measured joint c, the functionals of *all* pairs
 k, l before c do not change across c; (b) at an unmeasured joint k, beyond a measured joint j,
 Phi_k' dI_k kX_j (Phi_j x) v = 0 for all v before j. Functionals that must vanish whatever the
-joints beyond do are collected in ``firm``; those of (a) in ``felt``; the velocities of (b) and
-those of measured joints in ``heard``. With all joints measured they are V and K.
+joints beyond do are collected in ``functionals``; those of (a) in ``pair_functionals``; the
+velocities of (b) and those of measured joints in ``observed_motion``. With all joints measured
+they are V and K.
 
 **Joints that are held.** A joint that stays where it is but whose forces may be measured (a base on
 a force plate, a force-torque sensor in a wrist, a joint that an experiment locks) adds no velocity
 and carries directions and functionals as they are. If it is measured, its row of the mass matrix
 and d H_kl / d q_c must vanish like those of others, the derivative being a displacement that is
-not made; so its screws are ``heard``, and ``felt`` functionals must not change along them.
+not made; so its screws count as ``observed_motion``, and ``pair_functionals`` must not change
+along them.
 """
 
 from __future__ import annotations
@@ -70,13 +72,20 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.identifiability.frames import FULL, GRAVITY_SEED, NONE, SPIN, Setting
-from feasid.identifiability.spectral import Action, closure, cross, momentum, rates, span
+from feasid.identifiability.frames import EMPTY_BASIS, GRAVITY_SET, ROTOR_SPIN, WHOLE_SPACE, Setting
+from feasid.identifiability.spectral import (
+    Action,
+    column_basis,
+    cross,
+    invariant_subspace,
+    momentum,
+    rates,
+)
 from feasid.robot.description import Robot
 
 
 @dataclass(frozen=True, eq=False)
-class Seed:
+class AffineSet:
     """An affine set of vectors a + span(D) at a body, carried outwards."""
 
     point: Array
@@ -87,18 +96,19 @@ class Seed:
 class Spans:
     """Spans at a body, in its working frame (columns).
 
-    ``motion`` velocities apart from the seeds' own, ``heard`` those that count at unmeasured
-    joints, ``seeds`` the affine sets, ``firm`` and ``felt`` functionals on x; ``heard`` and
-    ``felt`` are None when every joint is measured. ``virtual`` are directions along which a
-    nonholonomic joint feels momentum without moving, see `Step.brackets`.
+    ``motion`` are velocities apart from those of the affine sets, ``observed_motion`` those that
+    count at unmeasured joints, ``seeds`` the affine sets, ``functionals`` and ``pair_functionals``
+    functionals on x; ``observed_motion`` and ``pair_functionals`` are None when every joint is
+    measured. ``virtual`` are directions along which a nonholonomic joint feels momentum without
+    moving, see `RecursionStep.brackets`.
     """
 
     motion: Array
-    seeds: dict[int, Seed]
-    firm: Array
-    heard: Array | None = None
-    felt: Array | None = None
-    virtual: Array = field(default_factory=lambda: NONE[6])
+    seeds: dict[int, AffineSet]
+    functionals: Array
+    observed_motion: Array | None = None
+    pair_functionals: Array | None = None
+    virtual: Array = field(default_factory=lambda: EMPTY_BASIS[6])
 
     def directions(self) -> Array:
         """Velocities and gravity (6, r), the V of the paper's algorithm."""
@@ -107,7 +117,7 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class JointConditions:
     """A joint's own conditions.
 
     Attributes
@@ -124,7 +134,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecursionStep:
     """The algorithm at one joint, given what holds at its parent."""
 
     run: Setting
@@ -169,7 +179,7 @@ class Step:
         own, rotor = self.run.frames.screws[self.i].T, self.run.rotors[self.i]
         if rotor is None:
             return own
-        spin = SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
+        spin = ROTOR_SPIN if rotor.lift.shape[0] == 6 else np.ones(1)
         return np.asarray(np.r_[own[:, 0], rotor.speed * spin][:, None])
 
     @cached_property
@@ -196,41 +206,51 @@ class Step:
         """
         own = self.run.frames.screws[self.i]
         if len(own) in (1, 6) or not self.moves:
-            return NONE[6]
+            return EMPTY_BASIS[6]
         pairs = [cross(a) @ b for k, a in enumerate(own) for b in own[k + 1 :]]
         q = np.linalg.qr(own.T)[0]
         beyond = np.stack(pairs, axis=1)
-        return span(beyond - q @ (q.T @ beyond))[0]
+        return column_basis(beyond - q @ (q.T @ beyond))[0]
 
-    def local(self) -> Local:
+    def conditions(self) -> JointConditions:
         """Rows of the joint, Wensing et al. (2024) eq. (50), (51), and the spans at its body."""
         parent, run, i = self.parent, self.run, self.i
-        carried = self._carried(parent.motion)
-        seeds = {key: self._carried_seed(key, seed) for key, seed in parent.seeds.items()}
+        carried = self._propagate_motion(parent.motion)
+        seeds = {key: self._propagate_affine_set(key, seed) for key, seed in parent.seeds.items()}
         inner = [x for k, s in seeds.items() if k >= 0 for x in (s.point, s.differences)]
         arriving = np.hstack([carried, *inner]) if inner else carried
-        heard = None if parent.heard is None else self._carried(parent.heard)
-        zero = self._zero_directions(carried, seeds, heard)
+        observed_motion = (
+            None
+            if parent.observed_motion is None
+            else self._propagate_motion(parent.observed_motion)
+        )
+        zero = self._zero_directions(carried, seeds, observed_motion)
         through = [*self.momenta]
         if self.measured and self.brackets.shape[1]:
             through += list(momentum(self.brackets.T))
         plain = np.vstack([zero.T @ w for w in through])
-        virtual = self._carried(parent.virtual)
+        virtual = self._propagate_motion(parent.virtual)
         if self.measured and not self.held:
-            unmoved = [virtual] if heard is None or not run.held else [virtual, heard]
+            unmoved = (
+                [virtual] if observed_motion is None or not run.held else [virtual, observed_motion]
+            )
             plain = np.vstack([plain, *(x.T @ w for x in unmoved for w in self.momenta)])
         special, own, shared = self._special_rows(seeds)
-        still, mapping = self._mapped(parent.firm, "firm")
-        functionals = [plain, special, mapping.T]
-        felt = None
-        if parent.felt is not None:
-            still_felt, moving_felt = self._mapped(parent.felt, "felt")
+        still, mapping = self._propagate_functionals(parent.functionals)
+        conditions = [plain, special, mapping.T]
+        pair_functionals = None
+        if parent.pair_functionals is not None:
+            still_felt, moving_felt = self._propagate_functionals(parent.pair_functionals)
             if self.measured:
-                functionals.append(self._displaced(still_felt).T if self.held else moving_felt.T)
+                conditions.append(
+                    self._displacement_rates(still_felt).T if self.held else moving_felt.T
+                )
             every = np.hstack([arriving, self.screw])
             pairs = [w.T @ every for w in self.momenta] if self.moves else []
-            felt = run.basis(np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters")
-        x_rows = np.vstack(functionals)
+            pair_functionals = run.basis(
+                np.hstack([still_felt, moving_felt, *pairs])[:10], i, "parameters"
+            )
+        x_rows = np.vstack(conditions)
         rows = np.zeros((len(x_rows), x_rows.shape[1] + own.shape[1]))
         rows[:, : x_rows.shape[1]] = x_rows
         rotor = run.rotors[i]
@@ -240,87 +260,89 @@ class Step:
         rows[at, x_rows.shape[1] :] = own
         shared_rows = np.zeros((len(rows), shared.shape[1]))
         shared_rows[at] = shared
-        if still is FULL[10]:
-            firm = still
+        if still is WHOLE_SPACE[10]:
+            functionals = still
         else:
-            firm = run.basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
-        state = self._state(carried, arriving, heard, seeds, firm, felt)
+            functionals = run.basis(np.hstack([still, x_rows.T])[:10], i, "parameters")
+        state = self._state(
+            carried, arriving, observed_motion, seeds, functionals, pair_functionals
+        )
         if self.measured and self.brackets.shape[1]:
             virtual = np.hstack([virtual, self.brackets])
         if virtual.shape[1]:
             virtual = run.basis(virtual[:6], i, "velocities")
-        return Local(rows, shared_rows, replace(state, virtual=virtual[:6]))
+        return JointConditions(rows, shared_rows, replace(state, virtual=virtual[:6]))
 
     # -- across the joint --------------------------------------------------------------------
 
-    def _carried(self, x: Array) -> Array:
+    def _propagate_motion(self, x: Array) -> Array:
         """Directions of the parent as this body and its rotor get them in every posture."""
-        if x is FULL[6] and self.run.rotors[self.i] is None:
+        if x is WHOLE_SPACE[6] and self.run.rotors[self.i] is None:
             return x
         if self.held or x.shape[1] == 0:
             return self.lift @ x
-        return closure(self.lift @ x, self.actions[0])
+        return invariant_subspace(self.lift @ x, self.actions[0])
 
-    def _carried_seed(self, key: int, seed: Seed) -> Seed:
+    def _propagate_affine_set(self, key: int, seed: AffineSet) -> AffineSet:
         if self.held:
-            return Seed(self.lift @ seed.point, self.lift @ seed.differences)
-        moved = closure(self.lift @ seed.differences, self.actions[0])
+            return AffineSet(self.lift @ seed.point, self.lift @ seed.differences)
+        moved = invariant_subspace(self.lift @ seed.differences, self.actions[0])
         point = self.lift @ seed.point
-        orbit = closure(point, self.actions[0])
+        orbit = invariant_subspace(point, self.actions[0])
         swept = np.hstack([a.sweep(orbit)[1] for a in self.actions[0]])
         if len(self.actions[0]) == 1:
             point = self.actions[0][0].still @ point
-        what = "gravity" if key == GRAVITY_SEED else "velocities"
-        return Seed(point, self.run.basis(np.hstack([moved, swept]), self.i, what))
+        what = "gravity" if key == GRAVITY_SET else "velocities"
+        return AffineSet(point, self.run.basis(np.hstack([moved, swept]), self.i, what))
 
-    def _mapped(self, k: Array, what: str) -> tuple[Array, Array]:
+    def _propagate_functionals(self, k: Array) -> tuple[Array, Array]:
         """Functionals of the parent across the joint: the part that stays, the part that moves."""
         run, i = self.run, self.i
         if self.held or k.shape[1] == 0:
             return self.lower @ k, self.lower @ k[:, :0]
-        if k is FULL[10] and run.rotors[i] is None:
+        if k is WHOLE_SPACE[10] and run.rotors[i] is None:
             screws = run.frames.screws[i]
             if len(screws) == 1:
                 return k, run.frames.rates[i].T
             return k, np.hstack([a.T for a in rates(screws)])
         if len(self.actions[1]) == 1:
             return self.actions[1][0].sweep(self.lower @ k)
-        whole = run.basis(closure(self.lower @ k, self.actions[1]), i, "parameters")
+        whole = run.basis(invariant_subspace(self.lower @ k, self.actions[1]), i, "parameters")
         return whole, np.hstack([a.sweep(whole)[1] for a in self.actions[1]])
 
-    def _displaced(self, k: Array) -> Array:
+    def _displacement_rates(self, k: Array) -> Array:
         """How functionals change with a displacement that a held joint does not make."""
         run, rotor = self.run, self.run.rotors[self.i]
         turned = [a.T @ k[:10] for a in rates(run.frames.screws[self.i])]
         if rotor is None:
             return np.hstack(turned)
-        own = rotor.speed * rates(SPIN).T @ k[10:] if len(k) == 20 else np.zeros_like(k[10:])
+        own = rotor.speed * rates(ROTOR_SPIN).T @ k[10:] if len(k) == 20 else np.zeros_like(k[10:])
         return np.vstack([turned[0], own])
 
     # -- momentum rows -----------------------------------------------------------------------
 
     def _zero_directions(
-        self, carried: Array, seeds: dict[int, Seed], heard: Array | None
+        self, carried: Array, seeds: dict[int, AffineSet], observed_motion: Array | None
     ) -> Array:
         """Directions along which the joint must feel no momentum."""
         out = [carried] if self.measured else []
-        if heard is not None and not self.held and not self.measured:
-            out.append(heard)
+        if observed_motion is not None and not self.held and not self.measured:
+            out.append(observed_motion)
         if self.measured and self.moves and self.screw.shape[1] > 1:
             out.append(self.screw)
         for key, seed in seeds.items():
-            if self._counts(key):
+            if self._is_observed(key):
                 out.append(seed.differences)
                 if self.screw.shape[1] > 1:  # no drives there: the point is one more direction
                     out.append(seed.point)
         return np.hstack([carried[:, :0], *out])
 
-    def _counts(self, key: int) -> bool:
+    def _is_observed(self, key: int) -> bool:
         """Whether the torque of this joint, or the one of the seed's joint, is measured."""
         theirs = key >= 0 and key in (self.run.measured or ())
         return self.measured or (theirs and not self.held)
 
-    def _special_rows(self, seeds: dict[int, Seed]) -> tuple[Array, Array, Array]:
+    def _special_rows(self, seeds: dict[int, AffineSet]) -> tuple[Array, Array, Array]:
         """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
         run, i = self.run, self.i
         drive = run.own_drives[i]
@@ -341,16 +363,16 @@ class Step:
                 shared[r] /= run.gears[i]
         return x_rows, own, shared
 
-    def _points(self, seeds: dict[int, Seed]) -> list[tuple[Array, str | None, int]]:
+    def _points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
         """Base points with the own symbol they carry and the key that couples them."""
         out: list[tuple[Array, str | None, int]] = []
         if self.measured and self.moves:
             out.append((self.screw[:, 0], "Ia", self.i))
         for key, seed in seeds.items():
-            if self._counts(key):
-                out.append((seed.point[:, 0], "fo" if key == GRAVITY_SEED else None, key))
-        if self.measured and GRAVITY_SEED not in seeds:
-            out.append((np.zeros(len(self.lift)), "fo", GRAVITY_SEED))
+            if self._is_observed(key):
+                out.append((seed.point[:, 0], "fo" if key == GRAVITY_SET else None, key))
+        if self.measured and GRAVITY_SET not in seeds:
+            out.append((np.zeros(len(self.lift)), "fo", GRAVITY_SET))
         return out
 
     # -- spans at the body -------------------------------------------------------------------
@@ -359,28 +381,28 @@ class Step:
         self,
         carried: Array,
         arriving: Array,
-        heard: Array | None,
-        seeds: dict[int, Seed],
-        firm: Array,
-        felt: Array | None,
+        observed_motion: Array | None,
+        seeds: dict[int, AffineSet],
+        functionals: Array,
+        pair_functionals: Array | None,
     ) -> Spans:
         run, i = self.run, self.i
         own = run.frames.screws[i].T
-        after = {k: Seed(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
+        after = {k: AffineSet(s.point[:6], s.differences[:6]) for k, s in seeds.items()}
         motion = carried[:6]
-        if i in run.coupled:
-            after[i] = Seed(self.screw[:6], NONE[6])
+        if i in run.coupled_joints:
+            after[i] = AffineSet(self.screw[:6], EMPTY_BASIS[6])
         elif self.moves:
-            motion = motion if motion is FULL[6] else np.hstack([motion, own])
-        if motion is not FULL[6] and motion.shape[1]:
+            motion = motion if motion is WHOLE_SPACE[6] else np.hstack([motion, own])
+        if motion is not WHOLE_SPACE[6] and motion.shape[1]:
             motion = run.basis(motion, i, "velocities")
-        if heard is not None:
-            more = [heard[:6]]
+        if observed_motion is not None:
+            more = [observed_motion[:6]]
             if self.measured:
                 more += [cross(phi) @ arriving[:6] for phi in own.T]
-                more += [self.brackets] if i in run.coupled else [own, self.brackets]
-            heard = run.basis(np.hstack(more), i, "velocities")
-        return Spans(motion, after, firm, heard, felt)
+                more += [self.brackets] if i in run.coupled_joints else [own, self.brackets]
+            observed_motion = run.basis(np.hstack(more), i, "velocities")
+        return Spans(motion, after, functionals, observed_motion, pair_functionals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +410,7 @@ class Recursion(Setting):
     """One run of the algorithm."""
 
     @classmethod
-    def of(
+    def for_joints(
         cls,
         robot: Robot,
         measured: Collection[int] | None,
@@ -401,29 +423,33 @@ class Recursion(Setting):
         whole = len(chosen) == len(every) and not held
         return cls(robot, None if whole else chosen, static, frozenset(held))
 
-    def again(self, robot: Robot) -> Recursion:
+    def with_robot(self, robot: Robot) -> Recursion:
         """The same question of another robot with the same joints."""
         return Recursion(robot, self.measured, self.static, self.held)
 
     @cached_property
-    def ground(self) -> Spans:
+    def base_spans(self) -> Spans:
         """What holds at the base."""
         gravity = np.r_[0.0, 0, 0, -self.frames.gravity][:, None]  # the base accelerates upwards
         partly = self.measured is not None
         kinetic = partly and not self.static
-        heard, felt = (NONE[6], NONE[10]) if kinetic else (None, None)
-        if self.frames.pull == 0:
-            return Spans(NONE[6], {}, NONE[10], heard, felt)
+        observed_motion, pair_functionals = (
+            (EMPTY_BASIS[6], EMPTY_BASIS[10]) if kinetic else (None, None)
+        )
+        if self.frames.gravity_size == 0:
+            return Spans(EMPTY_BASIS[6], {}, EMPTY_BASIS[10], observed_motion, pair_functionals)
         offsets = any("fo" in drive.symbols for drive in self.robot.drives)
         if not partly and not offsets:  # then gravity is one more velocity, Sec. 6.5
-            return Spans(gravity, {}, NONE[10])
-        seeds = {GRAVITY_SEED: Seed(gravity, NONE[6])}
-        return Spans(NONE[6], seeds, NONE[10], heard, felt)
+            return Spans(gravity, {}, EMPTY_BASIS[10])
+        seeds = {GRAVITY_SET: AffineSet(gravity, EMPTY_BASIS[6])}
+        return Spans(EMPTY_BASIS[6], seeds, EMPTY_BASIS[10], observed_motion, pair_functionals)
 
     @cached_property
-    def run(self) -> tuple[Local, ...]:
+    def joint_conditions(self) -> tuple[JointConditions, ...]:
         """Conditions and spans of every joint, parents first: Alg. 1 to 3 in one."""
-        out: list[Local] = []
+        out: list[JointConditions] = []
         for i, p in enumerate(self.robot.parents):
-            out.append(Step(self, i, out[p].state if p >= 0 else self.ground).local())
+            out.append(
+                RecursionStep(self, i, out[p].state if p >= 0 else self.base_spans).conditions()
+            )
         return tuple(out)

@@ -16,14 +16,19 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.core.arrays import Array
-from feasid.identifiability.coefficients import ROUNDING, Coefficients, Index, settled
-from feasid.identifiability.echelon import SAFETY, pivots_from_right
-from feasid.identifiability.sampling import SampleCheck, visible
+from feasid.identifiability.coefficients import (
+    UNIT_ROUNDOFF,
+    Coefficients,
+    Index,
+    round_to_integers,
+)
+from feasid.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right
+from feasid.identifiability.sampling import SampleCheck, energy_rows
 from feasid.robot.known import Unknowns
 
 
 @dataclass(frozen=True, eq=False)
-class Reordered(Coefficients):
+class ReorderedCoefficients(Coefficients):
     """Echelon form in an order of preference across bodies.
 
     Pivots are then no longer a matter of each joint alone: the null vectors of the whole robot
@@ -43,7 +48,7 @@ class Reordered(Coefficients):
         first = Coefficients(self.echelon)
         null = np.zeros((len(self.order), len(first.dependent)))
         null[first.dependent, np.arange(len(first.dependent))] = 1.0
-        null[first.independent] = -first.scaled.toarray()
+        null[first.independent] = -first.scaled_kd.toarray()
         return np.asarray(np.linalg.qr(null[self.order])[0])
 
     @cached_property
@@ -54,32 +59,38 @@ class Reordered(Coefficients):
         return np.sort(self.order[pivots_from_right(self._null[None])[0]])
 
     @cached_property
-    def scaled(self) -> sparse.csc_array:
+    def scaled_kd(self) -> sparse.csc_array:
         """Kd in scaled units."""
         place = np.argsort(self.order)
         pivots = self._null[place[self.dependent]]
         rest = self._null[place[self.independent]]
         kd = -np.linalg.solve(pivots.T, rest.T).T
         worst = np.linalg.cond(pivots) if pivots.size else 1.0
-        noise = SAFETY * ROUNDING * worst * np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
-        return sparse.csc_array(settled(np.asarray(kd), np.asarray(noise)))
+        noise = (
+            NOISE_SAFETY_FACTOR
+            * UNIT_ROUNDOFF
+            * worst
+            * np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
+        )
+        return sparse.csc_array(round_to_integers(np.asarray(kd), np.asarray(noise)))
 
 
 RANK_TOLERANCE = 1e-10
-"""Singular values of combinations of unit size below this are zero; `gap` says how clearly."""
+"""Singular values of combinations of unit size below this are zero; `singular_value_gap` says how
+clearly."""
 
 CLEAR_GAP = 1e4
 """A rank whose neighbouring singular values differ by less is doubtful."""
 
-SNAP = 1e-11
+INTEGER_TOLERANCE = 1e-11
 """Coefficients this close to an integer are that integer, relative to their column's largest."""
 
-FLOOR = 1e-17
+MIN_SINGULAR_VALUE = 1e-17
 """What a singular value of zero counts as in a gap."""
 
 
 @dataclass(frozen=True, eq=False)
-class Restricted(Coefficients):
+class RestrictedCoefficients(Coefficients):
     """Echelon form over the unknowns.
 
     Attributes
@@ -93,36 +104,41 @@ class Restricted(Coefficients):
     order: Index
 
     @cached_property
-    def whole(self) -> Coefficients:
+    def unrestricted(self) -> Coefficients:
         """The echelon form with every parameter unknown."""
         return Coefficients(self.echelon)
 
     @cached_property
     def combinations(self) -> Array:
         """What shows of the unknowns, in scaled units, rows of unit size; shape (r, unknowns)."""
-        first = self.whole
+        first = self.unrestricted
         k = np.zeros((len(first.independent), len(self.units)))
         k[np.arange(len(k)), first.independent] = 1.0
-        k[:, first.dependent] = first.scaled.toarray()
-        rows = self._shown(k) / self.units @ self.unknowns.T * self.units[self.unknowns.roots]
+        k[:, first.dependent] = first.scaled_kd.toarray()
+        rows = (
+            self._visible_combinations(k)
+            / self.units
+            @ self.unknowns.T
+            * self.units[self.unknowns.roots]
+        )
         if not self.echelon.run.robot.is_tree:
             return rows
         sizes = np.linalg.norm(rows, axis=1)
         return np.asarray(rows[sizes > 0] / sizes[sizes > 0, None])
 
-    def _shown(self, k: Array) -> Array:
+    def _visible_combinations(self, k: Array) -> Array:
         """Of combinations that the open tree shows those that its couplings and loops show."""
         run = self.echelon.run
         if run.robot.is_tree:
             return k
-        columns = self.whole.independent
+        columns = self.unrestricted.independent
         size = run.frames.length
-        rows = visible(run.robot, columns, self.units[columns], size, run.static)
+        rows = energy_rows(run.robot, columns, self.units[columns], size, run.static)
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         return np.asarray((s / s[0])[:, None] * vt @ k)
 
     @cached_property
-    def _decomposed(self) -> tuple[Array, int, float]:
+    def _rank_decision(self) -> tuple[Array, int, float]:
         """Right singular vectors of the combinations, their rank and its gap."""
         rows = self.combinations
         pad = max(0, rows.shape[1] - len(rows))
@@ -131,21 +147,21 @@ class Restricted(Coefficients):
         rank = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
         if rank in (0, len(s)):
             return vt, rank, float("inf")
-        return vt, rank, float(s[rank - 1] / max(s[rank], FLOOR))
+        return vt, rank, float(s[rank - 1] / max(s[rank], MIN_SINGULAR_VALUE))
 
     @cached_property
     def check(self) -> SampleCheck:
         """Of the open tree; the rank among the unknowns is decided here, or refused."""
         self.independent  # noqa: B018  (raises where loops close too seldom)
-        return self.whole.check
+        return self.unrestricted.check
 
     @property
-    def gap(self) -> float:
+    def singular_value_gap(self) -> float:
         """Ratio of the singular values on either side of the rank; infinite at full rank."""
-        return self._decomposed[2]
+        return self._rank_decision[2]
 
     @property
-    def given(self) -> Index:
+    def given_columns(self) -> Index:
         """Columns that are no unknowns of their own, increasing."""
         keep = np.ones(len(self.order), dtype=bool)
         keep[self.unknowns.roots] = False
@@ -154,14 +170,14 @@ class Restricted(Coefficients):
     @cached_property
     def _null(self) -> tuple[Index, Array]:
         """Columns of the unknowns in the order of preference, and their null vectors."""
-        vt, rank, _ = self._decomposed
+        vt, rank, _ = self._rank_decision
         place = {int(c): k for k, c in enumerate(self.unknowns.roots)}
         columns = np.array([c for c in self.order if int(c) in place], dtype=np.intp)
         null = vt[rank:].T[[place[int(c)] for c in columns]]
         return columns, np.asarray(np.linalg.qr(null)[0])
 
     @cached_property
-    def _bound(self) -> Index:
+    def _dependent_unknowns(self) -> Index:
         """Unknowns that lead no base parameter, increasing."""
         columns, null = self._null
         if not null.shape[1]:
@@ -171,7 +187,7 @@ class Restricted(Coefficients):
     @cached_property
     def independent(self) -> Index:
         """Columns of the parameters chosen as base, increasing."""
-        return np.setdiff1d(self.unknowns.roots, self._bound)
+        return np.setdiff1d(self.unknowns.roots, self._dependent_unknowns)
 
     @cached_property
     def dependent(self) -> Index:
@@ -179,25 +195,29 @@ class Restricted(Coefficients):
         return np.setdiff1d(np.arange(len(self.order)), self.independent)
 
     @cached_property
-    def scaled(self) -> sparse.csc_array:
+    def scaled_kd(self) -> sparse.csc_array:
         """Kd in scaled units; zero for what is no unknown."""
         columns, null = self._null
         out = np.zeros((len(self.independent), len(self.dependent)))
-        if self._bound.size:
+        if self._dependent_unknowns.size:
             place = np.empty(len(self.order), dtype=np.intp)
             place[columns] = np.arange(len(columns))
-            kd = -np.linalg.solve(null[place[self._bound]].T, null[place[self.independent]].T).T
-            out[:, np.searchsorted(self.dependent, self._bound)] = _cleaned(np.asarray(kd))
+            kd = -np.linalg.solve(
+                null[place[self._dependent_unknowns]].T, null[place[self.independent]].T
+            ).T
+            out[:, np.searchsorted(self.dependent, self._dependent_unknowns)] = _round_to_integers(
+                np.asarray(kd)
+            )
         return sparse.csc_array(out)
 
     @cached_property
     def nullspace(self) -> sparse.csc_array:
         """Changes of the unknowns that no motion shows, SI units; shape (n, unknowns - nb)."""
-        out = np.zeros((len(self.order), len(self._bound)))
-        at = np.searchsorted(self.dependent, self._bound)
-        ratio = self.units[self.independent][:, None] / self.units[self._bound]
-        out[self.independent] = -self.scaled.toarray()[:, at] * ratio
-        out[self._bound, np.arange(len(self._bound))] = 1.0
+        out = np.zeros((len(self.order), len(self._dependent_unknowns)))
+        at = np.searchsorted(self.dependent, self._dependent_unknowns)
+        ratio = self.units[self.independent][:, None] / self.units[self._dependent_unknowns]
+        out[self.independent] = -self.scaled_kd.toarray()[:, at] * ratio
+        out[self._dependent_unknowns, np.arange(len(self._dependent_unknowns))] = 1.0
         return sparse.csc_array(self.unknowns.T @ out[self.unknowns.roots])
 
     @cached_property
@@ -209,8 +229,8 @@ class Restricted(Coefficients):
         return sparse.csr_array(full)
 
 
-def _cleaned(kd: npt.NDArray[Any]) -> Array:
+def _round_to_integers(kd: npt.NDArray[Any]) -> Array:
     """Entries next to an integer become that integer, measured by their column's size."""
     scale = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
     nearest = np.round(kd)
-    return np.asarray(np.where(np.abs(kd - nearest) <= SNAP * scale, nearest, kd))
+    return np.asarray(np.where(np.abs(kd - nearest) <= INTEGER_TOLERANCE * scale, nearest, kd))

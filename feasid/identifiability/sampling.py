@@ -29,19 +29,19 @@ from feasid.dynamics.energy import energies
 from feasid.dynamics.kinematics import coordinate_map
 from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
-from feasid.identifiability.echelon import Nullblock
-from feasid.identifiability.frames import SYMMETRIC, Setting, motion_transform
+from feasid.identifiability.echelon import JointNullspace
+from feasid.identifiability.frames import SYMMETRIC_ROTOR, Setting, motion_transform
 from feasid.identifiability.spectral import MOMENTUM as PER_ROOT
 from feasid.identifiability.spectral import ROOT2, cross
 from feasid.robot.description import Robot
 
-COUNT = 12
+MOTIONS = 12
 """Motions: more than a body has independent parameters per row that carries it."""
 
-COUNT_PARTLY = 40
+MOTIONS_PARTLY_MEASURED = 40
 """Motions when one measured row may have to show all parameters of a body and its rotor."""
 
-NEAREST = 8
+MAX_ROWS_PER_BODY = 8
 """Rows that are looked at body by body: those of the joints next to it, from it to the base."""
 
 SEED = 20240
@@ -51,7 +51,7 @@ INERTIA = PER_ROOT * ROOT2
 
 
 @dataclass(frozen=True, eq=False)
-class Moving:
+class MovingNodes:
     """Bodies, then rotors: where they hang, their screws, and the joint that moves them."""
 
     parents: tuple[int, ...]
@@ -75,10 +75,10 @@ class RandomMotions:
     @cached_property
     def count(self) -> int:
         """Number of motions."""
-        return COUNT if self.run.measured is None else COUNT_PARTLY
+        return MOTIONS if self.run.measured is None else MOTIONS_PARTLY_MEASURED
 
     @cached_property
-    def moving(self) -> Moving:
+    def moving(self) -> MovingNodes:
         """Bodies and rotors in scaled units."""
         robot, f = self.run.robot, self.run.frames
         parents, joints, screws = [*robot.parents], [*range(len(robot.bodies))], []
@@ -95,7 +95,7 @@ class RandomMotions:
                 screws.append(spin)
                 rotations.append(body.rotor.rotation)
                 positions.append(body.rotor.position)
-        return Moving(
+        return MovingNodes(
             tuple(parents),
             tuple(joints),
             tuple(screws),
@@ -132,7 +132,9 @@ class RandomMotions:
         for k, (i, screw) in enumerate(zip(m.joints, m.screws, strict=True)):
             twists[k] = (screw @ q[i]).T
             if screw.shape[1] in (2, 4, 5) and q[i].any():
-                reach = _group(screw)  # also what a nonholonomic joint reaches by going to and fro
+                reach = _lie_algebra_closure(
+                    screw
+                )  # also what a nonholonomic joint reaches by going to and fro
                 twists[k] = rng.uniform(-np.pi, np.pi, (self.count, reach.shape[1])) @ reach.T
         turn, shift = exponential(twists.reshape(-1, 6).T)
         turn = np.moveaxis(turn, -1, 0).reshape(n, self.count, 3, 3)
@@ -176,14 +178,14 @@ class RandomMotions:
             own = np.broadcast_to(self.moving.screws[i], (self.count, *self.moving.screws[i].shape))
             if self.run.measured is not None and i not in self.run.measured:
                 own = none
-            out.append(np.concatenate([carried, own], axis=2)[:, :, -NEAREST:])
+            out.append(np.concatenate([carried, own], axis=2)[:, :, -MAX_ROWS_PER_BODY:])
         return out
 
-    def _handed_on(self, node: int) -> Array:
+    def _wrenches_at_parent(self, node: int) -> Array:
         """The node's wrenches at its parent's origin, (self.count, 6, 10)."""
         return np.asarray(np.swapaxes(self.transforms[node], -1, -2) @ self.wrenches[node])
 
-    def local(self, i: int, transfer: Array, drive: Sequence[str]) -> tuple[Array, Array]:
+    def joint_rows(self, i: int, transfer: Array, drive: Sequence[str]) -> tuple[Array, Array]:
         """What joints feel when parameters of body i are taken from its parent.
 
         Parameters
@@ -202,29 +204,29 @@ class RandomMotions:
         """
         run, p = self.run, self.run.robot.parents[i]
         seen = run.measured is None or i in run.measured
-        own, outer = [self.moving.screws[i].T @ self.wrenches[i]], [self._handed_on(i)]
+        own, outer = [self.moving.screws[i].T @ self.wrenches[i]], [self._wrenches_at_parent(i)]
         rotor = run.robot.bodies[i].rotor
         if rotor is not None:
             k = self.rotor_nodes[i]
-            reduce = SYMMETRIC if rotor.symmetric else np.eye(10)
+            reduce = SYMMETRIC_ROTOR if rotor.symmetric else np.eye(10)
             own.append(self.moving.screws[k].T @ self.wrenches[k] @ reduce)
-            outer.append(self._handed_on(k) @ reduce)
+            outer.append(self._wrenches_at_parent(k) @ reduce)
         there = np.concatenate(outer, axis=2)
         floor = float(np.abs(there).max())
         rows, size = [], []
         if seen:
-            felt = np.concatenate(own, axis=2)
+            pair_functionals = np.concatenate(own, axis=2)
             terms = self.drive_terms(i, drive)[:, None, :]
-            terms = np.broadcast_to(terms, (*felt.shape[:2], len(drive)))
-            rows.append(np.concatenate([felt, terms], axis=2))
+            terms = np.broadcast_to(terms, (*pair_functionals.shape[:2], len(drive)))
+            rows.append(np.concatenate([pair_functionals, terms], axis=2))
             size.append(np.broadcast_to(floor, rows[-1].shape))
         if p >= 0:
             back = self.wrenches[p] @ transfer
             lever = np.swapaxes(self.axes[p], -1, -2)
-            felt = lever @ (there - back)
+            pair_functionals = lever @ (there - back)
             bound = np.abs(lever) @ (np.abs(there) + np.abs(self.wrenches[p]) @ np.abs(transfer))
-            none = np.zeros((*felt.shape[:2], len(drive)))
-            rows.append(np.concatenate([felt, none], axis=2))
+            none = np.zeros((*pair_functionals.shape[:2], len(drive)))
+            rows.append(np.concatenate([pair_functionals, none], axis=2))
             size.append(np.maximum(floor, np.concatenate([bound, none], axis=2)))
         width = there.shape[2] + len(drive)
         flat = [x.reshape(-1, width) for x in rows]
@@ -258,9 +260,9 @@ class RandomMotions:
         sizes: list[Array] = [np.zeros((self.count, 0))] * bodies
         for k in [*range(len(m.parents) - 1, bodies - 1, -1), *range(bodies - 1, -1, -1)]:
             i, p = m.joints[k], m.parents[k]
-            felt = force[k] @ m.screws[k]
-            bound = np.broadcast_to(size[k].max(axis=1, keepdims=True), felt.shape)
-            torques[i] = felt + torques[i] if torques[i].size else felt
+            pair_functionals = force[k] @ m.screws[k]
+            bound = np.broadcast_to(size[k].max(axis=1, keepdims=True), pair_functionals.shape)
+            torques[i] = pair_functionals + torques[i] if torques[i].size else pair_functionals
             sizes[i] = bound + sizes[i] if sizes[i].size else bound
             if p >= 0:
                 x = np.swapaxes(self.transforms[k], -1, -2)
@@ -269,7 +271,7 @@ class RandomMotions:
         return torques, sizes
 
 
-def _group(screw: Array) -> Array:
+def _lie_algebra_closure(screw: Array) -> Array:
     """Basis of the smallest Lie algebra with these screws, (6, d) to (6, k)."""
     basis, rank = np.linalg.qr(screw)[0], 0
     while rank < basis.shape[1]:
@@ -280,10 +282,10 @@ def _group(screw: Array) -> Array:
     return np.asarray(basis)
 
 
-HIDDEN = 1e-11
+MAX_HIDDEN_TORQUE = 1e-11
 """Torques of hidden changes relative to the terms they are made of: rounding leaves 1e-13."""
 
-SHOWN = 1e-13
+MIN_VISIBLE_RATIO = 1e-13
 """Smallest singular value of what shows, relative to the largest or to the largest term that makes
 it up: rounding is at 1e-15."""
 
@@ -316,16 +318,16 @@ class SampleCheck:
 
     def __str__(self) -> str:
         return (
-            f"hidden changes show {self.residual:.1e} (at most {HIDDEN:.0e}), the weakest of the "
-            f"others {self.weakest:.1e} (at least {SHOWN:.0e}, joint {self.joint!r}); checked in "
-            f"{1e3 * self.seconds:.1f} ms"
+            f"hidden changes show {self.residual:.1e} (at most {MAX_HIDDEN_TORQUE:.0e}), the "
+            f"weakest of the others {self.weakest:.1e} (at least {MIN_VISIBLE_RATIO:.0e}, joint "
+            f"{self.joint!r}); checked in {1e3 * self.seconds:.1f} ms"
         )
 
 
-def confirmed(
+def verify_ranks(
     run: Setting,
     samples: RandomMotions,
-    blocks: Sequence[Nullblock],
+    blocks: Sequence[JointNullspace],
     transfers: Sequence[Array],
     doubted: Sequence[int],
 ) -> SampleCheck:
@@ -352,16 +354,17 @@ def confirmed(
     unconfirmed = []
     joints = run.robot.joints
     for i, (block, transfer) in enumerate(zip(blocks, transfers, strict=True)):
-        rows, size = samples.local(i, transfer, block.drive)
+        rows, size = samples.joint_rows(i, transfer, block.drive)
         if block.dependent.size and len(rows):
             shown = np.abs(rows @ block.vectors)
             terms = np.maximum(size @ np.abs(block.vectors), np.abs(rows).max())
             off = float((shown / np.where(terms > 0, terms, 1.0)).max())
-            if off > HIDDEN:
+            if off > MAX_HIDDEN_TORQUE:
                 raise RankError(
                     f"joint {joints[i]!r}: changes that are called hidden show in random motions, "
-                    f"with {off:.1e} of the terms they are made of (at most {HIDDEN:.0e}); its "
-                    "geometry is too close to degenerate, or its lengths differ too much",
+                    f"with {off:.1e} of the terms they are made of (at most "
+                    f"{MAX_HIDDEN_TORQUE:.0e}); its geometry is too close to degenerate, or its "
+                    "lengths differ too much",
                     joint=joints[i],
                 )
             residual = max(residual, off)
@@ -370,7 +373,7 @@ def confirmed(
             s = np.linalg.svd(left, compute_uv=False) if len(rows) >= left.shape[1] else [1.0, 0.0]
             reference = max(float(s[0]), float(size.max(initial=0.0)))
             ratio = float(s[-1]) / reference if reference else 0.0
-            if ratio >= SHOWN:
+            if ratio >= MIN_VISIBLE_RATIO:
                 if ratio < weakest:
                     weakest, where = ratio, i
             elif i in doubted:
@@ -379,17 +382,17 @@ def confirmed(
                 raise RankError(
                     f"joint {joints[i]!r}: {block.independent.size} combinations are claimed, but "
                     f"in random motions the weakest shows only {ratio:.1e} of the strongest (at "
-                    f"least {SHOWN:.0e})",
+                    f"least {MIN_VISIBLE_RATIO:.0e})",
                     joint=joints[i],
                 )
-    if max(len(chain) for chain in run.robot.ancestors) > NEAREST:
-        residual = max(residual, _along_chains(samples, blocks, transfers))
+    if max(len(chain) for chain in run.robot.ancestors) > MAX_ROWS_PER_BODY:
+        residual = max(residual, _largest_chain_torque(samples, blocks, transfers))
     spent = perf_counter() - start
     return SampleCheck(residual, weakest, joints[where], tuple(unconfirmed), spent)
 
 
-def _along_chains(
-    samples: RandomMotions, blocks: Sequence[Nullblock], transfers: Sequence[Array]
+def _largest_chain_torque(
+    samples: RandomMotions, blocks: Sequence[JointNullspace], transfers: Sequence[Array]
 ) -> float:
     """Largest torque of a random hidden change of all bodies, relative to its terms."""
     run, bodies = samples.run, samples.run.robot.bodies
@@ -402,7 +405,9 @@ def _along_chains(
         rotor = bodies[i].rotor
         if rotor is not None:
             values = vector[10 : block.inertial]
-            change[samples.rotor_nodes[i]] += SYMMETRIC @ values if rotor.symmetric else values
+            change[samples.rotor_nodes[i]] += (
+                SYMMETRIC_ROTOR @ values if rotor.symmetric else values
+            )
         if run.robot.parents[i] >= 0:
             change[run.robot.parents[i]] -= transfer @ vector[: block.inertial]
         drives.append(samples.drive_terms(i, block.drive) @ vector[block.inertial :])
@@ -413,11 +418,11 @@ def _along_chains(
             continue
         bound = float(size.max() + np.abs(more).max(initial=0.0))
         off = float(np.abs(torque + more[:, None]).max()) / bound if bound else 0.0
-        if off > HIDDEN:
+        if off > MAX_HIDDEN_TORQUE:
             joint = run.robot.joints[i]
             raise RankError(
                 f"joint {joint!r} feels {off:.1e} of a change of bodies beyond it that is called "
-                f"hidden (at most {HIDDEN:.0e})",
+                f"hidden (at most {MAX_HIDDEN_TORQUE:.0e})",
                 joint=joint,
             )
         worst = max(worst, off)
@@ -426,20 +431,20 @@ def _along_chains(
 
 Index = npt.NDArray[np.intp]
 
-SPARE = 30
+EXTRA_MOTIONS = 30
 """Random motions beyond the number of unknowns."""
 
-REACH = 1.0
+POSITION_RANGE = 1.0
 """How far independent joints are taken [rad, or lengths of the robot], where no loop binds them."""
 
-NEAR_LOOP = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
+LOOP_POSITION_RANGES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
 """The same in loops, which cannot be taken everywhere: less far when too few motions close."""
 
-TRIES = 3
+TRIES_PER_MOTION = 3
 """Random motions per one that is wanted, and per reach."""
 
 
-def visible(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
+def energy_rows(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
     """Energies of the parameters in these columns, scaled, a row per random motion and energy.
 
     Parameters
@@ -460,23 +465,25 @@ def visible(robot: Robot, columns: Index, units: Array, length: float, static: b
             f"themselves; joints of robot {robot.name!r} are coupled or in loops"
         )
     rng = np.random.default_rng(0)
-    count = 2 * len(columns) + SPARE
+    count = 2 * len(columns) + EXTRA_MOTIONS
     ds = rng.standard_normal((robot.dof, count)) * _speeds(robot, length)
-    s = postures(robot, rng, count, length)
+    s = random_configurations(robot, rng, count, length)
     q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
     potential = potential - potential.mean(axis=0)
     parts = [potential] if static else [kinetic, potential, friction]
-    return np.vstack([_level(p) for p in parts])
+    return np.vstack([_normalise_rows(p) for p in parts])
 
 
-def _level(rows: Array) -> Array:
+def _normalise_rows(rows: Array) -> Array:
     """Rows of one energy in units of its largest column."""
     largest = float(np.linalg.norm(rows, axis=0).max(initial=0.0))
     return rows / largest if largest > 0 else rows
 
 
-def postures(robot: Robot, rng: np.random.Generator, count: int, length: float = 1.0) -> Array:
+def random_configurations(
+    robot: Robot, rng: np.random.Generator, count: int, length: float = 1.0
+) -> Array:
     """Random independent coordinates, (dof, count), at which all loops close and none is singular.
 
     Prismatic joints go up to `length` [m].
@@ -488,11 +495,11 @@ def postures(robot: Robot, rng: np.random.Generator, count: int, length: float =
     """
     speed = _speeds(robot, length)
     if robot.closure is None:
-        return np.asarray(np.pi * REACH * rng.uniform(-1, 1, (robot.dof, count)) * speed)
+        return np.asarray(np.pi * POSITION_RANGE * rng.uniform(-1, 1, (robot.dof, count)) * speed)
     home = robot.closure.assembled[robot.independent][:, None]
     found = np.zeros((robot.dof, 0))
-    for reach in NEAR_LOOP:
-        s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES * count)) * speed
+    for reach in LOOP_POSITION_RANGES:
+        s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES_PER_MOTION * count)) * speed
         q, closed = robot.closure.followed(s)
         closed[closed] &= robot.closure.regular(q[:, closed])
         found = np.hstack([found, s[:, closed]])[:, :count]

@@ -29,7 +29,7 @@ from feasid.robot.inertia import UPPER, skew, spatial_inertia
 TOLERANCE = 1e-11
 """Absolute: a singular value of columns of unit size below this is zero."""
 
-WEAK = 1e-3
+WEAK_DIRECTION = 1e-3
 """A direction weaker than this keeps its size, so that rounding in it is never blown up."""
 
 ROOT2 = np.sqrt(np.array([1.0, 2, 2, 1, 2, 1, 1, 1, 1, 1]))
@@ -96,7 +96,7 @@ class Action:
         """Columns spanning the orbits of x."""
         return np.hstack(self.sweep(x))
 
-    def padded(self, extra: int) -> Action:
+    def with_fixed_coordinates(self, extra: int) -> Action:
         """The same action beside `extra` coordinates that it leaves alone."""
         m = self.still.shape[0]
         still = np.eye(m + extra)
@@ -121,13 +121,13 @@ class Spectrum:
 
     def action(self) -> Action:
         """The orbit matrices of this screw alone."""
-        moving = list(self._shifted())
+        moving = list(self._translations())
         for p, r in self.pieces.values():
             moving += [p, r]
         m = self.still.shape[0]
         return Action(self.still, np.stack(moving) if moving else np.zeros((0, m, m)))
 
-    def _shifted(self) -> list[Array]:
+    def _translations(self) -> list[Array]:
         """T^k P_0 (k > 0) and T P_f, T R P_f where they are not zero."""
         if self.shift is None:
             return []
@@ -164,7 +164,7 @@ def parameter_spectrum(axis: Array, turns: bool, shifts: bool) -> Spectrum:
     return Spectrum(np.eye(10) - p1 - p2, pieces, shift, 3)
 
 
-def joined(first: Spectrum, second: Spectrum, speed: float) -> Action:
+def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> Action:
     """Action of two bodies that turn together, the second `speed` times as fast, signed.
 
     Their coordinates are stacked. Pieces of equal frequency turn as one, which is where a rotor
@@ -172,7 +172,7 @@ def joined(first: Spectrum, second: Spectrum, speed: float) -> Action:
     """
     m, n = first.still.shape[0], second.still.shape[0]
     if speed == 0.0:
-        return first.action().padded(n)
+        return first.action().with_fixed_coordinates(n)
 
     def block(a: Array | None, b: Array | None) -> Array:
         out = np.zeros((m + n, m + n))
@@ -182,7 +182,7 @@ def joined(first: Spectrum, second: Spectrum, speed: float) -> Action:
             out[m:, m:] = b
         return out
 
-    moving = [block(t, None) for t in first._shifted()]
+    moving = [block(t, None) for t in first._translations()]
     sign, rest = float(np.sign(speed)), dict(first.pieces)
     for f, (p, r) in second.pieces.items():
         own = f * abs(speed)
@@ -194,7 +194,7 @@ def joined(first: Spectrum, second: Spectrum, speed: float) -> Action:
     return Action(block(first.still, second.still), np.stack(moving))
 
 
-def closure(x: Array, actions: Sequence[Action]) -> Array:
+def invariant_subspace(x: Array, actions: Sequence[Action]) -> Array:
     """Smallest subspace with x that every action keeps: columns spanning it.
 
     For one action this is its orbit, Wensing et al. (2024) eq. (48), (49); for a joint of several
@@ -203,15 +203,15 @@ def closure(x: Array, actions: Sequence[Action]) -> Array:
     """
     if len(actions) == 1:
         return actions[0].orbit(x)
-    x, rank = span(x)[0], -1
+    x, rank = column_basis(x)[0], -1
     while x.shape[1] > rank:
         rank = x.shape[1]
         for action in actions:
-            x = span(action.orbit(x))[0]
+            x = column_basis(action.orbit(x))[0]
     return x
 
 
-def span(columns: Array) -> tuple[Array, Array]:
+def column_basis(columns: Array) -> tuple[Array, Array]:
     """Basis of the columns' span, and the singular values.
 
     Directions weaker than `WEAK` keep their size instead of being normalised.
@@ -220,6 +220,6 @@ def span(columns: Array) -> tuple[Array, Array]:
         return columns, np.zeros(0)
     u, s, _ = np.linalg.svd(columns, full_matrices=False)
     kept = s > TOLERANCE
-    if kept.all() and s[-1] >= WEAK:
+    if kept.all() and s[-1] >= WEAK_DIRECTION:
         return u, s
-    return u[:, kept] * np.where(s < WEAK, s, 1.0)[kept], s
+    return u[:, kept] * np.where(s < WEAK_DIRECTION, s, 1.0)[kept], s

@@ -6,24 +6,28 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.display import Display, Measure, shortened
 from feasid.core.figures import BLUE, CYAN, GREEN, GREY, legend, picture
 from feasid.errors import InputError, did_you_mean
-from feasid.identifiability.spectral import span
+from feasid.identifiability.coefficients import Coefficients
+from feasid.identifiability.rounding import Snapped
+from feasid.identifiability.sampling import SampleCheck
+from feasid.identifiability.spectral import column_basis
 from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from scipy import sparse
 
-    from feasid.identifiability.base import BaseParameters
 
-DIGITS = 12
+COEFFICIENT_DIGITS = 12
 """Significant digits of a printed coefficient; what is further away is rounding."""
 
 Name = tuple[str, str]
@@ -44,12 +48,12 @@ def parameter_label(name: Name) -> str:
     return f"{prefix}{symbol}{body}"
 
 
-def number(value: float) -> str:
+def format_coefficient(value: float) -> str:
     """A coefficient's size with up to 12 digits: ``0.300475``."""
-    return f"{abs(value):.{DIGITS}g}"
+    return f"{abs(value):.{COEFFICIENT_DIGITS}g}"
 
 
-def sum_of(names: Sequence[Name], terms: Iterable[tuple[int, float]]) -> str:
+def format_combination(names: Sequence[Name], terms: Iterable[tuple[int, float]]) -> str:
     """A linear combination as text.
 
     Parameters
@@ -61,7 +65,7 @@ def sum_of(names: Sequence[Name], terms: Iterable[tuple[int, float]]) -> str:
     """
     groups: dict[tuple[str, str, bool], list[int]] = {}
     for column, value in terms:
-        key = (names[column][1], number(value), value < 0)
+        key = (names[column][1], format_coefficient(value), value < 0)
         if key[1] == "1":
             key = (str(column), "1", value < 0)
         groups.setdefault(key, []).append(column)
@@ -84,10 +88,10 @@ ALONE, COMBINED, NEVER, GIVEN = "alone", "combined", "not at all", "given"
 MARKS = {ALONE: "★", NEVER: "✕", GIVEN: "="}
 LEADING, FOLLOWING = "●", "○"
 
-NOTES = 4
+MAX_ROUNDINGS_SPELLED = 4
 """Roundings that are spelled out in a sentence."""
 
-ROWS = tuple(SYMBOLS[k] for k in RPNA)
+PAPER_SYMBOLS = tuple(SYMBOLS[k] for k in RPNA)
 """Symbols in the order of the tables of Wensing et al. (2024)."""
 
 LEGEND = (
@@ -95,8 +99,67 @@ LEGEND = (
     "○ in combination\n✕ not at all   = no unknown"
 )
 
-WIDTH = 96
+TABLE_WIDTH = 96
 """Characters after which a table goes on below."""
+
+
+class IdentifiedParameters(Protocol):
+    """What the views read of `feasid.BaseParameters`."""
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """The computation, with its spans and ranks."""
+
+    @property
+    def size(self) -> int:
+        """Number of base parameters."""
+
+    @property
+    def unknowns(self) -> int:
+        """Number of unknown standard parameters."""
+
+    @property
+    def independent(self) -> npt.NDArray[np.intp]:
+        """Columns of the leading parameters."""
+
+    @property
+    def matrix(self) -> sparse.csc_array:
+        """K, sparse."""
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Each base parameter as a sum."""
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """What can be known of each standard parameter."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Near-degenerate geometry."""
+
+    @property
+    def check(self) -> SampleCheck:
+        """What random motions showed."""
+
+    @property
+    def snapped(self) -> tuple[Snapped, ...]:
+        """Roundings taken for exact geometry."""
+
+    @property
+    def deciding(self) -> tuple[Snapped, ...]:
+        """Those that change the count."""
+
+    @property
+    def literal(self) -> IdentifiedParameters:
+        """The same without `snapped`."""
+
+    def listing(self) -> str:
+        """One line per base parameter."""
 
 
 @dataclass(frozen=True)
@@ -112,18 +175,18 @@ class Dimensions:
     transfers: tuple[int, ...]
 
 
-def dimensions(base: BaseParameters) -> Dimensions:
+def dimensions(base: IdentifiedParameters) -> Dimensions:
     """Dimensions for one run, gravity counted as a velocity as in the paper's algorithm."""
     run = base.coefficients.echelon.run
-    states = [local.state for local in run.run]
+    states = [local.state for local in run.joint_conditions]
     return Dimensions(
-        tuple(span(s.directions())[0].shape[1] for s in states),
-        tuple(s.firm.shape[1] for s in states),
+        tuple(column_basis(s.directions())[0].shape[1] for s in states),
+        tuple(s.functionals.shape[1] for s in states),
         tuple(block.dependent.size for block in base.coefficients.blocks),
     )
 
 
-def symbol_rows(base: BaseParameters) -> dict[str, list[str]]:
+def symbol_rows(base: IdentifiedParameters) -> dict[str, list[str]]:
     """Marks per symbol and body: the cells of Tables 2, 4 and 5 of Wensing et al. (2024)."""
     mark = {}
     leading = set(base.independent.tolist())
@@ -131,35 +194,37 @@ def symbol_rows(base: BaseParameters) -> dict[str, list[str]]:
         zip(base.robot.parameter_names, base.status, strict=True)
     ):
         mark[name] = MARKS.get(status, LEADING if column in leading else FOLLOWING)
-    symbols = [*ROWS]
+    symbols = [*PAPER_SYMBOLS]
     used = {symbol for _, symbol in mark}
     symbols += [s for s in ("rotor_m", "rotor_lz", "rotor_Lxx", "rotor_Lzz") if s in used]
     symbols += sorted({s for s in used if s.startswith("rotor_")} - set(symbols))
     symbols += [s for s in DRIVE_SYMBOLS if s in used]
-    return {s: [mark.get((owner, s), "") for owner in owners(base.robot)] for s in symbols}
+    return {
+        s: [mark.get((owner, s), "") for owner in parameter_owners(base.robot)] for s in symbols
+    }
 
 
-def owners(robot: Robot) -> list[str]:
+def parameter_owners(robot: Robot) -> list[str]:
     """Bodies, then drives that are no body's own."""
     names = [b.name for b in robot.bodies]
     return names + [d.name for d in robot.drives if d.name not in names]
 
 
-def symbol_table(base: BaseParameters, without: BaseParameters | None) -> str:
+def symbol_table(base: IdentifiedParameters, without: IdentifiedParameters | None) -> str:
     """The paper's table of a robot.
 
     Parameters
     ----------
     base : BaseParameters
-    without : BaseParameters or None
+    without : IdentifiedParameters or None
         The same without gravity; where dimensions differ those of `base` are in parentheses.
     """
     rows = symbol_rows(base)
-    names = owners(base.robot)
+    names = parameter_owners(base.robot)
     lines = [["", *names]]
     lines += [[symbol, *cells] for symbol, cells in rows.items()]
     lines += _dimension_lines(base, without, len(names))
-    parts = [_part(lines, some, len(rows)) for some in _columns(lines, WIDTH)]
+    parts = [_part(lines, some, len(rows)) for some in _columns(lines, TABLE_WIDTH)]
     return "\n\n".join([*parts, LEGEND])
 
 
@@ -182,13 +247,13 @@ def _part(lines: Sequence[Sequence[str]], columns: Sequence[int], marks: int) ->
     """Some columns of the table; an empty line between marks and dimensions."""
     chosen = [[line[0], *(line[k] for k in columns)] for line in lines]
     widths = [max(len(line[k]) for line in chosen) for k in range(len(columns) + 1)]
-    text = [_aligned(line, widths) for line in chosen]
+    text = [_format_row(line, widths) for line in chosen]
     text.insert(marks + 1, "")
     return "\n".join(text)
 
 
 def _dimension_lines(
-    base: BaseParameters, without: BaseParameters | None, columns: int
+    base: IdentifiedParameters, without: IdentifiedParameters | None, columns: int
 ) -> list[list[str]]:
     here = dimensions(base)
     there = here if without is None else dimensions(without)
@@ -204,13 +269,13 @@ def _dimension_lines(
     return out
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
     head = cells[0].ljust(widths[0])
     rest = [c.center(w) for c, w in zip(cells[1:], widths[1:], strict=True)]
     return "  ".join([head, *rest]).rstrip()
 
 
-def explained(base: BaseParameters, name: str) -> str:
+def explain_parameter(base: IdentifiedParameters, name: str) -> str:
     """What can be known of one parameter, and which joint hides the rest.
 
     Parameters
@@ -238,7 +303,7 @@ def explained(base: BaseParameters, name: str) -> str:
             f"{label} shows only in combination: it leads base parameter {r + 1}, "
             f"{base.expressions[r]}."
         )
-    text = _exchange(base, column)
+    text = _explain_exchange(base, column)
     if status == NEVER:
         return f"{label} cannot be identified: {text}"
     numbers = ", ".join(str(r + 1) for r in used.tolist())
@@ -257,7 +322,7 @@ def parameter_column(robot: Robot, name: str) -> int:
     return known[name]
 
 
-def _exchange(base: BaseParameters, column: int) -> str:
+def _explain_exchange(base: IdentifiedParameters, column: int) -> str:
     """Which joint hides an exchange, what is exchanged, and which restriction lets it."""
     robot, names = base.robot, base.robot.parameter_names
     body = names[column][0]
@@ -278,7 +343,7 @@ def _exchange(base: BaseParameters, column: int) -> str:
     if not others:
         text = f"joint {joint!r} does not feel it and hands it on to {where}"
     else:
-        along = sum_of(names, others)
+        along = format_combination(names, others)
         text = (
             f"joint {joint!r} hides an exchange with {where}: one unit of {label} together with "
             f"{along} leaves every torque as it is"
@@ -287,27 +352,27 @@ def _exchange(base: BaseParameters, column: int) -> str:
     return f"{text}{restriction}."
 
 
-def _restriction(base: BaseParameters, owner: int) -> str:
+def _restriction(base: IdentifiedParameters, owner: int) -> str:
     """Why fewer effects are felt at a body than at one that moves freely."""
     parent = base.robot.parents[owner]
     if parent < 0:
         return ""
     run = base.coefficients.echelon.run
-    rank = span(run.run[parent].state.directions())[0].shape[1]
+    rank = column_basis(run.joint_conditions[parent].state.directions())[0].shape[1]
     if rank == 6:
         return ""
     name = base.robot.bodies[parent].name
     return f" (body {name!r} moves in {rank} of 6 directions only, gravity included)"
 
 
-def rounding_told(base: BaseParameters) -> str:
+def describe_rounding(base: IdentifiedParameters) -> str:
     """What was taken for exact, and what the numbers give when taken literally."""
     if not base.snapped:
         return "no rounding in the description"
     decide = base.deciding or base.snapped
-    shown = [str(s) for s in decide[:NOTES]]
-    if len(decide) > NOTES:
-        shown.append(f"and {len(decide) - NOTES} more")
+    shown = [str(s) for s in decide[:MAX_ROUNDINGS_SPELLED]]
+    if len(decide) > MAX_ROUNDINGS_SPELLED:
+        shown.append(f"and {len(decide) - MAX_ROUNDINGS_SPELLED} more")
     text = "; ".join(shown)
     if base.deciding:
         others = len(base.snapped) - len(base.deciding)
@@ -317,7 +382,7 @@ def rounding_told(base: BaseParameters) -> str:
     return f"{text}: {base.literal.size} base parameters when taken literally, {base.size} exact"
 
 
-KINDS = {
+MARK_STYLES = {
     "★": ("known alone", GREEN, "*"),
     "●": ("in a sum that it leads", BLUE, "o"),
     "○": ("in sums of others", CYAN, "$\\circ$"),
@@ -333,7 +398,7 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
         1.6 + 0.42 * len(owners), 1.9 + 0.26 * len(symbols), "what can be known of each parameter"
     )
     axis = figure.subplots()
-    for mark, (label, color, shape) in KINDS.items():
+    for mark, (label, color, shape) in MARK_STYLES.items():
         places = [(x, y) for y, s in enumerate(symbols) for x, m in enumerate(rows[s]) if m == mark]
         if places:
             x, y = zip(*places, strict=True)
@@ -348,7 +413,7 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
     return figure
 
 
-def display(base: BaseParameters) -> Display:
+def base_display(base: IdentifiedParameters) -> Display:
     """Count, check and the combinations themselves, as many as fit."""
     count = {kind: base.status.count(kind) for kind in (ALONE, COMBINED, NEVER)}
     given, unsure = base.robot.size - base.unknowns, base.check.unconfirmed
@@ -370,7 +435,7 @@ def display(base: BaseParameters) -> Display:
     )
 
 
-def as_dict(base: BaseParameters) -> dict[str, Any]:
+def as_dict(base: IdentifiedParameters) -> dict[str, Any]:
     """Everything that can be known, as plain data for JSON.
 
     ``combinations`` holds per base parameter its leading parameter, its expression and its
@@ -407,7 +472,7 @@ def as_dict(base: BaseParameters) -> dict[str, Any]:
     }
 
 
-def as_csv(base: BaseParameters) -> str:
+def as_csv(base: IdentifiedParameters) -> str:
     """One line per coefficient of K: number of the base parameter, body, symbol, value."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -418,7 +483,7 @@ def as_csv(base: BaseParameters) -> str:
     return text.getvalue()
 
 
-def as_latex(base: BaseParameters) -> str:
+def as_latex(base: IdentifiedParameters) -> str:
     """A table of the combinations, for booktabs."""
     lines = [r"\begin{tabular}{rl}", r"\toprule", r"& combination \\", r"\midrule"]
     for k, row in enumerate(as_dict(base)["combinations"]):
@@ -430,7 +495,7 @@ def _latex_sum(terms: list[list[Any]]) -> str:
     text = ""
     for body, symbol, value in terms:
         sign = ("-" if value < 0 else "") if not text else (" - " if value < 0 else " + ")
-        size = number(value)
+        size = format_coefficient(value)
         factor = "" if size == "1" else f"{_scientific(size)}\\,"
         text += f"{sign}{factor}{_latex_name(body, symbol)}"
     return text

@@ -22,7 +22,7 @@ from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.formats.terms import summed
 from feasid.identifiability.base import base_parameters
-from feasid.identifiability.sampling import postures
+from feasid.identifiability.sampling import random_configurations
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
@@ -295,7 +295,7 @@ def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict
     rng = np.random.default_rng(0)
     q, dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(3))
     if a.closure is not None:
-        q = postures(a, rng, SAMPLES).T
+        q = random_configurations(a, rng, SAMPLES).T
     tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
     off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
     sizes = np.array([[np.linalg.norm(x[:, rows]) for _, rows in a.moving] for x in (tau, off)])

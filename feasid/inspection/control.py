@@ -21,7 +21,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.formats.load import load_robot
 from feasid.formats.terms import EFFECTS
-from feasid.identifiability.sampling import postures
+from feasid.identifiability.sampling import random_configurations
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _configurations(robot: Robot, rng: np.random.Generator, samples: int) -> Arr
     In loops, where they close.
     """
     if robot.closure is not None:
-        return np.ascontiguousarray(postures(robot, rng, samples).T)
+        return np.ascontiguousarray(random_configurations(robot, rng, samples).T)
     low, high = np.full(robot.dof, -1.0), np.full(robot.dof, 1.0)
     for body, rows in robot.moving:
         reach = np.where(body.motion[:3].any(axis=0), np.pi, 1.0)

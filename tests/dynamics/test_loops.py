@@ -92,7 +92,7 @@ def test_base_count_is_the_rank_of_mujocos_constrained_dynamics(mechanism):
     rank = int(np.argmax(s[:-1] / s[1:])) + 1
     assert s[rank - 1] / s[rank] > GAP
     assert base.size == rank
-    assert "numerical" in base.certified.reason
+    assert "numerical" in base.rank_check.reason
     y = feasid.regressor(robot, motions(robot)[0].T, ds.T, dds.T).reshape(-1, robot.size)
     free = np.setdiff1d(np.arange(robot.size), base.coefficients.given)
     np.testing.assert_allclose(

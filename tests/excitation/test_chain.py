@@ -8,7 +8,7 @@ from robots import random_robot, relative
 
 import feasid
 from feasid.datasets import wam
-from feasid.excitation.regressor_gradient import Chain, Gradient
+from feasid.excitation.regressor_gradient import Gradient, MotionRegressor
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies
 GRADIENT = 1e-7  # central differences in steps of 1e-5
@@ -40,7 +40,7 @@ def motion(robot, count=4):
 def test_regressor_and_torques(robot):
     columns = tuple(range(0, robot.size, 2))
     way = motion(robot)
-    sweep = Chain(robot, columns).forward(*way, torque=True)
+    sweep = MotionRegressor(robot, columns).forward(*way, torque=True)
     rows = [x.T for x in way]
     assert relative(sweep.regressor, feasid.regressor(robot, *rows, columns=columns)) < RTOL
     known = np.nan_to_num(robot.values)
@@ -50,7 +50,7 @@ def test_regressor_and_torques(robot):
 
 def test_gradient_is_that_of_differences(robot):
     rng = np.random.default_rng(1)
-    chain = Chain(robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3))
+    chain = MotionRegressor(robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3))
     way = motion(robot)
     sweep = chain.forward(*way, torque=True)
     weights, pushes = rng.standard_normal(sweep.regressor.shape), rng.standard_normal(way[0].shape)
@@ -77,7 +77,7 @@ def test_poses_are_those_of_a_simulator():
     model = pin.buildModelFromXML(ARM.strip())
     data = model.createData()
     q = np.random.default_rng(3).uniform(-1, 1, (3, 5))
-    flow = Chain(robot, ()).forward(q, 0 * q, 0 * q).flow
+    flow = MotionRegressor(robot, ()).forward(q, 0 * q, 0 * q).flow
     for k in range(q.shape[1]):
         angle = q[2, k]
         at = np.array([q[0, k], q[1, k], np.cos(angle), np.sin(angle)])
@@ -92,7 +92,7 @@ def test_friction_that_grows_with_the_load_is_refused():
     drive = replace(robot.drives[0], symbols=("fc", "fl"))
     loaded = replace(robot, drives=(drive,), load_model=np.ones((7, 10)))
     with pytest.raises(feasid.FeasidError, match=r"grows with the load \(fl\)"):
-        Chain(loaded, ())
+        MotionRegressor(loaded, ())
 
 
 def test_closed_loops_and_coupled_joints_are_refused():
@@ -102,13 +102,13 @@ def test_closed_loops_and_coupled_joints_are_refused():
         '<child link="wheel"/>', '<child link="wheel"/><mimic joint="shoulder" multiplier="2"/>'
     )
     with pytest.raises(feasid.FeasidError, match="follow others"):
-        Chain(feasid.load_robot(mimicking), ())
+        MotionRegressor(feasid.load_robot(mimicking), ())
 
 
 def test_joints_of_several_degrees_of_freedom_are_refused():
     ball = feasid.Body("ball", None, motion=np.eye(6)[:, :3])
     with pytest.raises(feasid.FeasidError, match="'ball' has 3 degrees"):
-        Chain(feasid.Robot((ball,)), ())
+        MotionRegressor(feasid.Robot((ball,)), ())
 
 
 def test_smoothed_signs_tell_as_much_of_friction_as_signs():
@@ -120,7 +120,7 @@ def test_smoothed_signs_tell_as_much_of_friction_as_signs():
     way[1, 0] = v
     lost = []
     for width in (0.1, 0.05):
-        chain = Chain(robot, (column,), np.full(len(robot.drives), width))
+        chain = MotionRegressor(robot, (column,), np.full(len(robot.drives), width))
         sign = chain.forward(*way).regressor[:, 0, 0]
         lost.append(abs(np.mean(sign * v) - np.mean(np.abs(v))))
         assert abs(np.mean(sign**2) - 1) < 1e-4

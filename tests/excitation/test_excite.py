@@ -63,7 +63,7 @@ def test_limits_of_the_description_are_kept(arm, motion):
     torques = feasid.inverse_dynamics(arm, q, dq, ddq)
     efforts = [b.limits.effort for b in arm.bodies]
     assert (np.abs(torques).max(axis=0) <= efforts).all()
-    assert motion.certificate.kept
+    assert motion.certificate.limits_hold
     assert any("velocity" in kinds for kinds in motion.certificate.active.values())
 
 
@@ -91,21 +91,21 @@ def test_every_limit_matters(arm, motion):
 
 def test_better_than_random(arm, motion):
     """log det of the finished motion beats random ones made as large as limits allow."""
-    from feasid.excitation.constraint_check import touching
-    from feasid.excitation.design import basis_of, problem_of, setting_of
+    from feasid.excitation.constraint_check import scale_to_limits
+    from feasid.excitation.design import design_setting, make_basis, make_problem
 
     kinds = ("position", "velocity", "acceleration", "jerk", "torque")
     limits = {**dict.fromkeys(kinds), "acceleration": 12.0}
     space = {"workspace": None, "floor": None, "capsules": None, "collision": False,
              "clearance": 0.0, "ignore": ()}  # fmt: skip
-    setting = setting_of(arm, None, None, limits, space, 0)
-    basis = basis_of("fourier", 6.0, 2, 0.0)
+    setting = design_setting(arm, None, None, limits, space, 0)
+    basis = make_basis("fourier", 6.0, 2, 0.0)
     size = setting.base.size
-    problem = problem_of(setting, basis, 2, False, np.ones(3), np.zeros((0, size)), None, 100.0)
+    problem = make_problem(setting, basis, 2, False, np.ones(3), np.zeros((0, size)), None, 100.0)
     rng = np.random.default_rng(0)
     best = -np.inf
     for _ in range(50):
-        z = touching(problem, random_motion(problem, rng))
+        z = scale_to_limits(problem, random_motion(problem, rng))
         way = basis.matrices(motion.t)[:3] @ problem.coordinates.coefficients(z)
         w = feasid.regressor(setting.robot, *way, columns=setting.columns).reshape(-1, size)
         best = max(best, np.linalg.slogdet(w.T @ w / len(motion.t))[1])
@@ -158,7 +158,7 @@ def test_rest_and_slow_passage(arm, family):
     for end in (0.0, 6.0):
         assert np.abs(still.at(end)[1:]).max() < 1e-9
     slow = feasid.excite(arm, 6.0, slow=0.9, **options)
-    assert slow.certificate.kept
+    assert slow.certificate.limits_hold
     middle = np.abs(slow.t - 3.0) < 0.3
     assert np.abs(slow.dq[middle]).max() < 0.5 * np.abs(slow.dq).max()
 
@@ -252,10 +252,10 @@ def colliding(robot):
     """The robot's tree with the description's primitives, bodies next to each other excluded."""
     import mujoco
 
-    from feasid.excitation.space import frames
+    from feasid.excitation.space import link_frames
     from feasid.formats.shapes import collision_shapes
 
-    placed = frames(robot)
+    placed = link_frames(robot)
     geoms = dict.fromkeys(range(-1, len(robot.bodies)), "")
 
     def quaternion(rotation):
@@ -353,7 +353,7 @@ def test_time_limit_is_kept_and_the_best_returned(arm):
     begun = time.monotonic()
     m = feasid.excite(arm, 6.0, acceleration=12.0, time_limit=3.0)
     assert time.monotonic() - begun < 3.0 + 20.0  # building the problem, on a busy machine
-    assert m.certificate.kept
+    assert m.certificate.limits_hold
 
 
 def test_interruption_returns_the_best_so_far(arm):
@@ -364,7 +364,7 @@ def test_interruption_returns_the_best_so_far(arm):
         raise KeyboardInterrupt
 
     m = feasid.excite(arm, 6.0, acceleration=12.0, starts=1, progress=stop)
-    assert m.certificate.kept
+    assert m.certificate.limits_hold
     assert any("interrupted" in note for note in m.notes)
     assert "log det about" in told[0]
 

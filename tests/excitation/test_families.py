@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from feasid.datasets import wam
-from feasid.excitation.basis import Fourier, Slowed, Splines, resting, standing
+from feasid.excitation.basis import Fourier, Slowed, Splines, constant_coefficients, rest_basis
 
 PERIOD = 7.0
 FAMILIES = {
@@ -37,7 +37,7 @@ def test_periodic(family):
 
 def test_rest(family):
     scale = np.linspace(0.5, 2.0, family.size)
-    coefficients = scale[:, None] * resting(family, scale)
+    coefficients = scale[:, None] * rest_basis(family, scale)
     assert coefficients.shape == (family.size, family.size - 2)
     for end in (0.0, PERIOD):
         ends = family.matrices(np.array([end]))[1:3, 0] @ coefficients
@@ -47,7 +47,7 @@ def test_rest(family):
 
 
 def test_standstill(family):
-    values = family.matrices(np.linspace(0, PERIOD, 50)) @ standing(family)
+    values = family.matrices(np.linspace(0, PERIOD, 50)) @ constant_coefficients(family)
     assert np.allclose(values[0], 1, atol=ROUNDING)
     assert np.abs(values[1:]).max() < 1e-9
 

@@ -42,7 +42,7 @@ def test_workers_find_the_same_motion_in_a_script_without_main_guard(alone, tmp_
 
 def test_lanes_differ_and_the_best_comes_first(robot, monkeypatch):
     seen = []
-    together = parallel_search._together
+    together = parallel_search._combine
 
     def watched(results):
         seen.append((results, together(results)))
@@ -64,7 +64,7 @@ def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
 
     monkeypatch.setattr(parallel_search, "started", dying)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
-    assert motion.certificate.kept
+    assert motion.certificate.limits_hold
     assert "1 of 2 processes died or did not end: what they found is lost" in motion.notes
 
 
@@ -94,7 +94,7 @@ def test_interruption_ends_all_processes(robot, monkeypatch):
 
     before = threading.active_count()
     motion = feasid.excite(robot, 5.0, workers=2, progress=stop, **FAST)
-    assert motion.certificate.kept
+    assert motion.certificate.limits_hold
     assert any("interrupted" in note for note in motion.notes)
     assert not any("died" in note for note in motion.notes)
     assert [process.poll() is not None for process in born] == [True]

@@ -5,10 +5,10 @@ import pytest
 from arms import limits, panda, ur5, ur5_capsules
 
 import feasid
-from feasid.excitation.design import basis_of, problem_of, random_motion, setting_of
+from feasid.excitation.design import design_setting, make_basis, make_problem, random_motion
 from feasid.excitation.objectives import Condition, LimitBarrier, LogDet, Prediction
-from feasid.excitation.regressor_gradient import Chain
-from feasid.excitation.space import Apart, Capsule, closest
+from feasid.excitation.regressor_gradient import MotionRegressor
+from feasid.excitation.space import Capsule, LinkDistance, closest_points
 
 BARRIER = LimitBarrier(0.1, 0.02)
 GRADIENT = 1e-6
@@ -29,7 +29,7 @@ NONE = dict.fromkeys(("position", "velocity", "acceleration", "jerk", "torque"))
 def problem(request):
     make, workspace, shapes = ARMS[request.param]
     robot = make()
-    setting = setting_of(
+    setting = design_setting(
         robot,
         None,
         True,
@@ -38,14 +38,14 @@ def problem(request):
          "collision": True, "clearance": 0.01, "ignore": ()},
         0,
     )  # fmt: skip
-    basis = basis_of("fourier", 10.0, 5, 0.3)
+    basis = make_basis("fourier", 10.0, 5, 0.3)
     noise = np.linspace(0.5, 2.0, robot.dof)
     known = np.random.default_rng(0).standard_normal((200, setting.base.size))
-    return problem_of(setting, basis, 5, True, noise, known, None, 100.0)
+    return make_problem(setting, basis, 5, True, noise, known, None, 100.0)
 
 
 def test_everything_is_kept(problem):
-    kinds = {type(part).__name__ for part in problem.keeping}
+    kinds = {type(part).__name__ for part in problem.constraints}
     assert kinds == {"Box", "Floor", "Apart"}
     assert np.isfinite(problem.bounds.torque).all()
 
@@ -81,7 +81,7 @@ def test_closest_points_of_segments():
     ends[1, :, :50] = ends[0, :, :50]  # points
     ends[3, :, 25:75] = ends[2, :, 25:75]
     ends[3, :, 75:100] = ends[2, :, 75:100] + ends[1, :, 75:100] - ends[0, :, 75:100]  # parallel
-    near, far = closest(*ends)
+    near, far = closest_points(*ends)
     found = np.linalg.norm(near - far, axis=0)
     shares = np.linspace(0, 1, 101)
     first = ends[0][..., None] + (ends[1] - ends[0])[..., None] * shares
@@ -101,8 +101,8 @@ def test_distances_are_those_of_a_collision_library():
     )
     pairs = np.array([[0, 1], [0, 2], [1, 2]])
     q = rng.uniform(-3, 3, (3, 40))
-    sweep = Chain(robot, ()).forward(q, 0 * q, 0 * q)
-    ours = Apart(capsules, pairs, 0.0)(sweep)[0] * 0.05
+    sweep = MotionRegressor(robot, ()).forward(q, 0 * q, 0 * q)
+    ours = LinkDistance(capsules, pairs, 0.0)(sweep)[0] * 0.05
     for k in range(q.shape[1]):
         for row, (a, b) in enumerate(pairs):
             shapes = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from feasid.excitation.search import Clock, Found, Search
+from feasid.excitation.search import Clock, Search, SearchPoint
 
 KICK, START = 100, 600
 """Evaluations of one of each."""
@@ -27,12 +27,12 @@ class Fake(Search):
         self.evaluations += evaluations
         self.spent[what] += evaluations
         if what == self.gainful:
-            self.pool = [Found(self.pool[0].value - 1.0, np.zeros(1))]
+            self.pool = [SearchPoint(self.pool[0].value - 1.0, np.zeros(1))]
 
-    def _kick(self):
+    def _perturb_best(self):
         self._did("kick", KICK)
 
-    def _start_again(self):
+    def _descend_from_another_start(self):
         self._did("start", START)
 
 
@@ -42,8 +42,8 @@ def test_what_gains_is_done_more(gainful):
         None, None, None, np.random.default_rng(0), Clock(np.inf), ROUNDS, 1, lambda *_: None,
         gainful=gainful,
     )  # fmt: skip
-    search.archive = [Found(0.0, np.zeros(1))]
-    search._kicks()
+    search.archive = [SearchPoint(0.0, np.zeros(1))]
+    search._improve_best()
     kicks, starts = search.spent["kick"], search.spent["start"]
     if gainful:
         other = starts if gainful == "kick" else kicks

@@ -27,7 +27,7 @@ from feasid.robot.serial import with_source
 @pytest.mark.parametrize("order", ["left", "paper"])
 @pytest.mark.parametrize("robot", [wam(drive_inertia=True), yoshida()])
 def test_right_angled_robots_are_certified(robot, order):
-    certified = base_parameters(robot, order=order).certified
+    certified = base_parameters(robot, order=order).rank_check
     assert certified, certified.reason
 
 
@@ -35,12 +35,12 @@ def test_right_angled_robots_are_certified(robot, order):
 def test_rational_mechanisms_are_certified(seed):
     rng = np.random.default_rng([4, seed])
     mechanism = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False)
-    certified = base_parameters(mechanism.robot()).certified
+    certified = base_parameters(mechanism.robot()).rank_check
     assert certified, certified.reason
 
 
 def test_static_models_are_certified():
-    assert base_parameters(wam(), static=True).certified
+    assert base_parameters(wam(), static=True).rank_check
 
 
 def test_exact_arithmetic_takes_over_where_floating_point_is_in_doubt():
@@ -48,7 +48,7 @@ def test_exact_arithmetic_takes_over_where_floating_point_is_in_doubt():
     base = base_parameters(mechanism_of(case).robot())
     floating = sum(b.independent.size for b in base.coefficients.echelon.blocks)
     assert (floating, base.size) == (8, 10)
-    assert base.certified
+    assert base.rank_check
     wrong = certify(base.coefficients.echelon, base.coefficients.echelon.blocks)
     assert wrong.reason.startswith("joint '1': 3 base parameters in exact arithmetic, 1 in")
 
@@ -78,7 +78,7 @@ def test_exact_drive_terms_equal_those_of_floating_point():
 
 def test_irrational_geometry_is_not_certified_and_says_why():
     robot = feasid.Robot.from_dh([(0.3, 0.2, 0, 0), (0, 0.1, 0, 0)])
-    certified = base_parameters(robot).certified
+    certified = base_parameters(robot).rank_check
     assert not certified
     assert (
         certified.reason == "the home rotation of joint '1' is not a rotation matrix of rationals"
@@ -86,7 +86,7 @@ def test_irrational_geometry_is_not_certified_and_says_why():
 
 
 def test_some_measured_joints_are_not_certified():
-    certified = base_parameters(yoshida(), measured=["2"]).certified
+    certified = base_parameters(yoshida(), measured=["2"]).rank_check
     assert not certified
     assert "all joints measured" in certified.reason
 
@@ -99,7 +99,7 @@ def test_both_arithmetics_certify(name, monkeypatch):
         pytest.importorskip("flint")
     exact.rational_type.cache_clear()
     try:
-        certified = base_parameters(yoshida()).certified
+        certified = base_parameters(yoshida()).rank_check
         assert certified.arithmetic == name
         assert certified
     finally:

@@ -11,7 +11,7 @@ import feasid
 from feasid.errors import FeasidError, RankError
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.coefficients import Coefficients
-from feasid.identifiability.sampling import HIDDEN, SHOWN, confirmed
+from feasid.identifiability.sampling import MAX_HIDDEN_TORQUE, MIN_VISIBLE_RATIO, verify_ranks
 
 ROUNDING = 1e-12  # what remains of Y - Y Pb K in floating point, relative
 
@@ -26,8 +26,8 @@ def regressor_error(base, samples=30):
 
 def test_check_tells_what_it_found_and_what_it_cost():
     check = base_parameters(wam(drive_inertia=True)).check
-    assert check.residual <= HIDDEN
-    assert check.weakest >= SHOWN
+    assert check.residual <= MAX_HIDDEN_TORQUE
+    assert check.weakest >= MIN_VISIBLE_RATIO
     assert check.joint in wam().joints
     assert check.unconfirmed == ()
     assert 0 < check.seconds < 60
@@ -45,12 +45,12 @@ def test_a_null_vector_that_shows_is_refused(i):
     base = base_parameters(wam(drive_inertia=True))
     c = base.coefficients
     vectors = c.blocks[i].vectors.copy()
-    rows, _ = c.samples.local(i, c.transfers[i], c.blocks[i].drive)
-    felt = int(np.argmax(np.abs(rows).max(axis=0)))
-    vectors[felt, 0] += 1e-6
+    rows, _ = c.random_motions.joint_rows(i, c.transfers[i], c.blocks[i].drive)
+    pair_functionals = int(np.argmax(np.abs(rows).max(axis=0)))
+    vectors[pair_functionals, 0] += 1e-6
     wrong = blocks_with(base, i, vectors=vectors)
     with pytest.raises(RankError, match=f"joint '{i + 1}': changes that are called hidden"):
-        confirmed(c.echelon.run, c.samples, wrong, c.transfers, ())
+        verify_ranks(c.echelon.run, c.random_motions, wrong, c.transfers, ())
 
 
 @pytest.mark.parametrize("i", range(1, 7))
@@ -66,7 +66,7 @@ def test_a_combination_too_many_is_refused(i):
         independent=np.sort(np.r_[block.independent, block.dependent[0]]),
     )
     with pytest.raises(RankError, match=f"joint '{i + 1}': {len(block.independent) + 1} combin"):
-        confirmed(c.echelon.run, c.samples, more, c.transfers, ())
+        verify_ranks(c.echelon.run, c.random_motions, more, c.transfers, ())
 
 
 def test_wrong_coefficients_are_refused():
@@ -74,7 +74,7 @@ def test_wrong_coefficients_are_refused():
     kd = base.coefficients.kd.copy()
     kd.data[5] *= 1 + 1e-6
     with pytest.raises(RankError, match="coefficients of body"):
-        base.coefficients._tried(kd)
+        base.coefficients._check_kernel(kd)
 
 
 def test_long_chains_are_checked_along_their_whole_length():
@@ -85,7 +85,7 @@ def test_long_chains_are_checked_along_their_whole_length():
     vectors[9] += 1.0  # a mass that only joints far away are asked about
     wrong = blocks_with(base, 25, vectors=vectors)
     with pytest.raises(RankError):
-        confirmed(c.echelon.run, c.samples, wrong, c.transfers, ())
+        verify_ranks(c.echelon.run, c.random_motions, wrong, c.transfers, ())
 
 
 # -- rest, tiny offsets -----------------------------------------------------------------------

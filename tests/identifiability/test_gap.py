@@ -18,7 +18,7 @@ from feasid.identifiability.views import as_csv, as_dict, as_latex
 
 def test_nothing_is_missing_for_the_experiment_itself():
     base = base_parameters(wam())
-    gap = base.gap(base)
+    gap = base.missing_for(base)
     assert gap.size == 0
     assert not gap.missing.any()
     assert "tells all" in str(gap)
@@ -26,7 +26,7 @@ def test_nothing_is_missing_for_the_experiment_itself():
 
 def test_statics_do_not_tell_inertias():
     robot = wam()
-    gap = base_parameters(robot, static=True).gap(base_parameters(robot))
+    gap = base_parameters(robot, static=True).missing_for(base_parameters(robot))
     static, full = base_parameters(robot, static=True).size, base_parameters(robot).size
     assert gap.size == full - static  # what shows at rest shows in motion
     assert not any(r.startswith("7.l") for r in gap.by_body()["7"])
@@ -46,7 +46,7 @@ def test_gap_is_exact(seed):
         robot, measured=[names[j] for j in some], held=[names[j] for j in held]
     )
     use = base_parameters(robot)
-    gap = experiment.gap(use)
+    gap = experiment.missing_for(use)
     _, a = exact_base(mechanism, seed, measured=some, held=held)
     _, b = exact_base(mechanism, seed)
     together = len(exact_echelon(np.vstack([a, b]))[0])
@@ -59,7 +59,7 @@ def test_gap_is_exact(seed):
 def test_robots_are_not_mixed():
     other = feasid.Robot.from_dh([(0, 1, 0, 0)])
     with pytest.raises(InputError, match="for one robot"):
-        base_parameters(wam()).gap(base_parameters(other))
+        base_parameters(wam()).missing_for(base_parameters(other))
 
 
 # -- experiments in words ---------------------------------------------------------------------
@@ -171,7 +171,7 @@ def test_two_experiments_at_the_prompt(path, capsys):
     assert "stay unknown" in out
     told = json.loads(printed(capsys, path, *words, "--json", status=1))
     robot = feasid.load_robot(path)
-    gap = base_parameters(robot, static=True).gap(base_parameters(robot))
+    gap = base_parameters(robot, static=True).missing_for(base_parameters(robot))
     assert told["unknown"] == gap.size
     assert told["by_body"] == gap.by_body()
     assert "tells all" in printed(capsys, path, "--experiment", "everything", "--for", "static")

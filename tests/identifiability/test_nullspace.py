@@ -277,7 +277,7 @@ def floating(seed, rotors=False):
 def test_floating_base_agrees_with_the_direct_algorithm(seed):
     """Algorithm 3: every velocity and every functional, joint by joint."""
     robot = floating(seed).robot()
-    frames = Frames.of(robot)
+    frames = Frames.from_robot(robot)
     count = 10
     for screw in frames.single[1:]:
         rows = np.vstack([momentum(screw), rates(screw)])

@@ -14,8 +14,8 @@ from feasid.identifiability.base import ALONE, base_parameters
 from feasid.identifiability.frames import motion_transform
 from feasid.identifiability.spectral import (
     ROOT2,
-    closure,
     cross,
+    invariant_subspace,
     momentum,
     parameter_spectrum,
     rates,
@@ -135,7 +135,7 @@ def test_spectral_spans_are_those_of_the_controllability_matrix(turns, pitch):
         starts = [*np.eye(len(a))[:, :, None], rng.standard_normal((len(a), 2))]
         starts.append(np.linalg.svd(a)[2][-1][:, None])  # one that the motion leaves alone
         for x in starts:
-            assert same_span(closure(x, [spectrum.action()]), span_of_powers(a, x))
+            assert same_span(invariant_subspace(x, [spectrum.action()]), span_of_powers(a, x))
 
 
 def test_two_axes_span_what_the_switched_system_reaches():
@@ -149,7 +149,7 @@ def test_two_axes_span_what_the_switched_system_reaches():
             moved = [rates(np.r_[a, 0.0, 0, 0]).T @ reached for a in axes]
             u, s, _ = np.linalg.svd(np.hstack([reached, *moved]), full_matrices=False)
             reached = u[:, s > RANK]
-        assert same_span(closure(x, actions), reached)
+        assert same_span(invariant_subspace(x, actions), reached)
 
 
 # -- worked examples of Wensing et al. (2024) ----------------------------------------------------
@@ -160,10 +160,10 @@ LXX, LXY, LXZ, LYY, LYZ, LZZ, LX, LY, LZ, M = np.eye(10)
 def test_a_free_revolute_joint_feels_five_and_maps_six():
     """Axis z: what the joint's momentum shows, and what the parent sees change."""
     z = np.array([0.0, 0, 1, 0, 0, 0])
-    felt, mapped = momentum(z) * ROOT2, rate_of_parameters(z)
-    assert same_span(felt.T, np.stack([LX, LY, LXZ, LYZ, LZZ], axis=1))
+    pair_functionals, mapped = momentum(z) * ROOT2, rate_of_parameters(z)
+    assert same_span(pair_functionals.T, np.stack([LX, LY, LXZ, LYZ, LZZ], axis=1))
     assert same_span(mapped.T, np.stack([LX, LY, LXY, LXZ, LYZ, LXX - LYY], axis=1))
-    assert np.linalg.matrix_rank(np.vstack([felt, mapped]), tol=RANK) == 7
+    assert np.linalg.matrix_rank(np.vstack([pair_functionals, mapped]), tol=RANK) == 7
 
 
 @pytest.mark.parametrize(

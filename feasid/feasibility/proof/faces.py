@@ -17,7 +17,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
 from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Block
-from feasid.identifiability.sampling import postures
+from feasid.identifiability.sampling import random_configurations
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 
@@ -180,7 +180,7 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
     rng = np.random.default_rng(0)
     s, ds = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
     if robot.closure is not None:
-        s = postures(robot, rng, SAMPLES)
+        s = random_configurations(robot, rng, SAMPLES)
     q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     tree = nodes(robot)
     states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
