@@ -90,7 +90,7 @@ def rotate_back(turn: Array, x: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class KinematicTree:
+class NodeTopology:
     """What only the tree decides, for n nodes; the last axis of arrays.
 
     Attributes
@@ -118,7 +118,7 @@ class KinematicTree:
     screw: Array
 
     @classmethod
-    def from_nodes(cls, tree: tuple[Node, ...]) -> KinematicTree:
+    def from_nodes(cls, tree: tuple[Node, ...]) -> NodeTopology:
         """Of nodes that a joint of one degree of freedom moves each."""
         path = np.eye(len(tree))
         screws = []
@@ -185,7 +185,7 @@ class TreeMotion:
     ``acceleration`` (6, N, n) V and A.
     """
 
-    links: KinematicTree
+    links: NodeTopology
     turn: Array
     place: Array
     axes: Array
@@ -362,9 +362,9 @@ class MotionRegressor:
         return nodes(self.robot)
 
     @cached_property
-    def links(self) -> KinematicTree:
+    def links(self) -> NodeTopology:
         """How they hang together."""
-        return KinematicTree.from_nodes(self.tree)
+        return NodeTopology.from_nodes(self.tree)
 
     @cached_property
     def drives(self) -> DriveColumns:

@@ -107,7 +107,7 @@ def test_base_parameters_say_all_that_shows_with_joint_terms():
     left = np.linalg.svd(rows[:, base.independent] / size, compute_uv=False)
     assert left[-1] > 1e-9 * left[0]
     assert np.abs(rows @ base.nullspace).max() < 1e-9 * size
-    assert base.coefficients.gap > GAP
+    assert base.coefficients.singular_value_gap > GAP
 
 
 def test_a_rotor_on_a_grandparent_is_a_body_that_follows():

@@ -94,7 +94,7 @@ def test_base_count_is_the_rank_of_mujocos_constrained_dynamics(mechanism):
     assert base.size == rank
     assert "numerical" in base.rank_check.reason
     y = feasid.regressor(robot, motions(robot)[0].T, ds.T, dds.T).reshape(-1, robot.size)
-    free = np.setdiff1d(np.arange(robot.size), base.coefficients.given)
+    free = np.setdiff1d(np.arange(robot.size), base.coefficients.given_columns)
     np.testing.assert_allclose(
         y[:, base.independent] @ base.K[:, free], y[:, free], atol=1e-7 * np.abs(y).max()
     )

@@ -46,7 +46,7 @@ def problem(request):
 
 def test_everything_is_kept(problem):
     kinds = {type(part).__name__ for part in problem.constraints}
-    assert kinds == {"Box", "Floor", "Apart"}
+    assert kinds == {"WorkspaceBox", "FloorDistance", "LinkDistance"}
     assert np.isfinite(problem.bounds.torque).all()
 
 

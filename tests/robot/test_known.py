@@ -114,7 +114,7 @@ def test_known_parameters_leave_the_problem(known, lost):
     robot = random_robot(np.random.default_rng(4), 3)
     base = base_parameters(robot, known=known)
     assert base.unknowns == 30 - lost
-    free = sorted(set(range(30)) - set(base.coefficients.given.tolist()))
+    free = sorted(set(range(30)) - set(base.coefficients.given_columns.tolist()))
     rank, gap = rank_of(robot, free)
     assert gap > 1e6
     assert base.size == rank

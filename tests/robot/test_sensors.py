@@ -45,7 +45,7 @@ def test_a_wrist_sensor_tells_all_of_the_last_link():
     np.testing.assert_allclose(y @ base.Pb @ base.K, y, atol=1e-11 * np.abs(y).max())
     both = base_parameters(robot, held="force_sensor")
     assert both.size > base_parameters(wam()).size
-    assert both.gap(base).size == 0
+    assert both.missing_for(base).size == 0
 
 
 def test_a_force_plate_below_an_arm_shows_what_its_joints_do_not():
@@ -54,11 +54,11 @@ def test_a_force_plate_below_an_arm_shows_what_its_joints_do_not():
     wrench = base_parameters(robot, held="force_sensor", measured="force_sensor")
     joints = base_parameters(robot, held="force_sensor", measured=plain.joints)
     assert joints.size == base_parameters(plain).size
-    assert wrench.gap(joints).size == 0  # no rotors: the plate sees all that the joints see
-    assert joints.gap(wrench).size > 0
+    assert wrench.missing_for(joints).size == 0  # no rotors: the plate sees all that the joints see
+    assert joints.missing_for(wrench).size > 0
     rubbed = with_force_sensor(wam())  # it does not feel the joints' own friction
     plate = base_parameters(rubbed, held="force_sensor", measured="force_sensor")
-    gap = plate.gap(base_parameters(rubbed, held="force_sensor", measured=plain.joints))
+    gap = plate.missing_for(base_parameters(rubbed, held="force_sensor", measured=plain.joints))
     assert gap.size == sum(len(d.symbols) for d in rubbed.drives)
 
 

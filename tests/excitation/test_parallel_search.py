@@ -48,7 +48,7 @@ def test_lanes_differ_and_the_best_comes_first(robot, monkeypatch):
         seen.append((results, together(results)))
         return seen[-1][1]
 
-    monkeypatch.setattr(parallel_search, "_together", watched)
+    monkeypatch.setattr(parallel_search, "_combine", watched)
     feasid.excite(robot, 5.0, **FAST)
     [(results, found)] = seen
     values = [one.value for one in results]
@@ -78,7 +78,7 @@ def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
         return born[0]
 
     monkeypatch.setattr(parallel_search, "started", hanging)
-    monkeypatch.setattr(parallel_search, "GRACE", -299.0)
+    monkeypatch.setattr(parallel_search, "PROCESS_GRACE", -299.0)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert any("did not end" in note for note in motion.notes)
     assert born[0].poll() is not None
