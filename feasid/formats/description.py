@@ -386,8 +386,9 @@ class Format:
         ``compiled(text)`` returns the `Description` by the format's own compiler.
     holds_loops, holds_gravity : bool
         Whether a file has closed loops, or couplings of several joints; and gravity.
-    frames_on_axes : bool
-        A new file needs link frames on the joints' axes.
+    prepare : callable or None
+        ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means
+        the same.
     """
 
     name: str
@@ -401,4 +402,4 @@ class Format:
     compiled: Callable[[XmlText], Description] | None = None
     holds_loops: bool = False
     holds_gravity: bool = False
-    frames_on_axes: bool = False
+    prepare: Callable[[Robot], Robot] | None = None

@@ -10,13 +10,14 @@ more than the body has.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, OutputError
+from feasid.errors import InputError, OutputError, UnsupportedJointError
 from feasid.formats.build import build_robot
 from feasid.formats.description import (
     Changes,
@@ -29,6 +30,7 @@ from feasid.formats.description import (
 from feasid.formats.terms import TERM_FIELDS, JointTerms, summed
 from feasid.formats.xml import LIMITS, parse_xml, representable, written
 from feasid.robot import inertia
+from feasid.robot.axis_frames import STRAIGHT
 from feasid.robot.bodies import Body, Member, lumped, parameters_in_body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import GRAVITY, Robot, Source
@@ -341,6 +343,33 @@ def generated_inertial(body: Body) -> NewInertial | None:
     return new
 
 
+def joint_shape(body: Body, title: str) -> tuple[str, Array | None, Array]:
+    """Kind, axis and position of a body's joint, in the body's frame.
+
+    Raises
+    ------
+    UnsupportedJointError
+        The joint is helical, planar, or floats on a moving body.
+    """
+    angular, linear = body.motion[:3], body.motion[3:]
+    if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
+        return "floating", None, np.zeros(3)
+    if body.dof == 3 and (angular == np.eye(3)).all() and np.allclose(linear, -linear.T, atol=0):
+        return "spherical", None, np.array([linear[2, 1], linear[0, 2], linear[1, 0]])
+    if body.dof == 1:
+        w, v = angular[:, 0], linear[:, 0]
+        if not w.any() and abs(np.linalg.norm(v) - 1) < STRAIGHT:
+            return "prismatic", v, np.zeros(3)
+        pitch = abs(float(w @ v)) <= STRAIGHT * max(1.0, float(np.linalg.norm(v)))
+        if abs(np.linalg.norm(w) - 1) < STRAIGHT and pitch:
+            return "revolute", w, np.cross(w, v)
+    raise UnsupportedJointError(
+        f"joint {body.joint!r} has no counterpart in {title}: only hinges, slides, balls and "
+        f"bodies that float in the world, per radian and metre",
+        joint=body.joint,
+    )
+
+
 def led_by_one(coupling: Coupling, title: str) -> tuple[str, float]:
     """The joint that a joint follows, and the factor; ("", 0.0) for one that is held.
 
@@ -356,6 +385,15 @@ def led_by_one(coupling: Coupling, title: str) -> tuple[str, float]:
             joint=coupling.joint,
         )
     return next(iter(coupling.factors.items()), ("", 0.0))
+
+
+def to_rpy(rotation: Array) -> Array:
+    """Roll, pitch and yaw of a rotation: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    r = rotation
+    pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
+    if math.hypot(r[0, 0], r[1, 0]) < STRAIGHT:  # the first and last axis are one: yaw stays zero
+        return np.array([math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0])
+    return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])
 
 
 def decimals(values: object) -> str:

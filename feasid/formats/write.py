@@ -16,7 +16,6 @@ from feasid.formats.registry import FORMATS, format_named, format_of_path, read_
 from feasid.formats.rewrite import generated_file, patched_source
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
-from feasid.robot.axis_frames import on_axes
 from feasid.robot.description import Robot
 
 DRY = 0.01
@@ -87,7 +86,7 @@ def write(
         written.
     """
     target, kind = Path(path), format_of(robot, path)
-    robot, complete = _framed(robot, kind), complete and _framed(complete, kind)
+    robot, complete = _prepared(robot, kind), complete and _prepared(complete, kind)
     beside = sidecar_path(target)
     for file in (target, beside, loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
@@ -135,10 +134,11 @@ def file_bytes(robot: Robot, kind: str) -> bytes:
     return patched_source(robot, form) if own == kind else generated_file(robot, form)
 
 
-def _framed(robot: Robot, kind: str) -> Robot:
-    """The robot with its frames as the file has them: on the joints' axes for some."""
+def _prepared(robot: Robot, kind: str) -> Robot:
+    """The robot with the frames and names that a new file needs."""
+    prepare = format_named(kind).prepare
     own = robot.source.format if robot.source is not None else None
-    return on_axes(robot) if format_named(kind).frames_on_axes and own != kind else robot
+    return prepare(robot) if prepare is not None and own != kind else robot
 
 
 def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:

@@ -137,6 +137,19 @@ class XmlText:
         end = self.spans(element)[1]
         return self.utf8[end - 2 : end] == b"/>"
 
+    def content(self, element: Element) -> str:
+        """The text inside an element without children, entities and CDATA sections resolved."""
+        if self.closes_itself(element):
+            return ""
+        raw = self.utf8[self.spans(element)[1] : element.close]
+        if b"<" not in raw and b"&" not in raw:
+            return raw.decode()
+        parts: list[str] = []
+        parser = expat.ParserCreate("utf-8")
+        parser.CharacterDataHandler = parts.append
+        parser.Parse(b"<text>" + raw + b"</text>", True)
+        return "".join(parts)
+
     def place(self, element: Element, attribute: str | None = None) -> tuple[int, int]:
         """Line and column, both from 1, of an element or of one of its attribute values."""
         offset = element.start
@@ -401,6 +414,23 @@ class Patch:
         for token, value, decimal in zip(tokens, values, new, strict=True):
             if float(token[0]) != value:
                 self.changes.append((*token.span(), decimal.encode()))
+
+    def content(self, element: Element, values: Sequence[float]) -> None:
+        """Set the numbers inside an element; those with the same value keep their text."""
+        values = [representable(v) for v in values]
+        new = " ".join(map(written, values)).encode()
+        start = self.text.spans(element)[1]
+        if self.text.closes_itself(element):
+            self.changes.append((start - 2, start, b">" + new + f"</{element.tag}>".encode()))
+            return
+        tokens = list(_TOKEN.finditer(self.text.utf8, start, element.close))
+        inside = self.text.utf8[start : element.close]
+        if len(tokens) != len(values) or b"&" in inside or b"<" in inside:
+            self.changes.append((start, element.close, new))
+            return
+        for token, value in zip(tokens, values, strict=True):
+            if float(token[0]) != value:
+                self.changes.append((*token.span(), written(value).encode()))
 
     def insert_first(self, parent: Element, lines: Sequence[str]) -> None:
         """Insert lines of markup as the first thing inside `parent`."""

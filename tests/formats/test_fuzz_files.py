@@ -7,6 +7,7 @@ import time
 
 import pytest
 from robots import ARM
+from sdf_files import FRAMES
 
 from feasid.errors import FeasidError
 from feasid.formats.load import load_robot
@@ -100,12 +101,12 @@ def campaign(tmp_path, text, seed, count):
         assert time.process_time() - start < SECONDS
 
 
-@pytest.mark.parametrize("text", [ARM, MJCF], ids=["urdf", "mjcf"])
+@pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
 def test_a_thousand_mutated_files(tmp_path, text):
     campaign(tmp_path, text, seed=1, count=1000)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [ARM, MJCF], ids=["urdf", "mjcf"])
+@pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
 def test_many_mutated_files(tmp_path, text):
     campaign(tmp_path, text, seed=2, count=50_000)

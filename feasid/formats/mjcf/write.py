@@ -15,10 +15,10 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError, UnsupportedJointError
+from feasid.errors import InputError
 from feasid.formats.description import Changes, Description, NewInertial
 from feasid.formats.mjcf.model import Mjcf, MjcfBody, MjcfJoint
-from feasid.formats.rewrite import decimals, generated_inertial, led_by_one
+from feasid.formats.rewrite import decimals, generated_inertial, joint_shape, led_by_one
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.xml import Element, Patch, written
 from feasid.robot import inertia
@@ -35,8 +35,8 @@ TERMS = {
 }
 """Field of `JointTerms` per attribute of ``<joint>``; MJCF has no place for offset friction."""
 
-STRAIGHT = 1e-12
-"""Relative size below which a joint's other motion is rounding."""
+TYPES = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
+"""Type of ``<joint>`` per kind of joint."""
 
 
 def patch_mjcf(description: Description, changes: Changes) -> bytes:
@@ -225,10 +225,10 @@ def _is_between(robot: Robot, i: int, children: list[int]) -> bool:
 
 
 def _joint(body: Body, terms: JointTerms) -> str:
-    kind, axis, position = _kind(body)
-    if kind == "free":
+    kind, axis, position = joint_shape(body, "MJCF")
+    if kind == "floating":
         return f"<freejoint name={quoteattr(body.joint)}/>"
-    text = f'<joint name={quoteattr(body.joint)} type="{kind}"'
+    text = f'<joint name={quoteattr(body.joint)} type="{TYPES[kind]}"'
     text += "" if axis is None else f' axis="{decimals(axis)}"'
     text += f' pos="{decimals(position)}"' if position.any() else ""
     low, high = body.limits.lower, body.limits.upper
@@ -236,27 +236,6 @@ def _joint(body: Body, terms: JointTerms) -> str:
         text += f' limited="true" range="{decimals([low, high])}"'
     values = ((k, getattr(terms, field)) for k, field in TERMS.items())
     return text + "".join(f' {k}="{written(v)}"' for k, v in values if v) + "/>"
-
-
-def _kind(body: Body) -> tuple[str, Array | None, Array]:
-    """Type, axis and position of a body's joint."""
-    angular, linear = body.motion[:3], body.motion[3:]
-    if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
-        return "free", None, np.zeros(3)
-    if body.dof == 3 and (angular == np.eye(3)).all() and np.allclose(linear, -linear.T, atol=0):
-        return "ball", None, np.array([linear[2, 1], linear[0, 2], linear[1, 0]])
-    if body.dof == 1:
-        w, v = angular[:, 0], linear[:, 0]
-        if not w.any() and abs(np.linalg.norm(v) - 1) < STRAIGHT:
-            return "slide", v, np.zeros(3)
-        pitch = abs(float(w @ v)) <= STRAIGHT * max(1.0, float(np.linalg.norm(v)))
-        if abs(np.linalg.norm(w) - 1) < STRAIGHT and pitch:
-            return "hinge", w, np.cross(w, v)
-    raise UnsupportedJointError(
-        f"joint {body.joint!r} has no counterpart in MJCF: only hinges, slides, balls and bodies "
-        f"that float in the world, per radian and metre",
-        joint=body.joint,
-    )
 
 
 def _inertial(body: Body) -> str:

@@ -3,6 +3,7 @@
 from feasid.formats.description import Format
 from feasid.formats.urdf.describe import describe_urdf
 from feasid.formats.urdf.write import generate_urdf, patch_urdf
+from feasid.robot.axis_frames import on_axes
 
 FORMAT = Format(
     name="urdf",
@@ -13,5 +14,5 @@ FORMAT = Format(
     read=describe_urdf,
     patch=patch_urdf,
     generate=generate_urdf,
-    frames_on_axes=True,
+    prepare=on_axes,
 )

@@ -8,7 +8,6 @@ elsewhere (as in the standard Denavit-Hartenberg convention), the link's is move
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import quoteattr
 
@@ -17,7 +16,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.formats.description import Changes, Description, NewInertial
-from feasid.formats.rewrite import decimals, generated_inertial, led_by_one
+from feasid.formats.rewrite import decimals, generated_inertial, led_by_one, to_rpy
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
 from feasid.formats.xml import Patch, written
@@ -144,7 +143,7 @@ def _joint(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -
     yield f'  <joint name={quoteattr(body.joint)} type="{kind}">'
     yield f"    <parent link={quoteattr(body.parent or root)}/>"
     yield f"    <child link={quoteattr(body.name)}/>"
-    yield f'    <origin xyz="{decimals(body.position)}" rpy="{decimals(_rpy(body.rotation))}"/>'
+    yield f'    <origin xyz="{decimals(body.position)}" rpy="{decimals(to_rpy(body.rotation))}"/>'
     if axis is not None:
         yield f'    <axis xyz="{decimals(axis)}"/>'
         yield from _limit(body, kind)
@@ -198,12 +197,3 @@ def _mimic(coupling: Coupling) -> str:
         )
     numbers = f'multiplier="{written(factor)}" offset="{written(coupling.offset)}"'
     return f"<mimic joint={quoteattr(leader)} {numbers}/>"
-
-
-def _rpy(rotation: Array) -> Array:
-    """Roll, pitch and yaw of a rotation: R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    r = rotation
-    pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
-    if math.hypot(r[0, 0], r[1, 0]) < STRAIGHT:  # the first and last axis are one: yaw stays zero
-        return np.array([math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0])
-    return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])

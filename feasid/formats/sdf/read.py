@@ -1,0 +1,533 @@
+"""SDF files, read strictly: one model with its links, joints, frames and poses.
+
+Poses are given in frames by name (``relative_to``), which may be links, joints or frames; they are
+composed to sixty digits. Refused by name: models inside models and included ones, joints that no
+tree of links has, quaternions in poses, and inertias that Gazebo computes itself (``auto``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import UnsupportedJointError, did_you_mean
+from feasid.exact import poses
+from feasid.exact.decimals import Number, shown
+from feasid.formats.description import MAX_NAME, Bond, Description, ExactPose, Joint, Link
+from feasid.formats.primitives import Shape, primitive
+from feasid.formats.terms import Effect, JointTerms, LeftOut
+from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.bodies import Limits
+from feasid.robot.rotations import from_rpy
+
+MODEL, WORLD = "__model__", "world"
+
+KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
+         "ball": "spherical", "fixed": ""}  # fmt: skip
+"""Kind of joint per type of SDF; the other types are refused by name."""
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+UNLIMITED = 1e16
+"""Limits of this size or larger are none: SDF's default."""
+
+NEAR = 8
+"""Frames between a link and its parent that are composed without a detour over the model."""
+
+MODEL_FRAME_AXES, EXPRESSED_AXES = (1, 5), (1, 7)
+"""Versions before which axes are in the model's frame; from which ``expressed_in`` says so."""
+
+KNOWN = {
+    "model": ("link", "joint", "frame", "pose", "static", "self_collide", "allow_auto_disable",
+              "enable_wind"),
+    "link": ("inertial", "visual", "collision", "pose", "gravity", "self_collide", "kinematic",
+             "must_be_base_link", "enable_wind"),
+    "joint": ("parent", "child", "pose", "axis", "drake:rotor_inertia", "drake:gear_ratio"),
+}  # fmt: skip
+"""Children that are read, or do not change how the model moves; all others are listed."""
+
+Rigid = poses.PrecisePose
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """A named frame: its pose in another, and for joints and frames what it is attached to."""
+
+    base: str
+    pose: Rigid
+    angles: tuple[str, ...]
+    element: Element
+    attached: str = ""
+
+
+def describe_sdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of the one model of a parsed SDF file.
+
+    Raises
+    ------
+    DescriptionError
+        Names file, line, column, the link or joint and the element, and what is wrong there.
+    UnsupportedJointError
+        A type of joint that is not read, such as "universal"; names the joint.
+    """
+    return _SdfReader(text).read()
+
+
+class _SdfReader:
+    def __init__(self, text: XmlText) -> None:
+        self.text = text
+        self.frames: dict[str, _Frame] = {}
+        self.absolute: dict[str, Rigid] = {}
+        self.model = self.find_model()
+        version = text.root.attributes.get("version", "")
+        parts = version.split(".")
+        if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 4 for p in parts):
+            text.fail(f"version {shown(version)} is not one of SDF, such as '1.9'", text.root)
+        self.version = (int(parts[0]), int(parts[1]))
+
+    def find_model(self) -> Element:
+        root, text = self.text.root, self.text
+        worlds = root.all("world")
+        for parent in (root, *worlds):
+            for element in parent.all("include"):
+                text.fail("<include> is not read: only the file itself is opened", element)
+        models = [*root.all("model"), *(m for world in worlds for m in world.all("model"))]
+        moving = [m for m in models if not self.flag(m, "static")] or models
+        if len(worlds) > 1 or len(moving) != 1:
+            names = ", ".join(shown(m.attributes.get("name", "")) for m in moving[:6])
+            text.fail(f"needs one model that is not static, has {len(moving)}: {names}", root)
+        return moving[0]
+
+    def read(self) -> Description:
+        model = self.model
+        for tag in ("model", "include"):
+            for element in model.all(tag):
+                name = shown(element.attributes.get("name", ""))
+                self.text.fail(f"<{tag}> {name} inside a model is not read", element)
+        if "placement_frame" in model.attributes:
+            self.text.fail("placement_frame= is not read", model, "placement_frame")
+        links, joints = self.named(model, "link"), self.named(model, "joint")
+        self.place(links, joints)
+        self.kinds = {name: self.kind(name, element) for name, element in joints.items()}
+        above = self.tree(links, joints)
+        if not links:
+            self.text.fail("the model has no links", model)
+        roots = [name for name in links if name not in above]
+        static, to_world = self.flag(model, "static"), WORLD in {p for p, _ in above.values()}
+        if len(roots) > (0 if to_world and not static else 1):
+            hanging = ", ".join(map(repr, roots[:6]))
+            self.text.fail(f"no joint carries links {hanging}: they would float apart", model)
+        read = {n: self.link(n, e, above.get(n), joints) for n, e in links.items()}
+        notes = [
+            f"{self.text.path}:{e.line}: link {n!r} has no <inertial>: SDF's 1 kg is not taken"
+            for n, e in links.items()
+            if e.find("inertial") is None
+        ]
+        if not (static or to_world):
+            notes.append(
+                f"{self.text.path}: the model is not attached to the world: root link "
+                f"{roots[0]!r} is held (floating=True lets it float)"
+            )
+        gravity = next((w.find("gravity") for w in self.text.root.all("world")), None)
+        given = None if gravity is None else self.numbers(gravity, 3, "world")
+        return Description(
+            "sdf",
+            self.text.path,
+            model.attributes.get("name", "model"),
+            tuple(read.values()),
+            tuple(self.parents_first(above, links)),
+            world=WORLD if to_world else "",
+            gravity=None if given is None else tuple(n.value for n in given),
+            bonds=tuple(self.mimics(joints)),
+            notes=tuple(notes),
+            effects=tuple(self.effects(links)),
+            left_out=tuple(self.left_out()),
+            has_frames=True,
+            text=self.text,
+            document=_Sdf(self.text, links, joints),
+        )
+
+    # -- numbers and names ----------------------------------------------------------------------
+
+    def named(self, parent: Element, tag: str) -> dict[str, Element]:
+        found: dict[str, Element] = {}
+        for element in parent.all(tag):
+            name = element.attributes.get("name", "")
+            if not name or len(name) > MAX_NAME:
+                self.text.fail(f"a <{tag}> needs a name of 1 to {MAX_NAME} characters", element)
+            if name in found or name in self.frames or name in (WORLD, MODEL):
+                self.text.fail(f"{tag} {name!r}: the name is defined twice, or reserved", element)
+            found[name] = element
+        return found
+
+    def fail(self, owner: str, message: str, element: Element, **data: Any) -> NoReturn:
+        kind, _, name = owner.partition(" ")
+        data[kind] = name
+        self.text.fail(f"{kind} {name!r}: <{element.tag}> {message}", element, **data)
+
+    def numbers(self, element: Element, count: int, owner: str) -> tuple[Number, ...]:
+        tokens = self.text.content(element).split() if not element.children else []
+        if len(tokens) != count:
+            self.fail(owner, f"has {len(tokens)} numbers, expected {count}", element)
+        try:
+            return tuple(Number.of(token) for token in tokens)
+        except ValueError as error:
+            self.fail(owner, str(error), element)
+
+    def number(self, parent: Element | None, tag: str, owner: str, default: str = "") -> Number:
+        element = None if parent is None else self.only(parent, tag, owner)
+        if element is not None:
+            return self.numbers(element, 1, owner)[0]
+        if not default and parent is not None:
+            self.fail(owner, f"needs a <{tag}>", parent)
+        return Number.of(default)
+
+    def only(self, parent: Element, tag: str, owner: str) -> Element | None:
+        found = parent.all(tag)
+        if len(found) > 1:
+            self.fail(owner, f"is there twice, first on line {found[0].line}", found[1])
+        return found[0] if found else None
+
+    def word(self, parent: Element, tag: str, owner: str) -> str:
+        element = self.only(parent, tag, owner)
+        return "" if element is None or element.children else self.text.content(element).strip()
+
+    def flag(self, parent: Element, tag: str) -> bool:
+        element = parent.find(tag)
+        content = "" if element is None or element.children else self.text.content(element)
+        return content.strip() in ("1", "true")
+
+    # -- poses ----------------------------------------------------------------------------------
+
+    def pose(self, parent: Element, owner: str) -> tuple[Rigid, tuple[str, ...], str]:
+        """A ``<pose>``, its angles [rad] as text, and the frame that it is relative to."""
+        element = self.only(parent, "pose", owner)
+        if element is None:
+            return (poses.identity(), [Decimal(0)] * 3), (), ""
+        given = element.attributes
+        if given.get("rotation_format", "euler_rpy") != "euler_rpy":
+            self.fail(
+                owner, f"rotation_format={shown(given['rotation_format'])} is not read", element
+            )
+        if given.get("frame"):
+            self.fail(owner, "frame= is of SDF 1.6: write relative_to=", element)
+        values = self.numbers(element, 6, owner)
+        degrees = given.get("degrees", "false") in ("1", "true")
+        angles = [n.exact for n in values[3:]]
+        if degrees:
+            angles = [Fraction(poses.PI) * a / 180 for a in angles]
+        place = [poses.to_decimal(n.exact) for n in values[:3]]
+        tokens = () if degrees else tuple(n.text for n in values[3:])
+        return (poses.from_rpy(angles), place), tokens, given.get("relative_to", "")
+
+    def place(self, links: dict[str, Element], joints: dict[str, Element]) -> None:
+        """Collect all frames, and place each in the model's."""
+        for name, element in links.items():
+            pose, angles, base = self.pose(element, f"link {name}")
+            self.frames[name] = _Frame(base or MODEL, pose, angles, element)
+        for name, element in joints.items():
+            if name in self.frames:
+                self.text.fail(f"joint {name!r} has the name of a link", element, joint=name)
+            pose, angles, base = self.pose(element, f"joint {name}")
+            child = self.word(element, "child", f"joint {name}")
+            self.frames[name] = _Frame(base or child, pose, angles, element, child)
+        for name, element in self.named(self.model, "frame").items():
+            pose, angles, base = self.pose(element, f"frame {name}")
+            attached = element.attributes.get("attached_to", "") or MODEL
+            self.frames[name] = _Frame(base or attached, pose, angles, element, attached)
+        pose, _, base = self.pose(self.model, "model pose")
+        if base and base != WORLD:
+            self.text.fail(f"the model's pose is relative to {shown(base)}", self.model)
+        self.absolute[MODEL] = pose
+        for name in self.frames:
+            self.resolve(name)
+
+    def resolve(self, name: str) -> None:
+        """Place a frame, and those that it is relative to, in the world."""
+        chain: list[str] = []
+        seen: set[str] = set()
+        while name not in self.absolute:
+            if name in seen:
+                element = self.frames[name].element
+                self.text.fail(f"the poses of {shown(name)} go in a circle", element)
+            seen.add(name)
+            chain.append(name)
+            base = self.frames[name].base
+            if base != MODEL and base not in self.frames:
+                hint = did_you_mean(base, self.frames)
+                what = f"{shown(name)} is relative to {shown(base)}, which does not exist{hint}"
+                self.text.fail(what, self.frames[name].element)
+            name = base
+        for frame in reversed(chain):
+            outer = self.absolute[self.frames[frame].base]
+            self.absolute[frame] = poses.compose(outer, self.frames[frame].pose)
+
+    def between(self, outer: str, inner: str) -> ExactPose:
+        """The pose of a frame in another one."""
+        name, steps = inner, 0
+        pose: Rigid | None = None
+        angles: tuple[str, ...] = ()
+        while name != outer and name in self.frames and steps < NEAR:
+            frame = self.frames[name]
+            pose = frame.pose if pose is None else poses.compose(frame.pose, pose)
+            name, angles, steps = frame.base, (*frame.angles, *angles), steps + 1
+        if name != outer:
+            turn, place = self.absolute[outer]
+            back = [list(row) for row in zip(*turn, strict=True)]
+            moved = poses.apply(back, place)
+            pose = poses.compose((back, [-x for x in moved]), self.absolute[inner])
+            angles = (*self.frames[outer].angles, *self.frames[inner].angles)
+        return _exact(pose or (poses.identity(), [Decimal(0)] * 3), angles, steps <= 1)
+
+    def carrier(self, name: str, element: Element) -> str:
+        """The link to which a name of a link, joint or frame is attached."""
+        seen: set[str] = set()
+        while name in self.frames and self.frames[name].attached and name not in seen:
+            seen.add(name)
+            name = self.frames[name].attached
+        if name == MODEL:
+            first = next((e.attributes["name"] for e in self.model.all("link")), "")
+            name = self.model.attributes.get("canonical_link", first)
+        if name != WORLD and (name not in self.frames or self.frames[name].attached):
+            hint = did_you_mean(name, [n for n, f in self.frames.items() if not f.attached])
+            self.text.fail(f"there is no link {shown(name)}{hint}", element)
+        return name
+
+    # -- links and joints -----------------------------------------------------------------------
+
+    def tree(
+        self, links: dict[str, Element], joints: dict[str, Element]
+    ) -> dict[str, tuple[str, str]]:
+        """Parent and joint of each link that a joint carries."""
+        above: dict[str, tuple[str, str]] = {}
+        for name, element in joints.items():
+            ends = [self.word(element, end, f"joint {name}") for end in ("parent", "child")]
+            if not all(ends):
+                self.fail(f"joint {name}", "needs a <parent> and a <child>", element)
+            parent, child = (self.carrier(end, element) for end in ends)
+            if child == WORLD or child in above:
+                what = "the world" if child == WORLD else f"{child!r}, as {above[child][1]!r} does"
+                self.fail(f"joint {name}", f"carries {what}: loops are not read from SDF", element)
+            above[child] = (parent, name)
+        reached = set(self.parents_first(above, links))
+        lost = [n for n in links if n not in reached]
+        if lost:
+            self.text.fail(f"joints form a cycle through link {lost[0]!r}", links[lost[0]])
+        return above
+
+    def parents_first(
+        self, above: dict[str, tuple[str, str]], links: dict[str, Element]
+    ) -> Iterator[str]:
+        below: dict[str, list[str]] = {}
+        for child, (parent, _) in above.items():
+            below.setdefault(parent, []).append(child)
+        waiting = [*(n for n in links if n not in above), *below.get(WORLD, [])][::-1]
+        while waiting:
+            name = waiting.pop()
+            yield name
+            waiting.extend(reversed(below.get(name, [])))
+
+    def kind(self, name: str, element: Element) -> str:
+        given = element.attributes.get("type", "")
+        if given not in KINDS:
+            self.text.fail(
+                f"joint {name!r} has type {shown(given)}{did_you_mean(given, KINDS)}; "
+                f"{', '.join(KINDS)} are read",
+                element,
+                "type",
+                UnsupportedJointError,
+                joint=name,
+            )
+        return KINDS[given]
+
+    def link(
+        self,
+        name: str,
+        element: Element,
+        above: tuple[str, str] | None,
+        joints: dict[str, Element],
+    ) -> Link:
+        owner = f"link {name}"
+        parent, joint = above or (WORLD, "")
+        absolute = _exact(self.absolute[name], self.frames[name].angles, False)
+        home = absolute if parent == WORLD else self.between(parent, name)
+        moves = (self.joint(joint, joints[joint], name),) if joint and self.kinds[joint] else ()
+        inertial = self.only(element, "inertial", owner)
+        mass, moments, place = None, None, None
+        if inertial is not None:
+            if inertial.attributes.get("auto", "false") in ("1", "true"):
+                self.fail(owner, "auto= is not read: state mass and inertia", inertial)
+            mass = self.number(inertial, "mass", owner).exact
+            matrix = self.only(inertial, "inertia", owner)
+            if matrix is None:
+                self.fail(owner, "needs an <inertia>", inertial)
+            given = (self.number(matrix, k, owner, "" if k[1] == k[2] else "0") for k in MOMENTS)
+            moments = tuple(n.exact for n in given)
+            pose, angles, base = self.pose(inertial, owner)
+            if base and base != name:
+                self.fail(owner, "takes no relative_to", inertial)
+            place = _exact(pose, angles, True)
+        stated = element if inertial is None else inertial
+        return Link(
+            name,
+            self.text.path,
+            stated.line,
+            partial(self.text.place, stated),
+            None if parent == WORLD else parent,
+            home,
+            moves,
+            mass,
+            moments,
+            place,
+            collisions=partial(self.shapes, element, "collision"),
+            visuals=partial(self.shapes, element, "visual"),
+            has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
+        )
+
+    def joint(self, name: str, element: Element, child: str) -> Joint:
+        owner = f"joint {name}"
+        frame = self.between(child, name)
+        axis = self.only(element, "axis", owner)
+        limit = None if axis is None else self.only(axis, "limit", owner)
+        gear = self.number(element, "drake:gear_ratio", owner, "1").value
+        rotor = self.number(element, "drake:rotor_inertia", owner, "0").value
+        dynamics = None if axis is None else self.only(axis, "dynamics", owner)
+        damping, friction, stiffness, rest = (
+            self.number(dynamics, tag, owner, "0").value
+            for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
+        )
+        bounds = [self.bound(limit, tag, owner) for tag in ("lower", "upper", "velocity", "effort")]
+        if element.attributes["type"] == "continuous":
+            bounds[:2] = None, None
+        bounds[2:] = (None if b is None or b < 0 else b for b in bounds[2:])
+        one = self.kinds[name] in ("revolute", "prismatic")
+        return Joint(
+            name,
+            self.kinds[name],
+            self.axis(axis, name, frame, child, owner) if one else np.array([0.0, 0.0, 1.0]),
+            frame.position,
+            limits=Limits(*bounds) if one else Limits(),
+            terms=JointTerms(rotor * gear**2, damping, friction, stiffness, rest),
+            place=f"{self.text.path}:{element.line}",
+        )
+
+    def bound(self, limit: Element | None, tag: str, owner: str) -> float | None:
+        element = None if limit is None else self.only(limit, tag, owner)
+        if element is None or self.text.content(element).strip().lstrip("+-") in ("inf", "INF"):
+            return None
+        value = self.numbers(element, 1, owner)[0].value
+        return None if abs(value) >= UNLIMITED else value
+
+    def axis(
+        self, axis: Element | None, name: str, frame: ExactPose, child: str, owner: str
+    ) -> Array:
+        """A joint's axis in the child link's frame."""
+        xyz = None if axis is None else self.only(axis, "xyz", owner)
+        direction = np.array([0.0, 0.0, 1.0])
+        if xyz is not None:
+            direction = np.array([n.value for n in self.numbers(xyz, 3, owner)])
+            if not direction.any():
+                self.fail(owner, "the axis is zero", xyz)
+        given = "" if xyz is None else xyz.attributes.get("expressed_in", "")
+        if self.version < MODEL_FRAME_AXES or (
+            self.version < EXPRESSED_AXES
+            and axis is not None
+            and self.flag(axis, "use_parent_model_frame")
+        ):
+            given = MODEL
+        if given and given not in self.absolute:
+            hint = did_you_mean(given, self.frames)
+            self.fail(owner, f"expressed_in={shown(given)} does not exist{hint}", xyz or self.model)
+        if not given or given == name:
+            return np.asarray(frame.rotation @ direction)
+        turns = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, given))
+        own, other = turns
+        return np.asarray(own.T @ other @ direction)
+
+    def mimics(self, joints: dict[str, Element]) -> Iterator[Bond]:
+        for name, element in joints.items():
+            axis, owner = element.find("axis"), f"joint {name}"
+            mimic = None if axis is None else self.only(axis, "mimic", owner)
+            if mimic is None:
+                continue
+            leader = mimic.attributes.get("joint", "")
+            if leader not in joints or self.kinds[leader] not in ("revolute", "prismatic"):
+                hint = did_you_mean(leader, joints)
+                self.fail(owner, f"follows {shown(leader)}, no joint that moves{hint}", mimic)
+            factor, offset, reference = (
+                self.number(mimic, tag, owner, "0").value
+                for tag in ("multiplier", "offset", "reference")
+            )
+            factors = (offset - factor * reference, factor)
+            yield Bond("joint", f"mimic of {name}", name, leader, factors)
+
+    # -- the rest -------------------------------------------------------------------------------
+
+    def effects(self, links: dict[str, Element]) -> Iterator[Effect]:
+        """Gravity that is off, and fluids."""
+        for name, element in links.items():
+            gravity = element.find("gravity")
+            if gravity is not None and not self.flag(element, "gravity"):
+                text = f"link {name!r} without gravity"
+                yield Effect("gravcomp", self.text.path, gravity.line, text)
+            inertial = element.find("inertial")
+            fluid = None if inertial is None else inertial.find("fluid_added_mass")
+            if fluid is not None:
+                yield Effect("fluid", self.text.path, fluid.line, f"link {name!r} has added mass")
+
+    def left_out(self) -> Iterator[LeftOut]:
+        for element in (self.model, *self.model.children):
+            for child in element.children if element.tag in KNOWN else ():
+                if child.tag not in KNOWN[element.tag]:
+                    owner = element.attributes.get("name", "")
+                    yield LeftOut(f"<{child.tag}>", child.attributes.get("name", owner))
+
+    def shapes(self, link: Element, tag: str) -> list[Shape | None]:
+        """A link's shapes under this tag, None for what is no known primitive."""
+        out: list[Shape | None] = []
+        for element in link.all(tag):
+            geometry = element.find("geometry")
+            solid = geometry.children[0] if geometry is not None and geometry.children else None
+            sizes = {"box": "size", "sphere": "radius", "cylinder": "radius length",
+                     "capsule": "radius length", "ellipsoid": "radii"}  # fmt: skip
+            if solid is None or solid.tag not in sizes:
+                out.append(None)
+                continue
+            owner = f"{tag} {element.attributes.get('name', '')}"
+            try:
+                pose, _, base = self.pose(element, owner)
+                parts = [solid.find(k) for k in sizes[solid.tag].split()]
+                size = [float(Number.of(x).value) for part in parts if part is not None
+                        for x in self.text.content(part).split()]  # fmt: skip
+            except ValueError:
+                out.append(None)
+                continue
+            wanted = {"box": 3, "ellipsoid": 3, "sphere": 1}.get(solid.tag, 2)
+            known = not base and len(size) == wanted
+            placed = _exact(pose, (), False)
+            shape = primitive(solid.tag, size, placed.rotation, placed.position) if known else None
+            out.append(shape)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Sdf:
+    """The elements of links and joints by name."""
+
+    text: XmlText
+    links: dict[str, Element]
+    joints: dict[str, Element]
+
+
+def _exact(pose: Rigid, angles: tuple[str, ...], alone: bool) -> ExactPose:
+    """A pose; `alone` when its rotation follows from the angles as roll, pitch and yaw."""
+    rotation = np.array(pose[0], dtype=np.float64) + 0.0
+    place = np.array(pose[1], dtype=np.float64) + 0.0
+    return ExactPose(rotation, place, lambda: pose, angles, from_rpy if alone else None)

@@ -1,0 +1,301 @@
+"""SDF: read as the equivalent URDF and MJCF are, judged, corrected, fitted and written back."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from robots import ARM
+from sdf_files import FRAMES, LOCAL, OLD, axis, inertial, joint, link, sdf
+from written import changed_lines, own_text, random_parameters
+
+import feasid
+from feasid.errors import DescriptionError, FeasidError, InputError, UnsupportedJointError
+from feasid.formats.load import load_robot
+
+
+def torques(robot, seed=0):
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = rng.uniform(-1, 1, (3, 20, robot.dof))
+    values = np.nan_to_num(robot.values, nan=0.0)
+    return feasid.inverse_dynamics(robot, q, dq, ddq, parameters=values)
+
+
+def with_wheel(robot):
+    """With the same parameters of the wheel, of which the files say nothing."""
+    ten = random_parameters(np.random.default_rng(3), 1)[0]
+    last = replace(robot.bodies[-1], inertial=ten)
+    return replace(robot, bodies=(*robot.bodies[:-1], last))
+
+
+@pytest.mark.parametrize("text", [LOCAL, OLD], ids=["local", "1.4"])
+def test_the_same_robot_as_from_urdf(text):
+    ours, theirs = load_robot(text), load_robot(ARM)
+    assert ours.joints == theirs.joints
+    for a, b in zip(ours.bodies, theirs.bodies, strict=True):
+        np.testing.assert_allclose(a.rotation, b.rotation, atol=1e-15)
+        np.testing.assert_allclose(a.position, b.position, atol=1e-15)
+        np.testing.assert_allclose(a.motion, b.motion, atol=1e-15)
+        assert vars(a.limits) == vars(b.limits)
+        assert [m.name for m in a.members] == [m.name for m in b.members]
+    np.testing.assert_allclose(ours.values, theirs.values, atol=1e-15)
+    np.testing.assert_allclose(torques(with_wheel(ours)), torques(with_wheel(theirs)), atol=1e-12)
+
+
+def test_frames_poses_of_joints_and_degrees_place_the_same_joints():
+    ours, theirs = load_robot(FRAMES), load_robot(ARM)
+    np.testing.assert_allclose(torques(ours)[:, :2], torques(theirs)[:, :2], atol=1e-12)
+    for a, b in zip(ours.bodies[:2], theirs.bodies[:2], strict=True):
+        np.testing.assert_allclose(a.motion, b.motion, atol=1e-15)
+    # The wheel's frame is turned by 90 degrees about y, its axis is x of the turned-back joint.
+    turn = ours.bodies[2].rotation
+    np.testing.assert_allclose(turn, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)
+    direction = turn @ ours.bodies[2].motion[:3, 0]
+    np.testing.assert_allclose(direction, [1, 0, 0], atol=1e-15)
+
+
+def test_joint_positions_are_those_of_mjcf():
+    text = sdf(
+        link("rod", "<pose>0.1 0.2 0.3 0.1 0.2 0.3</pose>"),
+        joint("hinge", "revolute", "world", "rod", "<pose>0 0.1 0.2 0 0 0</pose>" + axis("0 0 1")),
+        link("ball", '<pose relative_to="rod">0 0 0.4 0 0 0</pose><!-- -->')
+        .replace("</link>", inertial("upper") + "</link>")
+        .replace("<link", "<link", 1),
+        joint("socket", "ball", "rod", "ball", "<pose>0.1 0 0 0 0 0</pose>"),
+    )
+    mjcf = """<mujoco><compiler angle="radian" eulerseq="XYZ"/><worldbody>
+    <body name="rod" pos="0.1 0.2 0.3" euler="0.1 0.2 0.3"><joint name="hinge" pos="0 0.1 0.2"/>
+    <inertial pos="0 0 0.1" mass="0.3" diaginertia="0.001 0.001 0.0001"/>
+    <body name="ball" pos="0 0 0.4"><joint name="socket" type="ball" pos="0.1 0 0"/>
+    <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></body></worldbody></mujoco>"""
+    ours, theirs = load_robot(text), load_robot(mjcf)
+    for a, b in zip(ours.bodies, theirs.bodies, strict=True):
+        np.testing.assert_allclose(a.motion, b.motion, atol=1e-15)
+        np.testing.assert_allclose(a.rotation, b.rotation, atol=1e-15)
+        np.testing.assert_allclose(a.position, b.position, atol=1e-15)
+
+
+def test_what_the_file_says_besides_is_noted():
+    text = LOCAL.replace("</model>", '<plugin name="p" filename="x"/></model>')
+    notes = load_robot(text).source.notes
+    assert any("link 'wheel' has no <inertial>: SDF's 1 kg is not taken" in n for n in notes)
+    assert any("not attached to the world: root link 'base' is held" in n for n in notes)
+    assert any("<plugin> ('p')" in n for n in notes)
+    assert load_robot(text, floating=True).dof == load_robot(text).dof + 6
+
+
+def test_a_world_gives_gravity_and_a_joint_to_it_holds_the_base():
+    inner = LOCAL.split("\n", 1)[1].replace("</sdf>", "</world></sdf>")
+    anchor = joint("anchor", "fixed", "world", "base")
+    text = (
+        '<sdf version="1.9"><world name="w"><gravity>0 0 -1.62</gravity>'
+        '<model name="ground"><static>true</static><link name="g"/></model>'
+        '<model name="arm"><pose>0 0 1 0 0.5 0</pose>' + anchor + inner
+    )
+    robot = load_robot(text)
+    assert robot.gravity.tolist() == [0, 0, -1.62]
+    assert robot.joints == load_robot(LOCAL).joints
+    assert robot.fixed[0].position[2] == 1
+    with pytest.raises(InputError, match="says itself what floats"):
+        load_robot(text, floating=True)
+
+
+def test_mimic_joints_follow():
+    text = LOCAL.replace(
+        axis("1 0 0"),
+        axis("1 0 0", '<mimic joint="shoulder"><multiplier>2</multiplier><offset>0.5</offset>'
+             "<reference>0.1</reference></mimic>"),
+    )  # fmt: skip
+    (coupling,) = load_robot(text).couplings
+    assert (coupling.joint, dict(coupling.factors)) == ("wheel_joint", {"shoulder": 2.0})
+    assert coupling.offset == pytest.approx(0.3, abs=1e-15)
+
+
+REFUSED = {
+    "include": (LOCAL.replace("<model", "<include><uri>x</uri></include><model", 1), "include"),
+    "nested": (LOCAL.replace("</model>", '<model name="n"/></model>', 1), "inside a model"),
+    "two models": (LOCAL.replace("</sdf>", '<model name="n"/></sdf>'), "one model"),
+    "universal": (LOCAL.replace('"continuous"', '"universal"'), "'wheel_joint' has type"),
+    "quaternions": (LOCAL.replace('<pose relative_to="upper"',
+                                  '<pose rotation_format="quat_xyzw" relative_to="upper"'),
+                    "rotation_format"),
+    "auto": (LOCAL.replace("<inertial>", '<inertial auto="true">', 1), "auto="),
+    "circle": (LOCAL.replace('relative_to="base"', 'relative_to="rod"'), "circle"),
+    "no frame": (LOCAL.replace('relative_to="base"', 'relative_to="bass"'), "did you mean 'base'"),
+    "loop": (LOCAL.replace("</model>", joint("x", "fixed", "rod", "upper") + "</model>"), "loops"),
+    "cycle": (LOCAL.replace("<parent>base", "<parent>wheel"), "cycle"),
+    "no parent": (LOCAL.replace("<parent>base", "<parent>bass"), "no link 'bass'"),
+    "nan": (LOCAL.replace("<mass>2.5", "<mass>nan"), "'base': <mass> 'nan' is not a finite"),
+    "five numbers": (LOCAL.replace("0 0 0.3 0 0.4 0", "0 0 0.3 0 0.4"), "has 5 numbers"),
+    "no mass": (LOCAL.replace("<mass>2.5</mass>", ""), "'base': <inertial> needs a <mass>"),
+    "no moment": (LOCAL.replace("<ixx>0.01</ixx>", ""), "needs a <ixx>"),
+    "two roots": (LOCAL.replace("</model>", '<link name="x"/></model>'), "float apart"),
+    "version": (LOCAL.replace("1.9", "nine"), "version 'nine'"),
+    "gravity off": (LOCAL.replace('<link name="base">',
+                                  '<link name="base"><gravity>false</gravity>'), "gravcomp"),
+    "zero axis": (LOCAL.replace("<xyz>0 1 0", "<xyz>0 0 0"), "the axis is zero"),
+    "same name": (LOCAL.replace('link name="rod"', 'link name="upper"'), "defined twice"),
+    "placement": (LOCAL.replace("<model ", '<model placement_frame="base" '), "placement_frame"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_read_is_refused_by_name(name):
+    text, words = REFUSED[name]
+    with pytest.raises(DescriptionError) as caught:
+        load_robot(text)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("<text>:")
+
+
+def test_a_joint_that_is_not_read_is_an_unsupported_joint():
+    with pytest.raises(UnsupportedJointError):
+        load_robot(REFUSED["universal"][0])
+
+
+# -- judged, corrected, written -------------------------------------------------------------------
+
+
+def test_links_are_judged_and_corrected_in_their_own_text(tmp_path):
+    path, out = tmp_path / "bad.sdf", tmp_path / "good.sdf"
+    path.write_text(LOCAL.replace("<izz>0.0003</izz>", "<izz>0.003</izz>"))
+    report = feasid.check(path)
+    assert [r.link.name for r in report.infeasible] == ["plate"]
+    done = feasid.repair(path, out)
+    assert done.after.feasible
+    changed = changed_lines(path.read_bytes(), out.read_bytes())
+    assert len(changed) == 2
+    assert all("<inertia>" in line for line in changed)
+    assert feasid.check(out).feasible
+
+
+def fitted_like(robot):
+    """The robot with other inertias, and values of every usual joint term."""
+    rng = np.random.default_rng(7)
+    ten = random_parameters(rng, len(robot.bodies))
+    bodies = [replace(b, inertial=t) for b, t in zip(robot.bodies, ten, strict=True)]
+    robot = replace(robot, bodies=tuple(bodies))
+    robot = robot.with_joint_terms(drive_inertia=True)
+    drives = [replace(d, values=rng.uniform(0.1, 1, len(d.symbols))) for d in robot.drives]
+    return replace(robot, drives=tuple(drives))
+
+
+@pytest.mark.parametrize("text", [LOCAL, FRAMES], ids=["local", "frames"])
+def test_the_own_text_gets_other_numbers_and_keeps_every_other_byte(text, tmp_path):
+    read = load_robot(text)
+    assert own_text(read) == text.strip().encode()
+    robot = fitted_like(read)
+    path = tmp_path / "arm.sdf"
+    written = feasid.write(robot, path)
+    assert {name.split(".")[1] for name in written.lost} == {"fo"}
+    again = load_robot(path)
+    np.testing.assert_allclose(again.values, robot.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(torques(again), torques(robot), rtol=1e-9, atol=1e-9)
+    alone = load_robot(path, sidecar=False)
+    assert {s for d in alone.drives for s in d.symbols} == {"Ia", "fv", "fc"}
+    kept = re.findall("<pose relative_to.*?</pose>|<(?:frame|axis|joint).*", text)
+    assert re.findall("<pose relative_to.*?</pose>|<(?:frame|axis).*", path.read_text())
+    for piece in kept:
+        assert piece.split("<limit")[0].split("<parent")[0] in path.read_text()
+    twice = tmp_path / "twice.sdf"
+    feasid.write(again, twice)
+    assert twice.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["urdf", "dh"])
+def test_a_new_file_for_a_robot_from_elsewhere(kind, tmp_path):
+    robot = load_robot(ARM)
+    if kind == "dh":
+        robot = feasid.Robot.from_dh([(0.3, 1, 0.2, 0.1), (-1.2, 0.1, 0.3, 0), (0.5, 0, 0.4, 0.2)])
+    robot = fitted_like(robot)
+    path = tmp_path / "new.sdf"
+    feasid.write(robot, path)
+    again = load_robot(path)
+    assert again.joints == robot.joints
+    np.testing.assert_allclose(torques(again), torques(robot), rtol=1e-9, atol=1e-9)
+
+
+def test_a_spring_and_a_gear_are_kept():
+    text = LOCAL.replace(
+        "<friction>0.2</friction>",
+        "<friction>0.2</friction><spring_reference>0.1</spring_reference>"
+        "<spring_stiffness>3</spring_stiffness>",
+    ).replace(
+        "<child>upper</child>",
+        "<child>upper</child><drake:rotor_inertia>1e-4</drake:rotor_inertia>"
+        "<drake:gear_ratio>100</drake:gear_ratio>",
+    )
+    robot = load_robot(text)
+    (drive,) = robot.drives
+    assert dict(zip(drive.symbols, drive.values, strict=True)) == pytest.approx(
+        {"Ia": 1.0, "fv": 0.7, "fc": 0.2, "k": 3.0}
+    )
+    assert drive.rest == 0.1
+    assert own_text(robot) == text.strip().encode()
+    doubled = replace(robot, drives=(replace(drive, values=2 * drive.values),))
+    data = own_text(doubled).decode()
+    assert "<drake:rotor_inertia>0.0002</drake:rotor_inertia>" in data
+    assert "<damping>1.4</damping>" in data
+
+
+def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
+    path = tmp_path / "arm.sdf"
+    path.write_text(LOCAL)
+    truth = with_wheel(load_robot(LOCAL))
+    t = np.arange(0, 10, 0.01)
+    q = np.column_stack([0.5 * np.sin((1 + k) * t + k) for k in range(3)])
+    dq = np.column_stack([0.5 * (1 + k) * np.cos((1 + k) * t + k) for k in range(3)])
+    ddq = np.column_stack([-0.5 * (1 + k) ** 2 * np.sin((1 + k) * t + k) for k in range(3)])
+    tau = feasid.inverse_dynamics(truth, q, dq, ddq)
+    import pandas as pd
+
+    columns = {"t": t}
+    for k, name in enumerate(truth.joints):
+        columns |= {f"q_{name}": q[:, k], f"dq_{name}": dq[:, k], f"ddq_{name}": ddq[:, k]}
+        columns[f"tau_{name}"] = tau[:, k]
+    fit = feasid.fit(pd.DataFrame(columns), path, friction=("viscous", "coulomb"))
+    assert fit.relative_error["all"] < 0.01
+    done = fit.write(tmp_path / "fitted.sdf", force=True)
+    assert done.written.format == "sdf"
+    assert feasid.check(tmp_path / "fitted.sdf").feasible
+
+
+# -- hostile files --------------------------------------------------------------------------------
+
+
+def deep(count):
+    frames = "".join(
+        f'<frame name="f{k}"><pose relative_to="f{k + 1}">0 0 0.1 0.1 0 0</pose></frame>'
+        for k in range(count)
+    )
+    return sdf(
+        frames,
+        f'<frame name="f{count}"/>',
+        link("base", '<pose relative_to="f0">0 0 0 0 0 0</pose>'),
+        link("rod"),
+        joint("j", "revolute", "base", "rod", axis("0 0 1")),
+    )
+
+
+def test_a_deep_chain_of_frames_is_composed_once_each(monkeypatch):
+    from feasid.exact import poses
+
+    calls, compose = [], poses.compose
+    monkeypatch.setattr(poses, "compose", lambda a, b: calls.append(1) or compose(a, b))
+    load_robot(deep(2000))
+    assert len(calls) <= 3 * 2000
+
+
+FRAGMENTS = (
+    "<sdf/>",
+    "<sdf version='1.9'/>",
+    "<sdf version='1.9'><model/></sdf>",
+    "<sdf version='1.9'><model name='a'><link/></model></sdf>",
+    "<sdf version='1.9'><model name='a'><joint name='j'/></model></sdf>",
+)
+
+
+@pytest.mark.parametrize("text", FRAGMENTS)
+def test_fragments_are_refused(text):
+    with pytest.raises(FeasidError):
+        load_robot(text)
