@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from feasid.logs.mounts import Touch as Touch
     from feasid.logs.read.readers import read_log as read_log
     from feasid.logs.recording import Recording as Recording
-    from feasid.online.gate import GateRules as GateRules
+    from feasid.online.acceptance import GateRules as GateRules
     from feasid.online.online_fit import OnlineFit as OnlineFit
     from feasid.online.playback import Playback as Playback
     from feasid.online.playback import watch as watch
@@ -130,7 +130,7 @@ _HOME = {
     "Feature": "robot.drives",
     "Range": "identification.ranges",
     "Ranges": "identification.ranges",
-    "GateRules": "online.gate",
+    "GateRules": "online.acceptance",
     "OnlineEstimate": "online.result",
     "Playback": "online.playback",
     "watch": "online.playback",

@@ -4,9 +4,18 @@ Positions (and velocities, when they are measured) pass a symmetric polynomial s
 position, velocity and acceleration with a pure delay of `half` samples; the torque is delayed by as
 many. Regressor and torque then pass the same causal low-pass F: F Y beta = F tau holds for the true
 beta whatever F, at the start of a run as well.
+
+An `EquationStore` remembers all of them, the last ones, or all with fading weights, as triangles of
+blocks of rows, which Householder reflections combine. A window is a ring of blocks, over
+which a binary tree keeps the triangles of neighbours: a new block takes the oldest one's place and
+renews its ancestors, so that nothing is ever subtracted, errors do not add up, and every block
+costs the same.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from scipy import signal
@@ -15,14 +24,15 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
+from feasid.reduction.householder import absorb, stack
 
-ORDER = 2
+FILTER_ORDER = 2
 """Of the Butterworth low-pass."""
 
-POLYNOMIAL = 3
+POLYNOMIAL_DEGREE = 3
 """Degree of the smoother: it leaves cubics as they are."""
 
-UNTURNED = 0.95
+MIN_FILTERED_SIGN = 0.95
 """Filtered sign of a joint's velocity above which it has not turned or rested lately."""
 
 SMOOTHERS = ("polynomial", "moving-average")
@@ -75,12 +85,12 @@ class CausalEquations:
         self.half = half_width(rate, derivative_cutoff) if smoother == "polynomial" else 0
         self._taps = [
             signal.savgol_coeffs(
-                2 * self.half + 1, POLYNOMIAL, deriv=d, delta=1 / rate, use="dot"
+                2 * self.half + 1, POLYNOMIAL_DEGREE, deriv=d, delta=1 / rate, use="dot"
             )
             for d in range(3)
         ] if smoother == "polynomial" else []  # fmt: skip
         self._decay = float(np.exp(-2 * np.pi * derivative_cutoff / rate))
-        self._sos = signal.butter(ORDER, cutoff, fs=rate, output="sos")
+        self._sos = signal.butter(FILTER_ORDER, cutoff, fs=rate, output="sos")
         self.reset()
 
     def reset(self) -> None:
@@ -137,7 +147,9 @@ class CausalEquations:
                     self._sos, block, axis=1, zi=self._states[j]
                 )
             rows = block[:, kept]
-            out.append(rows[:-1] * np.where(np.abs(rows[-1]) < UNTURNED, self.slow_weight, 1.0))
+            out.append(
+                rows[:-1] * np.where(np.abs(rows[-1]) < MIN_FILTERED_SIGN, self.slow_weight, 1.0)
+            )
         return out, kept + q.shape[1] - count
 
     def _delayed(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
@@ -181,10 +193,113 @@ def half_width(rate: float, cutoff: float) -> int:
 
     R. W. Schafer (2011), What is a Savitzky-Golay filter?, IEEE Signal Processing Magazine 28(4).
     """
-    return max(2, round(((POLYNOMIAL + 1) * 0.5 * rate / cutoff + 4.6) / 3.2))
+    return max(2, round(((POLYNOMIAL_DEGREE + 1) * 0.5 * rate / cutoff + 4.6) / 3.2))
 
 
 def _sliding(x: Array, taps: Array) -> Array:
     """Weighted sums over a moving window, shape (dof, N - len(taps) + 1), contiguous."""
     windows = np.lib.stride_tricks.sliding_window_view(x, len(taps), axis=1)
     return np.ascontiguousarray(windows @ taps)
+
+
+Triangles = list[Array]
+
+
+class EquationStore(Protocol):
+    """Remembers rows."""
+
+    @property
+    def count(self) -> float:
+        """Sum of the rows' weights."""
+
+    def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
+        """Take rows in, each ``age`` samples old, when `samples` samples have passed."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+
+    def triangles(self) -> Triangles:
+        """Triangles per joint of [Y | tau], upper triangular."""
+
+
+def _empty_triangles(sizes: Sequence[int]) -> Triangles:
+    return [np.zeros((k, k), order="F") for k in sizes]
+
+
+def _absorb_rows(triangles: Triangles, rows: Sequence[Array]) -> None:
+    for triangle, block in zip(triangles, rows, strict=True):
+        if block.shape[1]:
+            absorb(triangle, np.array(block, order="C").T)
+
+
+class FadingEquations:
+    """All rows; a row's square counts ``factor ** samples`` after so many samples; 1 keeps all."""
+
+    def __init__(self, sizes: Sequence[int], factor: float) -> None:
+        self._sizes, self.factor = sizes, factor
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._triangles, self._count = _empty_triangles(self._sizes), 0.0
+
+    @property
+    def count(self) -> float:
+        """Sum of the rows' weights."""
+        return self._count
+
+    def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
+        """Take rows in."""
+        faded = self.factor**samples
+        for triangle in self._triangles:
+            triangle *= np.sqrt(faded)
+        weights = self.factor ** age.astype(np.float64)
+        _absorb_rows(self._triangles, [block * np.sqrt(weights) for block in rows])
+        self._count = faded * self._count + float(weights.sum())
+
+    def triangles(self) -> Triangles:
+        """Per joint."""
+        return [np.triu(t) for t in self._triangles]
+
+
+class WindowedEquations:
+    """The last blocks, each of weight one."""
+
+    def __init__(self, sizes: Sequence[int], blocks: int) -> None:
+        self._sizes, self.blocks = sizes, blocks
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._leaves = 1 << max(self.blocks - 1, 0).bit_length()
+        self._tree: list[Triangles | None] = [None] * (2 * self._leaves)
+        self._counts = [0] * self.blocks
+        self._next = 0
+        self.filled = 0
+
+    @property
+    def count(self) -> float:
+        """Rows in the window."""
+        return float(sum(self._counts))
+
+    def add(self, rows: Sequence[Array], age: Array, samples: int) -> None:
+        """Take a block's rows in; the oldest block leaves."""
+        leaf = _empty_triangles(self._sizes)
+        _absorb_rows(leaf, rows)
+        self._counts[self._next] = len(age)
+        at = self._leaves + self._next
+        self._tree[at] = leaf
+        while at > 1:
+            at //= 2
+            left, right = self._tree[2 * at], self._tree[2 * at + 1]
+            if left is None or right is None:
+                self._tree[at] = left if right is None else right
+            else:
+                self._tree[at] = [stack(a, b) for a, b in zip(left, right, strict=True)]
+        self._next = (self._next + 1) % self.blocks
+        self.filled = min(self.filled + 1, self.blocks)
+
+    def triangles(self) -> Triangles:
+        """Per joint."""
+        root = self._tree[1]
+        return [np.triu(t) for t in (_empty_triangles(self._sizes) if root is None else root)]

@@ -13,31 +13,91 @@ import numpy.typing as npt
 from feasid.control.computed_torque import mass_function
 from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
-from feasid.errors import SolverError
+from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.robot_of import with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.priors import WEIGHT
-from feasid.online.change import ChangeDetector, ModelChange
-from feasid.online.equations import CausalEquations
-from feasid.online.gate import Decision, Evidence, GateRules, ModelGate
-from feasid.online.guard import Guard
-from feasid.online.inherit import Inherited
-from feasid.online.intake import Intake
-from feasid.online.problem import FeasibleProblem, deviations
+from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate
+from feasid.online.buffering import SampleBuffer, SampleChecks
+from feasid.online.equations import (
+    SMOOTHERS,
+    CausalEquations,
+    EquationStore,
+    FadingEquations,
+    WindowedEquations,
+)
+from feasid.online.load_change import ChangeDetector, LoadInvariantEquations, ModelChange
+from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.online.result import OnlineEstimate
-from feasid.online.setting import block_of, check_options, store_of
 from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
+MIN_BLOCKS_PER_WINDOW = 16
+"""Blocks of a window: each new one renews four triangles per joint."""
+
+MAX_BLOCK_SECONDS = 0.125
+"""Time that the newest sample waits until it is learnt, at most [s]."""
+
+
+def choose_block(rate: float, window: int | None, block: int | None) -> int:
+    """Samples per block: a divisor of the window, and not too long a wait."""
+    longest = max(1, round(MAX_BLOCK_SECONDS * rate))
+    if block is not None:
+        if not block >= 1 or (window is not None and window % block):
+            raise InputError(f"a window of {window} samples is no multiple of a block of {block}")
+        return int(block)
+    if window is None:
+        return longest
+    fitting = [
+        b for b in range(1, longest + 1) if window % b == 0 and window // b >= MIN_BLOCKS_PER_WINDOW
+    ]
+    return max(fitting, default=1)
+
+
+def make_store(
+    equations: CausalEquations, window: int | None, forgetting: float | None, block: int
+) -> EquationStore:
+    """What remembers the equations."""
+    sizes = [len(s) + 1 for s in equations.plan.support]
+    if window is not None:
+        return WindowedEquations(sizes, window // block)
+    return FadingEquations(sizes, 1.0 if forgetting is None else forgetting)
+
+
+def require_valid_options(
+    rate: float,
+    window: int | None,
+    forgetting: float | None,
+    smoother: str,
+    slow_weight: float,
+    prior_weight: float,
+) -> None:
+    """Refuse what cannot be, by name."""
+    if not (np.isfinite(rate) and rate > 0):
+        raise InputError(f"rate must be a positive number of Hz, not {rate!r}")
+    if window is not None and forgetting is not None:
+        raise InputError("window and forgetting are two ways to forget: give one of them")
+    if window is not None and not (isinstance(window, int | np.integer) and window >= 2):
+        raise InputError(f"window must be a number of samples, at least 2, not {window!r}")
+    if forgetting is not None and not 0 < forgetting < 1:
+        raise InputError(f"forgetting must be a factor between 0 and 1, not {forgetting!r}")
+    if smoother not in SMOOTHERS:
+        raise InputError(f"smoother must be one of {[*SMOOTHERS]}, not {smoother!r}")
+    if not 0 < slow_weight <= 1:
+        raise InputError(f"slow_weight must be in (0, 1], not {slow_weight!r}")
+    if not (np.isfinite(prior_weight) and prior_weight > 0):
+        raise InputError(f"prior_weight must be positive, not {prior_weight!r}")
+
+
 ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""
 
-LATELY = 2.0
+COMPARISON_SECONDS = 2.0
 """Time over which errors of prediction are compared [s]."""
 
-KEPT = 1000
+MAX_KEPT_DECISIONS = 1000
 """Decisions and changes that are remembered."""
 
 
@@ -73,7 +133,7 @@ class OnlineFit:
         Samples from which the buffer counts as full; default the window, else 2 s.
     rules : GateRules, optional
     threshold : float
-        Of the detection of changes, see `feasid.online.change.ChangeDetector`.
+        Of the detection of changes, see `feasid.online.load_change.ChangeDetector`.
     carrier : str, optional
         Body that a load would be fixed to; default the last one. After a change everything that a
         load there cannot have changed is kept, and fades over the window.
@@ -122,11 +182,11 @@ class OnlineFit:
         friction: Sequence[str] | None = None,
         drive_inertia: bool | None = None,
     ) -> None:
-        check_options(rate, window, forgetting, smoother, slow_weight, prior_weight)
+        require_valid_options(rate, window, forgetting, smoother, slow_weight, prior_weight)
         robot, _ = with_terms(robot, friction, drive_inertia)
         self.robot, self.rate = robot, float(rate)
         self.base = base_parameters(robot) if base is None else base
-        self.block = block_of(self.rate, window, block)
+        self.block = choose_block(self.rate, window, block)
         keep = max(1, round(rate / (ROWS_PER_CYCLE * cutoff))) if every is None else every
         derivative_cutoff = min(derivative_cutoff, 0.4 * rate)
         self.equations = CausalEquations(
@@ -134,7 +194,7 @@ class OnlineFit:
         )
         self._correlation = max(1.0, rate / (2 * cutoff) / keep)
         self.full = full if full is not None else (window or round(2 * rate))
-        self._store = store_of(self.equations, window, forgetting, self.block)
+        self._store = make_store(self.equations, window, forgetting, self.block)
         feasible = feasible_set(robot) if feasible is None else feasible
         self.problem = FeasibleProblem(self.base, feasible, prior_weight)
         self.nominal_beta = self.base.K @ self.problem.nominal
@@ -143,11 +203,11 @@ class OnlineFit:
         self.gate = ModelGate(rules)
         settle = -(-self.full // self.block)
         self._detector = ChangeDetector(robot.coordinates, threshold, settle)
-        self._guard = Guard(robot.dof, self.rate)
-        self._intake = Intake(robot.dof, self.rate, self.block, self._learn)
-        self._inherited = Inherited(self.base, carrier, window or round(10 * rate))
-        self.changes: deque[ModelChange] = deque(maxlen=KEPT)
-        self.decisions: deque[Decision] = deque(maxlen=KEPT)
+        self._checks = SampleChecks(robot.dof, self.rate)
+        self._buffer = SampleBuffer(robot.dof, self.rate, self.block, self._learn)
+        self._invariant = LoadInvariantEquations(self.base, carrier, window or round(10 * rate))
+        self.changes: deque[ModelChange] = deque(maxlen=MAX_KEPT_DECISIONS)
+        self.decisions: deque[Decision] = deque(maxlen=MAX_KEPT_DECISIONS)
         self._last: OnlineEstimate | None = None
         self._noise = np.ones(robot.dof)
         self._known = 0.0
@@ -155,19 +215,19 @@ class OnlineFit:
         self._since = 0
         self._still = 0
         self._pending = False
-        recent = max(1, round(LATELY * rate / self.block))
+        recent = max(1, round(COMPARISON_SECONDS * rate / self.block))
         self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
         self._bad: deque[int] = deque(maxlen=max(1, round(rate / self.block)))
 
     @property
     def faults(self) -> Counter[str]:
-        """Samples left out, by cause; see `feasid.online.guard.Guard`."""
-        return self._guard.faults
+        """Samples left out, by cause; see `feasid.online.buffering.Guard`."""
+        return self._checks.faults
 
     @property
     def samples(self) -> int:
         """Samples received so far."""
-        return self._intake.received
+        return self._buffer.received
 
     @property
     def time(self) -> float:
@@ -200,7 +260,7 @@ class OnlineFit:
         InputError
             When shapes are wrong, or velocities come and go.
         """
-        self._intake.put(q, tau, dq, t)
+        self._buffer.add(q, tau, dq, t)
 
     def extend(self, q: Array, tau: Array, dq: Array | None = None, t: Array | None = None) -> None:
         """Take many samples; the same as `update` one by one.
@@ -229,12 +289,12 @@ class OnlineFit:
             self._learn_block()
 
     def _learn_block(self) -> None:
-        raw = self._intake
+        raw = self._buffer
         speeds = raw.dq if raw.has_speed else None
-        usable, fresh = self._guard.judge(raw.q, raw.tau, speeds, raw.t)
+        usable, fresh = self._checks.find_usable(raw.q, raw.tau, speeds, raw.t)
         self._bad.append(int(np.count_nonzero(~usable)))
         parts = []
-        for first, last in _runs(usable, fresh):
+        for first, last in _usable_stretches(usable, fresh):
             if fresh[first]:
                 self.equations.reset()
             part = slice(first, last)
@@ -263,7 +323,7 @@ class OnlineFit:
         if at.size:
             self._predict(rows)
         self._store.add(rows, self.block - 1 - at, self.block)
-        self._inherited.fade(self.block)
+        self._invariant.fade(self.block)
 
     def _predict(self, rows: list[Array]) -> None:
         """Errors of prediction of rows that were not learnt yet, and what follows from them."""
@@ -276,10 +336,10 @@ class OnlineFit:
             errors.append(np.sum(np.square(missed), axis=1) / self._noise**2)
         count = rows[0].shape[1]
         self._errors.append((errors[0], errors[1], count))
-        change = self._detector.see(np.sqrt(errors[0] / count), self.time)
+        change = self._detector.update(np.sqrt(errors[0] / count), self.time)
         if change is not None:
             self.changes.append(change)
-            self._inherited.keep(*self._whitened())
+            self._invariant.set_from(*self._whitened())
             self._store.clear()
             self._detector.reset()
             self._since = 0
@@ -300,11 +360,11 @@ class OnlineFit:
         return Reduced(name, columns, self._supports, triangles, round(self._store.count))
 
     def _whitened(self) -> tuple[Array, Array]:
-        """The remembered equations in units of their noise, with what was inherited."""
+        """The remembered equations in units of their noise, with those from before the last change."""
         reduced = self.reduced
-        noise = deviations(reduced.triangles, self._store.count, self._correlation)
+        noise = row_deviations(reduced.triangles, self._store.count, self._correlation)
         R, rho, _ = reduced.triangle(1.0 / noise)
-        return self._inherited.added(R, rho)
+        return self._invariant.combined_with(R, rho)
 
     def estimate(self) -> OnlineEstimate:
         """The most probable model that can exist, verified in exact arithmetic.
@@ -325,9 +385,9 @@ class OnlineFit:
             seconds = clock.perf_counter() - began
             return replace(self._last, decision=decision, seconds=seconds, age=self._age)
         reduced = self.reduced
-        scaled = deviations(reduced.triangles, self._store.count, self._correlation)
+        scaled = row_deviations(reduced.triangles, self._store.count, self._correlation)
         R, rho, _ = reduced.triangle(1.0 / scaled)
-        R, rho = self._inherited.added(R, rho)
+        R, rho = self._invariant.combined_with(R, rho)
         self._known = self.problem.determined_share(R)
         try:
             solution = self.problem.solve(R, rho)
@@ -392,7 +452,7 @@ class OnlineFit:
 
     def _inertia(self, delta: Array) -> tuple[float, float]:
         """Extreme eigenvalues of the mass matrix over the nominal one's, at the latest q."""
-        newest = self._intake.newest
+        newest = self._buffer.newest
         q = newest if np.isfinite(newest).all() else np.zeros(self.robot.dof)
         own, nominal = (np.linalg.eigvalsh(self._mass(x, q)) for x in (delta, self.problem.nominal))
         return float(own[0] / nominal[0]), float(own[-1] / nominal[-1])
@@ -402,7 +462,9 @@ class OnlineFit:
         return f"<OnlineFit of {self.robot.name!r}: {self.samples} samples{faults}>"
 
 
-def _runs(usable: npt.NDArray[np.bool_], fresh: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _usable_stretches(
+    usable: npt.NDArray[np.bool_], fresh: npt.NDArray[np.bool_]
+) -> list[tuple[int, int]]:
     """Stretches (first, last + 1) of usable samples that follow on each other."""
     starts = np.flatnonzero(usable & (fresh | np.r_[True, ~usable[:-1]]))
     ends = np.flatnonzero(~usable)

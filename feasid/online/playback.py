@@ -21,7 +21,7 @@ from feasid.robot.description import Robot
 if TYPE_CHECKING:
     import pandas as pd
 
-INTERVAL = 1.0
+ESTIMATE_INTERVAL = 1.0
 """Time between estimates [s]."""
 
 
@@ -125,7 +125,7 @@ def watch(
     robot: Robot | str | Path | None = None,
     *,
     window: float | None = 10.0,
-    interval: float = INTERVAL,
+    interval: float = ESTIMATE_INTERVAL,
     each: Callable[[Playback], None] | None = None,
     online: dict[str, Any] | None = None,
     **options: Unpack[ReadOptions],

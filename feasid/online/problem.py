@@ -32,17 +32,17 @@ from feasid.robot.joint_terms import NONNEGATIVE
 POSES, SPEED, PUSH = 200, 1.0, 3.0
 """Random motions by which units are set: samples, rad/s or m/s, and per second."""
 
-FLOOR = 1e-3
+MIN_NOISE_SHARE = 1e-3
 """Smallest deviation of a joint's rows, as a share of its torque: noise-free data stay finite."""
 
-RIDGE = 1e-5
+RIDGE_SHARE = 1e-5
 """On a joint's own least squares, as a share of its columns: directions that were not seen yet stay
 out of it, at a cost of at most that share of the torque."""
 
-NOISE = 1e-9
+ROUNDING_SHARE = 1e-9
 """The same as a share of the largest column: below lie columns that are rounding of zero."""
 
-LEAST_INERTIA = 0.01
+MIN_ARMATURE_SHARE = 0.01
 """Smallest size of a drive inertia, as a share of the joints' mean inertia."""
 
 DETERMINED_DEVIATION = 1 / 3
@@ -53,12 +53,12 @@ tenth of it 13 to 17 % and 80 to 94 %."""
 TINY_TORQUE = 1e-12
 """Torque [N m or N] of a joint that the nominal model needs none for."""
 
-FEWEST = 0.05
+MIN_RESIDUAL_ROWS_SHARE = 0.05
 """Share of the rows that is counted as left over, however many parameters a joint has."""
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class VerifiedModel:
     """A verified model.
 
     Attributes
@@ -89,14 +89,14 @@ class FeasibleProblem:
 
     def __init__(self, base: BaseParameters, feasible: FeasibleSet, weight: float) -> None:
         self.base, self.feasible, self.weight = base, feasible, weight
-        self.nominal = nominal(base.robot, feasible, base.K)
+        self.nominal = nominal_parameters(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
-        motion = _described_motion(described, base)
+        motion = _nominal_motion(described, base)
         task = Task.of(motion, base, feasible, self.nominal)
         size = np.maximum(motion.torque_norms / np.sqrt(motion.rows), TINY_TORQUE)
         usual, _, _ = motion.triangle(1.0 / (size * np.sqrt(motion.rows)))
         self._from_usual = np.linalg.pinv(usual)
-        self.task = replace(task, sizes=_all_sizes(task, described))
+        self.task = replace(task, sizes=_joint_term_sizes(task, described))
         size = base.size
         self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
         self._start = self._empty.minimise(self.task.free(self.task.start(self._inside())), weight)
@@ -135,7 +135,7 @@ class FeasibleProblem:
         precision = np.linalg.svd(R @ self._from_usual, compute_uv=False)
         return float(np.count_nonzero(precision * DETERMINED_DEVIATION > 1.0) / self.base.size)
 
-    def solve(self, R: Array, rho: Array) -> Solution:
+    def solve(self, R: Array, rho: Array) -> VerifiedModel:
         """The most probable model, from where the last one was.
 
         Raises
@@ -161,10 +161,10 @@ class FeasibleProblem:
             f"arithmetic ({self.feasible.consistency} consistency)"
         )
         K = self.base.K
-        return Solution(delta, np.asarray(K @ covariance @ K.T), verified)
+        return VerifiedModel(delta, np.asarray(K @ covariance @ K.T), verified)
 
 
-def nominal(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
+def nominal_parameters(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
     """The description's parameters; generic bodies and no joint terms where it says nothing."""
     still = units(robot, feasible, K, np.zeros(len(K)))
     out = np.where(np.isnan(robot.values), reference(robot, still).delta, robot.values)
@@ -175,7 +175,7 @@ def nominal(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
     return np.asarray(out)
 
 
-def _all_sizes(task: Task, robot: Robot) -> Array:
+def _joint_term_sizes(task: Task, robot: Robot) -> Array:
     """Sizes of joint terms; for drive inertias that no motion tells from a body's, the body's.
 
     Without samples nothing else would hold them.
@@ -190,11 +190,11 @@ def _all_sizes(task: Task, robot: Robot) -> Array:
         own = float(coupling @ mass @ coupling)
         for column in robot.drive_columns(k).values():
             if not np.isfinite(out[column]):
-                out[column] = max(own, LEAST_INERTIA * usual)
+                out[column] = max(own, MIN_ARMATURE_SHARE * usual)
     return out
 
 
-def _described_motion(robot: Robot, base: BaseParameters) -> Reduced:
+def _nominal_motion(robot: Robot, base: BaseParameters) -> Reduced:
     """What the nominal model does in random motions."""
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.uniform(-1, 1, (3, POSES, robot.dof))
@@ -204,7 +204,7 @@ def _described_motion(robot: Robot, base: BaseParameters) -> Reduced:
     return Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)
 
 
-def deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:
+def row_deviations(triangles: Sequence[Array], count: float, correlation: float) -> Array:
     """Standard deviation of each joint's rows as if they were independent, shape (dof,).
 
     Each joint's own least squares says how large its noise is; rows that follow one another err
@@ -213,17 +213,17 @@ def deviations(triangles: Sequence[Array], count: float, correlation: float) -> 
     out = np.ones(len(triangles))
     for j, triangle in enumerate(triangles):
         rows = count / correlation
-        left = max(rows - (triangle.shape[0] - 1), FEWEST * rows)
+        left = max(rows - (triangle.shape[0] - 1), MIN_RESIDUAL_ROWS_SHARE * rows)
         torque = float(np.linalg.norm(triangle[:, -1])) / np.sqrt(max(count, 1.0))
         if left > 0:
-            noise = _unexplained(triangle) / np.sqrt(left * correlation)
-            out[j] = max(noise, FLOOR * torque) or 1.0
+            noise = _unexplained_torque(triangle) / np.sqrt(left * correlation)
+            out[j] = max(noise, MIN_NOISE_SHARE * torque) or 1.0
     return np.asarray(out * np.sqrt(correlation))
 
 
-def _unexplained(triangle: Array) -> float:
+def _unexplained_torque(triangle: Array) -> float:
     """What a joint's own parameters leave of its torque, root of the sum of squares."""
     sizes = np.linalg.norm(triangle, axis=0)
-    ridge = RIDGE * sizes + NOISE * sizes.max(initial=0.0)
+    ridge = RIDGE_SHARE * sizes + ROUNDING_SHARE * sizes.max(initial=0.0)
     ridge[-1] = 0.0
     return abs(float(stack(triangle, np.diag(ridge))[-1, -1]))

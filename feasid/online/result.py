@@ -10,7 +10,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.identifiability.base import BaseParameters
-from feasid.online.gate import Decision
+from feasid.online.acceptance import Decision
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:

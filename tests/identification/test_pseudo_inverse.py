@@ -6,7 +6,7 @@ import pytest
 import feasid
 from feasid.dynamics.regressor import regressor
 from feasid.identification.pseudo_inverse import pseudo_inverse, r_squared, select_samples
-from feasid.online.presets import valkyrie
+from feasid.online.acceptance import valkyrie
 
 ROUNDING = 1e-9
 """Of normal equations with condition numbers of some thousands."""

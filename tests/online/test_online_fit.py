@@ -9,9 +9,8 @@ from arms import panda, ur5
 from scipy import signal
 
 import feasid
-from feasid.online.equations import CausalEquations
-from feasid.online.problem import FeasibleProblem, deviations
-from feasid.online.store import Fading, SlidingWindow
+from feasid.online.equations import CausalEquations, FadingEquations, WindowedEquations
+from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.reduction.triangle import Reduced
 
 RATE = 200.0
@@ -81,7 +80,7 @@ def assert_same(found, expected):
 def batch_estimate(fit, triangles, count):
     """The same convex problem, solved from the start for other triangles."""
     reduced = Reduced("", fit.reduced.columns, fit.reduced.supports, tuple(triangles), 1)
-    R, rho, _ = reduced.triangle(1 / deviations(triangles, count, fit._correlation))
+    R, rho, _ = reduced.triangle(1 / row_deviations(triangles, count, fit._correlation))
     return FeasibleProblem(base(), feasid.feasible_set(base().robot), 3.0).solve(R, rho)
 
 
@@ -204,7 +203,7 @@ def test_no_row_uses_what_comes_later():
 @pytest.mark.parametrize("blocks", [1, 2, 3, 7, 16])
 def test_a_ring_forgets_exactly(blocks):
     rng = np.random.default_rng(blocks)
-    ring = SlidingWindow([4], blocks)
+    ring = WindowedEquations([4], blocks)
     history = []
     for k in range(3 * blocks + 2):
         block = rng.standard_normal((4, int(rng.integers(0, 9)))) * 10.0 ** rng.uniform(-3, 3)
@@ -227,7 +226,7 @@ def test_neither_drift_nor_growth(blocks, rows):
     rng = np.random.default_rng(1)
     pool = rng.standard_normal((64, 5, rows))
     pool[:32, -1] *= 1e6
-    ring, fading = SlidingWindow([5], 8), Fading([5], 0.995)
+    ring, fading = WindowedEquations([5], 8), FadingEquations([5], 0.995)
     age = np.arange(rows - 1, -1, -1)
     for k in range(blocks):
         block = pool[k % 32 if k < blocks // 2 else 32 + k % 32]
@@ -243,7 +242,7 @@ def test_neither_drift_nor_growth(blocks, rows):
 
 
 def test_all_stores_begin_empty():
-    for store in (Fading([3], 1.0), Fading([3], 0.9), SlidingWindow([3], 4)):
+    for store in (FadingEquations([3], 1.0), FadingEquations([3], 0.9), WindowedEquations([3], 4)):
         assert store.count == 0
         assert store.triangles()[0].tolist() == [[0.0] * 3] * 3
 
@@ -348,7 +347,7 @@ def test_gaps_are_bridged_or_begin_a_new_run():
     keep[1200:1300] = False
     fit = online()
     fit.extend(q[keep], tau[keep], t=t[keep])
-    assert fit._intake.bridged == 3
+    assert fit._buffer.bridged == 3
     assert fit.faults == {"time jump": 1}
     assert fit.samples == keep.sum()
     whole = online()

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import feasid
-from feasid.online.change import ChangeDetector
-from feasid.online.gate import Evidence, GateRules, ModelGate
-from feasid.online.inherit import Inherited
+from feasid.online.acceptance import Evidence, GateRules, ModelGate
+from feasid.online.load_change import ChangeDetector, LoadInvariantEquations
 
 GOOD = {
     "time": 1.0, "full": True, "r2": 0.99, "error": np.ones(3), "nominal_error": np.full(3, 5.0),
@@ -93,9 +92,9 @@ def test_scatter_is_no_change_and_a_factor_is():
     rng = np.random.default_rng(0)
     watch = detector()
     for k in range(2000):
-        assert watch.see(np.exp(0.3 * rng.standard_normal(3)), k) is None
+        assert watch.update(np.exp(0.3 * rng.standard_normal(3)), k) is None
     errors = np.array([1.0, 6.0, 1.0])
-    found = [watch.see(errors, 2000 + k) for k in range(8)]
+    found = [watch.update(errors, 2000 + k) for k in range(8)]
     change = next(c for c in found if c)
     assert change.joints[0] == "b"
     assert change.time <= 2005
@@ -106,7 +105,7 @@ def test_scatter_is_no_change_and_a_factor_is():
 def test_getting_better_is_no_change():
     watch = detector()
     for k in range(300):
-        assert watch.see(np.full(3, 10.0 * 0.98**k + 0.1), k) is None
+        assert watch.update(np.full(3, 10.0 * 0.98**k + 0.1), k) is None
 
 
 # -- what stays known ------------------------------------------------------------------------
@@ -119,17 +118,17 @@ def test_only_what_a_load_changes_is_forgotten():
     before = rng.standard_normal(base.size)
     load = np.asarray(base.K)[:, robot.inertial_columns[2]] @ rng.standard_normal(10)
     R = np.linalg.qr(rng.standard_normal((80, base.size)), mode="r")
-    kept = Inherited(base, None, 100)
-    kept.keep(R, R @ before)
+    kept = LoadInvariantEquations(base, None, 100)
+    kept.set_from(R, R @ before)
     empty = np.zeros((base.size, base.size)), np.zeros(base.size)
-    A, b = kept.added(*empty)
+    A, b = kept.combined_with(*empty)
     scale = np.abs(b).max()
     for beta in (before, before + load, before - 3 * load):
         np.testing.assert_allclose(A @ beta, b, atol=1e-11 * scale)
     other = before + rng.standard_normal(base.size)
     assert np.linalg.norm(A @ other - b) > 0.1
     kept.fade(100)
-    faded, _ = kept.added(*empty)
+    faded, _ = kept.combined_with(*empty)
     np.testing.assert_allclose(faded.T @ faded, np.exp(-1) * A.T @ A, atol=1e-12)
 
 
