@@ -360,7 +360,7 @@ class OnlineFit:
         return Reduced(name, columns, self._supports, triangles, round(self._store.count))
 
     def _whitened(self) -> tuple[Array, Array]:
-        """The remembered equations in units of their noise, with those from before the last change."""
+        """The remembered equations and those before the last change, in units of their noise."""
         reduced = self.reduced
         noise = row_deviations(reduced.triangles, self._store.count, self._correlation)
         R, rho, _ = reduced.triangle(1.0 / noise)
