@@ -19,7 +19,7 @@ import numpy as np
 
 import feasid
 from feasid.logs.motion import Motion, Run
-from feasid.reduction.task import reduce_motions
+from feasid.reduction.fleet import reduce_motions
 
 QUARTER = np.pi / 2
 

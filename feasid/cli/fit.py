@@ -76,11 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments, FitOptions, "feasid fit")
     with step("loading solvers"):
         from feasid.identification.identify import fit
-        from feasid.reduction.reduce import opened
+        from feasid.reduction.reduce import open_sources
     robot = robot_from(arguments)
     with step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(arguments.logs, robot, **options)
-    tests = opened(arguments.test) if arguments.test else []
+    tests = open_sources(arguments.test) if arguments.test else []
     with step("testing"):
         errors = result.errors(tests) if tests else None
     if arguments.json:

@@ -49,13 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
     load = _load(arguments.load) if arguments.load else None
     with step("loading solvers"):
         from feasid.identification.gains import torque_constants
-        from feasid.reduction.reduce import opened
+        from feasid.reduction.reduce import open_sources
     robot = robot_from(arguments)
     with step("identifying torque constants"):
         found = torque_constants(
-            opened(arguments.logs),
+            open_sources(arguments.logs),
             robot,
-            loaded=opened(arguments.loaded) if arguments.loaded else None,
+            loaded=open_sources(arguments.loaded) if arguments.loaded else None,
             load=load,
             body=arguments.body,
             **options,

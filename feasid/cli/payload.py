@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     with step("loading solvers"):
         from feasid.identification.payload import payload, payload_from_wrench
         from feasid.options.complete import checked
-        from feasid.reduction.reduce import opened
+        from feasid.reduction.reduce import open_sources
     options = checked(table, options, "feasid payload --sensor" if arguments.sensor else "payload")
     robot = robot_from(arguments)
     with step("identifying the load"):
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
                 **options,
             )
         else:
-            logs = opened(arguments.loaded), opened(arguments.without)
+            logs = open_sources(arguments.loaded), open_sources(arguments.without)
             found = payload(*logs, robot, body=arguments.body, **options)
     told = {
         "body": found.body,

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _parts(arguments: argparse.Namespace) -> list[Any]:
     """The logs, or what there is already and the logs that are not in it, by their content."""
-    from feasid.logs.digest import digest
+    from feasid.logs.digest import content_digest
     from feasid.logs.recording import Recording
     from feasid.reduction.triangle import Reduced
 
@@ -82,27 +82,27 @@ def _parts(arguments: argparse.Namespace) -> list[Any]:
             path=arguments.out,
         )
     there = [p for p in arguments.logs if is_regular(p) or is_folder(p)]
-    known = {p for p in there if digest(Recording(p)) in so_far.digests}
+    known = {p for p in there if content_digest(Recording(p)) in so_far.digests}
     return [so_far, *(p for p in arguments.logs if p not in known)]
 
 
 @contextmanager
 def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
     """A folder beside the output, removed when all is done and kept when there is use for it."""
-    from feasid.reduction import checkpoints
+    from feasid.reduction.fleet import begin_checkpoints, count_checkpoints, remove_checkpoints
 
     folder = Path(f"{arguments.out}.parts")
-    checkpoints.begin(folder, fresh=not arguments.resume)
+    begin_checkpoints(folder, fresh=not arguments.resume)
     try:
         yield folder
     except BaseException:
-        if count := checkpoints.kept(folder):
+        if count := count_checkpoints(folder):
             text = f"{count} finished log(s) are kept in {folder}; the same command goes on there"
             print(f"\nfeasid: {text} with --resume", file=sys.stderr)
         else:
-            checkpoints.finish(folder)
+            remove_checkpoints(folder)
         raise
-    checkpoints.finish(folder)
+    remove_checkpoints(folder)
 
 
 def _reduced(

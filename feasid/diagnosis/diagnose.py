@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.signals.derive import FEWEST
 from feasid.options.complete import part
 from feasid.options.tables import LogOptions, ReadOptions
-from feasid.reduction.reduce import filtered
+from feasid.reduction.reduce import choose_filtering
 from feasid.reduction.window import low_passed
 from feasid.robot.description import Robot
 
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def examine(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
+def examine(
+    recording: Recording,
+    robot: Robot,
+    asked: Mapping[str, Any],
+    refuted: Collection[tuple[str, tuple[str, ...]]] = (),
+) -> Diagnosis:
     """What may be wrong with a log, in the order in which it was found.
 
     The log is prepared as `feasid.fit` prepares it: on the same clock, with the same gaps bridged,
@@ -44,8 +49,10 @@ def examine(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Dia
     robot : Robot
     asked : mapping
         `feasid.options.tables.DiagnoseOptions` that were given.
+    refuted : collection of (code, joints)
+        Suspicions of the robot's dynamics that were tried in vain and are not raised again.
     """
-    chosen = filtered(part(LogOptions, asked), "diagnose")
+    chosen = choose_filtering(part(LogOptions, asked), "diagnose")
     df = recording.table(robot, chosen.get("topic"))
     try:
         raw = _with_holes(recording.raw(robot, **part(ReadOptions, chosen)))
@@ -60,7 +67,7 @@ def examine(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Dia
         mended = merged([chosen, mend, *(f.options for f in findings)])
         findings = decided(findings, recording, robot, mended)
         mended = merged([chosen, mend, *(f.options for f in findings)])
-        findings += _prepared(recording, robot, mended, findings, raw)
+        findings += _prepared(recording, robot, mended, findings, raw, refuted)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
@@ -146,6 +153,7 @@ def _prepared(
     options: Mapping[str, Any],
     findings: Sequence[Finding],
     raw: Signals,
+    refuted: Collection[tuple[str, tuple[str, ...]]],
 ) -> list[Finding]:
     """Tests on the prepared log, with what was found so far put right."""
     if any(f.code == "dead" and f.level == "error" for f in findings):
@@ -157,7 +165,7 @@ def _prepared(
     except LogError as error:
         return [_from_error("unusable", error)]
     weak = {f.joints[0] for f in findings if f.code == "coarse"}
-    found = [_in_log(f, raw, options) for f in check_model(motion, robot, weak)]
+    found = [_in_log(f, raw, options) for f in check_model(motion, robot, weak, refuted)]
     return found + check_excitation(motion, robot)
 
 

@@ -41,6 +41,8 @@ class Finding:
         Share by which the error of a fit on stretches that it did not see falls with the
         finding's remedy, as the geometric mean over joints; 1 when no fit is possible without
         it. None where nothing could be tried.
+    evidence : {"signals", "dynamics"}
+        Whether the columns themselves show it, or the torques that the robot's model explains.
     """
 
     code: str
@@ -54,6 +56,12 @@ class Finding:
     options: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     gain: float | None = None
+    evidence: str = "signals"
+
+    @property
+    def key(self) -> tuple[str, tuple[str, ...]]:
+        """What it is and whose: the same for findings that say the same."""
+        return self.code, self.joints
 
     def __str__(self) -> str:
         where = f" [{', '.join(self.joints)}]" if self.joints else ""

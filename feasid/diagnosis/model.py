@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,7 +41,15 @@ OTHER_MOTION = {"gravity", "zero", "reversed", "degrees", "swap", "length"}
 """Findings after which nothing is said of delays."""
 
 
-def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> list[Finding]:
+Key = tuple[str, tuple[str, ...]]
+
+
+def check_model(
+    motion: Motion,
+    robot: Robot,
+    weak: Collection[str] = (),
+    refuted: Collection[Key] = (),
+) -> list[Finding]:
     """Everything that the dynamics can tell about a prepared log.
 
     Parameters
@@ -49,7 +58,16 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
     robot : Robot
     weak : collection of str
         Joints whose torque hardly leaves its resolution: their sign is not judged.
+    refuted : collection of (code, joints)
+        Findings that are not made again.
     """
+    found = _check(motion, robot, weak, refuted)
+    return [replace(f, evidence="dynamics") for f in found]
+
+
+def _check(
+    motion: Motion, robot: Robot, weak: Collection[str], refuted: Collection[Key]
+) -> list[Finding]:
     reach = max(4, int(np.ceil(LAG_WINDOW * motion.runs[0].rate)))
     samples = thin(motion, reach)
     if samples is None or not np.isfinite(samples.torque).all():
@@ -59,8 +77,8 @@ def check_model(motion: Motion, robot: Robot, weak: Collection[str] = ()) -> lis
         return [_static(samples)]
     free = Free(robot if robot.drives else robot.with_joint_terms(drive_inertia=True), samples)
     screen = Screen(robot, samples)
-    findings, screen = _changes(screen, names, weak)
-    found = gears(screen, names)
+    findings, screen = _changes(screen, names, weak, refuted)
+    found = [f for f in gears(screen, names) if f.key not in refuted]
     screen = rescaled(screen, found, names)
     findings += found
     unexplained = _unexplained(free, screen, names)
@@ -91,13 +109,13 @@ def _static(samples: ScreenSamples) -> Finding:
 
 
 def _changes(
-    screen: Screen, names: Sequence[str], weak: Collection[str]
+    screen: Screen, names: Sequence[str], weak: Collection[str], refuted: Collection[Key]
 ) -> tuple[list[Finding], Screen]:
     """What would explain the torques better, the most telling first; the screen with it mended."""
     findings: list[Finding] = []
     for _ in range(MOST_CHANGES):
         exchanged = {j for f in findings if f.code == "swap" for j in f.joints}
-        change = _likeliest(screen, names, weak, exchanged)
+        change = _likeliest(screen, names, weak, exchanged, refuted)
         if change is None:
             break
         findings.append(change.finding)
@@ -106,7 +124,11 @@ def _changes(
 
 
 def _likeliest(
-    screen: Screen, names: Sequence[str], weak: Collection[str], exchanged: Collection[str]
+    screen: Screen,
+    names: Sequence[str],
+    weak: Collection[str],
+    exchanged: Collection[str],
+    refuted: Collection[Key],
 ) -> Hypothesis | None:
     """The best guess; dear ones are made only while cheaper ones leave something unexplained.
 
@@ -114,7 +136,7 @@ def _likeliest(
     """
 
     def possible(guesses: Iterable[Hypothesis]) -> list[Hypothesis]:
-        found = [(h, h.finding) for h in guesses]
+        found = [(h, h.finding) for h in guesses if h.finding.key not in refuted]
         return [h for h, f in found if f.code != "swap" or not {*f.joints} & {*exchanged}]
 
     cheap = [
@@ -126,8 +148,8 @@ def _likeliest(
     best = likeliest(cheap)
     if best is not None and clear(best.mended()):
         return best
-    best = likeliest([*cheap, *tilted(screen, screen.robot), *possible(positions(screen, names))])
-    return best or likeliest([*lengths(screen), *load(screen)])
+    dear = possible([*tilted(screen, screen.robot), *positions(screen, names)])
+    return likeliest([*cheap, *dear]) or likeliest(possible([*lengths(screen), *load(screen)]))
 
 
 def _unexplained(free: Free, screen: Screen, names: Sequence[str]) -> list[Finding]:

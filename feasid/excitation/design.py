@@ -23,9 +23,8 @@ from feasid.excitation.space import find_rest_posture, posture_constraints
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.formats.robot_of import with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.reduction.fingerprint import fingerprint
-from feasid.reduction.narrow import narrowed
-from feasid.reduction.triangle import Reduced
+from feasid.reduction.restrict import restrict_terms
+from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
 Given: TypeAlias = Reduced | Trajectory | Sequence[Reduced | Trajectory] | None
@@ -52,7 +51,7 @@ def given_equations(
             r, _, _ = own.triangle(1 / noise)
             parts.append(r * np.sqrt(own.samples / own.rows))
         elif isinstance(item, Trajectory):
-            if fingerprint(item.robot, columns) != fingerprint(robot, columns):
+            if fingerprint_of(item.robot, columns) != fingerprint_of(robot, columns):
                 raise InputError("given holds a motion of another robot or other joint terms")
             parts.append(weighted_regressor(robot, columns, (item.q, item.dq, item.ddq), 1 / noise))
         else:
@@ -73,7 +72,7 @@ def given_equations(
 def _in_base_parameters(item: Reduced, base: BaseParameters) -> Reduced:
     """The log's equations in these base parameters."""
     columns = [int(c) for c in base.independent]
-    if item.fingerprint == fingerprint(base.robot, columns):
+    if item.fingerprint == fingerprint_of(base.robot, columns):
         return item
     wide = item.robot
     if wide is None or _geometry(wide) != _geometry(base.robot):
@@ -82,7 +81,7 @@ def _in_base_parameters(item: Reduced, base: BaseParameters) -> Reduced:
             "the robot that the log was reduced with, with its joint terms"
         )
     try:
-        return narrowed(item, wide, base)
+        return restrict_terms(item, wide, base)
     except InputError as error:
         raise InputError(
             f"given belongs to another robot or lacks joint terms of this one: {error}; reduce the "
@@ -91,7 +90,7 @@ def _in_base_parameters(item: Reduced, base: BaseParameters) -> Reduced:
 
 
 def _geometry(robot: Robot) -> str:
-    return fingerprint(replace(robot, drives=(), load_model=None), ())
+    return fingerprint_of(replace(robot, drives=(), load_model=None), ())
 
 
 def _as_list(given: Given) -> list[Reduced | Trajectory]:

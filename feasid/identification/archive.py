@@ -36,7 +36,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
 from feasid.identification.fitted import Fitted
 from feasid.identification.ranges import Residual
-from feasid.logs.digest import digest
+from feasid.logs.digest import content_digest
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot, Source
 from feasid.robot.serial import as_data, robot_of_data, with_source
@@ -111,7 +111,7 @@ def made(fit: Fitted) -> dict[str, Any]:
         **{name: version(name) for name in ("numpy", "scipy", "pandas")},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "description": None if source is None else hashlib.sha256(source.text).hexdigest(),
-        "logs": [{"name": r.name, "sha256": digest(r)} for r in fit.recordings],
+        "logs": [{"name": r.name, "sha256": content_digest(r)} for r in fit.recordings],
         "samples": fit.reduced.samples,
     }
 

@@ -25,7 +25,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import Noise, estimate, squares
 from feasid.identification.priors import WEIGHT
-from feasid.reduction.narrow import narrowed
+from feasid.reduction.restrict import restrict_terms
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -262,7 +262,7 @@ def held_out_errors(
     reduced: Reduced, wide: Robot, base: BaseParameters, noise: Noise, weight: float = WEIGHT
 ) -> Array:
     """Relative torque error of every joint on stretches that the fit did not see, shape (dof,)."""
-    part = narrowed(reduced, wide, base)
+    part = restrict_terms(reduced, wide, base)
     noise = _own(part, noise)
     task = Task.of(part, base, feasible_set(base.robot))
     solutions = Solutions(task, weight, task.reference)

@@ -30,7 +30,7 @@ from feasid.identification import noise
 from feasid.identification.payload import Payload, body_place
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
-from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
+from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -112,14 +112,14 @@ def torque_constants(
         raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
     chosen = checked(LoadOptions, options, "torque_constants")
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
-    sources = [opened(log), [] if loaded is None else opened(loaded)]
-    base, _ = base_of(
+    sources = [open_sources(log), [] if loaded is None else open_sources(loaded)]
+    base, _ = base_with_terms(
         with_motors(robot_of(log, robot), terms.get("couplings")),
         [*sources[0], *sources[1]],
         terms.get("friction"),
         terms.get("drive_inertia"),
     )
-    tasks = alike([*sources[0], *sources[1]], base.robot, reading)
+    tasks = assign_cutoff([*sources[0], *sources[1]], base.robot, reading)
     first = reduce_tasks(tasks[: len(sources[0])], base)
     if load is None:
         return constants_of_description(first, base)

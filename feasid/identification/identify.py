@@ -27,19 +27,19 @@ from feasid.logs.recording import Recording
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, SetOptions
 from feasid.reduction import momentum, robust
-from feasid.reduction.narrow import narrowed
+from feasid.reduction.fleet import LogTask
 from feasid.reduction.reduce import (
     Log,
-    alike,
-    base_of,
-    columns_of,
-    filtered,
-    measured_of,
-    offered,
-    opened,
+    assign_cutoff,
+    base_with_terms,
+    candidate_terms,
+    choose_filtering,
+    find_measured_joints,
+    independent_columns,
+    open_sources,
     reduce_tasks,
 )
-from feasid.reduction.task import Work
+from feasid.reduction.restrict import restrict_terms
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
@@ -75,16 +75,16 @@ def fit(
     SolverError
         When no answer passed verification; nothing unverified is returned.
     """
-    chosen = filtered(completed(FitOptions, options, "fit"), "fit")
+    chosen = choose_filtering(completed(FitOptions, options, "fit"), "fit")
     find_prior(chosen["prior"])
-    logs = opened(data)
+    logs = open_sources(data)
     described = with_motors(robot_of(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
-    measured, measured_notes = measured_of(logs, described, chosen)
+    measured, measured_notes = find_measured_joints(logs, described, chosen)
     chosen["measured"] = measured
 
-    base, term_notes = base_of(described, logs, *terms, offered(chosen), measured)
-    tasks = alike(logs, base.robot, part(LogOptions, chosen), measured)
+    base, term_notes = base_with_terms(described, logs, *terms, candidate_terms(chosen), measured)
+    tasks = assign_cutoff(logs, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _require_enough_rows(reduced, base)
     warnings = []
@@ -143,11 +143,11 @@ def _choose_friction_terms(
     pruned, measured = chosen["candidates"] is not None, chosen["measured"]
     choice = choose_terms(reduced, base.robot, sets_of(present), pruned=pruned, measured=measured)
     kept = base_parameters(choice.robot, measured=measured)
-    return kept, narrowed(reduced, base.robot, kept), [choice.note]
+    return kept, restrict_terms(reduced, base.robot, kept), [choice.note]
 
 
 def _equations(
-    tasks: Sequence[Work],
+    tasks: Sequence[LogTask],
     base: BaseParameters,
     reduced: Reduced,
     chosen: Mapping[str, Any],
@@ -155,7 +155,7 @@ def _equations(
     delay: float,
 ) -> tuple[Reduced, list[Note]]:
     """Equations to solve: of the torques, of the momentum, or of blocks with robust weights."""
-    robot, columns = base.robot, columns_of(base)
+    robot, columns = base.robot, independent_columns(base)
     if chosen["measured"] is not None and (chosen["method"], chosen["robust"]) != ("torque", None):
         rest = ", ".join(j for j in robot.joints if j not in chosen["measured"])
         raise InputError(
@@ -183,7 +183,7 @@ def _equations(
     return equations.shifted(delay), robust.notes(blocks, shares, robot.coordinates, kind)
 
 
-def _prepared_motions(tasks: Sequence[Work], robot: Robot) -> list[Iterable[Motion]]:
+def _prepared_motions(tasks: Sequence[LogTask], robot: Robot) -> list[Iterable[Motion]]:
     """Motions of all logs, prepared; raises for reduced data, which hold no motion."""
     if any(isinstance(t.source, Reduced) for t in tasks):
         raise InputError("this needs the log itself; reduced data hold no time")
@@ -256,13 +256,13 @@ def compare_models(
     if given.get("candidates") in ((), []):
         raise InputError("candidates has no term to compare: leave it out, or name some")
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
-    chosen = filtered(completed(ReduceOptions, given, "compare_models"), "compare_models")
-    sources = opened(data)
+    chosen = choose_filtering(completed(ReduceOptions, given, "compare_models"), "compare_models")
+    sources = open_sources(data)
     wanted = with_motors(robot_of(data, robot), chosen["couplings"])
-    asked = chosen["friction"], chosen["drive_inertia"], offered(chosen)
-    measured, _ = measured_of(sources, wanted, chosen)
-    base, _ = base_of(wanted, sources, *asked, measured)
-    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
+    asked = chosen["friction"], chosen["drive_inertia"], candidate_terms(chosen)
+    measured, _ = find_measured_joints(sources, wanted, chosen)
+    base, _ = base_with_terms(wanted, sources, *asked, measured)
+    tasks = assign_cutoff(sources, base.robot, part(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     if not reduced.strata:
         raise InputError(

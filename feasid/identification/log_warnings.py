@@ -13,7 +13,7 @@ from feasid.diagnosis.findings import Finding
 from feasid.identification.advice import diagnose
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
-from feasid.reduction.task import Work
+from feasid.reduction.fleet import LogTask
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class JoinedLog:
 
 
 def diagnose_logs(
-    tasks: Sequence[Work], robot: Robot, measured: Sequence[str] | None
+    tasks: Sequence[LogTask], robot: Robot, measured: Sequence[str] | None
 ) -> list[Note]:
     """What a diagnosis of all logs together warns of, and which of them it left out.
 
@@ -81,14 +81,14 @@ def diagnose_logs(
     return notes
 
 
-def _left_out(tasks: Sequence[Work], why: str) -> Note:
+def _left_out(tasks: Sequence[LogTask], why: str) -> Note:
     names = [t.source.name or "the log" for t in tasks if isinstance(t.source, Recording)]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return Note(f"{names[0]}{more}: {why}", "undiagnosed")
 
 
 def _parts(
-    tasks: Sequence[Work], robot: Robot, options: Mapping[str, Any]
+    tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any]
 ) -> tuple[list[JoinedLog], list[Note]]:
     """Logs with the columns of the first, as far as they are not too long, and what is left."""
     parts: list[JoinedLog] = []

@@ -48,7 +48,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.signals.filters import low_pass
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
-from feasid.reduction.reduce import Log, alike, base_of, opened, reduce_tasks
+from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
@@ -208,14 +208,14 @@ def payload(
     """
     chosen = checked(LoadOptions, options, "payload")
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
-    with_it, without = opened(loaded), opened(unloaded)
-    base, said = base_of(
+    with_it, without = open_sources(loaded), open_sources(unloaded)
+    base, said = base_with_terms(
         with_motors(robot_of(loaded, robot), terms.get("couplings")),
         [*with_it, *without],
         terms.get("friction"),
         terms.get("drive_inertia"),
     )
-    tasks = alike([*with_it, *without], base.robot, reading)
+    tasks = assign_cutoff([*with_it, *without], base.robot, reading)
     parts = [reduce_tasks(t, base) for t in (tasks[: len(with_it)], tasks[len(with_it) :])]
     found = load_of(parts[0], parts[1], base, body)
     return replace(found, notes=(*said, *parts[0].notes))

@@ -17,8 +17,8 @@ from feasid.identifiability.base import BaseParameters
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
-from feasid.reduction.leakage import leakage, shared_rows
-from feasid.reduction.reduce import opened, reduce
+from feasid.reduction.overlap import find_leakage, find_shared_rows
+from feasid.reduction.reduce import open_sources, reduce
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -74,14 +74,14 @@ class Predictor:
             What is wrong with the log or an option, by name.
         """
         chosen = self.test_options(options)
-        sources = opened(other)
+        sources = open_sources(other)
         reduced = reduce(sources, base=self.base, **chosen)
         errors = self.errors_of(reduced)
         errors.attrs["raw"] = self.raw_error(reduced)
         floats = robot_floats(self.base.robot)
         asked = self.base.robot, chosen, self.base.experiment.measured_joints
-        rows = None if floats else shared_rows(self.recordings, sources, *asked)
-        errors.attrs["leakage"] = rows or leakage(self.reduced, reduced)
+        rows = None if floats else find_shared_rows(self.recordings, sources, *asked)
+        errors.attrs["leakage"] = rows or find_leakage(self.reduced, reduced)
         return errors
 
     def errors_of(self, reduced: Reduced, beta: Array | None = None) -> pd.Series[float]:

@@ -20,7 +20,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import Noise, least_squares, squares
 from feasid.identification.priors import WEIGHT
-from feasid.reduction.narrow import heard
+from feasid.reduction.restrict import measured_rows
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -193,7 +193,7 @@ def held_out(
                 missed[name][j] += float(squares(reduced, j, values, tested).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = {n: np.where(power > 0, np.sqrt(m / power), 0.0) for n, m in missed.items()}
-    relative = {n: np.where(heard(reduced), e, np.nan) for n, e in relative.items()}
+    relative = {n: np.where(measured_rows(reduced), e, np.nan) for n, e in relative.items()}
     return HeldOut(**relative, power=power, unseen=unseen)
 
 

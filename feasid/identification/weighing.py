@@ -20,7 +20,7 @@ from feasid.identification.noise import Noise, estimate
 from feasid.identification.plausible import MASS_RATIO, believing, names
 from feasid.identification.priors import WEIGHT, find_prior
 from feasid.identification.statistics import standard_deviations
-from feasid.reduction.narrow import heard
+from feasid.reduction.restrict import measured_rows
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -117,7 +117,7 @@ class Weighing:
         K = self.base.K
         said = (*_belief_notes(found), _prior_note(found, prior.name))
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
-        weights = np.where(heard(equations), weights, 0.0)
+        weights = np.where(measured_rows(equations), weights, 0.0)
         covariance = K @ found.covariance @ K.T
         believed = self.feasible
         if held and not self.feasible.equalities:
@@ -150,7 +150,7 @@ class Weighing:
         rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
         if factors is None:
             return Noise(_above(rms, equations) ** 2, 0 * rms, noise.correlation)
-        common = float(np.mean((factors * _above(rms, equations))[heard(equations)] ** 2))
+        common = float(np.mean((factors * _above(rms, equations))[measured_rows(equations)] ** 2))
         return Noise(common / factors**2, 0 * rms, noise.correlation)
 
     def _start(self, task: Task, equations: Reduced) -> Array:
@@ -183,8 +183,8 @@ class Weighing:
                 said.append(Note(text, "wls"))
         solution = settle(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
         r, rho, residual = triangle
-        weights = np.where(heard(equations), weights, 0.0)
-        rows = equations.rows * int(heard(equations).sum())
+        weights = np.where(measured_rows(equations), weights, 0.0)
+        rows = equations.rows * int(measured_rows(equations).sum())
         total = float(np.hypot(residual, np.linalg.norm(r @ solution.beta - rho)))
         if self.factors is None and self.chosen["weights"] == "noise":
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance

@@ -21,7 +21,7 @@ BLOCK = 2**20
 """Bytes of a file that are hashed at a time."""
 
 
-def extent(log: Recording) -> Hashable:
+def content_size(log: Recording) -> Hashable:
     """Equal for equal logs, and known at once; None where only reading would tell."""
     if log.name:
         if is_folder(log.name):
@@ -30,7 +30,7 @@ def extent(log: Recording) -> Hashable:
     return None if hasattr(log.source, "dask") else log.frame.shape
 
 
-def digest(log: Recording) -> str:
+def content_digest(log: Recording) -> str:
     """SHA-256 of a log's content."""
     if log.name and (is_regular(log.name) or is_folder(log.name)):
         return _of_file(log.name)

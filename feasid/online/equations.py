@@ -24,7 +24,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import RegressorPlan
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
-from feasid.reduction.householder import absorb, stack
+from feasid.reduction.strata import absorb_rows, stack_triangles
 
 FILTER_ORDER = 2
 """Of the Butterworth low-pass."""
@@ -229,7 +229,7 @@ def _empty_triangles(sizes: Sequence[int]) -> Triangles:
 def _absorb_rows(triangles: Triangles, rows: Sequence[Array]) -> None:
     for triangle, block in zip(triangles, rows, strict=True):
         if block.shape[1]:
-            absorb(triangle, np.array(block, order="C").T)
+            absorb_rows(triangle, np.array(block, order="C").T)
 
 
 class FadingEquations:
@@ -295,7 +295,7 @@ class WindowedEquations:
             if left is None or right is None:
                 self._tree[at] = left if right is None else right
             else:
-                self._tree[at] = [stack(a, b) for a, b in zip(left, right, strict=True)]
+                self._tree[at] = [stack_triangles(a, b) for a, b in zip(left, right, strict=True)]
         self._next = (self._next + 1) % self.blocks
         self.filled = min(self.filled + 1, self.blocks)
 

@@ -30,8 +30,7 @@ from feasid.online.equations import (
 from feasid.online.load_change import ChangeDetector, LoadInvariantEquations, ModelChange
 from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.online.result import OnlineEstimate
-from feasid.reduction.fingerprint import fingerprint
-from feasid.reduction.triangle import Reduced
+from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
 MIN_BLOCKS_PER_WINDOW = 16
@@ -355,7 +354,7 @@ class OnlineFit:
     def reduced(self) -> Reduced:
         """The equations that are remembered, one triangle per joint; adds and saves."""
         columns = self.equations.plan.columns
-        name = fingerprint(self.robot, columns)
+        name = fingerprint_of(self.robot, columns)
         triangles = tuple(self._store.triangles())
         return Reduced(name, columns, self._supports, triangles, round(self._store.count))
 

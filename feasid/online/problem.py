@@ -24,7 +24,7 @@ from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import NOTHING, Task
 from feasid.identification.priors import Entropic
-from feasid.reduction.householder import stack
+from feasid.reduction.strata import stack_triangles
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE
@@ -226,4 +226,4 @@ def _unexplained_torque(triangle: Array) -> float:
     sizes = np.linalg.norm(triangle, axis=0)
     ridge = RIDGE_SHARE * sizes + ROUNDING_SHARE * sizes.max(initial=0.0)
     ridge[-1] = 0.0
-    return abs(float(stack(triangle, np.diag(ridge))[-1, -1]))
+    return abs(float(stack_triangles(triangle, np.diag(ridge))[-1, -1]))

@@ -16,9 +16,8 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import NotEnoughDataError
 from feasid.logs.motion import Run
-from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS, SLOW, StrataBuilder
-from feasid.reduction.triangle import Reduced
+from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.reduction.window import Comb, Window
 from feasid.robot.description import Robot
 
@@ -217,7 +216,7 @@ class EquationReducer:
         place = {c: k for k, c in enumerate(plan.columns)}
         strata = tuple(s.result() for s in self._strata)
         return Reduced(
-            fingerprint(plan.robot, plan.columns),
+            fingerprint_of(plan.robot, plan.columns),
             plan.columns,
             tuple(tuple(place[c] for c in s) for s in self.equations.support),
             tuple(s.total for s in strata),

@@ -1,22 +1,143 @@
-"""Many logs at once: on the cores of this machine, or on a Dask cluster that exists already.
+"""Reducing one log or many: in this process, in others of this machine, or on a Dask cluster.
 
 Every log becomes a few kilobytes of reduced data, and reduced data add, so all that is shared is
 a tree of additions. A log that fails, or whose worker process dies twice, is reported; the others
-are kept.
+are kept. With a folder of checkpoints, interrupted work goes on where it was and gives the same
+bits: each log's result is kept by the content of the log, and they are added in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
+from feasid.core.files import is_folder, is_regular, write_aside
 from feasid.core.notes import Note
-from feasid.errors import FeasidError, LogError
-from feasid.reduction.triangle import Reduced
-from feasid.reduction.worker import results
+from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
+from feasid.logs.digest import content_digest
+from feasid.logs.motion import Motion, Tally
+from feasid.logs.recording import Recording, key_of
+from feasid.reduction.equations import EquationReducer
+from feasid.reduction.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
+from feasid.reduction.worker import run_jobs
+from feasid.robot.description import Robot
+
+Source: TypeAlias = "Recording | Reduced"
+
+
+@dataclass(frozen=True, eq=False)
+class LogTask:
+    """A log and how it is read."""
+
+    source: Source
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The path that was given, if it was one."""
+        return self.source.name if isinstance(self.source, Recording) else ""
+
+
+def reduce_task(
+    task: LogTask, robot: Robot, columns: Sequence[int], measured: Sequence[str] | None = None
+) -> Reduced:
+    """Reduce one log; the torques of joints that are not `measured` are not read."""
+    if isinstance(task.source, Reduced):
+        return task.source
+    torque = True if measured is None else measured
+    motions = task.source.motions(robot, torque=torque, **task.options)
+    reduced = reduce_motions(motions, robot, columns)
+    name = Path(task.name).name
+    if not name:
+        return reduced
+    return replace(reduced, sources=(name,), digests=(content_digest(task.source),))
+
+
+def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
+    """Reduce prepared runs, a whole log or piece after piece."""
+    reducer: Reducer | EquationReducer = Reducer(robot, columns)
+    tally = Tally()
+    for motion in motions:
+        if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
+            free = any(run.free is not None for run in motion.runs)
+            reducer = EquationReducer(robot, columns, motion.cutoff, free)
+        for run in motion.runs:
+            if isinstance(reducer, EquationReducer):
+                reducer.add(run)
+            else:
+                reducer.add(run.q, run.dq, run.ddq, run.tau)
+        tally.add(motion)
+    if isinstance(reducer, EquationReducer):
+        return reducer.result(tally.notes)
+    if not reducer.samples:
+        raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
+    return reducer.result(tally.notes, tally.cutoff)
+
+
+CHECKPOINT_SUFFIX = ".part"
+
+
+def reduce_with_checkpoint(
+    task: LogTask,
+    robot: Robot,
+    columns: Sequence[int],
+    folder: Path,
+    measured: Sequence[str] | None = None,
+) -> Reduced:
+    """Reduce one log, or read what it gave before with this robot and these options."""
+    if not isinstance(task.source, Recording) or hasattr(task.source.source, "dask"):
+        return reduce_task(task, robot, columns, measured)
+    own = key_of({**task.options, "measured": measured})
+    meaning = FILE_VERSION, fingerprint_of(robot, columns), content_digest(task.source), own
+    path = folder / f"{hashlib.sha256(repr(meaning).encode()).hexdigest()}{CHECKPOINT_SUFFIX}"
+    if is_regular(path):
+        with suppress(FeasidError):  # damaged: it is made again
+            return Reduced.load(path)
+    reduced = reduce_task(task, robot, columns, measured)
+    write_aside(path, reduced.to_bytes(), overwrite=True, noted=False)
+    return reduced
+
+
+def begin_checkpoints(folder: Path, fresh: bool) -> None:
+    """Make the folder; when `fresh`, nothing in it is used again.
+
+    Raises
+    ------
+    OutputError
+        It cannot be made.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make {folder}: {error.strerror}", path=str(folder)) from error
+    if fresh:
+        _remove_parts(folder)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the folder; what is not ours in it stays."""
+    if is_folder(folder):
+        _remove_parts(folder)
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def count_checkpoints(folder: Path) -> int:
+    """How many logs have results in the folder."""
+    return len(list(folder.glob(f"*{CHECKPOINT_SUFFIX}")))
+
+
+def _remove_parts(folder: Path) -> None:
+    for part in folder.glob(f"*{CHECKPOINT_SUFFIX}"):
+        with suppress(OSError):
+            part.unlink()
+
 
 Job = Callable[[Any], Reduced]
 Progress = Callable[[int, int], None]
@@ -87,14 +208,14 @@ def reduce_all(
         if isinstance(result, Reduced):
             parts[k] = result
         else:
-            failed.append((k, Failure(_name(logs[k], k), str(result))))
+            failed.append((k, Failure(_log_name(logs[k], k), str(result))))
         if progress is not None:
             progress(done, len(logs))
     failed.sort(key=lambda item: item[0])
-    return FleetSum(add([p for p in parts if p is not None]), tuple(f for _, f in failed))
+    return FleetSum(add_all([p for p in parts if p is not None]), tuple(f for _, f in failed))
 
 
-def add(parts: Sequence[Reduced]) -> Reduced | None:
+def add_all(parts: Sequence[Reduced]) -> Reduced | None:
     """Sum as a balanced tree, in the order given: the same whatever finished first."""
     level = list(parts)
     while len(level) > 1:
@@ -109,7 +230,7 @@ def _results(
     if client is not None:
         yield from _on_cluster(job, logs, client)
     elif workers > 1 and len(logs) > 1:
-        yield from results(partial(attempt, job), logs, workers)
+        yield from run_jobs(partial(attempt, job), logs, workers)
     else:
         for k, log in enumerate(logs):
             yield k, attempt(job, log)
@@ -136,5 +257,5 @@ def _on_cluster(
             yield place[future.key], LogError(f"its worker died: {future.exception()}")
 
 
-def _name(log: Any, k: int) -> str:
+def _log_name(log: Any, k: int) -> str:
     return str(getattr(log, "name", "")) or f"log {k + 1}"

@@ -25,13 +25,17 @@ from feasid.options.tables import (
     ReduceOptions,
     TermOptions,
 )
-from feasid.reduction.checkpoints import checkpointed
-from feasid.reduction.fingerprint import fingerprint
-from feasid.reduction.fleet import Progress, reduce_all
-from feasid.reduction.narrow import heard, without_rows
-from feasid.reduction.repeated import refuse_repeated
-from feasid.reduction.task import Source, Work, reduce_task
-from feasid.reduction.triangle import Reduced
+from feasid.reduction.fleet import (
+    LogTask,
+    Progress,
+    Source,
+    reduce_all,
+    reduce_task,
+    reduce_with_checkpoint,
+)
+from feasid.reduction.overlap import refuse_repeated
+from feasid.reduction.restrict import measured_rows, without_rows
+from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -89,23 +93,23 @@ def reduce(
     LogError, NotEnoughDataError, DescriptionError, InputError
         What is wrong with the input, by name.
     """
-    chosen = filtered(checked(ReduceOptions, options, "reduce"), "reduce")
+    chosen = choose_filtering(checked(ReduceOptions, options, "reduce"), "reduce")
     terms = part(TermOptions, chosen) | part(MeasuredOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
     if on_error not in ("raise", "skip"):
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
-    sources = opened(data)
+    sources = open_sources(data)
     if base is None:
         wanted = with_motors(robot_of(data, robot), chosen.get("couplings"))
-        asked = terms.get("friction"), terms.get("drive_inertia"), offered(chosen)
-        seen, notes = measured_of(sources, wanted, chosen)
-        base, assumed = base_of(wanted, sources, *asked, measured=seen)
+        asked = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(chosen)
+        seen, notes = find_measured_joints(sources, wanted, chosen)
+        base, assumed = base_with_terms(wanted, sources, *asked, measured=seen)
         notes += assumed
     else:
         notes = []
     measured = base.experiment.measured_joints
-    tasks = alike(sources, base.robot, part(LogOptions, chosen), measured)
+    tasks = assign_cutoff(sources, base.robot, part(LogOptions, chosen), measured)
     total = reduce_tasks(
         tasks,
         base,
@@ -118,19 +122,19 @@ def reduce(
     return total.with_notes(*notes)
 
 
-def opened(data: Any) -> list[Source]:
+def open_sources(data: Any) -> list[Source]:
     """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
-    found = [_open(item) for item in _single(data)]
+    found = [_open(item) for item in _each_log(data)]
     if not found:
         raise NotEnoughDataError("there is no log: the sequence is empty")
     refuse_repeated(found)
     return found
 
 
-def _single(data: Any) -> Iterable[Any]:
+def _each_log(data: Any) -> Iterable[Any]:
     if isinstance(data, list | tuple) and not is_tuple_of_arrays(data):
         for item in data:
-            yield from _single(item)
+            yield from _each_log(item)
     elif hasattr(data, "to_delayed"):
         yield from data.to_delayed()
     else:
@@ -145,7 +149,7 @@ def _open(item: Any) -> Source:
     return Recording.of(item)
 
 
-def filtered(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
+def choose_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
     """Options of a fit with what is filtered said: the equations, unless nothing shall be."""
     if chosen.get("filtering") is not None:
         return dict(chosen)
@@ -153,12 +157,12 @@ def filtered(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
     return checked(FitOptions, {**chosen, "filtering": said}, function)
 
 
-def offered(chosen: Mapping[str, Any]) -> Offer | None:
+def candidate_terms(chosen: Mapping[str, Any]) -> Offer | None:
     """The friction terms that may be chosen among later; None where nothing can be."""
     return Offer(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
 
 
-def measured_of(
+def find_measured_joints(
     sources: Sequence[Source], robot: Robot, chosen: Mapping[str, Any]
 ) -> tuple[Sequence[str] | None, list[Note]]:
     """The joints that were said to be measured, or else those whose torques the first log holds.
@@ -170,7 +174,7 @@ def measured_of(
         return measured, []
     for log in sources:
         if isinstance(log, Reduced):
-            return _heard(log, robot), []
+            return _measured_joints(log, robot), []
         try:
             missing = without_torque(log, robot, chosen.get("columns"), chosen.get("topic"))
         except FeasidError:
@@ -183,15 +187,15 @@ def measured_of(
     return None, []
 
 
-def _heard(reduced: Reduced, robot: Robot) -> Sequence[str] | None:
+def _measured_joints(reduced: Reduced, robot: Robot) -> Sequence[str] | None:
     """Joints of which reduced data have equations; None for all of them, or where none could be."""
-    there = heard(reduced)
+    there = measured_rows(reduced)
     if there.all() or not there.any() or len(there) != len(robot.joints):
         return None
     return tuple(j for j, own in zip(robot.joints, there, strict=True) if own)
 
 
-def base_of(
+def base_with_terms(
     robot: Robot,
     sources: Sequence[Source],
     friction: Sequence[str] | None = None,
@@ -210,39 +214,39 @@ def base_of(
         notes += said
     base = base_parameters(model, measured=measured)
     done = [s for s in sources if isinstance(s, Reduced)]
-    if done and friction is None and not _belong(done[0], base):
+    if done and friction is None and not _belongs_to(done[0], base):
         plain = base_parameters(robot, measured=measured)
-        if _belong(done[0], plain):
+        if _belongs_to(done[0], plain):
             return plain, []
     return base, notes
 
 
-def _belong(reduced: Reduced, base: BaseParameters) -> bool:
-    return reduced.fingerprint == fingerprint(base.robot, columns_of(base))
+def _belongs_to(reduced: Reduced, base: BaseParameters) -> bool:
+    return reduced.fingerprint == fingerprint_of(base.robot, independent_columns(base))
 
 
-def columns_of(base: BaseParameters) -> list[int]:
+def independent_columns(base: BaseParameters) -> list[int]:
     """The standard parameters that lead the base parameters."""
     return [int(c) for c in base.independent]
 
 
-def alike(
+def assign_cutoff(
     sources: Sequence[Source],
     robot: Robot,
     options: Mapping[str, Any],
     measured: Sequence[str] | None = None,
-) -> list[Work]:
+) -> list[LogTask]:
     """Every log with its options: one cut-off for all, the caller's or what the first asks for."""
     fresh = [s for s in sources if isinstance(s, Recording)]
     if len(sources) == 1 or not fresh or options.get("cutoff") is not None:
-        return [Work(s, options) for s in sources]
+        return [LogTask(s, options) for s in sources]
     known = [s.cutoff for s in sources if isinstance(s, Reduced)]
     first: Recording | None = None
     cutoff = known[0] if known else None
     if not known:
         first, cutoff = _first_cutoff(fresh, robot, options, measured)
     same = {**options, "cutoff": False if cutoff is None else cutoff}
-    return [Work(s, options if s is first else same) for s in sources]
+    return [LogTask(s, options if s is first else same) for s in sources]
 
 
 def _first_cutoff(
@@ -261,7 +265,7 @@ def _first_cutoff(
 
 
 def reduce_tasks(
-    tasks: Sequence[Work],
+    tasks: Sequence[LogTask],
     base: BaseParameters,
     *,
     workers: int = 1,
@@ -271,20 +275,20 @@ def reduce_tasks(
     checkpoints: str | Path | None = None,
 ) -> Reduced:
     """The sum of all logs, verified to belong to the base parameters."""
-    robot, columns = base.robot, columns_of(base)
+    robot, columns = base.robot, independent_columns(base)
     measured = base.experiment.measured_joints
-    job: Callable[[Work], Reduced]
+    job: Callable[[LogTask], Reduced]
     job = partial(reduce_task, robot=robot, columns=columns, measured=measured)
     if checkpoints is not None:
         folder = Path(checkpoints)
-        kept = partial(checkpointed, robot=robot, columns=columns, measured=measured)
+        kept = partial(reduce_with_checkpoint, robot=robot, columns=columns, measured=measured)
         job = partial(kept, folder=folder)
     if len(tasks) == 1 and client is None:
         total = job(tasks[0])
     else:
         done = reduce_all(job, tasks, workers=workers, client=client, progress=progress)
         total = done.checked(on_error)
-    if not _belong(total, base):
+    if not _belongs_to(total, base):
         raise InputError(
             "the reduced data belong to another robot, other joint terms or another gravity; "
             f"they hold {len(total.columns)} base parameters, robot {robot.name!r} has "

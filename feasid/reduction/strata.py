@@ -16,9 +16,41 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dtpqrt  # here: a library loaded later escapes `one_thread`
 
 from feasid.core.arrays import Array
-from feasid.reduction.householder import absorb
+from feasid.core.threads import is_limited
+from feasid.errors import LogError
+
+PANEL_WORK = 2**19
+"""Largest samples x columns x panel of a Householder update where BLAS has threads. Beyond it the
+library starts them for products that are too small to gain (measured: 10 times slower)."""
+
+PANELS = (4, 8)
+"""Fewest and most columns per panel."""
+
+
+def absorb_rows(triangle: Array, block: Array) -> None:
+    """Triangle of [triangle; block], in place; both Fortran-ordered, block is destroyed."""
+    panel = PANELS[1]
+    if not is_limited():
+        work = max(1, block.shape[0]) * triangle.shape[0]
+        panel = min(max(PANEL_WORK // work, PANELS[0]), panel)
+    panel = min(panel, triangle.shape[0])
+    new, _, _, info = dtpqrt(0, panel, triangle, block, overwrite_a=1, overwrite_b=1)
+    if info:
+        raise LogError(f"LAPACK tpqrt rejected argument {-info}")
+    if new is not triangle:
+        triangle[...] = new
+
+
+def stack_triangles(upper: Array, lower: Array) -> Array:
+    """Triangle of one triangle on top of another."""
+    out = np.asfortranarray(upper)
+    out = out.copy(order="F") if out is upper else out
+    absorb_rows(out, np.array(lower, order="F"))
+    return np.ascontiguousarray(np.triu(out))
+
 
 SLOW = 0.05
 """Speed [rad/s or m/s] at which friction's law is in doubt: slowness is exp(-(v / SLOW)^2)."""
@@ -249,10 +281,10 @@ class StrataBuilder:
         level = np.searchsorted(EDGES, slowness)
         for c, f in sorted(set(zip(level.tolist(), fold.tolist(), strict=True))):
             chosen = (level == c) & (fold == f)
-            absorb(self._triangles[c][f], np.ascontiguousarray(rows[:, chosen]).T)
+            absorb_rows(self._triangles[c][f], np.ascontiguousarray(rows[:, chosen]).T)
             self._sum.counts[c, f] += chosen.sum()
             self._sum.slowness[c, f] += float(np.sum(slowness[chosen] ** 2))
-        absorb(self._raw, np.array(raw, order="C").T)
+        absorb_rows(self._raw, np.array(raw, order="C").T)
         self._correlate(rows, 1.0 - slowness)
 
     def _correlate(self, rows: Array, quick: Array) -> None:

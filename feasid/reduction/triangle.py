@@ -14,10 +14,12 @@ log again.
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +34,34 @@ from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.identifiability.base import base_parameters
-from feasid.reduction.archive import content, values_of
-from feasid.reduction.fingerprint import fingerprint
-from feasid.reduction.householder import absorb, stack
-from feasid.reduction.strata import Strata
+from feasid.reduction.strata import Strata, absorb_rows, stack_triangles
 from feasid.robot.description import Robot
+
+
+def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
+    """Hash of what decides the meaning of reduced data: geometry, gravity, names and columns."""
+    digest = hashlib.sha256()
+    for body, parent in zip(robot.bodies, robot.parents, strict=True):
+        for array in (body.rotation, body.position, body.motion):
+            digest.update(np.ascontiguousarray(array + 0.0).tobytes())
+        digest.update(f"{body.name}\0{body.joint}\0{parent}\0".encode())
+        if body.rotor is not None:
+            digest.update(np.r_[body.rotor.gear, body.rotor.position].tobytes())
+            digest.update(np.ascontiguousarray(body.rotor.rotation).tobytes())
+    for drive in robot.drives:
+        terms = drive.name, sorted(drive.coupling.items()), drive.symbols
+        named = "".join(f"{f.name}\0" for f in drive.features)
+        digest.update((repr(terms) + named).encode())
+        for number in (drive.transition, drive.rest):
+            if number:
+                digest.update(repr(number).encode())
+    digest.update("".join(robot.ties).encode())
+    if robot.load_model is not None:
+        digest.update(np.ascontiguousarray(robot.load_model + 0.0).tobytes())
+    digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
+    digest.update(np.asarray(columns, dtype=np.int64).tobytes())
+    return digest.hexdigest()[:32]
+
 
 LARGEST_FILE = 2**28
 """Bytes that a saved file may unpack to; a robot of 1000 parameters needs a tenth."""
@@ -144,7 +169,9 @@ class Reduced:
                 "one of these reduced data has filtered equations, the other filtered signals: "
                 "they weigh noise differently and cannot be added"
             )
-        triangles = [stack(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)]
+        triangles = [
+            stack_triangles(a, b) for a, b in zip(self.triangles, other.triangles, strict=True)
+        ]
         notes = as_notes((*self.notes, *other.notes))
         samples = self.samples + other.samples
         cutoff = self.cutoff if self.cutoff == other.cutoff else None
@@ -262,7 +289,7 @@ class Reduced:
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""
-        return content(self)
+        return archive_bytes(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Reduced:
@@ -304,7 +331,7 @@ class Reduced:
             It unpacks to more than `LARGEST_FILE`.
         """
         try:
-            return cls(**values_of(arrays_of(unpacked(file, name, LARGEST_FILE))))
+            return cls(**values_from_archive(arrays_of(unpacked(file, name, LARGEST_FILE))))
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:
@@ -368,7 +395,7 @@ class Reducer:
         self.plan.fill(q, dq, ddq, blocks)
         for r, block in enumerate(blocks):
             block[-1] = tau[r]
-            absorb(self._triangles[r], block.T)
+            absorb_rows(self._triangles[r], block.T)
         self._samples += count
 
     @property
@@ -382,5 +409,83 @@ class Reducer:
         supports = tuple(tuple(place[c] for c in s) for s in self.plan.support)
         triangles = tuple(np.ascontiguousarray(np.triu(t)) for t in self._triangles)
         robot, columns = self.plan.robot, self.plan.columns
-        head = fingerprint(robot, columns), columns, supports, triangles
+        head = fingerprint_of(robot, columns), columns, supports, triangles
         return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
+
+
+FILE_VERSION = 3
+"""Version of the saved file."""
+
+
+def archive_bytes(reduced: Reduced) -> bytes:
+    """A NumPy ``.npz`` archive without pickled objects."""
+    arrays: dict[str, Any] = {
+        "format": np.array(FILE_VERSION),
+        "fingerprint": np.array(reduced.fingerprint),
+        "columns": np.array(reduced.columns),
+        "samples": np.array(reduced.samples),
+        "rows": np.array(reduced.rows),
+        "period": np.array(reduced.period),
+        "notes": np.array([n.to_json() for n in reduced.notes], dtype=np.str_),
+        "sources": np.array(reduced.sources, dtype=np.str_),
+        "digests": np.array(reduced.digests, dtype=np.str_),
+        "cutoff": np.array(np.nan if reduced.cutoff is None else reduced.cutoff),
+    }
+    for r, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
+        arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
+        arrays[f"triangle_{r}"] = triangle
+    for r, strata in enumerate(reduced.strata):
+        arrays |= {f"{f.name}_{r}": getattr(strata, f.name) for f in fields(Strata)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def values_from_archive(archive: Any) -> dict[str, Any]:
+    """What an archive says of `Reduced`, by attribute.
+
+    Raises
+    ------
+    InputError
+        Its format is newer.
+    ValueError, LookupError
+        It is damaged.
+    """
+    version = int(archive["format"])
+    if version > FILE_VERSION:
+        raise InputError(f"reduced data of format {version} need a newer feasid")
+    columns = tuple(int(c) for c in archive["columns"])
+    supports: list[tuple[int, ...]] = []
+    triangles: list[Array] = []
+    while f"triangle_{len(triangles)}" in archive:
+        support = archive[f"support_{len(triangles)}"]
+        triangle = np.asarray(archive[f"triangle_{len(triangles)}"], dtype=np.float64)
+        size = support.size + 1
+        if triangle.shape != (size, size) or not np.isfinite(triangle).all():
+            raise ValueError(f"triangle {len(triangles)} is damaged")
+        if support.size and not (support.min() >= 0 and support.max() < len(columns)):
+            raise ValueError(f"support {len(triangles)} is damaged")
+        supports.append(tuple(int(s) for s in support))
+        triangles.append(triangle)
+    if not triangles:
+        raise ValueError("there is no triangle in it")
+    read = Note.of_json if version > 1 else Note
+    cutoff, samples = float(archive["cutoff"]), int(archive["samples"])
+    return {
+        "fingerprint": str(archive["fingerprint"]),
+        "columns": columns,
+        "supports": tuple(supports),
+        "triangles": tuple(triangles),
+        "samples": samples,
+        "notes": tuple(read(str(n)) for n in archive["notes"]),
+        "cutoff": None if np.isnan(cutoff) else cutoff,
+        "sources": tuple(str(x) for x in archive["sources"]),
+        "digests": tuple(str(x) for x in archive.get("digests", ())),
+        "rows": int(archive["rows"]) if version > 1 else samples,
+        "strata": tuple(
+            Strata.of_archive(archive, r, len(s) + 1)
+            for r, s in enumerate(supports)
+            if f"counts_{r}" in archive
+        ),
+        "period": float(archive["period"]) if version > 2 else 0.0,
+    }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -194,7 +195,7 @@ def low_passed(motion: Motion) -> Motion:
         half = window.half
         if len(run) <= 2 * half:
             continue
-        signals = {
+        signals: dict[str, Any] = {
             kind: oaconvolve(getattr(run, kind), window.taps[:, None], mode="valid", axes=0)
             for kind in ("q", "dq", "ddq", "tau")
         }

@@ -38,7 +38,7 @@ BLOCK = 31 * 2**20
 Job = Callable[[Any], Any]
 
 
-def results(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
+def run_jobs(job: Job, logs: Sequence[Any], workers: int) -> Iterator[tuple[int, Any]]:
     """Yield (number of the log, result) as they come.
 
     Parameters

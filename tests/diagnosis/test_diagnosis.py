@@ -17,7 +17,7 @@ from feasid.cli import main
 from feasid.diagnosis.findings import Finding, merged, ordered
 from feasid.errors import InputError
 from feasid.logs.frame import prepare
-from feasid.reduction.leakage import leakage
+from feasid.reduction.overlap import find_leakage
 from feasid.robot.inertia import from_mass_com_inertia
 
 LOGS = ("kuka_lwr4", "unitree_z1", "simulated")
@@ -338,11 +338,11 @@ def test_testing_on_the_fitted_rows_or_motion_is_said():
     first, second = (
         feasid.reduce(df[df.run == f"measurement_{k}"], robot, cutoff=8.0) for k in (1, 2)
     )
-    assert "is the fitted log" in leakage(first, first)
-    assert "repeats the fitted motion" in leakage(first, second)
+    assert "is the fitted log" in find_leakage(first, first)
+    assert "repeats the fitted motion" in find_leakage(first, second)
     one = df[df.run == "measurement_1"]
     halves = [feasid.reduce(part, robot, cutoff=8.0) for part in (one[:2500], one[2500:])]
-    assert leakage(*halves) is None
+    assert find_leakage(*halves) is None
 
 
 def test_extra_columns_are_listed_once_and_change_nothing():

@@ -11,7 +11,7 @@ from robots import ARM
 import feasid
 from feasid.datasets import wam
 from feasid.excitation.design import random_motion
-from feasid.reduction.fingerprint import fingerprint
+from feasid.reduction.triangle import fingerprint_of
 
 FAST = {"starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""
@@ -341,7 +341,7 @@ def test_given_of_another_robot_is_refused(arm):
     log = feasid.Reduced.from_samples(arm, *np.ones((4, 9, 3)))
     with pytest.raises(feasid.FeasidError, match="another robot"):
         feasid.excite(arm, acceleration=12.0, given=log)
-    assert log.fingerprint != fingerprint(arm.with_joint_terms(), (0,))
+    assert log.fingerprint != fingerprint_of(arm.with_joint_terms(), (0,))
 
 
 def test_no_time_names_what_stands_in_the_way(arm):

@@ -79,7 +79,7 @@ def test_suspicions_that_do_not_help_are_told_without_advice():
     assert not told.options
     assert not told.remedy
     assert told.level == "note"
-    assert "predicts no better" in str(told)
+    assert "does not predict clearly better" in str(told)
 
 
 def test_advice_tells_how_much_it_helps():

@@ -15,7 +15,7 @@ from feasid.identification.noise import estimate
 from feasid.identification.priors import DECREMENT, WEIGHT
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
-from feasid.reduction.narrow import narrowed
+from feasid.reduction.restrict import restrict_terms
 
 TRANSITION = 0.005
 ROUNDING = 1e-9
@@ -135,7 +135,7 @@ def test_narrowed_data_are_those_of_the_narrower_robot():
     wide = wide.with_transition(TRANSITION)
     narrow = base_parameters(arm.terms.with_transition(TRANSITION))
     direct = reduced(arm.log, narrow)
-    derived = narrowed(reduced(arm.log, base_parameters(wide)), wide, narrow)
+    derived = restrict_terms(reduced(arm.log, base_parameters(wide)), wide, narrow)
     assert derived.fingerprint == direct.fingerprint
     assert derived.supports == direct.supports
     for a, b in zip(derived.triangles, direct.triangles, strict=True):

@@ -15,7 +15,7 @@ from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.stream import stream_parquet
 from feasid.reduction import fleet
-from feasid.reduction.task import reduce_motions
+from feasid.reduction.fleet import reduce_motions
 from feasid.reduction.triangle import Reduced
 
 pytest.importorskip("pyarrow")
@@ -152,9 +152,9 @@ def test_all_logs_get_one_cutoff(case, tmp_path):
 def test_addition_is_a_tree_in_the_order_given(case, files):
     _, robot, _ = case
     parts = [feasid.reduce(f, robot) for f in files]
-    total = fleet.add(parts)
+    total = fleet.add_all(parts)
     assert distance(total, functools.reduce(Reduced.__add__, parts)) < EXACT
-    assert fleet.add([]) is None
+    assert fleet.add_all([]) is None
 
 
 def test_reduce_command_resumes_and_reports_what_failed(case, files, monkeypatch, capsys):

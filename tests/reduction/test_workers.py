@@ -16,7 +16,7 @@ import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError
 from feasid.reduction.triangle import Reduced
-from feasid.reduction.worker import results
+from feasid.reduction.worker import run_jobs
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -49,7 +49,7 @@ def job(tmp_path, monkeypatch):
 
 def test_a_worker_that_dies_costs_one_log_and_is_tried_again(job, tmp_path):
     logs = ["a", "deadly", f"once:{tmp_path / 'mark'}", *"bcdef"]
-    found = dict(results(job, logs, 2))
+    found = dict(run_jobs(job, logs, 2))
     assert sorted(found) == list(range(len(logs)))
     assert isinstance(found[1], LogError)
     assert "died 2 times (exit status 9)" in str(found[1])
@@ -59,7 +59,7 @@ def test_a_worker_that_dies_costs_one_log_and_is_tried_again(job, tmp_path):
 
 
 def test_what_cannot_be_sent_is_named(job):
-    found = dict(results(job, [lambda: 0, "a"], 2))
+    found = dict(run_jobs(job, [lambda: 0, "a"], 2))
     assert "cannot be given to a worker process" in str(found[0])
     assert found[1] == "A"
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_sent_is_named(job):
 @posix
 def test_no_worker_outlives_its_reader(job, tmp_path):
     marks = [tmp_path / f"pid{k}" for k in range(2)]
-    running = results(job, ["a", *(f"write:{m}" for m in marks)], 2)
+    running = run_jobs(job, ["a", *(f"write:{m}" for m in marks)], 2)
     next(running)
     while not all(m.exists() and m.read_text() for m in marks):
         time.sleep(0.02)

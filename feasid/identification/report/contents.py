@@ -21,8 +21,8 @@ from feasid.identification.fitted import Fitted
 from feasid.identification.report.replay import Replay
 from feasid.identification.report.summary import SURE, goal
 from feasid.logs.recording import Recording
-from feasid.reduction.narrow import heard
-from feasid.reduction.task import Source
+from feasid.reduction.fleet import Source
+from feasid.reduction.restrict import measured_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ def _curves(fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]) -> l
     None either where a joint's torque was not measured.
     """
     logs = [("fitted log", log) for log in fitted] + [("test log, not fitted", x) for x in tests]
-    drawn = bool(heard(fit.reduced).all())
+    drawn = bool(measured_rows(fit.reduced).all())
     chosen = [(caption, log) for caption, log in logs if drawn and isinstance(log, Recording)]
     room = POINTS // max(1, 2 * len(chosen) * fit.robot.dof)
     return [

@@ -26,8 +26,8 @@ from feasid.identification.report.contents import SCHEMA, VERSION, contents
 from feasid.identification.report.figures import Plots
 from feasid.identification.report.summary import summary
 from feasid.logs.recording import Recording
-from feasid.reduction.narrow import heard
-from feasid.reduction.reduce import opened
+from feasid.reduction.reduce import open_sources
+from feasid.reduction.restrict import measured_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,9 +117,9 @@ def write_report(
     for target in (path, numbers):
         check_writable(target, overwrite=overwrite)
     template = _environment()
-    tests = [] if test is None or isinstance(test, pd.Series) else opened(test)
+    tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
     tested = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
-    fitted = opened(log) if log is not None else fit.recordings
+    fitted = open_sources(log) if log is not None else fit.recordings
     told = contents(fit, tested, tests, fitted, command)
     page = _render(template, "page.html", told, _pictures(fit, fitted), summary(fit, tested))
     write_aside(path, page.encode(), overwrite=overwrite)
@@ -205,7 +205,7 @@ def _pictures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
     plots = Plots(fit)
     out = [_picture(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
     drawn = next((log for log in fitted if isinstance(log, Recording)), None)
-    if drawn is not None and heard(fit.reduced).all():
+    if drawn is not None and measured_rows(fit.reduced).all():
         caption = "Friction: what rigid bodies do not explain, and the fitted law"
         out.append(_picture(plots.friction(drawn), caption))
     return out

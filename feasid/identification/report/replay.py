@@ -16,7 +16,7 @@ from feasid.errors import InputError
 from feasid.identification.fitted import Fitted
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
-from feasid.reduction.narrow import heard
+from feasid.reduction.restrict import measured_rows
 from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
@@ -40,7 +40,7 @@ class Replay:
     @classmethod
     def of(cls, fit: Fitted, log: Any = None) -> Replay:
         """Of a log, or of the first fitted one; see `Fit.plot` for what it raises."""
-        if not heard(fit.reduced).all():
+        if not measured_rows(fit.reduced).all():
             raise InputError(
                 "drawings show the torques of all joints, and the fit knows some as not measured"
             )

@@ -1,8 +1,9 @@
-"""Whether a test log is a test at all: the same rows, or the same motion, prove little."""
+"""Logs that hold the same: one that is given twice, and test logs that are no test."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,66 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
+from feasid.core.files import is_regular
+from feasid.errors import InputError
+from feasid.logs.digest import content_digest, content_size
 from feasid.logs.recording import Recording
 from feasid.options.complete import part
 from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
+
+
+def refuse_repeated(sources: Sequence[Recording | Reduced]) -> None:
+    """Raise when two of the logs hold the same; only those of one extent are compared.
+
+    Raises
+    ------
+    InputError
+        Names both.
+    """
+    known: dict[Hashable, list[int]] = {}
+    inside = {d: k for k, s in enumerate(sources) if isinstance(s, Reduced) for d in s.digests}
+    for k, source in enumerate(sources):
+        file = isinstance(source, Recording) and is_regular(source.name)
+        if inside and file and (other := inside.get(_mark(source))) is not None:
+            raise _repeated(sources, k, other)
+        extent = _extent(source)
+        if extent is None:
+            continue
+        same = known.setdefault(extent, [])
+        if same and (mark := _mark(source)) in (marks := [_mark(sources[j]) for j in same]):
+            raise _repeated(sources, k, same[marks.index(mark)])
+        same.append(k)
+
+
+def _repeated(sources: Sequence[Recording | Reduced], k: int, other: int) -> InputError:
+    return InputError(
+        f"{_called(sources, k)} is in {_called(sources, other)} already: its rows would count "
+        "twice; give it once",
+        logs=(other, k),
+    )
+
+
+def _called(sources: Sequence[Recording | Reduced], k: int) -> str:
+    name = getattr(sources[k], "name", "")
+    return f"log {k + 1}{f' ({name})' if name else ''}"
+
+
+def _extent(source: Recording | Reduced) -> Hashable:
+    if isinstance(source, Reduced):
+        return "reduced", source.fingerprint, source.samples
+    return content_size(source)
+
+
+def _mark(source: Recording | Reduced) -> str:
+    if isinstance(source, Recording):
+        return content_digest(source)
+    found = hashlib.sha256()
+    for triangle in source.triangles:
+        found.update(triangle.tobytes())
+    return found.hexdigest()
+
 
 SAME_ROWS = 1e-9
 """Relative difference of all second moments below which two logs are one."""
@@ -31,7 +87,7 @@ ROUNDING = 1e-20
 THE_SAME = "the test log is the fitted log: its errors say nothing about other motions"
 
 
-def leakage(fitted: Reduced, test: Reduced) -> str | None:
+def find_leakage(fitted: Reduced, test: Reduced) -> str | None:
     """Say so when a test log holds the fitted rows or repeats the fitted motion.
 
     Parameters
@@ -46,11 +102,13 @@ def leakage(fitted: Reduced, test: Reduced) -> str | None:
     """
     if fitted.fingerprint != test.fingerprint:
         return None
-    whole = max(_distance(a, b) for a, b in zip(fitted.triangles, test.triangles, strict=True))
+    whole = max(
+        _moment_distance(a, b) for a, b in zip(fitted.triangles, test.triangles, strict=True)
+    )
     if whole < SAME_ROWS:
         return THE_SAME
     motion = max(
-        _distance(a[:, :-1], b[:, :-1])
+        _moment_distance(a[:, :-1], b[:, :-1])
         for a, b in zip(fitted.triangles, test.triangles, strict=True)
         if a.shape[1] > 1
     )
@@ -62,7 +120,7 @@ def leakage(fitted: Reduced, test: Reduced) -> str | None:
     return None
 
 
-def shared_rows(
+def find_shared_rows(
     fitted: Sequence[Recording],
     test: Sequence[Recording | Reduced],
     robot: Robot,
@@ -70,7 +128,7 @@ def shared_rows(
     measured: Sequence[str] | None = None,
 ) -> str | None:
     """Say so when rows of a test log are rows of a fitted one; streamed logs are not compared."""
-    hashed = partial(_rows, robot=robot, options=options, measured=measured)
+    hashed = partial(_row_hashes, robot=robot, options=options, measured=measured)
     ours = [r for r in fitted if not r.streamed]
     theirs = [r for r in test if isinstance(r, Recording) and not r.streamed]
     if not ours or not theirs:
@@ -88,7 +146,7 @@ def shared_rows(
     )
 
 
-def _rows(
+def _row_hashes(
     recording: Recording, robot: Robot, options: Any, measured: Sequence[str] | None
 ) -> npt.NDArray[np.uint64]:
     """A hash per row of positions and torques."""
@@ -100,7 +158,7 @@ def _rows(
     return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
 
 
-def _distance(a: Array, b: Array) -> float:
+def _moment_distance(a: Array, b: Array) -> float:
     """Relative difference of mean second moments a'a / n and b'b / n."""
     left, right = a.T @ a, b.T @ b
     power = np.diag(left)

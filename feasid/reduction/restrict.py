@@ -10,13 +10,12 @@ import numpy as np
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.reduction.fingerprint import fingerprint
 from feasid.reduction.strata import Strata, triangular
-from feasid.reduction.triangle import Reduced
+from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
 
-def narrowed(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
+def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
     """The reduction that the robot of `base` would have got from the same log.
 
     Parameters
@@ -33,7 +32,7 @@ def narrowed(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
         When `base` has a parameter that `wide` does not have.
     """
     columns = tuple(int(c) for c in base.independent)
-    change = _change(reduced, wide, base)
+    change = _column_change(reduced, wide, base)
     supports, maps = [], []
     for support in reduced.supports:
         own = change[list(support)]
@@ -42,11 +41,13 @@ def narrowed(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduced:
         maps.append(_beside_one(own[:, kept]))
     return replace(
         reduced,
-        fingerprint=fingerprint(base.robot, columns),
+        fingerprint=fingerprint_of(base.robot, columns),
         columns=columns,
         supports=tuple(supports),
-        triangles=tuple(_part(t, m) for t, m in zip(reduced.triangles, maps, strict=True)),
-        strata=tuple(_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
+        triangles=tuple(
+            _changed_triangle(t, m) for t, m in zip(reduced.triangles, maps, strict=True)
+        ),
+        strata=tuple(_changed_strata(s, m) for s, m in zip(reduced.strata, maps, strict=False)),
         robot=base.robot,
     )
 
@@ -58,12 +59,12 @@ def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
     return replace(reduced, triangles=triangles, strata=strata)
 
 
-def heard(reduced: Reduced) -> Mask:
+def measured_rows(reduced: Reduced) -> Mask:
     """Which coordinates have equations other than 0 = 0, shape (dof,)."""
     return np.array([t.any() for t in reduced.triangles])
 
 
-def _change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
+def _column_change(reduced: Reduced, wide: Robot, base: BaseParameters) -> Array:
     """The columns of `base` by those of `reduced`: single ones where they are among these."""
     names = [wide.parameter_names[c] for c in reduced.columns]
     wanted = [base.robot.parameter_names[c] for c in base.independent]
@@ -87,20 +88,23 @@ def _beside_one(own: Array) -> Array:
     return out
 
 
-def _strata(strata: Strata, change: Array) -> Strata:
+def _changed_strata(strata: Strata, change: Array) -> Strata:
     """The strata of changed rows."""
     cells = strata.triangles.shape[:2]
     whole = _beside_one(change)
     triangles = np.array(
-        [[_part(strata.triangles[c, f], whole) for f in range(cells[1])] for c in range(cells[0])]
+        [
+            [_changed_triangle(strata.triangles[c, f], whole) for f in range(cells[1])]
+            for c in range(cells[0])
+        ]
     )
     return replace(
         strata,
         triangles=triangles,
         products=whole.T @ strata.products @ whole,
-        raw=_part(strata.raw, change),
+        raw=_changed_triangle(strata.raw, change),
     )
 
 
-def _part(triangle: Array, change: Array) -> Array:
+def _changed_triangle(triangle: Array, change: Array) -> Array:
     return triangular(triangle @ change)
