@@ -169,7 +169,7 @@ class Algorithms:
         if drive.transition:
             sign = graph.apply("tanh", rate * (1.0 / drive.transition))
         load = None
-        if any(drive.loaded(symbol) for symbol in drive.symbols):
+        if drive.depends_on_load:
             load = self._load[int(np.flatnonzero(row[0])[0])]
         deflection = position - drive.rest
         state = JointState(position, deflection, rate, push, sign, load, np)

@@ -126,7 +126,7 @@ class RegressorPlan:
     def _load(self, q: Array, dq: Array, ddq: Array) -> Array | None:
         """Torques of the load model, where a wanted column depends on them."""
         wanted = (
-            column in self._wanted and drive.loaded(symbol)
+            column in self._wanted and drive.needs_load(symbol)
             for k, drive in enumerate(self.robot.drives)
             for symbol, column in self.robot.drive_columns(k).items()
         )

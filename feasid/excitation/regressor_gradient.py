@@ -347,9 +347,7 @@ class MotionRegressor:
                 f"robot {self.robot.name!r} has joints that follow others or closed loops: motions "
                 "are designed for joints that move independently"
             )
-        loaded = [
-            d.name for d in self.robot.drives if d.features or any(d.loaded(s) for s in d.symbols)
-        ]
+        loaded = [d.name for d in self.robot.drives if d.features or d.depends_on_load]
         if loaded:
             raise InputError(
                 f"drive {loaded[0]!r} has friction that grows with the load (fl) or features of "

@@ -157,7 +157,7 @@ def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[No
         )
     if not rest:
         return robot, []
-    load = robot.load_model if any(d.loaded(s) for d in drives for s in d.symbols) else None
+    load = robot.load_model if any(d.depends_on_load for d in drives) else None
     text = (
         f"torque of {', '.join(rest)}: not measured, so that these joints have no equations and no "
         "joint terms"

@@ -459,7 +459,7 @@ def energy_rows(robot: Robot, columns: Index, units: Array, length: float, stati
     static : bool
         Postures at rest only.
     """
-    if any("fl" in drive.symbols or drive.features for drive in robot.drives):
+    if any(drive.features or drive.depends_on_load for drive in robot.drives):
         raise InputError(
             "friction that grows with the load, and features, are for robots whose joints move by "
             f"themselves; joints of robot {robot.name!r} are coupled or in loops"

@@ -235,7 +235,7 @@ def without(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
     for drive, drop in zip(robot.drives, dropped, strict=True):
         kept = tuple(s for s in drive.symbols if s not in drop)
         drives += [replace(drive, symbols=kept, values=None)] if kept else []
-    load = robot.load_model if any(d.loaded(s) for d in drives for s in d.symbols) else None
+    load = robot.load_model if any(d.depends_on_load for d in drives) else None
     return replace(robot, drives=tuple(drives), load_model=load)
 
 

@@ -40,7 +40,7 @@ from feasid.reduction.reduce import reduce
 from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.joint_terms import TERMS
+from feasid.robot.joint_terms import JOINT_TERMS, TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,33 +57,36 @@ USE_EQUIVALENT = (
     "equivalent_friction=True writes the viscous and Coulomb friction that comes closest to it"
 )
 
+ADVICE = {
+    "Ia": "a simulation needs it as the joints' armature, without it joints accelerate too fast",
+    "fo": "if it is an offset of the torque sensor, subtract it from measured torques, else add "
+    "it to commanded ones",
+}
+"""What a client of a file that lacks a joint term has to know, by symbol."""
+
 MISSING_TERMS = {
-    "Ia": (
-        "drive inertia (Ia)",
-        "a simulation needs it as the joints' armature, without it joints accelerate too fast",
-    ),
-    "fv": ("viscous friction (fv)", "a client has to add it"),
     "fc": (
         "the gradual change of sign of Coulomb friction (fc)",
         "the file has its size, and clients change its sign at once",
     ),
-    "fo": (
-        "offset friction (fo)",
-        "if it is an offset of the torque sensor, subtract it from measured torques, else add "
-        "it to commanded ones",
-    ),
-    "k": ("spring stiffness (k)", "a client has to add it"),
-    "fs": ("friction that grows with the root of the speed (fs)", USE_EQUIVALENT),
-    "fl": ("friction that grows with the load (fl)", USE_EQUIVALENT),
-    "fb": ("friction of breaking away (fb)", USE_EQUIVALENT),
-    "fd": ("viscous friction that differs by direction (fd)", USE_EQUIVALENT),
     "rotor": ("the rotors' own inertial parameters", "a client has to add their torques"),
     "shared": ("the terms of motors that move several joints", "a client has to add them"),
 }
-"""What a file lacks, and what a client of it has to know; by symbol for terms of one joint."""
+"""What a file lacks, and what a client of it has to know, other than whole terms of one joint."""
 
-FURTHER_FRICTION = ("fs", "fl", "fb", "fd")
+FURTHER_LAWS = tuple(
+    term.symbol
+    for term in JOINT_TERMS
+    if term.varies_with == "dq" and term.symbol not in ("fv", "fc")
+)
 """Friction laws that no file format holds, and for which viscous and Coulomb friction can stand."""
+
+
+def _missing_term(symbol: str) -> tuple[str, str]:
+    """What a joint term is called, and what a client of a file that lacks it has to know."""
+    general = USE_EQUIVALENT if symbol in FURTHER_LAWS else "a client has to add it"
+    name = TERMS[symbol].name if symbol in TERMS else "torques of the caller's own"
+    return f"{name} ({symbol})", ADVICE.get(symbol, general)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,8 +269,8 @@ def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[st
             listed.append(joints[part])
     lines = []
     for kind, names in found.items():
-        term, advice = MISSING_TERMS.get(kind, (f"({kind})", "a client has to add it"))
-        if replaced and kind in FURTHER_FRICTION:
+        term, advice = MISSING_TERMS.get(kind) or _missing_term(kind)
+        if replaced and kind in FURTHER_LAWS:
             advice = "viscous and Coulomb friction in the file stand for it"
         more = len(names) - MAX_LISTED_JOINTS
         listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
@@ -298,7 +301,7 @@ def closest_held_friction(robot: Robot, equations: Residual) -> Array:
     delta, free = fitted.copy(), []
     for k in range(len(robot.drives)):
         columns = robot.drive_columns(k)
-        further = [columns[s] for s in FURTHER_FRICTION if s in columns]
+        further = [columns[s] for s in FURTHER_LAWS if s in columns]
         if np.any(delta[further]):
             delta[further] = 0.0
             free += [columns[s] for s in ("fv", "fc") if s in columns]

@@ -95,7 +95,7 @@ class Robot(RobotLayout):
         if self.load_model is not None:
             shape = len(self.bodies), 10
             set_(self, "load_model", constant(self.load_model, shape, "the load model"))
-        elif any(d.loaded(s) for d in self.drives for s in d.symbols):
+        elif any(d.depends_on_load for d in self.drives):
             raise DescriptionError("terms that depend on the load (fl) need a load_model")
         doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
         if doubled:
@@ -339,7 +339,7 @@ class Robot(RobotLayout):
             mine = more.get(i, own.features if own is not None else ())
             if body.dof == 1 and (symbols or mine or (own is not None and "k" in own.symbols)):
                 drives.append(drive_like(own, body, symbols, mine))
-        load = self._loads() if any(d.loaded(s) for d in drives for s in d.symbols) else None
+        load = self._loads() if any(d.depends_on_load for d in drives) else None
         return replace(self, drives=(*drives, *couplings), load_model=load)
 
     def _loads(self) -> Array:

@@ -158,8 +158,13 @@ class Drive:
                 f"drive {self.name!r} has {sorted(named - known)}, but no such feature"
             )
 
-    def loaded(self, symbol: str) -> bool:
-        """Whether the term `symbol` depends on load; `InputError` for a feature it lacks."""
+    @property
+    def depends_on_load(self) -> bool:
+        """Whether any of the drive's terms depends on the load."""
+        return any(self.needs_load(symbol) for symbol in self.symbols)
+
+    def needs_load(self, symbol: str) -> bool:
+        """Whether the term `symbol` depends on the load; `InputError` for a feature it lacks."""
         return self.feature(symbol).load if symbol not in TERMS else TERMS[symbol].needs_load
 
     def factor(
@@ -189,7 +194,7 @@ class Drive:
         """
         if symbol not in DRIVE_SYMBOLS:
             raise InputError(f"unknown drive symbol {symbol!r}")
-        if self.loaded(symbol) and load is None:
+        if self.needs_load(symbol) and load is None:
             raise InputError(f"drive {self.name!r}: {symbol} needs the load, which is not given")
         if symbol not in TERMS:
             return self.feature(symbol).values(q, dq, ddq, load)
