@@ -20,7 +20,7 @@ from feasid.excitation.bounds import Bounds
 from feasid.excitation.drives import Gradient, Places
 from feasid.excitation.problem import MarginPullback, PostureConstraint, limit_margins
 from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation, cross, dot
-from feasid.formats.shapes import collision_shapes
+from feasid.formats.registry import collision_shapes
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 

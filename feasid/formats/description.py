@@ -22,7 +22,7 @@ from feasid.core.arrays import Array
 from feasid.exact.inertia import can_exist
 from feasid.exact.poses import PrecisePose
 from feasid.exact.poses import identity as exact_identity
-from feasid.formats.primitives import Shape
+from feasid.formats.shapes import Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import ReadLimits, XmlText, written
 from feasid.robot import inertia

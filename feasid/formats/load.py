@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
 from feasid.formats.build import build_robot
-from feasid.formats.loop_table import with_loop_table
 from feasid.formats.mjcf.compiled import describe_mjmodel
 from feasid.formats.pinocchio import is_pinocchio, robot_from_pinocchio
 from feasid.formats.registry import format_of_text, remember
-from feasid.formats.sidecar import with_sidecar
+from feasid.formats.sidecar import with_loop_table, with_sidecar
 from feasid.formats.terms import check_ignored
 from feasid.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, read_bytes
 from feasid.robot.description import Robot, Source
@@ -61,7 +60,7 @@ def load_robot(
         `feasid.formats.terms.EFFECTS`). What is not named here is refused.
     sidecar : bool
         Also read the file's sidecar, in which `feasid.write` puts what the format cannot hold, and
-        the table of loops beside it (``arm.urdf.loops.json``, see `feasid.formats.loop_table`);
+        the table of loops beside it (``arm.urdf.loops.json``, see `feasid.formats.sidecar`);
         False reads the file as other programs do.
 
     Returns

@@ -3,12 +3,25 @@
 ``arm.urdf.feasid.json`` holds the joint terms of a robot (and its rotors, and the inertial
 parameters where the file had to be given others), and the hash of the file that it belongs to.
 `load_robot` reads it together with the file; other programs do not see it.
+
+Loops and couplings have a table of their own, written by hand or by `feasid.write`.
+URDF has trees and joints that mimic one other. ``arm.urdf.loops.json`` adds what closes or couples
+them, in the names of the file's links and joints::
+
+    {"format": "feasid loops", "version": 1,
+     "loops": [{"name": "tip", "first": "coupler", "second": "base", "kind": "connect",
+                "first_position": [0.3, 0, 0], "second_position": [0.4, 0, 0]}],
+     "couplings": [{"joint": "pitch", "factors": {"left": 0.5, "right": 0.5}, "offset": 0.0}],
+     "active": ["crank"], "configuration": {"crank": 1.2}}
+
+Every entry of it but the format and the version may be left out.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +30,18 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
-from feasid.errors import DescriptionError
-from feasid.robot.bodies import Body, Rotor
+from feasid.errors import DescriptionError, FeasidError, did_you_mean
+from feasid.robot.bodies import Body, Member, Rotor, constant
+from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.rotations import compose
 
 SUFFIX = ".feasid.json"
 
 VERSION = 1
 
-LARGEST = 16 * 1024 * 1024
+MAX_SIDECAR_BYTES = 16 * 1024 * 1024
 """Bytes of a sidecar beyond which it is not one."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
@@ -95,7 +110,7 @@ def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
 
 def _parsed(file: Path) -> dict[str, Any]:
     try:
-        data = json.loads(read_whole(file, LARGEST))
+        data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
         if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
             raise ValueError("its format is another one")
         int(data["version"]), str(data["sha256"])
@@ -162,4 +177,153 @@ def _arrays(data: dict[str, Any]) -> dict[str, Any]:
     for name in ("values", "rotation", "position"):
         if out.get(name) is not None:
             out[name] = np.array(out[name], dtype=np.float64)
+    return out
+
+
+# -- loops and couplings ---------------------------------------------------------------------------
+
+TABLE_SUFFIX = ".loops.json"
+
+TABLE_VERSION = 1
+
+MAX_TABLE_BYTES = 1024 * 1024
+"""Bytes of a table beyond which it is not one."""
+
+ENTRIES = ("format", "version", "loops", "couplings", "active", "configuration")
+
+LOOP = ("name", "kind", "first", "second", "first_position", "second_position",
+        "first_rotation", "second_rotation")  # fmt: skip
+
+COUPLING = ("joint", "factors", "offset")
+
+
+def loop_table_path(path: str | Path) -> Path:
+    """Where the table of a file is."""
+    return Path(f"{path}{TABLE_SUFFIX}")
+
+
+def with_loop_table(robot: Robot, path: str | Path) -> Robot:
+    """The robot of a file with the loops and couplings of the table beside it, if there is one.
+
+    Raises
+    ------
+    DescriptionError
+        Names the table and the entry, link or joint that is wrong.
+    InputError
+        The loops do not close, or are singular where they are assembled.
+    """
+    file = loop_table_path(path)
+    if not file.is_file():
+        return robot
+    data = _read_table(file)
+    try:
+        closed = _closed(robot, data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DescriptionError(
+            f"{file}: not a table of loops: {type(error).__name__}: {error}", path=str(file)
+        ) from error
+    except FeasidError as error:
+        raise type(error)(f"{file}: {error}", path=str(file)) from error
+    note = f"{file}: {len(data.get('loops', ()))} loops, {len(data.get('couplings', ()))} couplings"
+    if closed.source is None:
+        return closed
+    return replace(closed, source=replace(closed.source, notes=(*closed.source.notes, note)))
+
+
+def loop_table(robot: Robot, mimics: Collection[str]) -> bytes | None:
+    """The table for a file in which these joints mimic others; None when it lacks nothing."""
+    couplings = [
+        {"joint": c.joint, "factors": dict(c.factors), "offset": c.offset}
+        for c in robot.couplings
+        if c.joint not in mimics
+    ]
+    if not couplings and not robot.loops:
+        return None
+    data = {
+        "format": "feasid loops",
+        "version": TABLE_VERSION,
+        "loops": [_entry(loop) for loop in robot.loops],
+        "couplings": couplings,
+        "active": list(robot.active),
+        "configuration": {j: float(q) for j, q in robot.configuration.items()},
+    }
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _read_table(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > MAX_TABLE_BYTES:
+            raise ValueError(f"larger than {MAX_TABLE_BYTES} bytes")
+        data = json.loads(file.read_bytes())
+        if not isinstance(data, dict) or data.get("format") != "feasid loops":
+            raise ValueError('its "format" is not "feasid loops"')
+    except (OSError, ValueError, RecursionError) as error:
+        raise DescriptionError(f"{file}: not a table of loops: {error}", path=str(file)) from error
+    if data.get("version") != TABLE_VERSION:
+        raise DescriptionError(
+            f"{file} has version {data.get('version')}, this feasid knows {TABLE_VERSION}: "
+            f"update feasid",
+            path=str(file),
+        )
+    return data
+
+
+def _closed(robot: Robot, data: Mapping[str, Any]) -> Robot:
+    _check_names(data, ENTRIES, "the table")
+    couplings, loops = [], []
+    for entry in data.get("couplings", ()):
+        _check_names(entry, COUPLING, f"coupling of {entry.get('joint')!r}")
+        factors = {j: float(a) for j, a in entry["factors"].items()}
+        couplings.append(Coupling(entry["joint"], factors, float(entry.get("offset", 0.0))))
+    for entry in data.get("loops", ()):
+        _check_names(entry, LOOP, f"loop {entry.get('name')!r}")
+        loops.append(_loop(robot, entry))
+    coupled = replace(robot, couplings=(*robot.couplings, *couplings))
+    active, configuration = data.get("active", []), data.get("configuration", {})
+    return coupled.with_loops(loops, active, configuration)
+
+
+def _check_names(entry: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for name in entry:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise DescriptionError(f"{what} has an unknown entry {name!r}{hint}")
+
+
+def _loop(robot: Robot, entry: Mapping[str, Any]) -> Loop:
+    name = str(entry["name"])
+    first, second = (_end(robot, name, entry, which) for which in ("first", "second"))
+    return Loop(
+        name, first[0], second[0], first[2], second[2], entry.get("kind", "connect"),
+        first[1], second[1],
+    )  # fmt: skip
+
+
+def _end(
+    robot: Robot, loop: str, entry: Mapping[str, Any], which: str
+) -> tuple[str | None, Array, Array]:
+    """Body, rotation and position of one end; a link that is fixed to a body is part of it."""
+    link = entry.get(which)
+    what = f"of loop {loop!r}"
+    position = constant(entry[f"{which}_position"], (3,), f"{which}_position {what}")
+    rotation = entry.get(f"{which}_rotation", np.eye(3))
+    rotation = constant(rotation, (3, 3), f"{which}_rotation {what}")
+    if link is None:
+        return None, rotation, position
+    places: dict[str, tuple[str | None, Member]] = {m.name: (None, m) for m in robot.fixed}
+    for body in robot.bodies:
+        places |= {m.name: (body.name, m) for m in (Member(body.name), *body.members)}
+    if link not in places:
+        hint = did_you_mean(str(link), places)
+        raise DescriptionError(f"loop {loop!r}: there is no link {link!r}{hint}")
+    owner, member = places[link]
+    return owner, *compose(member.rotation, member.position, rotation, position)
+
+
+def _entry(loop: Loop) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": loop.name, "kind": loop.kind}
+    for which in ("first", "second"):
+        out[which] = getattr(loop, which)
+        out[f"{which}_position"] = getattr(loop, f"{which}_position").tolist()
+        out[f"{which}_rotation"] = getattr(loop, f"{which}_rotation").tolist()
     return out

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from feasid.core.files import check_writable, write_aside
 from feasid.errors import InputError, OutputError
-from feasid.formats.loop_table import loop_table, loop_table_path
 from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
 from feasid.formats.rewrite import generated_file, patched_source
-from feasid.formats.sidecar import sidecar_bytes, sidecar_path
+from feasid.formats.sidecar import loop_table, loop_table_path, sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
 from feasid.robot.description import Robot
 

@@ -21,7 +21,7 @@ from feasid.core.arrays import Array
 from feasid.feasibility.constraints.affine import Linear, bounds, com_box
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import described
-from feasid.formats.shapes import shape_boxes
+from feasid.formats.registry import shape_boxes
 from feasid.robot.description import Robot
 
 Index = npt.NDArray[np.intp]

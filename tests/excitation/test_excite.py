@@ -253,7 +253,7 @@ def colliding(robot):
     import mujoco
 
     from feasid.excitation.space import link_frames
-    from feasid.formats.shapes import collision_shapes
+    from feasid.formats.registry import collision_shapes
 
     placed = link_frames(robot)
     geoms = dict.fromkeys(range(-1, len(robot.bodies)), "")

@@ -7,7 +7,7 @@ import pytest
 
 import feasid
 from feasid.errors import FeasidError, OutputError
-from feasid.formats.loop_table import loop_table_path
+from feasid.formats.sidecar import loop_table_path
 from feasid.formats.write import write
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.1 0.01 0"/><mass value="{1}"/>

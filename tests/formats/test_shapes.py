@@ -5,8 +5,8 @@ import pytest
 from robots import example_urdfs
 
 import feasid
-from feasid.formats.primitives import primitive
-from feasid.formats.shapes import collision_shapes
+from feasid.formats.registry import collision_shapes
+from feasid.formats.shapes import primitive
 from feasid.robot.rotations import from_rpy
 
 SIZES = {

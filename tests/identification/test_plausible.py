@@ -5,7 +5,7 @@ import pytest
 from logs import simulate
 
 import feasid
-from feasid.formats.shapes import shape_boxes
+from feasid.formats.registry import shape_boxes
 from feasid.identification.plausible import ROOM, beliefs
 from feasid.robot import inertia
 

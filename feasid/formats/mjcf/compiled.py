@@ -12,7 +12,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, missing_extra
 from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
-from feasid.formats.mjcf.effects import ACTUATOR_TERMS, TENDON_TERMS
+from feasid.formats.mjcf.model import ACTUATOR_TERMS, TENDON_TERMS
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import TEXT, XmlText
 from feasid.robot.bodies import Limits

@@ -24,7 +24,7 @@ from feasid.formats.mjcf.geometry import (
 )
 from feasid.formats.mjcf.model import Compiler, Geom, Mjcf, MjcfBody, MjcfJoint
 from feasid.formats.mjcf.read import mjcf_of
-from feasid.formats.primitives import Shape, primitive
+from feasid.formats.shapes import Shape, primitive
 from feasid.formats.terms import NO_TERMS
 from feasid.formats.xml import LIMITS, ReadLimits, XmlText
 from feasid.robot import inertia

@@ -13,20 +13,13 @@ from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.decimals import Number, shown
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import MAX_NAME, Bond
-from feasid.formats.mjcf.effects import (
-    Attributes,
-    acting,
-    joint_terms,
-    left_out,
-    motors,
-    section_effects,
-)
 from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, turned
 from feasid.formats.mjcf.model import (
     HIDING,
     JOINT_TYPES,
     NEEDS_COMPILER,
     ROOTS,
+    Attributes,
     Compiler,
     Geom,
     Mjcf,
@@ -34,6 +27,11 @@ from feasid.formats.mjcf.model import (
     MjcfFiles,
     MjcfInertial,
     MjcfJoint,
+    acting,
+    joint_terms,
+    left_out,
+    motors,
+    section_effects,
 )
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText

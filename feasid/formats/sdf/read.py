@@ -21,7 +21,7 @@ from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact import poses
 from feasid.exact.decimals import Number, shown
 from feasid.formats.description import MAX_NAME, Bond, Description, ExactPose, Joint, Link
-from feasid.formats.primitives import Shape, primitive
+from feasid.formats.shapes import Shape, primitive
 from feasid.formats.terms import Effect, JointTerms, LeftOut
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits

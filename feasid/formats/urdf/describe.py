@@ -13,7 +13,7 @@ from feasid.errors import did_you_mean
 from feasid.exact import poses
 from feasid.exact.decimals import Number, shown
 from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
-from feasid.formats.primitives import Shape, primitive
+from feasid.formats.shapes import Shape, primitive
 from feasid.formats.urdf.read import Origin, Urdf, UrdfJoint, UrdfLink, depth_first, urdf_of
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits
