@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.exact import poses
+from feasid.exact.decimals import Number
 from feasid.exact.inertia import can_exist
 from feasid.exact.poses import PrecisePose
-from feasid.exact.poses import identity as exact_identity
 from feasid.formats.shapes import Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import ReadLimits, XmlText, written
@@ -39,7 +40,7 @@ class NeedsCompilerError(Exception):
 
 
 def _unplaced() -> PrecisePose:
-    return exact_identity(), [Decimal(0)] * 3
+    return poses.identity(), [Decimal(0)] * 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,18 @@ class ExactPose:
     def precise_pose(self) -> PrecisePose:
         """Rotation and position to sixty digits."""
         return self.precise()
+
+
+def pose_of_numbers(xyz: Sequence[Number], rpy: Sequence[Number]) -> ExactPose:
+    """The pose of a position [m] and fixed-axis roll, pitch and yaw [rad] from a file."""
+
+    def precise() -> PrecisePose:
+        turned = poses.from_rpy([n.exact for n in rpy])
+        return turned, [poses.to_decimal(n.exact) for n in xyz]
+
+    rotation = from_rpy([n.value for n in rpy])
+    position = np.array([n.value for n in xyz])
+    return ExactPose(rotation, position, precise, tuple(n.text for n in rpy))
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ def description_of(robot: Robot) -> Description | None:
     return _REMEMBERED[key]
 
 
-# -- shapes of links --------------------------------------------------------------------------------
+# -- shapes of links -----------------------------------------------------------------------------
 
 
 def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:

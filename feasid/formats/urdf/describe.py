@@ -10,11 +10,10 @@ from functools import partial
 import numpy as np
 
 from feasid.errors import did_you_mean
-from feasid.exact import poses
 from feasid.exact.decimals import Number, shown
-from feasid.formats.description import Bond, Description, ExactPose, Joint, Link
+from feasid.formats.description import Bond, Description, Joint, Link, pose_of_numbers
 from feasid.formats.shapes import Shape, primitive
-from feasid.formats.urdf.read import Origin, Urdf, UrdfJoint, UrdfLink, depth_first, urdf_of
+from feasid.formats.urdf.read import Urdf, UrdfJoint, UrdfLink, depth_first, urdf_of
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_rpy
@@ -62,7 +61,12 @@ def _link(urdf: Urdf, link: UrdfLink, joint: UrdfJoint | None, notes: list[str])
     )
     if joint is not None:
         moves = () if joint.type == "fixed" else (_joint(urdf, joint, notes),)
-        out = replace(out, parent=joint.parent, home=_pose(joint.origin), joints=moves)
+        out = replace(
+            out,
+            parent=joint.parent,
+            home=pose_of_numbers(joint.origin.xyz, joint.origin.rpy),
+            joints=moves,
+        )
     if inertial is None:
         return out
     return replace(
@@ -71,19 +75,8 @@ def _link(urdf: Urdf, link: UrdfLink, joint: UrdfJoint | None, notes: list[str])
         locate=partial(urdf.text.place, inertial.element),
         mass=inertial.mass.exact,
         moments=tuple(n.exact for n in inertial.moments),
-        place=_pose(inertial.origin),
+        place=pose_of_numbers(inertial.origin.xyz, inertial.origin.rpy),
     )
-
-
-def _pose(origin: Origin) -> ExactPose:
-    """An ``<origin>`` as a pose."""
-
-    def precise() -> poses.PrecisePose:
-        turned = poses.from_rpy([n.exact for n in origin.rpy])
-        return turned, [poses.to_decimal(n.exact) for n in origin.xyz]
-
-    angles = tuple(n.text for n in origin.rpy)
-    return ExactPose(origin.rotation, np.array(origin.position), precise, angles)
 
 
 def _joint(urdf: Urdf, joint: UrdfJoint, notes: list[str]) -> Joint:
