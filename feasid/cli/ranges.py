@@ -52,6 +52,7 @@ def told(found: Ranges) -> dict[str, Any]:
                 "upper": r.upper,
                 "marks": list(r.marks),
                 "mark": r.mark,
+                "limited": list(r.limited),
             }
             for r in found
         ],

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.errors import InputError
+from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
@@ -138,7 +138,8 @@ class Region:
         blocks = zip(found.blocks, scale.blocks, strict=True)
         matrices = [Z / np.outer(u, u) for Z, u in blocks]
         matrices += [np.array([[price]]) for price in found.prices / scale.linear]
-        proof = self.prover.reach(form, found.w, dict(zip(places, matrices, strict=True)))
+        multipliers = dict(zip(places, matrices, strict=True))
+        proof = self._proved(form, found.w, multipliers)
         reached = door.expanded(found.x * scale.parameters)
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:
@@ -146,9 +147,32 @@ class Region:
             return End(plain, reached, only)
         return End(proof, reached, self._shares(proof, seen_from))
 
+    def _proved(self, form: Array, w: Array, multipliers: dict[int, Array]) -> Reach:
+        """The bound of these multipliers, without our own limits where it holds without."""
+        limited = self.prover.reach(form, w, multipliers)
+        first = len(self.feasible.blocks) + self.own
+        kept = {place: Z for place, Z in multipliers.items() if place < first}
+        try:
+            free = self._unlimited.reach(form, w, kept)
+        except SolverError:
+            return limited
+        return free if free.bound <= limited.bound else limited
+
+    def needs_limit(self, end: End) -> bool:
+        """Whether the proof of an end is about models within our own limits only."""
+        return max(end.proof.multipliers, default=-1) >= len(self.feasible.blocks) + self.own
+
     def certificate(self, end: End) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
-        return self.prover.certificate(end.proof, self._beyond(end))
+        prover = self.prover if self.needs_limit(end) else self._unlimited
+        return prover.certificate(end.proof, self._beyond(end))
+
+    @cached_property
+    def _unlimited(self) -> ReachProver:
+        """The region without our own limits, which come last."""
+        linear = self.feasible.linear[: self.own]
+        question = Question.of(self.robot, replace(self.feasible, linear=linear), self.K, None)
+        return ReachProver(question, self.R, self.rho, self.budget, {})
 
     @cached_property
     def prover(self) -> ReachProver:

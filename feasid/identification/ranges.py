@@ -27,7 +27,7 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.region import End, Region
+from feasid.feasibility.region import LARGEST, End, Region
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.views import parameter_label
 from feasid.options.complete import completed, documented
@@ -51,6 +51,9 @@ MARKS = {
     "data": "from data",
 }
 """The weakest comes first: a range is called by the weakest of what it needs."""
+
+LIMIT_TEXT = f"models of at most {LARGEST:g} times the robot's size"
+"""Size is the sum of masses, second moments and joint terms, each in its unit."""
 
 TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>))(?P<name>\S.*)")
 
@@ -116,12 +119,15 @@ class Range:
     value : float
         Of the identified model.
     lower, upper : float
-        No model has less or more: proved. Infinite where nothing of the log, of feasibility and of
-        what is believed decides the end.
+        No model has less or more: proved; where the end is `limited`, no model within `LIMIT_TEXT`.
+        Infinite where nothing of the log, of feasibility and of what is believed decides the end.
     mark : {"from data", "from feasibility", "from prior", "not determined"}
         The weakest that an end needs. "from prior": bounds that were asked for or believed.
     marks : (str, str)
         Of the lower and of the upper end.
+    limited : (bool, bool)
+        Whether the proof of the lower and of the upper end is about models within our limit on
+        sizes only. The limit is then a constraint in the end's certificate, too.
     models : (ndarray, ndarray)
         Models that fit and exist, shape (n,) each, near the ends.
     region : Region
@@ -135,6 +141,7 @@ class Range:
     lower: float
     upper: float
     marks: tuple[str, str]
+    limited: tuple[bool, bool]
     models: tuple[Array, Array]
     region: Region = field(repr=False)
     ends: tuple[End, End] = field(repr=False)
@@ -175,7 +182,12 @@ class Range:
         return self.lower <= value <= self.upper
 
     def __repr__(self) -> str:
-        return f"{self.name}: {self.lower:.5g} to {self.upper:.5g}, {self.mark}"
+        return f"{self.name}: {self.lower:.5g} to {self.upper:.5g}, {self.mark}{self.condition}"
+
+    @property
+    def condition(self) -> str:
+        """The limit on sizes, in words, where an end is proved within it only; else nothing."""
+        return f", among {LIMIT_TEXT}" if any(self.limited) else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,17 +226,27 @@ class Ranges(Displayed, Sequence[Range]):
         """A row per parameter: value, lower, upper, what decides each end, and both."""
         import pandas as pd
 
-        rows = [(r.value, r.lower, r.upper, *r.marks, r.mark) for r in self.items]
-        columns = ["value", "lower", "upper", "lower_mark", "upper_mark", "mark"]
+        rows = [
+            (r.value, r.lower, r.upper, *r.marks, r.mark, bool(r.condition)) for r in self.items
+        ]
+        columns = ["value", "lower", "upper", "lower_mark", "upper_mark", "mark", "limited"]
         index = pd.Index([r.name for r in self.items], name="parameter")
         return pd.DataFrame(rows, index, columns)
 
     def explain(self) -> str:
         """Every range on a line."""
-        text = self.table[["value", "lower", "upper", "mark"]].to_string(
+        text = self.table[["value", "lower", "upper", "mark", "limited"]].to_string(
             float_format="{:.4g}".format
         )
-        return "\n".join([self._title, text, *(f"  - {note}" for note in self.notes)])
+        notes = [*map(str, self.notes), *self._conditions]
+        return "\n".join([self._title, text, *(f"  - {note}" for note in notes)])
+
+    @property
+    def _conditions(self) -> list[str]:
+        """What "limited" means, where a range is."""
+        if not self.table["limited"].any():
+            return []
+        return [f"limited: proved among {LIMIT_TEXT} (sum of masses, moments and joint terms)"]
 
     @property
     def _title(self) -> str:
@@ -235,7 +257,11 @@ class Ranges(Displayed, Sequence[Range]):
         counts = self.table["mark"].value_counts()
         measures = [Measure(m, f"{counts[m]}") for m in reversed(MARKS.values()) if m in counts]
         more = "ranges.table, ranges.explain(), ranges[0].certificate('upper')"
-        rows = [f"{r.name}: {r.lower:.4g} to {r.upper:.4g}, {r.mark}" for r in self.items]
+        rows = [
+            f"{r.name}: {r.lower:.4g} to {r.upper:.4g}, {r.mark}{', limited' * bool(r.condition)}"
+            for r in self.items
+        ]
+        rows += self._conditions
         return Display(self._title, measures, self.notes, rows, more)
 
 
@@ -318,12 +344,17 @@ def _range(region: Region, delta: Array, name: str, form: Array) -> Range:
         np.inf if mark == MARKS["limit"] else end.proof.bound
         for end, mark in zip(ends, marks, strict=True)
     ]
+    limited = [
+        region.needs_limit(end) and bool(np.isfinite(bound))
+        for end, bound in zip(ends, bounds, strict=True)
+    ]
     return Range(
         name,
         float(form @ delta),
         0.0 - bounds[0],
         bounds[1],
         (marks[0], marks[1]),
+        (limited[0], limited[1]),
         (ends[0].reached, ends[1].reached),
         region,
         ends,

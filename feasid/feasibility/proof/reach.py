@@ -19,10 +19,12 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.errors import SolverError
+from feasid.exact.elimination import solved
 from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal, text
 from feasid.feasibility.constraints.affine import Linear
@@ -33,6 +35,9 @@ from feasid.feasibility.proof.rows import ExactRows
 
 ROOT_DIGITS = 30
 """Digits of a square root that is rounded up."""
+
+SEEN = 1e-9
+"""Share of the largest pivot below which data do not tell joint terms apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +73,7 @@ class ReachProver:
         Largest squared residual.
     limits : mapping of int to (int, int)
         For joint terms of either sign the places of two limits, which take what is left positive
-        and negative in their column.
+        and negative in their column. Without them w is chosen so that nothing is left there.
     """
 
     question: Question
@@ -95,10 +100,8 @@ class ReachProver:
         question, weights = self.question, [decimal(x) for x in w]
         taken = {place for pair in self.limits.values() for place in pair} | {*self._signs.values()}
         Z = {place: rounded(M) for place, M in multipliers.items() if place not in taken}
-        left = question.left(self._pulled(weights), Z)
-        for i in np.flatnonzero(form):
-            left[i] += decimal(form[i])
-        tied, left = question.tied(left)
+        weights = self._cancelled(weights, form, Z)
+        tied, left = self._left(weights, form, Z)
         for place, block in enumerate(question.feasible.blocks):
             columns = block.columns.tolist()
             if place in Z and block.role != "asked":
@@ -106,11 +109,62 @@ class ReachProver:
                 for j in columns:
                     left[j] = Fraction(0)
         for j in (j for j, rest in enumerate(left) if rest):
+            if j not in self._signs and j not in self.limits:
+                raise SolverError("the data do not determine a joint term of either sign")
             place = self._signs[j] if j in self._signs else self.limits[j][left[j] < 0]
             Z[place] = [[-left[j] if j in self._signs else abs(left[j])]]
         if any(definiteness(M) == "indefinite" for M in Z.values()):
             raise SolverError("the multipliers of a range are not those of a proof")
         return Reach(form, self._bound(weights, Z, tied), weights, Z)
+
+    def _left(
+        self, weights: Sequence[Fraction], form: Array, Z: Mapping[int, Exact]
+    ) -> tuple[list[Fraction], list[Fraction]]:
+        """Multipliers of ties, and what is left of ``c + sum_k F_k*(Z_k) - K'R'w`` by column."""
+        left = self.question.left(self._pulled(weights), Z)
+        for i in np.flatnonzero(form):
+            left[i] += decimal(form[i])
+        return self.question.tied(left)
+
+    def _cancelled(
+        self, weights: list[Fraction], form: Array, Z: Mapping[int, Exact]
+    ) -> list[Fraction]:
+        """W with nothing left in columns that no multiplier of their own can take."""
+        left = self._left(weights, form, Z)[1]
+        places, exact, chosen = self._free
+        if not any(left[j] for j in places):
+            return weights
+        matrix = [[exact[i][k] for i in chosen] for k in range(len(places))]
+        change = solved(matrix, [-left[j] for j in places]) if chosen else None
+        if change is None:
+            return weights
+        out = list(weights)
+        for i, value in zip(chosen, change, strict=True):
+            out[i] += value
+        return out
+
+    @cached_property
+    def _free(self) -> tuple[list[int], list[list[Fraction]], list[int]]:
+        """Columns that no multiplier of their own can take, what each w adds to them, and as many
+        of w as there are columns, by which these can be changed; none where data do not allow it.
+        """
+        feasible, rows = self.question.feasible, len(self.rho)
+        own = {j for b in feasible.blocks if b.role != "asked" for j in b.columns.tolist()}
+        own |= {*self._signs, *self.limits}
+        tied = {j for j in range(feasible.size) if j in self.question.door.solved}
+        places = [j for j in range(feasible.size) if j not in own | tied]
+        exact = []
+        for i in range(rows if places else 0):
+            one = [Fraction(int(i == k)) for k in range(rows)]
+            column = self.question.tied(self.question.left(self._pulled(one), {}))[1]
+            exact.append([column[j] for j in places])
+        if not places or rows < len(places):
+            return places, exact, []
+        dense = np.array([[float(x) for x in row] for row in exact])
+        _, factor, pivots = linalg.qr(dense.T, pivoting=True, mode="economic")
+        sizes = np.abs(np.diagonal(factor))
+        enough = bool(sizes[-1] > SEEN * sizes[0])
+        return places, exact, [int(k) for k in pivots[: len(places)]] if enough else []
 
     def without_data(self, form: Array) -> Reach | None:
         """The bound 0 of all that exists, data or not; None where that does not hold.
