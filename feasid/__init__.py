@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
     from feasid.dynamics.regressor import regressor as regressor
     from feasid.errors import FeasidError as FeasidError
+    from feasid.excitation.constraint_check import ExcitationProblem as ExcitationProblem
     from feasid.excitation.excite import excite as excite
     from feasid.excitation.trajectory import Trajectory as Trajectory
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
@@ -113,6 +114,7 @@ _HOME = {
     "diagnose": "identification.advice",
     "FeasidError": "errors",
     "excite": "excitation.excite",
+    "ExcitationProblem": "excitation.constraint_check",
     "Trajectory": "excitation.trajectory",
     "check": "inspection.check",
     "correct": "feasibility.correct",

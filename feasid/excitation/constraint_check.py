@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
+from feasid.errors import InputError
+from feasid.excitation.objectives import LimitBarrier, Objective
 from feasid.excitation.problem import (
     FINAL_REFINEMENT,
     LIMIT_GRID_REFINEMENT,
@@ -21,6 +25,10 @@ MIN_MARGIN = 1e-6
 """Least room that motions leave, in units of half the range. One of h harmonics that leaves r at N
 times leaves ``1 - (1 - r) / cos(pi h / N)`` between them (Ehlich and Zeller, 1964), and at the 2880
 times per harmonic of the check the cosine lacks 6e-7."""
+
+EXPONENT = 1024.0
+"""Exponent of the condition number's smooth stand-in in `ExcitationProblem`, that of the search's
+last stage."""
 
 MAX_SCALING_STEPS = 10
 """Halvings of the interval in which the largest feasible size lies, and steps inward after it."""
@@ -68,6 +76,135 @@ def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Ma
         lows = part(sweep)[0].min(axis=1)
         out += [Margin(n, None, "space", float(m)) for n, m in zip(part.names, lows, strict=True)]
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class ExcitationProblem:
+    """What `feasid.excite` optimises, for an optimiser of the caller's own.
+
+    The unknowns z, shape (size,), are coefficients of the joints' motions in units of their limits;
+    z = 0 is standstill at a posture that satisfies all constraints.
+
+    Attributes
+    ----------
+    problem : Problem
+    objectives : callable
+        The objective for an exponent of the condition number's smooth stand-in.
+    start : ndarray, shape (size,)
+        A random motion.
+    """
+
+    problem: Problem
+    objectives: Callable[[float], Objective]
+    start: Array
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.start)
+
+    def objective(self, z: npt.ArrayLike) -> float:
+        """The number to minimise: minus log det per parameter, or a log of what else was asked.
+
+        Parameters
+        ----------
+        z : array_like, shape (size,)
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InputError
+            `z` has another shape or is not finite.
+        """
+        return self._evaluated(z, self.objectives(EXPONENT), 0.0)[0]
+
+    def gradient(self, z: npt.ArrayLike) -> Array:
+        """Derivative of `objective` by the unknowns.
+
+        Parameters
+        ----------
+        z : array_like, shape (size,)
+
+        Returns
+        -------
+        ndarray, shape (size,)
+
+        Raises
+        ------
+        InputError
+            `z` has another shape or is not finite.
+        """
+        return self._evaluated(z, self.objectives(EXPONENT), 0.0)[1]
+
+    def barrier(self, z: npt.ArrayLike, weight: float, reach: float) -> tuple[float, Array]:
+        """Logarithmic barrier of all limits, a parabola where a margin is below `reach`.
+
+        Parameters
+        ----------
+        z : array_like, shape (size,)
+        weight, reach : float
+            See `feasid.excitation.objectives.LimitBarrier`; the search goes from 0.1, 0.05 to
+            1e-4, 1e-5.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, shape (size,)
+
+        Raises
+        ------
+        InputError
+            `z` has another shape or is not finite.
+        """
+        return self._evaluated(z, None, weight, reach)
+
+    def margins(self, z: npt.ArrayLike) -> tuple[Margin, ...]:
+        """The least margin of every limit over a fine grid; ``slack`` is negative where violated.
+
+        Parameters
+        ----------
+        z : array_like, shape (size,)
+
+        Returns
+        -------
+        tuple of Margin
+
+        Raises
+        ------
+        InputError
+            `z` has another shape or is not finite.
+        """
+        coefficients = self.problem.coordinates.coefficients(self.check(z))
+        return tuple(smallest_margins(self.problem, coefficients, check_times(self.problem)))
+
+    def check(self, z: npt.ArrayLike) -> Array:
+        """The unknowns as an array.
+
+        Parameters
+        ----------
+        z : array_like, shape (size,)
+
+        Returns
+        -------
+        ndarray, shape (size,)
+
+        Raises
+        ------
+        InputError
+            `z` has another shape or is not finite.
+        """
+        out = np.asarray(z, dtype=np.float64)
+        if out.shape != self.start.shape or not np.isfinite(out).all():
+            raise InputError(f"unknowns of a motion must be {self.size} finite numbers")
+        return out
+
+    def _evaluated(
+        self, z: npt.ArrayLike, objective: Objective | None, weight: float, reach: float = 1.0
+    ) -> tuple[float, Array]:
+        return self.problem(self.check(z), objective, LimitBarrier(weight, reach))
 
 
 def satisfies_limits(problem: Problem, z: Array, t: Array) -> bool:

@@ -12,7 +12,12 @@ from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import ExcitationError, InputError
 from feasid.excitation.certificate import certify, value_per_joint
-from feasid.excitation.constraint_check import check_times, shrink_into_limits, smallest_margins
+from feasid.excitation.constraint_check import (
+    ExcitationProblem,
+    check_times,
+    shrink_into_limits,
+    smallest_margins,
+)
 from feasid.excitation.design import (
     DesignSetting,
     Given,
@@ -22,6 +27,7 @@ from feasid.excitation.design import (
     make_problem,
     needs_task,
     objective_family,
+    random_motion,
     task_motions,
     task_rows,
 )
@@ -32,7 +38,7 @@ from feasid.excitation.parallel_search import (
     run_searches,
 )
 from feasid.excitation.problem import Problem
-from feasid.excitation.search import Clock, Progress
+from feasid.excitation.search import Clock, Family, Progress
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.robot.description import Robot
 
@@ -70,6 +76,7 @@ def excite(
     rounds: int | None = None,
     starts: int | None = None,
     workers: int = 1,
+    optimiser: Callable[[ExcitationProblem], npt.ArrayLike] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Trajectory:
     """Design a periodic motion that tells as much as possible about a robot's base parameters.
@@ -137,6 +144,10 @@ def excite(
     workers : int
         Processes that search at once, this one among them: one per core finds better motions in the
         same time. With `rounds` the motion does not depend on it.
+    optimiser : callable, optional
+        Takes an `ExcitationProblem` (objective, gradient, barrier, margins) and returns its
+        unknowns: SciPy's, CasADi's or any other in place of the search. What it returns is scaled
+        into the limits and certified like a motion of the search.
     progress : callable, optional
         Called with seconds and the best so far whenever it improves.
 
@@ -169,17 +180,31 @@ def excite(
     problem = make_problem(setting, basis, harmonics, rest, deviation, known, believed, rate)
     rng = np.random.default_rng(seed)
     tasks = task_rows(task, problem, setting, rate, rng) if needs_task(objective, task) else None
-    lanes = ParallelSearch(
-        problem, objective_family(objective, tasks), seed, time_limit, rounds, starts,
-        workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
-    )  # fmt: skip
+    objectives = objective_family(objective, tasks)
     clock = Clock(time_limit)
-    found, lost = run_searches(
-        lanes, workers, _progress_reporter(progress, objective, len(setting.columns))
-    )
+    if optimiser is None:
+        search = ParallelSearch(
+            problem, objectives, seed, time_limit, rounds, starts,
+            workers if rounds is None else max(1, min(rounds, FIXED_SEARCHES)),
+        )  # fmt: skip
+        report = _progress_reporter(progress, objective, len(setting.columns))
+        found, lost = run_searches(search, workers, report)
+    else:
+        found, lost = _optimise(optimiser, problem, objectives, rng), []
     z, said = _best_feasible(found, problem, clock.seconds)
     notes = [*setting.notes, *said, *lost]
     return _make_trajectory(setting, problem, z, rate, deviation, known, task, notes)
+
+
+def _optimise(
+    optimiser: Callable[[ExcitationProblem], npt.ArrayLike],
+    problem: Problem,
+    objectives: Family,
+    rng: np.random.Generator,
+) -> SearchResult:
+    """What the caller's optimiser makes of the problem on the finer grid of the last stages."""
+    design = ExcitationProblem(problem.sharper(), objectives, random_motion(problem, rng))
+    return SearchResult(np.inf, (design.check(optimiser(design)),), 1)
 
 
 def _check_options(

@@ -51,6 +51,7 @@ ONLY_PYTHON = {
         "collision": "--no-collision",
         "prior": "a vector of the program's base parameters",
         "task": "motions of a program",
+        "optimiser": "a function of a program",
         "progress": "a function; the prompt shows it",
     },
 }

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from arms import panda
 from robots import ARM
+from scipy.optimize import minimize
 
 import feasid
 from feasid.datasets import wam
+from feasid.errors import InputError
 from feasid.excitation.design import random_motion
 from feasid.reduction.triangle import fingerprint_of
 
@@ -378,3 +380,38 @@ def test_interruption_before_any_motion_is_passed_on(arm, monkeypatch):
     monkeypatch.setattr(search, "minimize", stop)
     with pytest.raises(KeyboardInterrupt):
         feasid.excite(arm, 6.0, acceleration=12.0)
+
+
+def with_bfgs(problem):
+    def value(z):
+        limits, slope = problem.barrier(z, 1e-3, 1e-3)
+        return problem.objective(z) + limits, problem.gradient(z) + slope
+
+    with_bfgs.problem = problem
+    return minimize(value, problem.start, jac=True, options={"maxiter": 40}).x
+
+
+def test_an_optimiser_of_the_caller_gets_gradients_and_its_motion_is_certified(arm):
+    motion = feasid.excite(arm, 6.0, acceleration=12.0, optimiser=with_bfgs)
+    assert motion.certificate.limits_hold
+    assert motion.certificate.complete
+    problem = with_bfgs.problem
+    rng = np.random.default_rng(0)
+    direction, step = rng.standard_normal(problem.size), 1e-6
+    ends = [problem.start + sign * step * direction for sign in (1, -1)]
+    slope = (problem.objective(ends[0]) - problem.objective(ends[1])) / (2 * step)
+    assert slope == pytest.approx(problem.gradient(problem.start) @ direction, rel=1e-6)
+    slope = (problem.barrier(ends[0], 1.0, 0.1)[0] - problem.barrier(ends[1], 1.0, 0.1)[0]) / (
+        2 * step
+    )
+    assert slope == pytest.approx(problem.barrier(problem.start, 1.0, 0.1)[1] @ direction, rel=1e-6)
+    assert min(m.slack for m in problem.margins(100 * problem.start)) < 0
+    assert min(m.slack for m in problem.margins(0 * problem.start)) > 0
+
+
+@pytest.mark.parametrize("z", [[0.0], [np.nan]])
+def test_an_optimiser_that_returns_no_motion_is_refused(arm, z):
+    with pytest.raises(InputError, match="finite numbers"):
+        feasid.excite(
+            arm, 6.0, acceleration=12.0, optimiser=lambda p: np.resize(z, p.size + (z == [0.0]))
+        )
