@@ -51,6 +51,24 @@ def test_equations_hold_for_the_truth(case):
     assert len(columns) == base.K.shape[0]
 
 
+def test_springs_and_compensators_are_forces_and_no_momentum(case):
+    robot, delta, log = case
+    wide = robot.with_joint_terms(("viscous", "offset", "spring", "compensator"), True)
+    known = dict(zip(robot.parameter_names, delta, strict=True))
+    springs = {"k": 3.0, "k2": -2.0, "k3": 1.0, "gs": 4.0, "gc": -5.0}
+    full = np.array([known.get(n, springs.get(n[1], 0.0)) for n in wide.parameter_names])
+    residual = []
+    for step in (1, 2):
+        motion = prepare(log.iloc[::step], wide)
+        run = motion.runs[0]
+        run.tau[...] = feasid.inverse_dynamics(wide, run.q, run.dq, run.ddq, parameters=full)
+        base = feasid.base_parameters(wide)
+        reduced = reduce_momentum([motion], wide, [int(c) for c in base.independent], 0.2)
+        residual.append((reduced.residuals(base.K @ full) / reduced.torque_norms).max())
+    assert residual[0] < 1e-4
+    assert 3.0 < residual[1] / residual[0] < 5.0
+
+
 def test_momentum_needs_no_accelerations(case):
     """Where accelerations are spoilt but velocities are measured, momentum fits better."""
     robot, delta, log = case
