@@ -44,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser, "whose base parameters these are, URDF or MJCF")
     parser.add_argument("--certificate", metavar="JSON", help="write the proof here")
     parser.add_argument("--consistency", choices=("full", "semi"), help="default full")
+    parser.add_argument(
+        "--solver", metavar="NAME", help="a solver that CVXPY knows; default Clarabel, then SCS"
+    )
 
 
 def read(path: str) -> pd.Series[float]:

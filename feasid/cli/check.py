@@ -63,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("name a FILE, or --beta and --robot")
     if arguments.certificate:
         raise InputError("--certificate belongs to --beta")
+    if arguments.solver:
+        raise InputError("--solver belongs to --beta: links are judged without a solver")
     refuse_robot(arguments, "--beta")
     if arguments.bodies:
         return _judge_bodies(arguments)
@@ -87,7 +89,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     from feasid.feasibility.check import check
 
     values, base = beta.given(arguments)
-    verdict = check(values, base, consistency=arguments.consistency)
+    verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
     as_json = arguments.format == "json"
     with aside(as_json):
         print(verdict.explain().replace(": verdict.certificate.verify()", ""))

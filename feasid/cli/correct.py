@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("name a FILE, or --beta and --robot")
     if arguments.certificate:
         raise InputError("--certificate belongs to --beta")
+    if arguments.solver:
+        raise InputError("--solver belongs to --beta: links are corrected without a solver")
     refuse_robot(arguments, "--beta")
     done = repair(
         arguments.file,
@@ -85,7 +87,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     from feasid.feasibility.correct import correct
 
     values, base = beta.given(arguments)
-    done = correct(values, base, consistency=arguments.consistency)
+    done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)

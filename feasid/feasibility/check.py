@@ -36,7 +36,6 @@ def check(
     base: Any = None,
     *,
     feasible: FeasibleSet | None = None,
-    solver: Any = None,
     **options: Unpack[CheckOptions],
 ) -> Verdict:
     """Decide whether parameters can exist, and prove the answer.
@@ -51,8 +50,6 @@ def check(
         What the entries of an array mean.
     feasible : FeasibleSet, optional
         Instead of consistency and bounds.
-    solver : str, optional
-        A name that CVXPY knows; see `feasid.feasibility.program.solve.ladder`.
     **options
         A fit must keep the bounds that it was fitted with, too.
 
@@ -75,7 +72,7 @@ def check(
     True
     """
     chosen = completed(CheckOptions, options, "check")
-    consistency, margin = chosen["consistency"], chosen["margin"]
+    consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
     bounds = part(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:

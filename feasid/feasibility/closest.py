@@ -46,6 +46,14 @@ factor they then grow, and by which share the distance must shrink for it."""
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
 
+SCALED_PULL = 1e-7
+"""Weaker pulls than this do not scale unknowns: with 1e-11 Clarabel left the correction of
+Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answers were the same, and at 1e-5 its
+gaps of pulls of 1e-6 were up to 0.5."""
+
+LEAST_SHARE = 1e-3
+"""Share of the way to the nearest model below which a model stays where it is."""
+
 KEPT = 0.5
 """Fraction of the margin that the chosen full model keeps."""
 
@@ -118,6 +126,20 @@ class _Problem:
 
     def _size(self, delta: Array) -> float:
         return float(np.abs(delta / self.scale.parameters).max(initial=0.0))
+
+    def least(self, raw: SolverAnswer) -> float:
+        """A proven lower bound of `value`; constraints that are not affine count by tangents."""
+        arrays, feasible = self.arrays, self.feasible
+        if not feasible.convex or len(raw.tangents) != len(feasible.convex):
+            return lower_bound(arrays, raw).value
+        delta = raw.x * self.units
+        slopes = np.vstack([-c.gradient(delta) * self.units for c in feasible.convex])
+        offsets = -np.concatenate([c.values(delta) for c in feasible.convex]) - slopes @ raw.x
+        beside = replace(
+            arrays, G=np.vstack([arrays.G, slopes]), h=np.concatenate([arrays.h, offsets])
+        )
+        prices = np.concatenate([raw.prices, *raw.tangents])
+        return lower_bound(beside, replace(raw, prices=prices)).value
 
     def value(self, raw: SolverAnswer) -> float:
         """Cost of the solver's point in the scaled program, with the pull of faint directions."""
@@ -285,7 +307,7 @@ def _closest(
         raise solve.failed("the answer's cost is not finite", attempts)
     found = raw.x * problem.units
     worse = max(0.0, problem.cost(delta) - problem.cost(found)) / problem.size
-    gap = problem.gap(problem.value(raw) + worse, lower_bound(problem.arrays, raw).value)
+    gap = problem.gap(problem.value(raw) + worse, problem.least(raw))
     if not (gap <= POOR_GAP or refine):
         raise solve.failed(f"the best answer may be {gap:.2g} from the optimum", attempts)
     return Closest(delta, found, tuple(attempts))
@@ -309,12 +331,15 @@ def _less_pulled(
     ladder = solve.ladder(solver)
     ladder = ladder[:1] if solver is None else ladder
     for pull in PULLS:
-        problem = _problem(
-            first.rows, first.target, first.feasible, scale, middle.delta, margin, pull
-        )
-        raw, more = _solved(problem, anchor, ladder)
-        attempts += more
-        if raw is None:
+        for scaled in (max(pull, SCALED_PULL), FAINT_PULL):  # where one stalls the other may not
+            problem = _problem(
+                first.rows, first.target, first.feasible, scale, middle.delta, margin, pull, scaled
+            )
+            raw, more = _solved(problem, anchor, ladder)
+            attempts += more
+            if raw is not None and more[-1].accepted:
+                break
+        if raw is None or not more[-1].accepted:
             break
         delta = _repaired(problem, raw, anchor, aim, margin)
         if first.prefers(delta, chosen[2], SAME):
@@ -347,7 +372,7 @@ def _solved(
             scale.block_margins(feasible, delta).min(initial=np.inf),
             scale.linear_margins(feasible, delta).min(initial=np.inf),
         )
-        gap = problem.gap(problem.value(raw), lower_bound(problem.arrays, raw).value)
+        gap = problem.gap(problem.value(raw), problem.least(raw))
         return solve.Judgement(
             inside and gap <= good,
             inside or anchor.reaches(delta),
@@ -366,6 +391,7 @@ def _problem(
     aim: Array,
     margin: float | None,
     strength: float,
+    scaled: float = SCALED_PULL,
 ) -> _Problem:
     """Hold faint directions near the reference; scale to unit-norm columns and target."""
     A = rows * scale.parameters
@@ -373,7 +399,7 @@ def _problem(
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
     faint = largest * right[sizes < FAINT]
-    columns = np.linalg.norm(np.vstack([A, FAINT_PULL * faint]), axis=0)  # for weaker pulls, too
+    columns = np.linalg.norm(np.vstack([A, max(strength, scaled) * faint]), axis=0)
     pull = strength * faint
     A = np.vstack([A, pull])
     b = np.concatenate([target, pull @ (aim / scale.parameters)])
@@ -396,11 +422,22 @@ def _chosen(problem: _Problem, delta: Array, aim: Array, margin: float | None) -
     """The model nearest to `aim` that moves like `delta`, polished where nothing constrains it."""
     room = _shrunk(problem.feasible, problem.scale, margin)
     room = room if room.strictly_inside(delta) else problem.feasible
-    delta = fibre.centre(room, delta, problem.unseen, aim)
+    delta = _centre(room, delta, problem.unseen, aim)
     polished = _polished(problem, delta)
     if room.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
-        delta = fibre.centre(room, polished, problem.unseen, aim)
+        delta = _centre(room, polished, problem.unseen, aim)
     return delta
+
+
+def _centre(room: FeasibleSet, delta: Array, unseen: Array, aim: Array) -> Array:
+    """The model nearest to `aim` that moves like delta; as near as constraints in CVXPY allow."""
+    centre = fibre.centre(room, delta, unseen, aim)
+    share = 1.0
+    while room.convex and not room.strictly_inside(delta + share * (centre - delta)):
+        share *= 0.5
+        if share < LEAST_SHARE:
+            return delta
+    return delta + share * (centre - delta) if share < 1.0 else centre
 
 
 def _shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> FeasibleSet:

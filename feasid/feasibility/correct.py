@@ -127,7 +127,6 @@ def correct(
     base: Any = None,
     *,
     feasible: FeasibleSet | None = None,
-    solver: Any = None,
     **options: Unpack[CorrectOptions],
 ) -> Correction:
     """Find the feasible parameters closest to given ones; ``optimality`` proves how close any are.
@@ -140,8 +139,6 @@ def correct(
     base : BaseParameters, Robot or path, optional
     feasible : FeasibleSet, optional
         Instead of consistency and bounds.
-    solver : str, optional
-        A name that CVXPY knows; see `feasid.feasibility.program.solve.ladder`.
     **options
         The metric "euclidean" is the paper's distance of the vectors, in SI numbers; "weighted"
         that of ``weight @ vector``, with the triangle of a regressor as weight of the torques;
@@ -161,7 +158,7 @@ def correct(
     metric, weight, around = (chosen[k] for k in ("metric", "weight", "around"))
     if metric == "weighted" and weight is None:
         raise InputError('metric="weighted" needs weight=, a matrix')
-    consistency, margin = chosen["consistency"], chosen["margin"]
+    consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
     bounds = part(BoundOptions, options)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
@@ -289,6 +286,7 @@ def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
     together = [c.columns[free[c.columns]] for c in feasible.constraints]
     together += [np.array(e.columns)[free[[*e.columns]]] for e in feasible.equalities]
     together += [np.flatnonzero((row != 0) & free) for row in rows]
+    together += [c.columns[free[c.columns]] for c in feasible.convex]
     changed = True
     while changed:
         changed = False
@@ -311,6 +309,9 @@ def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     for tie in seen.equalities:
         if tie.name in broken:
             free[[*tie.columns]] = True
+    for rule in seen.convex:
+        if rule.name in broken:
+            free[rule.columns] = True
     together = [block.columns.tolist() for block in feasible.blocks]
     together += [list(tie.columns) for tie in seen.equalities]
     before = -1

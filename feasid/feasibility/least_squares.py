@@ -11,9 +11,12 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
+from feasid.feasibility import problems
 from feasid.feasibility.closest import closest
+from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.constraints.units import Units, assemble, units
+from feasid.feasibility.problems import Program
 from feasid.feasibility.program.reference import Reference, reference
 from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
@@ -69,6 +72,17 @@ class LeastSquares:
         robot, A = self.base.robot, self.R @ np.asarray(self.base.K)
         scale = units(robot, self.feasible, A, self.rho, torques=True, inertials=False)
         return scale, reference(robot, scale, inertials=False)
+
+    def program(self, ridge: float = FRICTION_RIDGE) -> tuple[Program, Elimination]:
+        """The program in CVXPY over the parameters that equalities leave free, and these."""
+        door = Elimination.of(self.feasible).required()
+        A = self.R @ np.asarray(self.base.K)
+        rows, target = _least_squares_rows(A, self.rho, self.base.robot, ridge, None, 0.0)
+        unit = self.units.parameters[door.roots]
+        scale = assemble(door.inside, self.units.mass, self.units.length, unit)
+        p = problems.unknowns(door.inside, scale)
+        b = target - rows @ door.fixed
+        return problems.feasible_least_squares(rows @ door.T, b, p, self.margin), door
 
     def error(self, delta: Array) -> float:
         """``|R K delta - rho|``."""
@@ -195,6 +209,8 @@ class FeasibleFit:
         return (
             f"{len(feasible.blocks)} matrices positive definite and {len(feasible.linear)} linear "
             f"limits kept, in exact rational arithmetic ({feasible.consistency} consistency)"
+            + f"; {len(feasible.convex)} constraints that are not affine kept in floating point"
+            * bool(feasible.convex)
         )
 
 

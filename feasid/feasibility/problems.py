@@ -17,7 +17,6 @@ from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,17 +28,9 @@ from scipy import sparse
 
 from feasid.core.arrays import Array
 from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.stated import ConvexConstraint, cp
 from feasid.feasibility.constraints.units import Units
-
-
-class _CVXPY:
-    """CVXPY, imported when a program is first stated: most checks need no solver."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module("cvxpy"), name)
-
-
-cp: Any = _CVXPY()
+from feasid.robot.description import Robot
 
 MARGIN = 1e-6
 """Default margin, in units of each body's own mass and length."""
@@ -63,6 +54,8 @@ class Program:
         One per block of the feasible set.
     numbers : cvxpy.Constraint or None
         All linear constraints of the feasible set and, last, those of the program.
+    convex : tuple of cvxpy.Constraint
+        The feasible set's inequalities that are not affine.
     error : cvxpy.Expression or None
         Whose norm is minimised.
     """
@@ -72,6 +65,7 @@ class Program:
     further: tuple[Any, ...]
     matrices: tuple[Any, ...]
     numbers: Any
+    convex: tuple[Any, ...] = ()
     error: Any = None
 
     @property
@@ -167,8 +161,18 @@ class ScaledParameters:
     ) -> Program:
         """The program of an objective over what can exist, and over what else is `given`."""
         matrices, numbers = exist
-        rules = [*matrices, *([] if numbers is None else [numbers]), *given]
-        return Program(cp.Problem(objective, rules), self, further, matrices, numbers, error)
+        s = next((v for v in further if v.name() == "s"), MARGIN)
+        convex = tuple(
+            c.expression(self.delta) + s * self._size(c) <= 0 for c in self.feasible.convex
+        )
+        rules = [*matrices, *([] if numbers is None else [numbers]), *convex, *given]
+        problem = cp.Problem(objective, rules)
+        return Program(problem, self, further, matrices, numbers, convex, error)
+
+    def _size(self, constraint: ConvexConstraint) -> Array:
+        """One unit of each entry of a constraint that is not affine."""
+        units = self.scale.parameters
+        return np.asarray(np.abs(constraint.gradient(units)) @ units)
 
 
 def unknowns(
@@ -229,6 +233,39 @@ def interior(p: ScaledParameters, near: Array) -> Program:
     s = cp.Variable(name="s")
     away = cp.norm(p.scaled - near / p.scale.parameters)
     return p.program(cp.Maximize(s - INTERIOR_PULL * away), p.exist(s=s), (s,))
+
+
+def entropic(A: Array, b: Array, weight: float, reference: Array, p: ScaledParameters) -> Program:
+    """Feasible least squares with an entropic prior: ``|A delta - b|^2 / 2 + weight divergence``.
+
+    The divergence is the sum of ``tr M - log det M - size`` over the inertia blocks, M a block
+    relative to that of the `reference`, shape (n,) (Lee, Wensing and Park 2020).
+    """
+    matrices, numbers = p.exist(0.0)
+    divergence = []
+    for block, unit, rule in zip(p.feasible.blocks, p.scale.blocks, matrices, strict=True):
+        if block.kind != "matrix":
+            inverse = np.linalg.inv(block.matrix(reference) / np.outer(unit, unit))
+            offset = float(np.linalg.slogdet(inverse)[1]) + block.size
+            M = rule.args[0]
+            divergence.append(cp.trace(inverse @ M) - cp.log_det(M) - offset)
+    error = (A * p.scale.parameters) @ p.scaled - b
+    cost = 0.5 * cp.sum_squares(error) + weight * sum(divergence)
+    return p.program(cp.Minimize(cost), (matrices, numbers))
+
+
+def named(program: Program, robot: Robot, T: Array, fixed: Array) -> Any:
+    """The problem with a variable in SI per body and drive, under its name.
+
+    ``delta = T z + fixed``, and z are the program's unknowns times the `cvxpy.Parameter` "units".
+    """
+    p = program.parameters
+    units = cp.Parameter(len(p.scale.parameters), "units", pos=True, value=p.scale.parameters)
+    delta, rules = T @ cp.multiply(units, p.scaled) + fixed, []
+    for owner in dict.fromkeys(owner for owner, _ in robot.parameter_names):
+        columns = [j for j, name in enumerate(robot.parameter_names) if name[0] == owner]
+        rules.append(cp.Variable(len(columns), name=owner) == delta[columns])
+    return cp.Problem(program.problem.objective, [*program.problem.constraints, *rules])
 
 
 def normalised(feasible: FeasibleSet, scale: Units) -> tuple[sparse.csr_array, Array, Array, Array]:

@@ -155,6 +155,11 @@ class Verdict(Displayed):
         return tuple(f"{labels[i]} = {values[i]:.6g}" for i in order)
 
     @property
+    def outside(self) -> tuple[str, ...]:
+        """Constraints that are not affine: kept in floating point, and covered by no proof."""
+        return tuple(c.name for c in self.question.feasible.convex)
+
+    @property
     def _ties(self) -> list[str]:
         """Equalities that take part in the proof."""
         if self.certificate is None or not any(
@@ -182,6 +187,11 @@ class Verdict(Displayed):
             )
         if self.parameters:
             lines.append(f"with the given values of {_listed(self.parameters, '; ')}")
+        if self.outside:
+            lines.append(
+                "not affine, and therefore judged in floating point, outside any proof: "
+                f"{_listed(self.outside, ', ')}"
+            )
         if self.certificate is None:
             lines += ["neither answer could be proved; tried:", *map(str, self.attempts)]
         else:

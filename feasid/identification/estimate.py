@@ -14,16 +14,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.feasibility import problems
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
+from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
@@ -79,6 +82,9 @@ class Estimate:
     released: tuple[Belief, ...] = ()
     price: float = 0.0
 
+
+BISECTIONS = 40
+"""Halvings of the way to a model that holds constraints which are not affine."""
 
 NEAR = 3
 """So many of the last `BARRIERS` are gone through for similar equations, from the point that the
@@ -163,6 +169,14 @@ class Task:
             self.reference[door.roots],
             self.scale.parameters[door.roots],
         ), self.prior.divergence(weight)
+
+    def program(self, triangle: tuple[Array, Array, float], weight: float) -> Program:
+        """The problem in CVXPY, over the free parameters."""
+        problem, divergence = self.problem(*triangle[:2], weight)
+        unit = self.scale.parameters[self.door.roots]
+        scale = assemble(self.door.inside, self.scale.mass, self.scale.length, unit)
+        p = problems.unknowns(self.door.inside, scale)
+        return problems.entropic(problem.A, problem.b, divergence, problem.reference, p)
 
     def free(self, delta: Array) -> Array:
         """The entries that ties leave free."""
@@ -364,6 +378,33 @@ def _within_beliefs(
         return delta, (), broken, price
     near = tuple(b for b in task.beliefs if b.near(inside, task.reference))
     return inside, near, (), price
+
+
+def within_convex(
+    found: Estimate, task: Task, triangle: tuple[Array, Array, float], inside: Array, solver: Any
+) -> Estimate:
+    """The estimate when constraints that are not affine hold, too: of the program in CVXPY.
+
+    `inside` is a model that holds them strictly; answers are drawn to it until they do.
+    """
+    if all(c.holds(found.delta) for c in task.feasible.convex):
+        return found
+    program = task.program(triangle, found.weight)
+
+    def judge(raw: solve.SolverAnswer) -> solve.Judgement:
+        return solve.Judgement(True, True, float(program.problem.value), "taken, and drawn inside")
+
+    raw, attempts = solve.run(program, judge, solver)
+    if raw is None:
+        raise solve.failed("no solver gave a model for constraints that are not affine", attempts)
+    free = raw.x * program.parameters.scale.parameters
+    anchor, low, high = task.free(inside), 0.0, 1.0
+    for _ in range(BISECTIONS if not task.door.inside.strictly_inside(free) else 0):
+        middle = 0.5 * (low + high)
+        within = task.door.inside.strictly_inside(free + middle * (anchor - free))
+        low, high = (low, middle) if within else (middle, high)
+    share = high if low or high < 1.0 else 0.0
+    return replace(found, delta=task.whole(free + share * (anchor - free)))
 
 
 def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import CertificateError
+from feasid.feasibility import problems
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
@@ -23,6 +24,7 @@ from feasid.identification.noise import least_squares
 from feasid.identification.quality import Quality, quality
 from feasid.identification.ranges import Residual
 from feasid.identification.statistics import condition_number
+from feasid.identification.weighing import Weighing
 from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -172,6 +174,28 @@ class Fitted(WritableModel):
         }
         frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*DRIVE_SYMBOLS])
         return frame.rename_axis(index="drive").dropna(axis="columns", how="all")
+
+    def problem(self) -> Any:
+        """The convex program whose optimum the fit reports, as a `cvxpy.Problem`.
+
+        Half the squared norm of the whitened triangle plus, with a prior, its weight times the
+        divergence from the reference (``log_det``); without one the norm that
+        `feasid.feasibility.least_squares.feasible_least_squares` minimises, before `slack`. There
+        is a variable in SI per body and drive: ``problem.var_dict["link3"].value`` holds Lxx Lxy
+        Lxz Lyy Lyz Lzz lx ly lz m. The parameter "units" scales them for a solver.
+
+        Returns
+        -------
+        cvxpy.Problem
+        """
+        held = replace(self.solution.problem, feasible=self.believed)
+        prior = find_prior(self.options["prior"])
+        if self.estimate is None or prior is None:
+            program, door = held.program()
+        else:
+            task = Weighing(self.base, self.believed, self.reduced, self.options, None).task(prior)
+            program, door = task.program(self.triangle, self.estimate.weight), task.door
+        return problems.named(program, self.description, door.T, door.fixed)
 
     # -- quality -----------------------------------------------------------------------------
 

@@ -15,10 +15,17 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.settle import settle
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import ENTROPIC, Estimate, Task, infer, verified
+from feasid.identification.estimate import (
+    ENTROPIC,
+    Estimate,
+    Task,
+    infer,
+    verified,
+    within_convex,
+)
 from feasid.identification.noise import Noise, estimate
 from feasid.identification.plausible import MASS_RATIO, believing, names
-from feasid.identification.priors import WEIGHT, find_prior
+from feasid.identification.priors import WEIGHT, Prior, find_prior
 from feasid.identification.statistics import standard_deviations
 from feasid.reduction.restrict import measured_rows
 from feasid.reduction.triangle import Reduced
@@ -99,10 +106,10 @@ class Weighing:
         prior = find_prior(self.chosen["prior"])
         if prior is None:
             return self._without_prior(equations)
-        task = Task.of(self.reduced, self.base, self.feasible, self._reference(), prior)
+        task = self.task(prior)
         noise = self._noise(equations, task)
         triangle = noise.whitened(equations)
-        optimum = feasible_least_squares(*triangle[:2], self.base, self.feasible)
+        optimum = self._least_squares(triangle)
         held = self.chosen["plausible"] and not self.chosen["mass"]
         found = infer(
             equations,
@@ -113,9 +120,11 @@ class Weighing:
             noise=noise,
             timing=self.timing,
         )
+        found = within_convex(found, task, triangle, optimum.delta, self.chosen["solver"])
         solution = verified(optimum, found.delta, task)
         K = self.base.K
         said = (*_belief_notes(found), _prior_note(found, prior.name))
+        said += _outside_note(self.feasible)
         weights = 1.0 / np.sqrt(noise.quick) if self.factors is None else self.factors
         weights = np.where(measured_rows(equations), weights, 0.0)
         covariance = K @ found.covariance @ K.T
@@ -124,6 +133,10 @@ class Weighing:
             kept = [b for b in task.beliefs if b not in found.released]
             believed = believing(self.feasible, kept)
         return Solved(solution, optimum, triangle, weights, covariance, believed, 1.0, found, said)
+
+    def task(self, prior: Prior) -> Task:
+        """What is sought, however the equations are weighted."""
+        return Task.of(self.reduced, self.base, self.feasible, self._reference(), prior)
 
     def _reference(self) -> Array | None:
         given, robot = self.chosen["reference"], self.base.robot
@@ -159,18 +172,23 @@ class Weighing:
             return task.reference
         return self._plain(equations, np.ones(len(equations.triangles)))[0].delta
 
+    def _least_squares(self, triangle: Triangle) -> FeasibleFit:
+        """The optimum of feasible least squares."""
+        solver = self.chosen["solver"]
+        return feasible_least_squares(*triangle[:2], self.base, self.feasible, solver=solver)
+
     def _plain(self, equations: Reduced, factors: Array) -> tuple[FeasibleFit, Triangle]:
         triangle = equations.triangle(factors)
-        return feasible_least_squares(*triangle[:2], self.base, self.feasible), triangle
+        return self._least_squares(triangle), triangle
 
     def _without_prior(self, equations: Reduced) -> Solved:
         """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
-        said = []
+        said = [*_outside_note(self.feasible)]
         if self.factors is None and self.chosen["weights"] == "noise":
             noise, _ = estimate(equations)
             triangle = noise.whitened(equations)
             weights = 1.0 / np.sqrt(noise.quick)
-            optimum = feasible_least_squares(*triangle[:2], self.base, self.feasible)
+            optimum = self._least_squares(triangle)
         else:
             weights = np.ones(len(equations.triangles)) if self.factors is None else self.factors
             optimum, triangle = self._plain(equations, weights)
@@ -269,6 +287,15 @@ def _belief_notes(found: Estimate) -> list[Note]:
         for code, bodies, text in said
         if bodies
     ]
+
+
+def _outside_note(feasible: FeasibleSet) -> tuple[Note, ...]:
+    """Which constraints no certificate covers."""
+    if not feasible.convex:
+        return ()
+    listed = ", ".join(c.name for c in feasible.convex)
+    text = "kept in floating point, outside the certificate, because not affine"
+    return (Note(f"{listed}: {text}", "outside-certificate"),)
 
 
 def _prior_note(found: Estimate, kind: str) -> Note:

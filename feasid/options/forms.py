@@ -56,6 +56,13 @@ def is_table(value: Any, width: int | None = None) -> bool:
     return size > 0 and all(is_row(row, size) for row in rows)
 
 
+def _are_attempts(value: Any) -> bool:
+    """Whether it is a sequence of (name, form, backend)."""
+    return isinstance(value, list | tuple) and all(
+        isinstance(v, list | tuple) and len(v) == 3 and callable(v[2]) for v in value
+    )
+
+
 def _is_bound(value: Any) -> bool:
     return value is None or is_number(value)
 
@@ -151,3 +158,8 @@ FACTORS = Form(
 ROW = Form("a sequence of numbers", is_row)
 PRIOR = Form("the name of a prior or a feasid.Prior", lambda v: _is_name(v) or hasattr(v, "rows"))
 GUESS = Form("an array of ten numbers per body", is_row)
+FUNCTION = Form("a function", callable)
+SOLVER = Form(
+    "a solver's name",
+    lambda v: _is_name(v) or hasattr(v, "solve_via_data") or _are_attempts(v),
+)

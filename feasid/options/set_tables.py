@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from feasid.options import forms
 from feasid.options.option import Option
-from feasid.options.tables import BoundOptions
+from feasid.options.tables import BoundOptions, SolverOptions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ CONSISTENCY = Option(
 )
 
 
-class CheckOptions(BoundOptions, total=False):
+class CheckOptions(BoundOptions, SolverOptions, total=False):
     """What is asked of parameters that may or may not exist."""
 
     consistency: Annotated[Literal["full", "semi"] | None, CONSISTENCY]
@@ -32,7 +32,7 @@ class CheckOptions(BoundOptions, total=False):
     ]  # fmt: skip
 
 
-class CorrectOptions(BoundOptions, total=False):
+class CorrectOptions(BoundOptions, SolverOptions, total=False):
     """What the closest feasible parameters are closest by, and feasible under."""
 
     metric: Annotated[

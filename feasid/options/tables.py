@@ -6,7 +6,7 @@ exactly these keywords for a type checker and an editor.
 
 # No "from __future__ import annotations": the annotations are read when the program runs.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 from feasid.options import forms
@@ -225,6 +225,17 @@ class MeasuredOptions(TypedDict, total=False):
     ]  # fmt: skip
 
 
+class SolverOptions(TypedDict, total=False):
+    """By whom convex programs are solved."""
+
+    solver: Annotated[
+        Any,
+        Option("value", "a solver by its CVXPY name, such as SCS or MOSEK, that alone; None "
+               "Clarabel, then SCS; answers are verified whoever gives them",
+               form=forms.SOLVER, example="CLARABEL"),
+    ]  # fmt: skip
+
+
 class BoundOptions(TypedDict, total=False):
     """What is known of the bodies besides that they can exist."""
 
@@ -282,6 +293,12 @@ class BoundOptions(TypedDict, total=False):
             form=forms.LINEAR,
         ),
     ]
+    constraints: Annotated[
+        Callable[[Any], Any] | None,
+        Option("value", "a function of the standard parameters p that returns CVXPY constraints on "
+               'p["link", "m"], p["link"].pseudo_inertia, p.base and such; in Python only',
+               form=forms.FUNCTION),
+    ]  # fmt: skip
     known: Annotated[
         Mapping[str, ArrayLike] | None,
         Option("mapping", "ten parameters per body that are known; NaN where one is not",
@@ -309,7 +326,15 @@ class SetOptions(BoundOptions, total=False):
     ]  # fmt: skip
 
 
-class FitOptions(LogOptions, TermOptions, ChoiceOptions, MeasuredOptions, SetOptions, total=False):
+class FitOptions(
+    LogOptions,
+    TermOptions,
+    ChoiceOptions,
+    MeasuredOptions,
+    SetOptions,
+    SolverOptions,
+    total=False,
+):
     """All options of a fit."""
 
     weights: Annotated[

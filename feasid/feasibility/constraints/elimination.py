@@ -80,6 +80,7 @@ class Elimination:
             blocks=tuple(b for b in blocks if len(b.columns)),
             linear=tuple(c for c in rows if len(c.columns)),
             equalities=(),
+            convex=tuple(c.eliminated(T, fixed) for c in feasible.convex),
         )
         broken = [b.name for b in blocks if not len(b.columns) and not _holds(b)]
         broken += [c.name for c in rows if not len(c.columns) and c.constant < 0]
@@ -121,6 +122,7 @@ def described(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
         equalities=tuple(e for e in feasible.equalities if mask[[*e.columns]].all()),
         blocks=tuple(b for b in feasible.blocks if mask[b.columns].all()),
         linear=tuple(replace(c, opposite=0) for c in feasible.linear if mask[c.columns].all()),
+        convex=tuple(c for c in feasible.convex if mask[c.columns].all()),
     )
 
 

@@ -32,11 +32,15 @@ Index = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class AffineConstraints:
-    """What a constraint asks: matrices, numbers that must not be negative, and equalities."""
+    """What a constraint asks: matrices, numbers that must not be negative, and equalities.
+
+    ``convex`` are inequalities that are not affine, see `feasid.feasibility.constraints.stated`.
+    """
 
     blocks: Sequence[Block] = ()
     linear: Sequence[Linear] = ()
     equalities: Sequence[Equality] = ()
+    convex: Sequence[Any] = ()
 
 
 Builder: TypeAlias = Callable[[Robot, Any], AffineConstraints]

@@ -18,6 +18,7 @@ from feasid.exact.integers import Integers, integral, over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
+from feasid.feasibility.constraints.stated import ConvexConstraint
 from feasid.options.complete import completed, documented
 from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
@@ -64,6 +65,9 @@ class FeasibleSet:
     linear : tuple of Linear
     equalities : tuple of Equality
         Known and tied parameters; see `feasid.feasibility.constraints.elimination`.
+    convex : tuple of ConvexConstraint
+        Kept in floating point, outside all certificates; see
+        `feasid.feasibility.constraints.stated`.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -72,6 +76,7 @@ class FeasibleSet:
     blocks: tuple[Block, ...]
     linear: tuple[Linear, ...] = ()
     equalities: tuple[Equality, ...] = ()
+    convex: tuple[ConvexConstraint, ...] = ()
 
     @property
     def size(self) -> int:
@@ -121,7 +126,7 @@ class FeasibleSet:
                 np.linalg.cholesky(group.matrices(delta))
         except np.linalg.LinAlgError:
             return False
-        return True
+        return all(c.holds(delta) for c in self.convex)
 
     def violations(self, delta: Array) -> tuple[str, ...]:
         """Names of the constraints that these numbers break, in exact rationals.
@@ -131,7 +136,8 @@ class FeasibleSet:
         exact = [decimal(x) for x in delta]
         broken = [b.name for b in self.blocks if _broken(_whole_value(b, exact)[0], b.strict)]
         broken += [c.name for c in self.linear if linear_value(c, exact) < 0]
-        return (*broken, *(e.name for e in self.equalities if equality_error(e, exact)))
+        broken += [e.name for e in self.equalities if equality_error(e, exact)]
+        return (*broken, *(c.name for c in self.convex if not c.holds(np.asarray(delta))))
 
     @property
     def asked(self) -> frozenset[str]:
@@ -145,6 +151,7 @@ class FeasibleSet:
             blocks=tuple(b for b in self.blocks if b.name not in names),
             # Opposite bounds are found by their position, which leaving rows out changes.
             linear=tuple(replace(c, opposite=0) for c in self.linear if c.name not in names),
+            convex=tuple(c for c in self.convex if c.name not in names),
         )
 
     def also(self, other: FeasibleSet) -> FeasibleSet:
@@ -154,6 +161,7 @@ class FeasibleSet:
             blocks=(*self.blocks, *(b for b in other.blocks if b.role == "asked")),
             linear=(*self.linear, *(c for c in other.linear if c.role == "asked")),
             equalities=(*self.equalities, *other.equalities),
+            convex=(*self.convex, *other.convex),
         )
 
     def with_margin(self, margin: float) -> FeasibleSet:
@@ -267,14 +275,17 @@ def feasible_set(
     blocks += _rotors(robot, consistency)
     rows = _signs(robot)
     ties: list[Equality] = []
+    convex: list[ConvexConstraint] = []
     for option, build in CONSTRAINTS.items():
         limits = build(robot, values[option])
         blocks += limits.blocks
         rows += limits.linear
         ties += limits.equalities
+        convex += limits.convex
     bodies = tuple(b.name for b in robot.bodies)
     names = robot.parameter_names
-    return FeasibleSet(names, bodies, consistency, tuple(blocks), tuple(rows), tuple(ties))
+    constraints = tuple(blocks), tuple(rows), tuple(ties), tuple(convex)
+    return FeasibleSet(names, bodies, consistency, *constraints)
 
 
 def _signs(robot: Robot) -> list[Linear]:

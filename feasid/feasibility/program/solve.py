@@ -58,7 +58,8 @@ class SolverAnswer:
     """What a solver returned: nothing in it is relied on before it is verified.
 
     ``x`` are the program's unknowns. ``multipliers`` are those of the matrices, (s_k, s_k) each,
-    ``prices`` those of the linear constraints, shape (m,); both for the norm, not its square.
+    ``prices`` those of the linear constraints, shape (m,), ``tangents`` those of the constraints
+    that are not affine; all for the norm, not its square.
     """
 
     status: str
@@ -67,6 +68,7 @@ class SolverAnswer:
     prices: Array = field(default_factory=lambda: np.zeros(0))
     iterations: int = 0
     seconds: float = 0.0
+    tangents: tuple[Array, ...] = ()
 
     def fits(self, program: Program) -> bool:
         """True when the point is finite and everything has the shape that the program asks."""
@@ -229,6 +231,7 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
         scale * np.asarray(prices, dtype=np.float64),
         iterations,
         time.perf_counter() - began,
+        tuple(scale * np.ravel(np.asarray(c.dual_value, np.float64)) for c in program.convex),
     )
 
 

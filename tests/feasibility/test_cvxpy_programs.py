@@ -1,0 +1,324 @@
+"""The three problems in CVXPY against verified answers, solvers by name, a caller's constraints."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from logs import arm_and_log
+
+import feasid
+from feasid.errors import InputError, SolverError
+from feasid.feasibility import closest, problems
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.constraints.units import units
+from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.program import solve
+
+pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+
+COST = 1e-6
+"""Between a program's optimum and a verified answer without ridge and pull, as a share of |rho|."""
+
+PULLED = 1e-4
+"""The same where directions that data hardly see are held near a reference."""
+
+
+WEAK_PULLS = 1e-3
+"""Between residuals of Clarabel and of SCS, which may not reach programs with weaker pulls."""
+
+
+def noisy(seed, bodies=3):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, bodies, drives=seed % 2 == 0)
+    base = base_of(robot)
+    R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
+    truth = random_parameters(rng, robot)
+    rho = R @ base.K @ truth
+    rho += 0.3 * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
+    return robot, base, R, rho, truth
+
+
+def least_squares_agree(seed):
+    """FBPE-OLS in CVXPY is between the proved floor and the verified answer."""
+    robot, base, R, rho, _ = noisy(seed)
+    feasible, size = feasible_set(robot), np.linalg.norm(rho)
+    scale = units(robot, feasible, R @ base.K, rho, torques=True)
+    p = problems.unknowns(feasible, scale, base.K)
+    program = problems.feasible_least_squares(R / size, rho / size, p, 0.0)
+    assert program.problem.is_dcp(dpp=True)
+    program.problem.solve(solver=cp.CLARABEL)
+    fit = feasible_least_squares(R, rho, base, feasible, friction_ridge=0.0)
+    residual = np.sqrt(fit.objective) / size
+    floor = np.sqrt(fit.floor) / size
+    assert floor - COST < program.problem.value < residual + COST
+    assert residual - program.problem.value < PULLED
+
+
+def corrections_agree(seed):
+    """BPFC in CVXPY has the distance of the verified correction."""
+    robot, base, _, _, truth = noisy(seed, bodies=2)
+    wrong = truth.copy()
+    wrong[robot.inertial_columns[1, :6]] -= 0.2
+    beta = base.K @ wrong
+    done = feasid.correct(beta, base, margin=0.0)
+    feasible = feasible_set(robot)
+    p = problems.unknowns(feasible, units(robot, feasible, base.K, beta), base.K)
+    program = problems.closest_correction(beta, p, margin=0.0)
+    assert program.problem.is_dcp(dpp=True)
+    program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
+    distance = np.linalg.norm(base.K @ p.delta.value - beta)
+    assert distance < done.distance + COST * np.linalg.norm(beta)
+    assert done.distance - program.problem.value < PULLED * np.linalg.norm(beta)
+
+
+def verdicts_agree(seed):
+    """BPFT in CVXPY has a margin of the sign that the proof says."""
+    robot, base, _, _, truth = noisy(seed, bodies=2)
+    feasible = feasible_set(robot)
+    wrong = truth.copy()
+    wrong[robot.inertial_columns[1, :6]] -= 1.0
+    for delta in (truth, wrong):
+        beta = base.K @ delta
+        verdict = feasid.check(beta, base)
+        p = problems.unknowns(feasible, units(robot, feasible, base.K, beta), base.K)
+        program = problems.feasibility_test(p, beta)
+        program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
+        assert verdict.feasible is (program.problem.value > 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_three_programs_agree_with_verified_answers(seed):
+    least_squares_agree(seed)
+    corrections_agree(seed)
+    verdicts_agree(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 200))
+def test_the_three_programs_agree_with_verified_answers_on_many_problems(seed):
+    least_squares_agree(seed)
+    corrections_agree(seed)
+    verdicts_agree(seed)
+
+
+def test_new_data_are_new_values_of_parameters():
+    robot, base, R, rho, _ = noisy(0, bodies=2)
+    feasible = feasible_set(robot)
+    p = problems.unknowns(feasible, units(robot, feasible, R @ base.K, rho), base.K)
+    R, rho = R / np.linalg.norm(rho), rho / np.linalg.norm(rho)
+    program = problems.feasible_least_squares(R, rho, p)
+    program.problem.solve(solver=cp.CLARABEL)
+    given = program.problem.param_dict
+    assert set(given) == {"R", "rho"}
+    given["R"].value, given["rho"].value = 2 * R, 2 * rho
+    before = program.problem.value
+    assert program.problem.solve(solver=cp.CLARABEL) == pytest.approx(2 * before, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scs_and_clarabel_agree(seed):
+    robot, base, R, rho, _ = noisy(seed, bodies=2)
+    feasible = feasible_set(robot)
+    one, two = (
+        feasible_least_squares(R, rho, base, feasible, solver=name) for name in ("CLARABEL", "scs")
+    )
+    assert {a.solver for a in one.attempts} == {"clarabel"}
+    assert {a.solver for a in two.attempts} == {"scs"}
+    assert np.sqrt(two.objective) == pytest.approx(np.sqrt(one.objective), rel=WEAK_PULLS)
+    problem, rows = one.problem, R @ base.K
+    aim = problem.aim.delta
+    given = closest._problem(rows, rho, feasible, problem.units, aim, None, closest.FAINT_PULL)
+    values = [given.value(solve.solve(given.program, name)) for name in ("CLARABEL", "SCS")]
+    assert values[0] == pytest.approx(values[1], abs=COST)
+    for name in ("CLARABEL", "SCS"):
+        beta = base.K @ random_parameters(np.random.default_rng(seed), robot)
+        assert feasid.check(beta, base, solver=name).feasible is True
+
+
+def test_solvers_that_are_not_there_are_named():
+    robot, base, R, rho, _ = noisy(0, bodies=1)
+    with pytest.raises(InputError, match="did you mean 'CLARABEL'"):
+        feasible_least_squares(R, rho, base, feasible_set(robot), solver="clarabell")
+    with pytest.raises(InputError, match="not installed"):
+        feasible_least_squares(R, rho, base, feasible_set(robot), solver="MOSEK")
+    with pytest.raises(SolverError, match="osqp"):
+        feasible_least_squares(R, rho, base, feasible_set(robot), solver="OSQP")
+
+
+# -- constraints of a caller ----------------------------------------------------------------------
+
+
+def light(p):
+    return {
+        "light": p["b1", "m"] <= 0.3,
+        "spread": p["b2"].pseudo_inertia >> 1e-4 * np.eye(4),
+        "even": p["b0"].com_moment[0] == p["b0"].com_moment[1],
+    }
+
+
+def round_com(p):
+    return [cp.norm(p["b2"].com_moment) <= 0.05 * p["b2"].mass]
+
+
+@pytest.fixture(scope="module")
+def case():
+    robot, base, R, rho, truth = noisy(2)
+    return robot, base, R, rho, truth
+
+
+def test_affine_constraints_enter_sets_proofs_and_answers(case):
+    robot, base, R, rho, _ = case
+    feasible = feasible_set(robot, constraints=light)
+    assert feasible.asked == {"light", "spread"}
+    assert [e.name for e in feasible.equalities] == ["even"]
+    fit = feasible_least_squares(R, rho, base, feasible)
+    ten = fit.delta[robot.inertial_columns]
+    assert ten[1, 9] <= 0.3
+    assert ten[0, 6] == ten[0, 7]
+    verdict = feasid.check(robot.with_values(fit.delta), feasible=feasible)
+    assert verdict.feasible
+    assert verdict.outside == ()
+    same = feasible_set(robot, linear={"light": ({("b1", "m"): 1.0}, None, 0.3)})
+    other = feasible_set(robot, constraints=lambda p: {"light upper": p["b1", "m"] <= 0.3})
+    np.testing.assert_array_equal(same.linear_matrix, other.linear_matrix)
+    np.testing.assert_array_equal(same.linear_constant, other.linear_constant)
+
+
+def test_a_contradictory_constraint_makes_infeasible_with_a_proof(case):
+    robot, base, R, rho, truth = case
+
+    def heavy(p):
+        return {"heavy": p["b1", "m"] >= 5.0, "light": p["b1", "m"] <= 4.0}
+
+    verdict = feasid.check(base.K @ truth, base, constraints=heavy)
+    assert verdict.status == "infeasible"
+    assert "heavy" in verdict.conflict
+    assert verdict.certificate.verify()
+    known = feasid.check(robot.with_values(truth), constraints=lambda p: p["b1", "m"] >= 50.0)
+    assert known.status == "infeasible"
+    with pytest.raises(InputError, match="cannot hold together"):
+        feasible_least_squares(R, rho, base, feasible_set(robot, constraints=heavy))
+
+
+def test_a_constraint_on_base_parameters_is_one_on_k_delta(case):
+    _, base, _, _, truth = case
+    beta = base.K @ truth
+    for limit, answer in ((beta[0] + 0.1, True), (beta[0] - 0.1, False)):
+        verdict = feasid.check(beta, base, constraints=lambda p, b=limit: p.base[0] <= b)
+        assert verdict.feasible is answer
+
+
+def test_corrections_keep_constraints_of_either_kind(case):
+    robot, _, _, _, truth = case
+    given = robot.with_values(truth)
+    for constraints in (light, round_com):
+        done = feasid.correct(given, constraints=constraints)
+        assert done.changed
+        feasible = feasible_set(robot, constraints=constraints)
+        assert feasible.violations(done.delta) == ()
+        assert feasid.check(done.robot, constraints=constraints).feasible
+    ten = done.delta[robot.inertial_columns[2]]
+    assert np.linalg.norm(ten[6:9]) == pytest.approx(0.05 * ten[9], rel=1e-3)
+
+
+def test_constraints_that_are_not_affine_are_kept_and_said_to_be_outside(case):
+    robot, base, R, rho, _ = case
+    feasible = feasible_set(robot, constraints=round_com)
+    free = feasible_least_squares(R, rho, base, feasible_set(robot))
+    fit = feasible_least_squares(R, rho, base, feasible)
+    assert feasible.strictly_inside(fit.delta)
+    assert not feasible.strictly_inside(free.delta)
+    assert free.objective < fit.objective
+    assert "1 constraints that are not affine" in fit.verified
+    scale = units(robot, feasible, R @ base.K, rho, torques=True)
+    p = problems.unknowns(feasible, scale, base.K)
+    size = np.linalg.norm(rho)
+    value = problems.feasible_least_squares(R / size, rho / size, p).problem.solve("CLARABEL")
+    assert np.sqrt(fit.objective) / size == pytest.approx(value, abs=PULLED)
+    verdict = feasid.check(robot.with_values(fit.delta), constraints=round_com)
+    assert verdict.feasible
+    assert "outside any proof: constraint 1" in verdict.explain()
+    broken = feasid.check(robot.with_values(free.delta), constraints=round_com)
+    assert broken.feasible is None
+
+
+@pytest.mark.parametrize(
+    ("constraints", "match"),
+    [
+        (lambda p: p["b9", "m"] <= 1, "no body or parameter 'b9.m'"),
+        (lambda p: cp.norm(p["b1"].com_moment) >= 1, "not convex"),
+        (lambda p: [True], "not a CVXPY constraint"),
+        (lambda p: p["b1", "m"] <= cp.Variable(), "no other variables"),
+        (lambda p: p["b1", "m"] <= np.nan, "not finite"),
+    ],
+)
+def test_what_is_no_constraint_on_parameters_is_refused(case, constraints, match):
+    with pytest.raises(InputError, match=match):
+        feasible_set(case[0], constraints=constraints)
+
+
+# -- fits ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return arm_and_log(tmp_path_factory.mktemp("programs"), 1200, 0.01)
+
+
+QUICK = {"diagnose": False, "candidates": ()}
+
+
+def in_si(problem, robot):
+    owners = dict.fromkeys(owner for owner, _ in robot.parameter_names)
+    delta = np.zeros(robot.size)
+    for owner in owners:
+        columns = [j for j, name in enumerate(robot.parameter_names) if name[0] == owner]
+        delta[columns] = problem.var_dict[owner].value
+    return delta
+
+
+@pytest.mark.parametrize("options", [{}, {"prior_weight": 0.3}, {"mass": {"upper": (None, 1.0)}}])
+def test_the_entropic_newton_path_ends_where_cvxpy_does(log, options):
+    robot, frame = log
+    fit = feasid.fit(frame, robot, **QUICK, **options)
+    problem = fit.problem()
+    problem.solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(in_si(problem, fit.description), fit.delta, atol=1e-4, rtol=1e-4)
+    assert problem.param_dict["units"].value.min() > 0
+
+
+def test_the_program_without_a_prior_has_the_fits_residual(log):
+    robot, frame = log
+    fit = feasid.fit(frame, robot, prior=None, **QUICK)
+    problem = fit.problem()
+    problem.solve(solver=cp.CLARABEL)
+    r, rho, _ = fit.triangle
+    residual = np.linalg.norm(r @ (fit.base.K @ in_si(problem, fit.description)) - rho)
+    assert residual == pytest.approx(np.sqrt(fit.optimum.objective), abs=COST * np.linalg.norm(rho))
+
+
+@pytest.mark.parametrize("prior", ["entropic", None])
+def test_a_fit_keeps_constraints_of_either_kind(log, prior):
+    robot, frame = log
+    free = feasid.fit(frame, robot, prior=prior, **QUICK)
+    name = robot.bodies[0].name
+    mass, moment = (free.delta[robot.inertial_columns[0]][k] for k in (9, slice(6, 9)))
+    limit = 0.5 * np.linalg.norm(moment) / mass
+
+    def constraints(p):
+        return {
+            "light": p[name, "m"] <= 0.9 * mass,
+            "near": cp.norm(p[name].com_moment) <= limit * p[name].mass,
+        }
+
+    fit = feasid.fit(frame, robot, prior=prior, constraints=constraints, **QUICK)
+    ten = fit.delta[fit.robot.inertial_columns[0]]
+    assert ten[9] <= 0.9 * mass
+    assert np.linalg.norm(ten[6:9]) <= limit * ten[9]
+    assert fit.certificate.verify()
+    assert any("outside the certificate" in str(note) for note in fit.notes)
+    with pytest.raises(InputError, match="cannot hold together"):
+        feasid.fit(
+            frame, robot, prior=prior, mass={name: (2.0, None)}, **QUICK,
+            constraints=lambda p: p[name, "m"] <= 1.0,
+        )  # fmt: skip
