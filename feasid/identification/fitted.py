@@ -21,6 +21,7 @@ from feasid.identification.estimate import Estimate
 from feasid.identification.export import WritableModel
 from feasid.identification.noise import estimate as noise_of
 from feasid.identification.noise import least_squares
+from feasid.identification.priors import find_prior
 from feasid.identification.quality import Quality, quality
 from feasid.identification.ranges import Residual
 from feasid.identification.statistics import condition_number
