@@ -1,14 +1,13 @@
 """Directives that list public names and commands, so that no list is kept by hand."""
 
 import ast
-import importlib
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 import feasid
-from feasid.cli import COMMANDS
+from feasid.cli import COMMANDS, load_command
 
 
 def first_sentence(text):
@@ -40,9 +39,9 @@ class CommandList(Directive):
 
         out = []
         for name, line in COMMANDS.items():
-            module = importlib.import_module(f"feasid.cli.{name}")
-            parser = Parser(prog=f"feasid {name}", description=module.__doc__)
-            module.add_arguments(parser)
+            command = load_command(name)
+            parser = Parser(prog=f"feasid {name}", description=command.description)
+            command.add_arguments(parser)
             section = nodes.section(ids=[f"command-{name}"])
             section += nodes.title(text=f"feasid {name}")
             section += nodes.paragraph(text=f"{line[0].upper()}{line[1:]}.")

@@ -158,11 +158,11 @@ def test_rich_prints_the_same_words_and_reads_no_markup(results):
 
 
 def test_without_rich_text_is_printed(monkeypatch, capsys):
-    from feasid.cli.screen import show
+    from feasid.cli.output import print_display
 
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    show(Display("quiet", [Measure("a", "1", "1")]))
+    print_display(Display("quiet", [Measure("a", "1", "1")]))
     assert capsys.readouterr().out == "quiet\n   a  1  (goal 1)\n"
 
 

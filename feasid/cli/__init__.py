@@ -1,7 +1,7 @@
-"""The command line: thin commands over the library, each in a module of its own.
+"""The command line: thin commands over the library.
 
-A command's module has ``add_arguments(parser)`` and ``run(arguments)``,
-which returns the exit status. Only the chosen command's module is imported, so that
+A command has two functions, ``add_arguments(parser)`` and ``run(arguments)``, which returns the
+exit status, see `load_command`. Only the chosen command's module is imported, so that
 ``feasid check`` starts without solvers or pandas.
 """
 
@@ -14,8 +14,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, NamedTuple
 
-from feasid.cli.terminal import gated, give_up_output
+from feasid.cli.terminal import discard_output, escape_streams
 from feasid.core.files import journal
 from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
@@ -44,9 +45,32 @@ COMMANDS = {
     "completion": "a script that completes commands and options in bash, zsh or fish",
 }
 
+SHARED_MODULES = {
+    "models": "fit",
+    **dict.fromkeys(("show", "errors", "predict", "ranges", "report"), "saved_fits"),
+}
+"""Modules of several commands, in which NAME has ``add_NAME_arguments`` and ``run_NAME``."""
+
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+class Command(NamedTuple):
+    """One command: what it does, its arguments, and what runs it and returns the exit status."""
+
+    description: str | None
+    add_arguments: Callable[[Any], None]
+    run: Callable[[Any], int]
+
+
+def load_command(name: str) -> Command:
+    """Import the module of a command."""
+    module = import_module(f"feasid.cli.{SHARED_MODULES.get(name, name)}")
+    if name not in SHARED_MODULES:
+        return Command(module.__doc__, module.add_arguments, module.run)
+    run = getattr(module, f"run_{name}")
+    return Command(run.__doc__, getattr(module, f"add_{name}_arguments"), run)
 
 
 class Terminated(KeyboardInterrupt):
@@ -59,25 +83,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     limit_before_numpy()
     with journal() as written, _termination():
         try:
-            with gated():
-                return _guarded(argv, written)
+            with escape_streams():
+                return _run_command(argv, written)
         except BrokenPipeError:
-            give_up_output()
+            discard_output()
         except OSError as error:
             print(f"feasid: error: cannot print: {error.strerror or error}", file=sys.stderr)
-            give_up_output()
+            discard_output()
     return EXIT_ERROR
 
 
-def _guarded(argv: list[str], written: Callable[[], list[str]]) -> int:
+def _run_command(argv: list[str], written: Callable[[], list[str]]) -> int:
     try:
         status = _dispatch(argv)
         sys.stdout.flush()
         return status
     except FeasidError as error:
-        from feasid.cli.speech import at_the_prompt
+        from feasid.cli.output import spell_as_arguments
 
-        print(f"feasid: error: {at_the_prompt(str(error))}", file=sys.stderr)
+        print(f"feasid: error: {spell_as_arguments(str(error))}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt as error:
         ended = isinstance(error, Terminated)
@@ -118,14 +142,14 @@ def _dispatch(argv: list[str]) -> int:
         hint = did_you_mean(name, COMMANDS)
         print(f"feasid: error: no command {name!r}{hint}\n\n{_usage()}", file=sys.stderr)
         return EXIT_ERROR
-    module = import_module(f"feasid.cli.{name}")
+    command = load_command(name)
     from feasid.cli.options import Parser
 
-    parser = Parser(prog=f"feasid {name}", description=module.__doc__)
-    module.add_arguments(parser)
+    parser = Parser(prog=f"feasid {name}", description=command.description)
+    command.add_arguments(parser)
     arguments = parser.parse_args(argv[1:])
     arguments.typed = shlex.join(["feasid", *argv])
-    return int(module.run(arguments))
+    return int(command.run(arguments))
 
 
 def _usage() -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from textwrap import fill
 
-from feasid.cli.options import locks, vector
-from feasid.cli.schema import add_json, tell
+from feasid.cli.options import parse_locks, parse_vector
+from feasid.cli.output import add_json, print_json
 from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
     base = _answer(robot, asked, arguments)
     if arguments.json:
-        tell("base", as_dict(base))
+        print_json("base", as_dict(base))
     elif arguments.csv:
         print(as_csv(base), end="")
     elif arguments.latex:
@@ -71,11 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _robot(arguments: argparse.Namespace) -> Robot:
-    gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else vector(arguments.gravity)
+    gravity = (0.0, 0.0, 0.0) if arguments.no_gravity else parse_vector(arguments.gravity)
     robot = load_robot(
         arguments.robot,
         floating=arguments.floating or None,
-        lock=locks(arguments.lock),
+        lock=parse_locks(arguments.lock),
         gravity=gravity,
     )
     friction = [w for w in arguments.friction.split(",") if w and w != "none"]
@@ -108,7 +108,7 @@ def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
     gap = experiment.missing_for(use)
     if arguments.json:
         told = {"needed": use.size, "unknown": gap.size, "by_body": gap.by_body()}
-        tell("base", {"robot": robot.name, **told})
+        print_json("base", {"robot": robot.name, **told})
     else:
         print(fill(f"{robot.name}: {gap}", WIDTH))
         print()

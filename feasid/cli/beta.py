@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feasid.cli.options import add_robot_arguments, robot_from
+from feasid.cli.options import add_robot_arguments, read_robot
 from feasid.core.files import read_whole
 from feasid.errors import InputError
 from feasid.robot.joint_terms import FRICTION
@@ -132,7 +132,7 @@ def given(arguments: argparse.Namespace) -> tuple[pd.Series[float], BaseParamete
     if arguments.robot is None:
         raise InputError("--beta needs --robot: whose base parameters are these?")
     values = read(arguments.beta)
-    return values, matching(robot_from(arguments), values)
+    return values, matching(read_robot(arguments), values)
 
 
 def save(certificate: Certificate | None, path: str | None, overwrite: bool = False) -> None:

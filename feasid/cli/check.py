@@ -17,7 +17,7 @@ from typing import Any
 
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
-from feasid.cli.schema import aside, tell
+from feasid.cli.output import print_json, redirect_sentences
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import show
@@ -91,12 +91,12 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     values, base = beta.given(arguments)
     verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
     as_json = arguments.format == "json"
-    with aside(as_json):
+    with redirect_sentences(as_json):
         print(verdict.explain().replace(": verdict.certificate.verify()", ""))
         beta.save(verdict.certificate, arguments.certificate)
     if as_json:
         told = {"robot": arguments.robot, "consistency": verdict.consistency}
-        tell("check", {**told, "feasible": verdict.feasible, "explained": verdict.explain()})
+        print_json("check", {**told, "feasible": verdict.feasible, "explained": verdict.explain()})
     statuses = {True: FEASIBLE, False: INFEASIBLE, None: INCONCLUSIVE}
     return EXIT[statuses[verdict.feasible]]
 
@@ -137,7 +137,7 @@ def _judge_bodies(arguments: argparse.Namespace) -> int:
             if not (as_json or (arguments.quiet and verdict.feasible)):
                 print(f"{path}, moving bodies: {said}")
     if as_json:
-        tell("check", {"bodies": True, "files": told})
+        print_json("check", {"bodies": True, "files": told})
     return EXIT[next((s for s in WORST if s in statuses), FEASIBLE)]
 
 
@@ -182,7 +182,7 @@ def _json(results: Results, arguments: argparse.Namespace) -> None:
             files.append({**result.to_dict(), "reduction": _reduction(path)})
             if arguments.control:
                 files[-1]["control"] = _control_dict(path)
-    tell("check", {"consistency": "full", "files": files})
+    print_json("check", {"consistency": "full", "files": files})
 
 
 def _reduction(path: str) -> str:

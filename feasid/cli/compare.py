@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from feasid.cli.schema import add_json, tell
+from feasid.cli.output import add_json, print_json
 from feasid.inspection.comparison import TOLERANCE, Comparison, compare_files
 from feasid.inspection.show import plain
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare two files; returns the exit status."""
     found = compare_files(arguments.a, arguments.b, arguments.tolerance)
     if arguments.json:
-        tell("compare", found.to_dict())
+        print_json("compare", found.to_dict())
     else:
         print("\n".join(_lines(found, arguments.all)))
     return 0 if found.equivalent else 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 from typing import Any
 
 from feasid.cli.options import Parser
@@ -26,13 +25,13 @@ def run(arguments: argparse.Namespace) -> int:
         import shtab
     except ImportError as error:
         raise missing_extra("completion", "shtab", "completion") from error
-    print(shtab.complete(whole(shtab.FILE), arguments.shell))
+    print(shtab.complete(build_full_parser(shtab.FILE), arguments.shell))
     return 0
 
 
-def whole(paths: Any) -> argparse.ArgumentParser:
+def build_full_parser(paths: Any) -> argparse.ArgumentParser:
     """All commands in one parser, as no command needs it; `paths` completes files."""
-    from feasid.cli import COMMANDS
+    from feasid.cli import COMMANDS, load_command
 
     class Completed(Parser):
         """Says of its arguments that they are paths."""
@@ -47,5 +46,5 @@ def whole(paths: Any) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     kinds = parser.add_subparsers(parser_class=Completed, metavar="COMMAND")
     for name, line in COMMANDS.items():
-        import_module(f"feasid.cli.{name}").add_arguments(kinds.add_parser(name, help=line))
+        load_command(name).add_arguments(kinds.add_parser(name, help=line))
     return parser

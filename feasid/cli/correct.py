@@ -14,7 +14,7 @@ import numpy as np
 
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
-from feasid.cli.schema import add_json, aside, tell
+from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError
 from feasid.inspection.judge import principal_moments
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         changes = [c.to_dict() for c in done.changes]
-        tell("correct", {"path": arguments.file, "out": arguments.out, "changes": changes})
+        print_json("correct", {"path": arguments.file, "out": arguments.out, "changes": changes})
     else:
         print("\n".join(_lines(done, arguments.out)))
     return 0
@@ -91,13 +91,13 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         far = f"{done.distance:.6g} from what was given, by the euclidean distance"
         print(f"{arguments.out}: {far if done.changed else 'unchanged, they can exist'}")
         beta.save(done.optimality, arguments.certificate, arguments.overwrite)
     if arguments.json:
         told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}
-        tell("correct", {**told, "base_parameters": table[beta.VALUE].to_dict()})
+        print_json("correct", {**told, "base_parameters": table[beta.VALUE].to_dict()})
     return 0
 
 

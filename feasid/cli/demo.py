@@ -9,10 +9,16 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from feasid.cli.progress import step
-from feasid.cli.schema import add_json, aside, described, relative, tell
-from feasid.cli.screen import show
-from feasid.cli.speech import at_the_prompt
+from feasid.cli.output import (
+    add_json,
+    errors_as_data,
+    fit_as_data,
+    print_display,
+    print_json,
+    redirect_sentences,
+    spell_as_arguments,
+)
+from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 
 MORE = "more: --verbose for tables and notes"
@@ -33,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fit the packaged log, print the summary, write the identified URDF; returns 0."""
     check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
-    with step("loading solvers"):
+    with report_step("loading solvers"):
         from feasid import datasets
         from feasid.identification.advice import diagnose
         from feasid.identification.identify import fit
@@ -41,21 +47,21 @@ def run(arguments: argparse.Namespace) -> int:
     block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
     train, test = log[block % 2 == 0], log[block % 2 == 1]
     robot = log.attrs["robot"]
-    with step("diagnosing"):
+    with report_step("diagnosing"):
         diagnosis = diagnose(train, robot)
-    with step("fitting"):
+    with report_step("fitting"):
         result = fit(train, robot, **diagnosis.options)
     errors = result.errors(test)
-    with aside(arguments.json):
-        print(f"feasid doctor says of the log:\n{at_the_prompt(diagnosis.explain())}\n")
-        show(replace(result.display(errors), more=MORE))
+    with redirect_sentences(arguments.json):
+        print(f"feasid doctor says of the log:\n{spell_as_arguments(diagnosis.explain())}\n")
+        print_display(replace(result.display(errors), more=MORE))
         if arguments.verbose:
-            print(f"\n{at_the_prompt(result.summary(test=errors))}")
+            print(f"\n{spell_as_arguments(result.summary(test=errors))}")
         print()
         result.to_urdf(arguments.out, overwrite=arguments.overwrite)
         print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
     if arguments.json:
-        told = described(result)
-        told["errors"] |= {"test": relative(errors)}
-        tell("demo", {**told, "out": arguments.out})
+        told = fit_as_data(result)
+        told["errors"] |= {"test": errors_as_data(errors)}
+        print_json("demo", {**told, "out": arguments.out})
     return 0

@@ -6,10 +6,15 @@ import argparse
 import shlex
 from dataclasses import asdict
 
-from feasid.cli.options import add_options, add_robot_arguments, as_words, options_of, robot_from
-from feasid.cli.progress import step
-from feasid.cli.schema import add_json, tell
-from feasid.cli.speech import at_the_prompt
+from feasid.cli.options import (
+    add_options,
+    add_robot_arguments,
+    as_arguments,
+    read_options,
+    read_robot,
+)
+from feasid.cli.output import add_json, print_json, spell_as_arguments
+from feasid.cli.terminal import report_step
 from feasid.options.tables import DiagnoseOptions
 
 
@@ -26,24 +31,26 @@ def run(arguments: argparse.Namespace) -> int:
     from feasid.identification.advice import diagnose
     from feasid.logs.recording import Recording
 
-    options = options_of(arguments, DiagnoseOptions, "feasid doctor")
-    robot = robot_from(arguments)
+    options = read_options(arguments, DiagnoseOptions, "feasid doctor")
+    robot = read_robot(arguments)
     logs = arguments.log[0] if len(arguments.log) == 1 else arguments.log
-    with step("reading"):
+    with report_step("reading"):
         log = Recording(logs)
         log.table(robot, options.get("topic"))
-    with step("diagnosing"):
+    with report_step("diagnosing"):
         diagnosis = diagnose(log, robot, **options)
     if arguments.json:
         found = [asdict(f) for f in diagnosis]
-        tell("doctor", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options})
+        print_json("doctor", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options})
     else:
         print(" ".join(arguments.log))
         if robot.reduction:
             print(f"{robot.name}: {robot.reduction}")
-        print(at_the_prompt(diagnosis.explain()))
+        print(spell_as_arguments(diagnosis.explain()))
         if diagnosis.options:
-            print(f"\nmended: {_command(arguments)} {as_words({**options, **diagnosis.options})}")
+            print(
+                f"\nmended: {_command(arguments)} {as_arguments({**options, **diagnosis.options})}"
+            )
     return 0 if diagnosis.ok else 1
 
 

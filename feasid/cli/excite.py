@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from feasid.cli.options import locks, vector
-from feasid.cli.schema import add_json, aside, tell
+from feasid.cli.options import parse_locks, parse_vector
+from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError, require
 from feasid.robot.joint_terms import FRICTION
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot:
         require("plotting", "plot", "matplotlib")
     robot = load_robot(
-        arguments.robot, lock=locks(arguments.lock), gravity=vector(arguments.gravity)
+        arguments.robot, lock=parse_locks(arguments.lock), gravity=parse_vector(arguments.gravity)
     )
     motion = excite(
         robot,
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         progress=_show if sys.stderr.isatty() else None,
         **{kind: _limits(getattr(arguments, kind), kind) for kind in LIMITS},
     )
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         print(motion.summary())
         _write(motion, arguments)
     if arguments.json:
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         told |= {"rank": proof.rank, "base_parameters": len(proof.expressions)}
         told |= {"condition_number": proof.condition_number, "log_det": proof.log_det}
         deviations = dict(zip(proof.expressions, proof.deviations.tolist(), strict=True))
-        tell("excite", {**told, "deviations": deviations, "notes": motion.notes})
+        print_json("excite", {**told, "deviations": deviations, "notes": motion.notes})
     return 0
 
 

@@ -10,7 +10,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from feasid.cli.schema import add_json, tell
+from feasid.cli.output import add_json, print_json
 from feasid.core.files import check_outputs, with_ending
 
 
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         routines = {r.name: asdict(r.operations) for r in code.routines}
-        tell(
+        print_json(
             "export", {"source": target, "header": target.with_suffix(".h"), "operations": routines}
         )
         return 0

@@ -8,16 +8,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.beta import save
-from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
-from feasid.cli.progress import step
-from feasid.cli.ranges import told as told_ranges
-from feasid.cli.schema import add_json, aside, described, relative, tell
-from feasid.cli.screen import show
-from feasid.cli.speech import at_the_prompt
+from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.output import (
+    add_json,
+    errors_as_data,
+    fit_as_data,
+    print_display,
+    print_json,
+    redirect_sentences,
+    spell_as_arguments,
+)
+from feasid.cli.saved_fits import ranges_as_data
+from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, with_ending, write_aside
 from feasid.errors import InputError, require
 from feasid.formats.sidecar import sidecar_path
-from feasid.options.tables import FitOptions
+from feasid.options.tables import FitOptions, ReduceOptions
 
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
@@ -73,33 +79,33 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
     if arguments.equivalent_friction and not arguments.out:
         raise InputError("--equivalent-friction is about a written file: give it a name, --out")
-    options = options_of(arguments, FitOptions, "feasid fit")
-    with step("loading solvers"):
+    options = read_options(arguments, FitOptions, "feasid fit")
+    with report_step("loading solvers"):
         from feasid.identification.identify import fit
         from feasid.reduction.reduce import open_sources
-    robot = robot_from(arguments)
-    with step(f"fitting {', '.join(arguments.logs)}"):
+    robot = read_robot(arguments)
+    with report_step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(arguments.logs, robot, **options)
     tests = open_sources(arguments.test) if arguments.test else []
-    with step("testing"):
+    with report_step("testing"):
         errors = result.errors(tests) if tests else None
     if arguments.json:
-        told = described(result)
-        told["errors"] |= {} if errors is None else {"test": relative(errors)}
+        told = fit_as_data(result)
+        told["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}
         told["quality"] = {"level": result.quality.level, "reasons": result.quality.reasons}
-        told |= {"ranges": told_ranges(result.ranges())} if arguments.ranges else {}
-        tell("fit", told)
+        told |= {"ranges": ranges_as_data(result.ranges())} if arguments.ranges else {}
+        print_json("fit", told)
     else:
-        show(replace(result.display(errors), more=MORE))
+        print_display(replace(result.display(errors), more=MORE))
         if arguments.verbose:
-            print(f"\n{at_the_prompt(result.summary(test=errors))}")
+            print(f"\n{spell_as_arguments(result.summary(test=errors))}")
         if arguments.ranges:
             print(f"\n{result.ranges().explain()}")
     if result.quality.level == "useless" and not arguments.force:
-        reason = at_the_prompt(result.quality.reasons[0])
+        reason = spell_as_arguments(result.quality.reasons[0])
         print(f"feasid: this fit is useless: {reason}\n{NOTHING_WRITTEN}", file=sys.stderr)
         return EXIT_USELESS
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         _write(result, arguments, tests or None)
     return 0
 
@@ -113,7 +119,7 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
             force=True,
             equivalent_friction=arguments.equivalent_friction,
         )
-        print(f"\n{at_the_prompt(str(written))}")
+        print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():
             seen = result.verify(arguments.out, client, test).loc["all"]
             print(f"{client} reads it: error {100 * seen[client]:.2f}%")
@@ -148,3 +154,26 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     check_outputs(outputs, inputs, overwrite=arguments.overwrite)
     if arguments.report:
         require("writing a report", "report", "jinja2", "matplotlib")
+
+
+def add_models_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid models``."""
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="CSV, Parquet, NPZ, bags, reduced")
+    add_robot_arguments(parser)
+    add_json(parser)
+    add_options(parser, ReduceOptions)
+
+
+def run_models(arguments: argparse.Namespace) -> int:
+    """Compare joint terms on stretches of a log that were not fitted."""
+    options = read_options(arguments, ReduceOptions, "feasid models")
+    from feasid.identification.identify import compare_models
+
+    found = compare_models(arguments.logs, read_robot(arguments), **options)
+    if arguments.json:
+        chosen = {name: found.sets[k] for name, k in found.drives}
+        rows = [{"terms": s, "errors": e} for s, e in zip(found.sets, found.errors, strict=True)]
+        print_json("models", {"joints": found.robot.coordinates, "models": rows, "chosen": chosen})
+    else:
+        print(found.explain())
+    return 0

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
-from feasid.cli.progress import step
-from feasid.cli.schema import add_json, aside, tell
+from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.files import check_outputs, read_whole, write_aside
 from feasid.errors import InputError
@@ -45,13 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("a known load needs both: logs with it, --loaded, and what it is, --load")
     inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
-    options = options_of(arguments, LoadOptions, "feasid gains")
+    options = read_options(arguments, LoadOptions, "feasid gains")
     load = _load(arguments.load) if arguments.load else None
-    with step("loading solvers"):
+    with report_step("loading solvers"):
         from feasid.identification.gains import torque_constants
         from feasid.reduction.reduce import open_sources
-    robot = robot_from(arguments)
-    with step("identifying torque constants"):
+    robot = read_robot(arguments)
+    with report_step("identifying torque constants"):
         found = torque_constants(
             open_sources(arguments.logs),
             robot,
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         {"joint": j, "constant": k, "deviation": s}
         for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
     ]
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         print(found)
         if arguments.out:
             text = json.dumps(found.units, indent=1).encode()
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())
             print(f"fit these logs with --units {factors}")
     if arguments.json:
-        tell("gains", {"constants": told, "units": found.units})
+        print_json("gains", {"constants": told, "units": found.units})
     return 0
 
 

@@ -14,7 +14,7 @@ from feasid.options.complete import checked, table_of
 from feasid.options.option import Option
 from feasid.robot.description import Robot
 
-LARGEST_MATRIX = 2**20
+MAX_MATRIX_FILE_BYTES = 2**20
 """Bytes of a text file with a transmission matrix."""
 
 METAVAR = {
@@ -66,13 +66,13 @@ def add_options(parser: argparse.ArgumentParser, options: type) -> None:
     """One argument per option of a table, and ``--option NAME=VALUE`` for any of them."""
     group = parser.add_argument_group("options, as in Python")
     for name, option in table_of(options).items():
-        group.add_argument(spelled(name), dest=f"option_{name}", **_argument(option))
+        group.add_argument(argument_name(name), dest=f"option_{name}", **_argument(option))
     group.add_argument(
         "--option", metavar="NAME=VALUE", action="append", help="any of these by its Python name"
     )
 
 
-def spelled(name: str) -> str:
+def argument_name(name: str) -> str:
     """An option as it is typed."""
     return f"--{name.replace('_', '-')}"
 
@@ -97,7 +97,7 @@ def _word(default: Any) -> str:
     return words[default] if isinstance(default, bool) else str(default)
 
 
-def options_of(arguments: argparse.Namespace, options: type, function: str) -> dict[str, Any]:
+def read_options(arguments: argparse.Namespace, options: type, function: str) -> dict[str, Any]:
     """The options that were typed, by their Python names, each checked.
 
     Raises
@@ -110,13 +110,13 @@ def options_of(arguments: argparse.Namespace, options: type, function: str) -> d
     for name, option in table.items():
         text = getattr(arguments, f"option_{name}")
         if text is not None:
-            typed[name] = _parsed(spelled(name), option, text)
-    for name, text in pairs(arguments.option, "--option").items():
+            typed[name] = _parsed(argument_name(name), option, text)
+    for name, text in parse_pairs(arguments.option, "--option").items():
         if name not in table:
             raise InputError(f"--option {name}: no such option{did_you_mean(name, table)}")
         typed[name] = _parsed(f"--option {name}", table[name], text)
     if isinstance(typed.get("transmission"), str):
-        typed["transmission"] = matrix(typed["transmission"])
+        typed["transmission"] = read_matrix(typed["transmission"])
     return checked(options, typed, function)
 
 
@@ -129,15 +129,15 @@ def _parsed(label: str, option: Option, text: str | list[str]) -> Any:
     return merged
 
 
-def robot_from(arguments: argparse.Namespace) -> Robot:
+def read_robot(arguments: argparse.Namespace) -> Robot:
     """The robot that the arguments describe."""
     from feasid.formats.load import load_robot
 
     return load_robot(
         arguments.robot,
         floating=arguments.floating,
-        lock=locks(arguments.lock),
-        gravity=vector(arguments.gravity),
+        lock=parse_locks(arguments.lock),
+        gravity=parse_vector(arguments.gravity),
     )
 
 
@@ -148,7 +148,7 @@ def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
         raise InputError(f"{', '.join(given)} would be ignored without {without}")
 
 
-def as_words(options: Mapping[str, Any]) -> str:
+def as_arguments(options: Mapping[str, Any]) -> str:
     """Options as words of a shell command."""
     words = []
     for name, value in options.items():
@@ -156,11 +156,11 @@ def as_words(options: Mapping[str, Any]) -> str:
             text = "yes" if value else "no"
         else:
             text = value if isinstance(value, str) else json.dumps(value, default=_plain)
-        words.append(f"{spelled(name)} {shlex.quote(text)}")
+        words.append(f"{argument_name(name)} {shlex.quote(text)}")
     return " ".join(words)
 
 
-def locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, float]:
+def parse_locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, float]:
     """``["gripper=0.1"]`` as a mapping."""
     out = {}
     for entry in entries or ():
@@ -172,7 +172,7 @@ def locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, fl
     return out
 
 
-def vector(text: str | None) -> tuple[float, ...] | None:
+def parse_vector(text: str | None) -> tuple[float, ...] | None:
     """``"0,0,-9.81"`` as numbers."""
     if text is None:
         return None
@@ -185,7 +185,7 @@ def vector(text: str | None) -> tuple[float, ...] | None:
     return numbers
 
 
-def pairs(entries: Sequence[str] | None, option: str) -> dict[str, str]:
+def parse_pairs(entries: Sequence[str] | None, option: str) -> dict[str, str]:
     """``["q=deg"]`` as a mapping."""
     out = {}
     for entry in entries or ():
@@ -201,9 +201,9 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
-def matrix(path: str) -> list[list[float]]:
+def read_matrix(path: str) -> list[list[float]]:
     """Numbers of a text file, rows by line, separated by commas or blanks."""
-    lines = read_whole(path, LARGEST_MATRIX).decode(errors="replace").splitlines()
+    lines = read_whole(path, MAX_MATRIX_FILE_BYTES).decode(errors="replace").splitlines()
     rows = [line.replace(",", " ").split() for line in lines if line.strip()]
     try:
         return [[float(x) for x in row] for row in rows]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
-from feasid.cli.progress import step
-from feasid.cli.schema import add_json, aside, tell
+from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, write_aside
 from feasid.errors import InputError
 from feasid.options.tables import LoadOptions, LogOptions
@@ -38,14 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
     check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
     table = LogOptions if arguments.sensor else LoadOptions
-    options = options_of(arguments, LoadOptions, "feasid payload")
-    with step("loading solvers"):
+    options = read_options(arguments, LoadOptions, "feasid payload")
+    with report_step("loading solvers"):
         from feasid.identification.payload import payload, payload_from_wrench
         from feasid.options.complete import checked
         from feasid.reduction.reduce import open_sources
     options = checked(table, options, "feasid payload --sensor" if arguments.sensor else "payload")
-    robot = robot_from(arguments)
-    with step("identifying the load"):
+    robot = read_robot(arguments)
+    with report_step("identifying the load"):
         if arguments.sensor:
             if len(arguments.loaded) > 1:
                 raise InputError("--sensor takes one log")
@@ -67,12 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
         "mass_std": found.mass_std,
         "centre_std": found.centre_std.tolist(),
     }
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         print(found)
         if arguments.out:
             text = json.dumps(told, indent=1).encode()
             write_aside(arguments.out, text, overwrite=arguments.overwrite)
             print(f"wrote {arguments.out}")
     if arguments.json:
-        tell("payload", told)
+        print_json("payload", told)
     return 0

@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
-from feasid.cli.progress import bar
-from feasid.cli.schema import add_json, aside, tell
-from feasid.cli.speech import at_the_prompt
+from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.output import add_json, print_json, redirect_sentences, spell_as_arguments
+from feasid.cli.terminal import progress_bar
 from feasid.core.files import check_outputs, is_folder, is_regular
 from feasid.errors import InputError, LogError
 from feasid.options.tables import ReduceOptions
@@ -47,22 +46,22 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.logs, arguments.robot]
     replaces = arguments.overwrite or arguments.resume
     check_outputs({"--out": arguments.out}, inputs, overwrite=replaces)
-    options = options_of(arguments, ReduceOptions, "feasid reduce")
-    robot = robot_from(arguments)
+    options = read_options(arguments, ReduceOptions, "feasid reduce")
+    robot = read_robot(arguments)
     parts = _parts(arguments)
     with _checkpoints(arguments) as folder:
         total, failed = _reduced(parts, robot, arguments.workers, folder, options)
         total.save(arguments.out, overwrite=replaces)
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         for note in total.notes:
-            print(f"  - {at_the_prompt(str(note))}")
+            print(f"  - {spell_as_arguments(str(note))}")
         print(f"wrote {arguments.out}: {total.samples} samples of {len(total.sources)} log(s)")
     for failure in failed:
         print(f"feasid: left out {failure.log}: {failure.message}", file=sys.stderr)
     if arguments.json:
         told = {"out": arguments.out, "samples": total.samples, "logs": total.sources}
         left = {str(f.log): f.message for f in failed}
-        tell("reduce", {**told, "notes": [str(n) for n in total.notes], "left_out": left})
+        print_json("reduce", {**told, "notes": [str(n) for n in total.notes], "left_out": left})
     return EXIT_PARTIAL if failed else 0
 
 
@@ -111,7 +110,7 @@ def _reduced(
     """The sum of those that could be reduced, and the others."""
     from feasid.reduction.reduce import reduce
 
-    with bar("reducing") as progress:
+    with progress_bar("reducing") as progress:
         try:
             total = reduce(
                 parts, robot, workers=workers, progress=progress, checkpoints=folder, **options

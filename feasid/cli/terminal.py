@@ -1,18 +1,23 @@
-"""The streams of a command: everything that is printed passes here and is harmless."""
+"""Streams and progress of a command.
+
+Everything that is printed passes `EscapingStream`, which escapes control characters. Progress goes
+to standard error: one line that is rewritten on a terminal, plain lines elsewhere.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from feasid.core.text import harmless
 
 
-class Gate:
-    """A text stream whose text is made harmless; everything else is the stream's own."""
+class EscapingStream:
+    """A text stream whose control characters are escaped; everything else is the stream's own."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -38,10 +43,10 @@ class Gate:
 
 
 @contextmanager
-def gated() -> Iterator[None]:
+def escape_streams() -> Iterator[None]:
     """Standard output and standard error behind gates, and flushed at the end."""
     streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(Gate, streams)
+    sys.stdout, sys.stderr = map(EscapingStream, streams)
     try:
         yield
         streams[0].flush()
@@ -49,13 +54,56 @@ def gated() -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
-def redraw(text: str) -> None:
+def redraw_line(text: str) -> None:
     """Write over the current line of standard error."""
     stream = sys.stderr
-    (stream if isinstance(stream, Gate) else Gate(stream)).redraw(text)
+    (stream if isinstance(stream, EscapingStream) else EscapingStream(stream)).redraw(text)
 
 
-def give_up_output() -> None:
+def discard_output() -> None:
     """What could not be written stays unwritten: nothing is tried again when Python ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+LINES = 10
+"""Plain lines of a long work, where nobody watches a line that is rewritten."""
+
+
+@contextmanager
+def report_step(text: str) -> Iterator[None]:
+    """Say what is being done and, afterwards, how long it took; only on a terminal."""
+    watched = sys.stderr.isatty()
+    start = time.monotonic()
+    if watched:
+        redraw_line(f"{text} ...")
+    try:
+        yield
+    except BaseException:
+        if watched:
+            print(file=sys.stderr)
+        raise
+    if watched:
+        redraw_line(f"{text}: {time.monotonic() - start:.1f} s")
+        print(file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function of (done, all) that draws progress and the time left."""
+    watched = sys.stderr.isatty()
+    start = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        left = (time.monotonic() - start) / done * (total - done)
+        line = f"{text}: {done} of {total}, {left:.0f} s left  "
+        if watched:
+            redraw_line(line)
+        elif total > 1 and done * LINES // total > (done - 1) * LINES // total:
+            print(line.rstrip(), file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if watched:
+            print(file=sys.stderr)

@@ -23,12 +23,12 @@ from feasid.cli import beta
 from feasid.cli.options import (
     add_options,
     add_robot_arguments,
-    options_of,
+    argument_name,
+    read_options,
+    read_robot,
     refuse_robot,
-    robot_from,
-    spelled,
 )
-from feasid.cli.schema import add_json, tell
+from feasid.cli.output import add_json, print_json
 from feasid.core.files import reading
 from feasid.errors import CertificateError, InputError
 from feasid.feasibility.check import allowed_set, check_base_values
@@ -56,13 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the files; returns the exit status."""
-    options = options_of(arguments, FitOptions, "feasid verify")
+    options = read_options(arguments, FitOptions, "feasid verify")
     _refuse_ignored(arguments, options)
     if not arguments.json:
         return _checked(arguments, options)
     with redirect_stdout(StringIO()) as said:
         status = _checked(arguments, options)
-    tell("verify", {"holds": status == 0, "files": arguments.files, "said": said.getvalue()})
+    print_json("verify", {"holds": status == 0, "files": arguments.files, "said": said.getvalue()})
     return status
 
 
@@ -81,7 +81,7 @@ def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> N
         named = [] if arguments.log else [*options.keys() - part(SetOptions, options).keys()]
         without = "--log"
     if named:
-        raise InputError(f"{spelled(sorted(named)[0])} would be ignored without {without}")
+        raise InputError(f"{argument_name(sorted(named)[0])} would be ignored without {without}")
 
 
 def _checked(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
@@ -118,7 +118,7 @@ def _bound(path: str, holdings: list[Holding]) -> int:
 
 def _holdings(arguments: argparse.Namespace, options: dict[str, Any]) -> Iterator[Holding]:
     """What the arguments name, as the statements that certificates make of it."""
-    robot = robot_from(arguments)
+    robot = read_robot(arguments)
     if arguments.log:
         yield from of_log(arguments.log, robot, arguments.robot, options, arguments.margin)
     elif arguments.beta:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from feasid.cli.options import add_options, add_robot_arguments, options_of, robot_from
-from feasid.cli.schema import add_json, aside
-from feasid.cli.schema import tell as tell_json
+from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.output import add_json, redirect_sentences
+from feasid.cli.output import print_json as tell_json
 from feasid.core.files import check_writable
 from feasid.errors import InputError
 from feasid.formats.robot_of import with_motors
@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
         check_writable(arguments.plot, overwrite=arguments.overwrite)
         if Path(arguments.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError("--plot takes a file that ends in .png, .svg or .pdf")
-    options = options_of(arguments, WatchOptions, "feasid watch")
-    robot = with_motors(robot_from(arguments), options.pop("couplings", None))
+    options = read_options(arguments, WatchOptions, "feasid watch")
+    robot = with_motors(read_robot(arguments), options.pop("couplings", None))
     from feasid.online.playback import watch
 
     def tell(so_far: Playback) -> None:
         print(so_far.line(len(so_far.estimates) - 1), flush=True)
 
-    with aside(arguments.json):
+    with redirect_sentences(arguments.json):
         played = watch(
             arguments.log,
             robot,

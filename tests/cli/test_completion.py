@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from feasid.cli import COMMANDS, main
-from feasid.cli.completion import SHELLS, whole
+from feasid.cli.completion import SHELLS, build_full_parser
 
 shtab = pytest.importorskip("shtab")
 
@@ -49,7 +49,7 @@ def test_bash_completes(scripts, words, answer):
 
 
 def test_paths_are_completed():
-    parser = whole({"bash": "files"})
+    parser = build_full_parser({"bash": "files"})
     commands = parser._subparsers._group_actions[0].choices
     out = next(a for a in commands["fit"]._actions if "--out" in a.option_strings)
     assert out.complete == {"bash": "files"}

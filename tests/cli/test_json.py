@@ -10,7 +10,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import COMMANDS, main
-from feasid.cli.schema import SCHEMA
+from feasid.cli.output import SCHEMA
 
 ROBOT = ("--robot", "arm.urdf")
 

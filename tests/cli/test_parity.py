@@ -2,11 +2,11 @@
 
 import argparse
 import inspect
-from importlib import import_module
 
 import pytest
 
 import feasid
+from feasid.cli import load_command
 from feasid.cli.options import Parser
 from feasid.excitation.excite import excite
 
@@ -59,9 +59,8 @@ ONLY_PYTHON = {
 
 
 def arguments_of(command):
-    module = import_module(f"feasid.cli.{command}")
     parser = Parser(prog=command)
-    module.add_arguments(parser)
+    load_command(command).add_arguments(parser)
     actions = [a for a in parser._actions if not isinstance(a, argparse._HelpAction)]
     return {s.lstrip("-").replace("-", "_") for a in actions for s in a.option_strings}
 

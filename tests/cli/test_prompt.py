@@ -11,7 +11,7 @@ import pytest
 from robots import ARM
 
 from feasid.cli import main
-from feasid.cli.terminal import Gate
+from feasid.cli.terminal import EscapingStream
 from feasid.core.notes import Note
 from feasid.core.text import harmless
 
@@ -37,7 +37,7 @@ def test_what_does_not_print_is_written_as_an_escape():
 
 def test_everything_printed_passes_the_gate():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
-    gate = Gate(stream)
+    gate = EscapingStream(stream)
     print(f"{EVIL} é", file=gate)
     gate.redraw("a\nb")
     stream.flush()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from feasid.cli.speech import at_the_prompt
+from feasid.cli.output import spell_as_arguments
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ from feasid.cli.speech import at_the_prompt
     ],
 )
 def test_options_are_spelled_as_they_are_typed(python, prompt):
-    assert at_the_prompt(python) == prompt
-    assert at_the_prompt(prompt) == prompt
+    assert spell_as_arguments(python) == prompt
+    assert spell_as_arguments(prompt) == prompt

@@ -3,13 +3,12 @@
 import argparse
 import ast
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import is_typeddict
 
 import pytest
 
-from feasid.cli import COMMANDS
+from feasid.cli import COMMANDS, load_command
 from feasid.options import tables
 from feasid.options.complete import table_of
 
@@ -39,7 +38,7 @@ def flags():
     found = set(OTHERS)
     for name in COMMANDS:
         parser = argparse.ArgumentParser()
-        import_module(f"feasid.cli.{name}").add_arguments(parser)
+        load_command(name).add_arguments(parser)
         found |= {flag for action in parser._actions for flag in action.option_strings}
     return found
 

@@ -16,7 +16,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
-from feasid.cli.schema import SCHEMA
+from feasid.cli.output import SCHEMA
 from feasid.core.display import HEIGHT
 from feasid.errors import DescriptionError, InputError, LimitError, OutputError
 from feasid.robot.serial import as_data, robot_of_data

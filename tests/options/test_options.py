@@ -8,7 +8,7 @@ from logs import arm_and_log
 
 import feasid
 from feasid.cli import main
-from feasid.cli.options import spelled
+from feasid.cli.options import argument_name
 from feasid.errors import FeasidError, InputError
 from feasid.feasibility.check import check as check_parameters
 from feasid.options.complete import checked, completed, table_of
@@ -87,7 +87,7 @@ def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
     values |= {k: FIT[k].parsed(k, v) for k, v in quick(name).items()}
     fit = feasid.fit(log, robot, **values)
     monkeypatch.chdir(folder)
-    typed = [w for k, v in (words | quick(name)).items() for w in (spelled(k), v)]
+    typed = [w for k, v in (words | quick(name)).items() for w in (argument_name(k), v)]
     assert main(["fit", "log.csv", "--robot", "arm.urdf", "--verbose", *typed]) == 0
     printed = capsys.readouterr().out
     assert f"{100 * fit.relative_error['all']:.2f}%" in printed
@@ -101,12 +101,12 @@ def test_a_bad_value_is_refused_in_both_places(arm, name, capsys, monkeypatch):
     bad = list(BAD[option.kind])
     bad += [str(option.low - 1)] if option.low > -np.inf else []
     for text in bad:
-        for typed in (f"{spelled(name)}={text}", f"--option={name}={text or '?'}"):
+        for typed in (f"{argument_name(name)}={text}", f"--option={name}={text or '?'}"):
             if typed.endswith("=?") and option.kind == "mapping":
                 continue
             assert main(["fit", "log.csv", "--robot", "arm.urdf", typed]) == 2, typed
             printed = capsys.readouterr().err
-            assert spelled(name) in printed or f"--option {name}" in printed
+            assert argument_name(name) in printed or f"--option {name}" in printed
             assert "Traceback" not in printed
     if option.kind != "value":
         wrong = object()
@@ -135,9 +135,9 @@ def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, mo
     folder, _, _ = arm
     monkeypatch.chdir(folder)
     for text in ODD[FIT[name].kind]:
-        typed = [f"{spelled(k)}={v}" for k, v in ({name: text} | quick(name)).items()]
+        typed = [f"{argument_name(k)}={v}" for k, v in ({name: text} | quick(name)).items()]
         if name in BESIDE:
-            typed.append(f"{spelled(BESIDE[name])}={FIT[name].needs[1][0]}")
+            typed.append(f"{argument_name(BESIDE[name])}={FIT[name].needs[1][0]}")
         status = main(["fit", "log.csv", "--robot", "arm.urdf", *typed])
         printed = capsys.readouterr()
         assert status in (0, 2, 3, 5), typed

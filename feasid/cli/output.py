@@ -1,0 +1,166 @@
+"""What commands print: JSON, displays, and messages with options as they are typed.
+
+``--json`` prints one object per command, with ``schema``, a version that changes when its form
+does, ``command`` and ``feasid``, the version that printed it. Numbers that are not finite are null.
+Whatever else a command says goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from feasid.cli.options import argument_name, as_arguments
+from feasid.core.display import Display
+from feasid.core.notes import as_json
+from feasid.options.complete import table_of
+from feasid.options.set_tables import CheckOptions, CorrectOptions
+from feasid.options.tables import FitOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from feasid.identification.predictor import Predictor
+
+SCHEMA = 2
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The argument ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON, everything else aside")
+
+
+def print_json(command: str, data: Mapping[str, Any]) -> None:
+    """Print a command's answer as JSON."""
+    from feasid import __version__
+
+    told = {"schema": SCHEMA, "command": command, "feasid": __version__, **data}
+    print(json.dumps(as_json(told), indent=1, allow_nan=False))
+
+
+def redirect_sentences(instead: bool) -> redirect_stdout[Any]:
+    """Where a command's sentences go: to standard error beside JSON."""
+    return redirect_stdout(sys.stderr if instead else sys.stdout)
+
+
+def fit_as_data(model: Predictor) -> dict[str, Any]:
+    """A fit, saved or not."""
+    robot = model.robot
+    table = model.base_table  # type: ignore[attr-defined]
+    names = [".".join(name) for name in robot.parameter_names]
+    return {
+        "robot": robot.name,
+        "joints": list(robot.coordinates),
+        "parameters": dict(zip(names, robot.values.tolist(), strict=True)),
+        "base_parameters": [
+            {"expression": e, "value": float(v), "std": float(s)}
+            for e, v, s in zip(table.index, table["value"], table["std"], strict=True)
+        ],
+        "errors": {"fitted": errors_as_data(model.relative_error)},
+        "notes": [str(n) for n in getattr(model, "notes", ())],
+    }
+
+
+def errors_as_data(errors: pd.Series[float]) -> dict[str, float]:
+    """Relative torque errors per joint and "all"; null where there is no torque."""
+    return {str(k): float(v) for k, v in errors.items()}
+
+
+def print_display(display: Display) -> None:
+    """Print it, in colours on a terminal, options spelled as they are typed."""
+    troubles, remarks = (
+        [spell_as_arguments(x) for x in part] for part in (display.troubles, display.remarks)
+    )
+    display = replace(display, troubles=troubles, remarks=remarks)
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+        except ImportError:
+            pass
+        else:
+            # A display is harmless already, and rich's colours must not be made so.
+            Console(file=getattr(sys.stdout, "stream", sys.stdout)).print(display.rich())
+            return
+    print(display.text())
+
+
+NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in table_of(t)} | {
+    "lock",
+    "gravity",
+    "floating",
+    "overwrite",
+    "force",
+    "equivalent_friction",
+}
+
+PLAIN = ("overwrite", "force", "floating", "equivalent_friction")
+"""Arguments without a value."""
+
+OPTION = re.compile(rf"(?<![\w.'-])({'|'.join(sorted(NAMES, key=len, reverse=True))})(=|(?!\w))")
+
+SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\d+)?(?<!\.)")
+
+PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+CALL = re.compile(r"load_robot\(\.\.\., ((?:[^()]|\([^()]*\))*)\)")
+"""Where an option of the robot belongs in Python."""
+
+
+def spell_as_arguments(text: str) -> str:
+    """``delay=0.03`` as ``--delay 0.03``, ``friction=()`` as ``--friction none``."""
+    text = CALL.sub(r"\1", text)
+    out, at = [], 0
+    while match := OPTION.search(text, at):
+        name, start, end = match[1], match.start(), match.end()
+        out.append(text[at:start])
+        if match[2]:
+            length, value = _value(text[end:])
+            out.append(_argument(name, value) if length else argument_name(name))
+            end += length
+        else:
+            out.append(argument_name(name) if "_" in name else name)
+        at = end
+    return "".join([*out, text[at:]])
+
+
+def _argument(name: str, value: object) -> str:
+    if name in PLAIN and value is True:
+        return argument_name(name)
+    if name == "lock" and isinstance(value, dict):
+        return " ".join(as_arguments({name: f"{joint}={q}"}) for joint, q in value.items())
+    if name == "gravity" and isinstance(value, tuple):
+        return f"--gravity={','.join(map(str, value))}"  # its first number may be negative
+    if value is None or value in ((), []):
+        value = "none"
+    return as_arguments({name: value})
+
+
+def _value(text: str) -> tuple[int, object]:
+    """Length and value of the Python literal that a text starts with; length 0 without one."""
+    simple = SIMPLE.match(text)
+    length = simple.end() if simple else _balanced(text)
+    try:
+        value = ast.literal_eval(text[:length])
+    except (ValueError, SyntaxError):
+        return 0, None
+    return (0, None) if "..." in text[:length] else (length, value)  # dots stand for something
+
+
+def _balanced(text: str) -> int:
+    """Length of the bracket that a text starts with."""
+    expected = []
+    for k, letter in enumerate(text):
+        if letter in PAIRS:
+            expected.append(PAIRS[letter])
+        elif expected and letter == expected[-1]:
+            expected.pop()
+        if not expected:
+            return k + 1 if letter in PAIRS.values() else 0
+    return 0

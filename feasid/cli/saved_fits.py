@@ -1,0 +1,186 @@
+"""Commands on a saved fit: show, errors, predict, ranges, report."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from feasid.cli.options import add_options, read_options
+from feasid.cli.output import (
+    add_json,
+    errors_as_data,
+    fit_as_data,
+    print_display,
+    print_json,
+    redirect_sentences,
+    spell_as_arguments,
+)
+from feasid.core.files import check_outputs, write_aside
+from feasid.errors import InputError
+from feasid.options.set_tables import RangeOptions
+
+if TYPE_CHECKING:
+    from feasid.identification.ranges import Ranges
+
+MAX_REPORT_FITS = 2
+"""Fits on one report page."""
+
+
+def add_show_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid show``."""
+    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    parser.add_argument("--verbose", action="store_true", help="also tables and notes")
+    add_json(parser)
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
+    from feasid.identification.archive import load
+
+    model = load(arguments.model)
+    holds = model.certificate is not None and model.certificate.holds()
+    if arguments.json:
+        print_json(
+            "show", fit_as_data(model) | {"certificate_holds": holds, "made": dict(model.made)}
+        )
+    else:
+        print_display(replace(model.display(), more=""))
+        print(f"\n{spell_as_arguments(model.summary())}" if arguments.verbose else model.saved)
+        print("its certificate holds" if holds else "its certificate does not hold")
+    return 0 if holds else 1
+
+
+def add_errors_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid errors``."""
+    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="logs with torques")
+    add_json(parser)
+
+
+def run_errors(arguments: argparse.Namespace) -> int:
+    """Relative torque errors of a saved fit on logs, per joint and over all of them."""
+    from feasid.identification.archive import load
+
+    model = load(arguments.model)
+    found = {log: model.errors(log) for log in arguments.logs}
+    if arguments.json:
+        print_json("errors", {"errors": {log: errors_as_data(e) for log, e in found.items()}})
+        return 0
+    columns = {"fitted": model.relative_error, **found}
+    width = max(len(str(j)) for j in model.relative_error.index)
+    print(f"{'':{width}}  " + "  ".join(f"{name:>12}" for name in columns))
+    for joint in model.relative_error.index:
+        cells = (f"{100 * e[joint]:11.2f}%".rjust(max(12, len(n))) for n, e in columns.items())
+        print(f"{joint:{width}}  " + "  ".join(cells))
+    for log, errors in found.items():
+        if errors.attrs.get("leakage"):
+            print(f"{log}: {errors.attrs['leakage']}")
+    return 0
+
+
+def add_predict_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid predict``."""
+    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    parser.add_argument("log", metavar="LOG", help="positions at least")
+    parser.add_argument("--out", required=True, metavar="CSV", help="write the torques here")
+    parser.add_argument("--overwrite", action="store_true", help="replace an output that exists")
+    add_json(parser)
+
+
+def run_predict(arguments: argparse.Namespace) -> int:
+    """Joint torques that a saved fit predicts for the motion of a log, as CSV."""
+    inputs = arguments.model, arguments.log
+    check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
+    from feasid.identification.archive import load
+
+    torques = load(arguments.model).predict(arguments.log)
+    content = torques.to_csv(index_label="row", float_format="%.9g").encode()
+    write_aside(arguments.out, content, overwrite=arguments.overwrite)
+    if arguments.json:
+        wrote = {"out": arguments.out, "rows": len(torques), "columns": list(torques.columns)}
+        print_json("predict", wrote)
+    else:
+        print(f"wrote {arguments.out}: {len(torques)} rows of {', '.join(torques.columns)}")
+    return 0
+
+
+def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid ranges``."""
+    parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    parser.add_argument(
+        "parameters",
+        nargs="*",
+        metavar="PARAMETER",
+        help="such as forearm.m or 'forearm.m + 2 hand.m'; default all standard parameters",
+    )
+    add_json(parser)
+    add_options(parser, RangeOptions)
+
+
+def run_ranges(arguments: argparse.Namespace) -> int:
+    """The values that parameters have over all models that exist and fit the log, ends proved."""
+    options = read_options(arguments, RangeOptions, "feasid ranges")
+    from feasid.identification.archive import load
+
+    found = load(arguments.model).ranges(arguments.parameters or None, **options)
+    if arguments.json:
+        print_json("ranges", ranges_as_data(found))
+    else:
+        print(found.explain())
+    return 0
+
+
+def ranges_as_data(found: Ranges) -> dict[str, Any]:
+    """Ranges for ``--json``; null for an end that nothing determines."""
+    return {
+        "level": found.level,
+        "budget": found.budget,
+        "ranges": [
+            {
+                "parameter": r.name,
+                "value": r.value,
+                "lower": r.lower,
+                "upper": r.upper,
+                "marks": list(r.marks),
+                "mark": r.mark,
+                "limited": list(r.limited),
+            }
+            for r in found
+        ],
+        "notes": [str(n) for n in found.notes],
+    }
+
+
+def add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid report``."""
+    add = parser.add_argument
+    add(
+        "models", metavar="MODEL.feasid", nargs="+", help="what feasid fit --save wrote: one or two"
+    )
+    add("--out", metavar="HTML", default="report.html", help="default report.html")
+    add("--overwrite", action="store_true", help="replace an existing file")
+    add_json(parser)
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """The report of a saved fit as an HTML page, or of two fits side by side."""
+    if len(arguments.models) > MAX_REPORT_FITS:
+        raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
+    check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
+    from feasid.identification.archive import load
+    from feasid.identification.report.page import write_told
+
+    models = [load(path) for path in arguments.models]
+    for path, model in zip(arguments.models, models, strict=True):
+        if not model.told:
+            raise InputError(
+                f"{path} keeps no report: it was saved by an older feasid; fit and save it again",
+                path=path,
+            )
+    write_told([m.told for m in models], arguments.out, overwrite=arguments.overwrite)
+    with redirect_sentences(arguments.json):
+        print(f"wrote {arguments.out}")
+    if arguments.json:
+        print_json("report", {"out": arguments.out, "reports": [m.told for m in models]})
+    return 0
