@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from feasid.logs.floating import floating_log as floating_log
     from feasid.logs.mounts import Imu as Imu
     from feasid.logs.mounts import Touch as Touch
-    from feasid.logs.read.readers import read_log as read_log
+    from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.online.acceptance import GateRules as GateRules
     from feasid.online.online_fit import OnlineFit as OnlineFit
@@ -157,7 +157,7 @@ _HOME = {
     "Imu": "logs.mounts",
     "Touch": "logs.mounts",
     "floating_log": "logs.floating",
-    "read_log": "logs.read.readers",
+    "read_log": "logs.read.formats",
     "write": "formats.write",
     "write_c": "codegen.c",
     "write_mjcf": "formats.write",

@@ -60,10 +60,10 @@ def read(path: str) -> pd.Series[float]:
     import numpy as np
     import pandas as pd
 
-    from feasid.logs.read.digits import exactly
+    from feasid.logs.read.csv import exact_decimals
 
     try:
-        table: pd.DataFrame = pd.read_csv(io.BytesIO(read_whole(path, LARGEST)), **exactly())
+        table: pd.DataFrame = pd.read_csv(io.BytesIO(read_whole(path, LARGEST)), **exact_decimals())
     except InputError:
         raise
     except (ValueError, OverflowError) as error:

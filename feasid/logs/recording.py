@@ -22,9 +22,8 @@ from feasid.logs.read.arrays import (
     frame_of_tuple,
     is_tuple_of_arrays,
 )
-from feasid.logs.read.kinds import kind_of
-from feasid.logs.read.readers import read_log
-from feasid.logs.stream import stream_parquet
+from feasid.logs.read.formats import format_of, is_reduced, read_log
+from feasid.logs.stream import stream_log
 from feasid.options.complete import completed, part
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -52,7 +51,7 @@ class Recording:
     def __init__(self, source: Any) -> None:
         if isinstance(source, Path | str):
             self.name = str(source)
-            self.streamed = kind_of(source) == "parquet"
+            self.streamed = not is_reduced(source) and format_of(source).batches is not None
         else:
             self.name, self.streamed = "", False
             if not _is_log(source):
@@ -122,7 +121,7 @@ class Recording:
         LogError, InputError
             The file cannot be read, with what is wrong.
         """
-        if not (self.name and (kind_of(self.name) == "bag" or has_magic(self.name))):
+        if not (self.name and (format_of(self.name).topics or has_magic(self.name))):
             return self.frame
         key = topic, robot.joints
         if key not in self._tables:
@@ -216,7 +215,7 @@ class Recording:
             What is wrong with the log or an option, by name.
         """
         if self.streamed and not robot_floats(robot):
-            yield from stream_parquet(self.source, robot, options, torque=torque)
+            yield from stream_log(self.source, robot, options, torque=torque)
         else:
             yield self.motion(robot, torque=torque, **options)
 

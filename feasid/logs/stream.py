@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.files import reading
-from feasid.errors import FeasidError, NotEnoughDataError
+from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
 from feasid.logs.motion import Excluded, Motion, Run
-from feasid.logs.read.parquet import batches
+from feasid.logs.read.formats import format_of
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class Piece:
     offset: int
 
 
-def stream_parquet(
+def stream_log(
     path: str | Path,
     robot: Robot,
     options: Mapping[str, Any],
     rows: int = ROWS,
     torque: bool | Collection[str] = True,
 ) -> Iterator[Motion]:
-    """Prepare a Parquet file of any length in bounded memory.
+    """Prepare a file of any length that is read in batches, in bounded memory.
 
     Parameters
     ----------
@@ -160,5 +160,10 @@ def first_row(path: str | Path) -> pd.DataFrame:
 
 
 def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
+    batches = format_of(path).batches
+    if batches is None:
+        raise InputError(
+            f"{path}: files of this format are not read piece by piece", path=str(path)
+        )
     with reading(path, sys.maxsize) as source:
         yield from batches(source, str(path), rows, sys.maxsize)

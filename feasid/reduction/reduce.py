@@ -14,7 +14,7 @@ from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.formats.robot_of import Offer, robot_of, with_measured, with_motors, with_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
-from feasid.logs.read.kinds import kind_of
+from feasid.logs.read.formats import is_reduced
 from feasid.logs.recording import Recording
 from feasid.logs.torques import without_torque
 from feasid.options.complete import checked, documented, part
@@ -144,7 +144,7 @@ def _each_log(data: Any) -> Iterable[Any]:
 def _open(item: Any) -> Source:
     if isinstance(item, Reduced):
         return item
-    if isinstance(item, str | Path) and kind_of(item) == "reduced":
+    if isinstance(item, str | Path) and is_reduced(item):
         return Reduced.load(item)
     return Recording.of(item)
 

@@ -26,8 +26,8 @@ from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
 from feasid.logs.read import parquet
 from feasid.logs.read.bags import check_mcap
-from feasid.logs.read.csvscan import scan
-from feasid.logs.read.readers import read_log
+from feasid.logs.read.csv import scan
+from feasid.logs.read.formats import read_log
 from feasid.reduction.triangle import Reduced
 
 from . import mutators

@@ -71,6 +71,7 @@ def apply(block, root):
 FILES_TOUCHED = {
     "A joint term": 2,
     "A constraint on parameters": 2,
+    "A format of logs": 1,
     "A format of description files": 1,
 }
 """How many files of the package each exercise may touch."""

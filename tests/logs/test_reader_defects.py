@@ -15,7 +15,7 @@ import feasid
 from feasid.core.archives import DamagedError, array_of
 from feasid.errors import FeasidError, LimitError, LogError
 from feasid.logs.frame import prepare
-from feasid.logs.read.readers import read_log
+from feasid.logs.read.formats import read_log
 
 RAD = np.pi / 180
 
@@ -135,7 +135,7 @@ def test_half_of_the_fitted_log_is_no_test(case):
 READ = """
 import sys
 from feasid.errors import FeasidError
-from feasid.logs.read.readers import read_log
+from feasid.logs.read.formats import read_log
 try:
     print(len(read_log(sys.argv[1])))
 except FeasidError as error:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feasid.errors import FeasidError, InputError, LimitError, LogError, SecurityError
-from feasid.logs.read.readers import read_csv, read_log
+from feasid.logs.read.csv import read_csv
+from feasid.logs.read.formats import read_log
 
 GOOD = "t,q_1,tau_1\n0,0.1,1\n0.1,0.25,-2e-3\n0.2,0.3,1.5\n"
 

@@ -13,7 +13,7 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
-from feasid.logs.stream import stream_parquet
+from feasid.logs.stream import stream_log
 from feasid.reduction import fleet
 from feasid.reduction.fleet import reduce_motions
 from feasid.reduction.triangle import Reduced
@@ -51,7 +51,7 @@ def bare(log):
 
 def streamed(path, robot, rows, **options):
     columns = [int(c) for c in feasid.base_parameters(robot).independent]
-    return reduce_motions(stream_parquet(path, robot, options, rows=rows), robot, columns)
+    return reduce_motions(stream_log(path, robot, options, rows=rows), robot, columns)
 
 
 @pytest.mark.parametrize("rows", [700, 1999, 6000, 10**6])

@@ -1,4 +1,4 @@
-"""Arrays and tables in memory as a log.
+"""Arrays and tables in memory as a log, and NumPy archives.
 
 A mapping ``{"t": (N,), "q": (N, dof), "tau": (N, dof)}``, a tuple ``(t, q, tau)``, or a table of
 Arrow or polars.
@@ -7,12 +7,16 @@ Arrow or polars.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.archives import DamagedError, arrays_of, unpacked
+from feasid.core.files import reading, size_of
 from feasid.core.notes import Note
-from feasid.errors import LogError
+from feasid.errors import LogError, SecurityError
+from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,3 +106,23 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
         text = f"arrays without {rows} rows skipped: {', '.join(skipped)}"
         df.attrs["notes"] = (Note(text, "skipped", arrays=skipped),)
     return df
+
+
+def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
+    """Arrays of a NumPy archive as columns, without trusting what it says of its size."""
+    with reading(path, how.max_bytes) as file:
+        most = min(how.max_bytes, max(2**20, MAX_EXPANSION * size_of(file)))
+        try:
+            arrays = arrays_of(unpacked(file, str(path), most))
+        except SecurityError as error:
+            raise SecurityError(
+                f"{path}: {error}; save numbers only, as arrays, CSV or Parquet", path=str(path)
+            ) from error
+        except DamagedError as error:
+            raise LogError(
+                f"{path}: damaged or no NumPy archive: {error}", path=str(path)
+            ) from error
+    return frame_of_arrays(arrays, str(path))
+
+
+register_format(LogFormat("npz", (".npz",), read_npz))

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.files import reading
+from feasid.core.files import is_regular, reading
 from feasid.errors import InputError, LimitError, LogError, did_you_mean, missing_extra
+from feasid.logs.read.formats import LogFormat, LogReading, register_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,3 +311,14 @@ def _nearest(own: Any, wanted: Any, period: float) -> tuple[Any, int]:
     closer = np.where(wanted - ordered[left] <= ordered[right] - wanted, left, right)
     far = np.abs(ordered[closer] - wanted) > period / 2
     return np.where(far, -1, order[closer]), int(far.sum())
+
+
+def _is_bag(path: Path) -> bool:
+    return is_regular(path / "metadata.yaml")
+
+
+def _read_bag(path: Path, how: LogReading) -> pd.DataFrame:
+    return read_bag(path, topic=how.topic, joints=how.joints)
+
+
+register_format(LogFormat("bag", (".mcap", ".db3"), _read_bag, is_folder=_is_bag, topics=True))

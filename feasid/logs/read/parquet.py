@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from feasid.core.files import size_of
+from feasid.core.files import reading, size_of
 from feasid.errors import InputError, LimitError, LogError, missing_extra
-from feasid.logs.read.npz import MOST_EXPANSION
+from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,23 +25,25 @@ AT_ONCE = 2**27
 """Bytes of a batch."""
 
 
-def read_parquet(source: IO[bytes], path: str, most: int) -> pd.DataFrame:
-    """All columns of numbers and texts, at most `most` bytes of them."""
-    with opened(source, path, most) as (file, names):
-        table = file.read(columns=names, use_threads=False)
-        return _frame(table, path)
+def read_parquet(path: Path, how: LogReading) -> pd.DataFrame:
+    """All columns of numbers and texts, at most `max_bytes` of them."""
+    with (
+        reading(path, how.max_bytes) as source,
+        open_parquet(source, str(path), how.max_bytes) as (file, names),
+    ):
+        return _frame(file.read(columns=names, use_threads=False))
 
 
-def batches(source: IO[bytes], path: str, rows: int, most: int) -> Iterator[pd.DataFrame]:
-    """The same in batches of so many rows, fewer where there are very many columns."""
-    with opened(source, path, most) as (file, names):
+def read_batches(source: IO[bytes], path: str, rows: int, most: int) -> Iterator[pd.DataFrame]:
+    """Batches of so many rows of all columns of numbers and texts, fewer with very many columns."""
+    with open_parquet(source, path, most) as (file, names):
         rows = max(1, min(rows, AT_ONCE // (CELL * max(1, len(names)))))
         for batch in file.iter_batches(batch_size=rows, columns=names, use_threads=False):
-            yield _frame(batch, path)
+            yield _frame(batch)
 
 
 @contextmanager
-def opened(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[str]]]:
+def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[str]]]:
     """The file and its columns of numbers and texts.
 
     Texts are kept as dictionaries, so that a long text in many rows stays one text.
@@ -48,7 +51,7 @@ def opened(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[
     Raises
     ------
     LimitError
-        It says that it holds more than `most` bytes, or `MOST_EXPANSION` times its size.
+        It says that it holds more than `most` bytes, or `MAX_EXPANSION` times its size.
     LogError
         It is damaged, or no Parquet file.
     """
@@ -65,7 +68,7 @@ def opened(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any, list[
         source.seek(0)
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
-            expanded = max(LEAST, MOST_EXPANSION * size)
+            expanded = max(LEAST, MAX_EXPANSION * size)
             _check(file.metadata, len(names), path, most, expanded)
             yield file, names
     except (InputError, MemoryError):
@@ -104,7 +107,7 @@ def _is_plain(types: Any, kind: Any) -> bool:
     return _is_text(types, kind) or types.is_temporal(kind) or any(t(kind) for t in tests)
 
 
-def _frame(table: Any, path: str) -> pd.DataFrame:
+def _frame(table: Any) -> pd.DataFrame:
     # What pandas noted in the file about itself is not needed, and may be damaged.
     df: pd.DataFrame = table.replace_schema_metadata(None).to_pandas()
     for name in df.columns:
@@ -112,3 +115,6 @@ def _frame(table: Any, path: str) -> pd.DataFrame:
             df[name] = df[name].astype(object)
     df.attrs = {}
     return df
+
+
+register_format(LogFormat("parquet", (".parquet", ".pq"), read_parquet, batches=read_batches))

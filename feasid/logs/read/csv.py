@@ -1,4 +1,4 @@
-"""A strict look at a CSV file before pandas reads it.
+"""CSV files to DataFrames, with a strict look at the text before pandas reads it.
 
 pandas shifts columns silently when rows are longer than the header, and fills short rows. Here
 every row's fields are counted first; what does not fit is an error with line and count.
@@ -7,13 +7,27 @@ every row's fields are counted first; what does not fit is an error with line an
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import re
+import warnings
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.errors import LogError
+from feasid.core.files import reading, rest_of, size_of
+from feasid.core.notes import Note
+from feasid.errors import InputError, LimitError, LogError
+from feasid.logs.columns import UNITS, UNKNOWN_UNITS, numbers_of, spelled_unit
+from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DELIMITERS = (",", ";", "\t", "|")
 COMMENT = ("#", "%")
@@ -383,3 +397,171 @@ def _refuse_row(
         expected=count,
         found=found,
     )
+
+
+NAMED_UNIT = re.compile(r"(.*\S)\s*(?:[\[(]([^\])]+)[\])]|_(deg))")
+"""A column name with its unit."""
+
+EXACT_SINCE = (3, 1)
+"""From this pandas on decimals are read to the nearest double by default."""
+
+
+def exact_decimals() -> dict[str, Any]:
+    """Arguments of ``pandas.read_csv`` for the nearest double; older defaults are 5e-13 off."""
+    known = tuple(int(part) for part in version("pandas").split(".")[:2])
+    return {} if known >= EXACT_SINCE else {"float_precision": "round_trip"}
+
+
+def read_csv_file(path: Path, how: LogReading) -> pd.DataFrame:
+    """Read a text file, also one packed by gzip; see `read_csv`."""
+    with reading(path, how.max_bytes) as file:
+        return read_csv(_text(file, path, how.max_bytes), str(path), **how.csv)
+
+
+register_format(LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_file))
+
+
+def _text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
+    """The file's bytes as UTF-8, decompressed with a limit."""
+    zipped = path.suffix.lower() == ".gz"
+    data = _gunzip(file, path, max_bytes) if zipped else rest_of(file, path, max_bytes)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeDecodeError as error:
+            raise LogError(
+                f"{path}: not UTF-16 at byte offset {error.start}", path=str(path)
+            ) from None
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _gunzip(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
+    limit = min(max_bytes, max(2**20, MAX_EXPANSION * size_of(file)))
+    try:
+        with gzip.open(file) as unzipped:
+            data = unzipped.read(limit + 1)
+    except (EOFError, OSError, zlib.error) as error:
+        raise LogError(f"{path}: damaged gzip file: {error}", path=str(path)) from error
+    if len(data) > limit:
+        raise LimitError(
+            f"{path}: expands to more than {limit} bytes (limit: {MAX_EXPANSION} times its size "
+            "and max_bytes)",
+            path=str(path),
+        )
+    return data
+
+
+def read_csv(
+    data: bytes,
+    path: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    names: Sequence[str] | None = None,
+    allow_truncated: bool = False,
+) -> pd.DataFrame:
+    """Read scanned CSV text; see `read_log` for what is refused."""
+    import pandas as pd
+
+    if decimal not in (".", ",", None):
+        raise InputError(f"decimal must be '.' or ',', not {decimal!r}")
+    found = scan(data, path, delimiter, decimal or ".", names, allow_truncated)
+    commas = decimal is None and has_decimal_commas(data, found)
+    decimal = "," if commas else decimal or "."
+    empty = [f"\0{k}" for k in range(found.trailing)]  # no name of a text file
+    columns = [*found.names, *empty]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            df = pd.read_csv(
+                io.BytesIO(memoryview(data)[found.start : found.end]),
+                sep=found.delimiter,
+                decimal=decimal,
+                header=None,
+                names=columns,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+                **exact_decimals(),
+            )
+    except UnicodeDecodeError as error:
+        raise LogError(
+            f"{path}: not UTF-8 at byte offset {found.start + error.start}", path=path
+        ) from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        raise LogError(f"{path}: {error}", path=path) from error
+    if df[empty].notna().to_numpy().any():
+        raise LogError(f"{path}: the last column has cells but no name", path=path)
+    df = df.drop(columns=empty)
+    for name in df.columns:
+        _check_cells(df[name], found, path)
+    notes = list(found.notes)
+    if commas:
+        notes.append("its numbers are read with decimal commas: there is no point among them")
+    if found.units is not None:
+        notes += _to_si(df, found.units)
+    df, units = _without_units(df)
+    notes += _to_si(df, units)
+    df.attrs["notes"] = tuple(notes)
+    return df
+
+
+def _check_cells(cells: pd.Series[Any], found: Scan, path: str) -> None:
+    """Refuse a column in which some cells are numbers and some are not."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return
+    as_numbers = numbers_of(cells)
+    bad = (as_numbers.isna() & cells.notna()).to_numpy()
+    text = str(cells.iloc[int(np.argmax(bad))]) if bad.any() else ""
+    comma = COMMA_NUMBER.fullmatch(text.strip())
+    if not bad.any() or (bool(as_numbers.isna().all()) and not comma):
+        return
+    row = int(np.argmax(bad))
+    repeated = text.strip() in found.names
+    advice = ""
+    if comma:
+        advice = ": a decimal comma? read with decimal=','"
+    elif repeated:
+        advice = ": the header is repeated there; give joined files as a list, each is a run"
+    raise LogError(
+        f"{path}, line {found.first_line + row}: column {cells.name!r} has {text[:40]!r}, which is "
+        f"no number ({int(bad.sum())} such cell(s)){advice}",
+        path=path,
+        line=found.first_line + row,
+        row=row,
+        column=cells.name,
+        text=text,
+    )
+
+
+def _without_units(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Columns such as ``q_1 [deg]``, ``q_1 (deg)`` and ``q_1_deg`` by their names; their units."""
+    known = {u for table in UNITS.values() for u in table}
+    names, units = [], []
+    for name in map(str, df.columns):
+        match = NAMED_UNIT.fullmatch(name)
+        plain, unit = (match[1], match[2] or match[3]) if match else (name, "")
+        taken = unit not in known or plain in df.columns or plain in names
+        names.append(name if taken else plain)
+        units.append("" if taken else unit)
+    return df.set_axis(names, axis="columns"), units
+
+
+def _to_si(df: pd.DataFrame, units: Sequence[str]) -> list[str]:
+    """Convert columns whose unit below the header is known; say which are not."""
+    known = {u: f for table in UNITS.values() for u, f in table.items()}
+    notes, unknown = [], {}
+    for name, written in zip(list(df.columns), units, strict=False):
+        unit = spelled_unit(written)
+        if unit in known and df[name].dtype.kind in "iuf":
+            if known[unit] != 1.0:
+                df[name] = df[name] * known[unit]
+                notes.append(f"column {name!r} converted from {written} to SI")
+        elif unit and unit != "-":
+            unknown[str(name)] = written
+    if unknown:
+        listed = ", ".join(f"{name} [{unit}]" for name, unit in unknown.items())
+        notes.append(Note(f"units not converted: {listed}", UNKNOWN_UNITS, units=unknown))
+    return notes

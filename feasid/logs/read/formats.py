@@ -1,0 +1,263 @@
+"""Formats of logs in files: which there are, which one a file has, and reading it, or many as runs.
+
+A module of this folder that calls `register_format` adds a format; nothing else names it. All of
+them are imported when the first file is read. Nothing that is read can execute code: pickles and
+object arrays are refused. Sizes are checked before memory is taken.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import IO, TYPE_CHECKING, Any
+
+from feasid.core.files import MOST_BYTES, STDIN, is_folder, missing_file
+from feasid.core.notes import Note
+from feasid.core.notes import notes as as_notes
+from feasid.errors import InputError, LogError, SecurityError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CODE_SUFFIXES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".h5", ".hdf5", ".mat")
+"""Files that can hold code, or that only libraries read which run it."""
+
+REDUCED_SUFFIX = ".reduced"
+
+MAX_EXPANSION = 200
+"""A compressed file may grow by this factor, beyond its first megabyte."""
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """What a reader may be told besides the path.
+
+    Attributes
+    ----------
+    max_bytes : int
+        Files that are or grow larger are refused.
+    topic : str or None
+        Which recording of a file that holds several.
+    joints : collection of str
+        Those of the robot, by which a recording may be chosen.
+    csv : mapping
+        How text is written; see `feasid.logs.read.csv.read_csv`.
+    """
+
+    max_bytes: int = MOST_BYTES
+    topic: str | None = None
+    joints: Collection[str] = ()
+    csv: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """A format of logs in files.
+
+    Attributes
+    ----------
+    name : str
+    suffixes : tuple of str
+        Endings of its files, in lower case with the dot.
+    read : callable
+        From a path and a `LogReading` to a DataFrame with the columns that the file has, and
+        ``attrs["notes"]`` for what was dropped or converted. Raises a `LogError` that names the
+        file and the place.
+    is_folder : callable, optional
+        Whether a folder is such a log.
+    topics : bool
+        Whether one file may hold several recordings.
+    batches : callable, optional
+        From an open file, its path, a number of rows and one of bytes to DataFrames of at most so
+        many rows: files may then be larger than memory.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, LogReading], pd.DataFrame]
+    is_folder: Callable[[Path], bool] | None = None
+    topics: bool = False
+    batches: Callable[[IO[bytes], str, int, int], Iterator[pd.DataFrame]] | None = None
+
+
+_FORMATS: dict[str, LogFormat] = {}
+
+
+def register_format(known: LogFormat) -> LogFormat:
+    """Add a format; one of the same name is replaced."""
+    _FORMATS[known.name] = known
+    return known
+
+
+@cache
+def _import_readers() -> None:
+    """Import all modules of this folder, each of which registers its format."""
+    for module in iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
+
+
+def format_of(source: str | os.PathLike[str]) -> LogFormat:
+    """The format of a log's file, by its ending.
+
+    Raises
+    ------
+    InputError
+        Folders and endings that nothing reads; reduced data, which are no log.
+    SecurityError
+        Files that can hold code.
+    """
+    _import_readers()
+    path = Path(source)
+    suffixes = [s.lower() for s in path.suffixes]
+    last = suffixes[-1] if suffixes else ""
+    for known in _FORMATS.values():
+        if known.is_folder is not None and known.is_folder(path):
+            return known
+    if is_folder(path):
+        raise InputError(f"{path}: a folder, expected a file", path=str(path))
+    if last in CODE_SUFFIXES:
+        raise SecurityError(
+            f"{path}: files of kind {last} are not read, they can hold code; save the arrays with "
+            "numpy.savez or as CSV or Parquet",
+            path=str(path),
+        )
+    if is_reduced(path):
+        raise InputError(f"{path}: reduced data, not a log: feasid.Reduced.load reads it")
+    plain = last
+    if last == ".gz":
+        plain = suffixes[-2] if len(suffixes) > 1 else ""
+    for known in _FORMATS.values():
+        if last in known.suffixes or (plain in known.suffixes and known.name == "csv"):
+            return known
+    endings = " ".join(s for known in _FORMATS.values() for s in known.suffixes if s)
+    raise InputError(
+        f"{path}: no reader for {plain!r} (known: {endings}, folders of ROS 2 bags, "
+        f"{REDUCED_SUFFIX})",
+        path=str(path),
+    )
+
+
+def is_reduced(source: str | os.PathLike[str]) -> bool:
+    """Whether a path names reduced data."""
+    return Path(source).suffix.lower() == REDUCED_SUFFIX
+
+
+def read_log(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    names: Sequence[str] | None = None,
+    allow_truncated: bool = False,
+    max_bytes: int = MOST_BYTES,
+    topic: str | None = None,
+    joints: Collection[str] = (),
+) -> pd.DataFrame:
+    """Read a log, or several as runs.
+
+    Parameters
+    ----------
+    source : path, glob pattern, or sequence of paths
+        ``.csv``, ``.txt``, ``.tsv`` (also ``.gz``), ``.parquet``, ``.npz``, a ROS 2 bag's folder
+        or ``.mcap`` (see `feasid.logs.read.bags.read_bag`).
+        Of several files each is a run, named after the file.
+    delimiter, decimal, names, allow_truncated
+        How a CSV file is written; see `feasid.logs.read.csv.scan`.
+    max_bytes : int
+        Refuse files that are or grow larger than this.
+    topic, joints
+        Which joint states of a bag; see `feasid.logs.read.bags.read_bag`.
+
+    Returns
+    -------
+    DataFrame
+        ``df.attrs["notes"]`` says what was dropped or converted while reading.
+
+    Raises
+    ------
+    InputError
+        The file does not exist (with the nearest name), is a folder, or of no known kind.
+    LogError
+        Names file, line or column.
+    SecurityError
+        Pickles and object arrays.
+    LimitError
+        Files larger than `max_bytes`, or compressed ones that expand beyond reason.
+    """
+    paths = _paths(source)
+    text = {
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "names": names,
+        "allow_truncated": allow_truncated,
+    }
+    how = LogReading(max_bytes, topic, joints, text)
+
+    def read(path: Path) -> pd.DataFrame:
+        return format_of(path).read(path, how)
+
+    if len(paths) == 1 and not _is_many(source):
+        return read(paths[0])
+    return _as_runs(paths, read)
+
+
+def _is_many(source: Any) -> bool:
+    return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
+
+
+def _paths(source: Any) -> list[Path]:
+    """The files that a path, a pattern or a list of them stands for."""
+    if not isinstance(source, str | os.PathLike):
+        paths = [path for item in source for path in _paths(item)]
+        if not paths:
+            raise InputError("no files were given")
+        return paths
+    path = Path(source)
+    if os.path.exists(path) or str(path) == STDIN:
+        return [path]
+    if glob.has_magic(str(path)):
+        found = sorted(glob.glob(str(path), recursive=True))
+        if not found:
+            raise InputError(f"no file matches {str(path)!r}", path=str(path))
+        return [Path(f) for f in found]
+    raise missing_file(path)
+
+
+def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    labels = _labels(paths)
+    frames, notes = [], []
+    for path, label in zip(paths, labels, strict=True):
+        frame = read(path)
+        own = frame["run"].astype(str) if "run" in frame.columns else None
+        frame["run"] = label if own is None else label + ":" + own
+        said = as_notes(frame.attrs.pop("notes", ()))
+        notes += [Note(f"{label}: {note}", note.code, **note.values) for note in said]
+        frame.attrs.clear()
+        frames.append(frame)
+    columns = set(frames[0].columns)
+    for path, frame in zip(paths, frames, strict=True):
+        if set(frame.columns) != columns:
+            odd = sorted(columns ^ set(frame.columns))
+            raise LogError(
+                f"{path} and {paths[0]} have different columns: {', '.join(map(str, odd[:6]))} in "
+                "only one of them",
+                path=str(path),
+                column=odd[0],
+            )
+    df = pd.concat(frames, ignore_index=True)
+    df.attrs["notes"] = tuple(notes)
+    return df
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """File names without suffix, or as much of the path as tells them apart."""
+    stems = [path.name.split(".")[0] for path in paths]
+    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
