@@ -84,11 +84,11 @@ def resolve_bounds(robot: Robot, **given: Any) -> tuple[Bounds, list[str]]:
 def _description_limits(robot: Robot, kind: str) -> Array:
     out = np.tile([[-np.inf], [np.inf]], robot.dof)
     for j, body in enumerate(robot.bodies):
-        said = body.limits
+        stated = body.limits
         if kind == "position":
-            out[0, j] = -np.inf if said.lower is None else said.lower
-            out[1, j] = np.inf if said.upper is None else said.upper
-        bound = {"velocity": said.velocity, "torque": said.effort}.get(kind)
+            out[0, j] = -np.inf if stated.lower is None else stated.lower
+            out[1, j] = np.inf if stated.upper is None else stated.upper
+        bound = {"velocity": stated.velocity, "torque": stated.effort}.get(kind)
         if bound:  # zero is how files leave a limit out
             out[:, j] = -bound, bound
     return out

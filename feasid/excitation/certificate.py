@@ -1,4 +1,4 @@
-"""What a motion will let one know: ranks, predicted deviations, and the limits that it uses."""
+"""Certificate of a motion: ranks, predicted standard deviations, and the limits that it reaches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACTIVE_MARGIN = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ExcitationCertificate:
-    """What a design promises, computed from the finished motion alone.
+    """Ranks, predicted deviations and margins, computed from the finished motion alone.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class ExcitationCertificate:
     rate : float
         Samples per second [Hz].
     margins : tuple of Margin
-        The least room to every limit, over times far between those of the design.
+        The smallest margin of every limit, at times far between those of the design.
     """
 
     expressions: tuple[str, ...]
@@ -180,7 +180,7 @@ def _rank(equations: Array) -> int:
 
 
 def _covariance_root(equations: Array) -> tuple[Array, Array]:
-    """S with S S' = (E'E)^-1 on what is seen, and which parameters have a part in the rest."""
+    """S with S S' = (E'E)^-1 where determined, and the parameters with a part in the rest."""
     scaled, norms = _unit_columns(equations)
     _, singular, right = np.linalg.svd(scaled)
     seen = singular > RANK_TOLERANCE * singular[0]

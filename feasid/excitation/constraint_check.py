@@ -22,7 +22,7 @@ CHECK_REFINEMENT = 20
 """Motions are checked at this many times between any two at which they were designed."""
 
 MIN_MARGIN = 1e-6
-"""Least room that motions leave, in units of half the range. One of h harmonics that leaves r at N
+"""Smallest margin of motions, in units of half the range. One of h harmonics that leaves r at N
 times leaves ``1 - (1 - r) / cos(pi h / N)`` between them (Ehlich and Zeller, 1964), and at the 2880
 times per harmonic of the check the cosine lacks 6e-7."""
 
@@ -39,7 +39,7 @@ SCALING_STEP = 2e-4
 
 @dataclass(frozen=True)
 class Margin:
-    """The least room that a motion leaves: what it is about, and in units of its scale."""
+    """The smallest margin of a limit over a motion; ``slack`` is in units of the limit's scale."""
 
     name: str
     joint: str | None
@@ -214,10 +214,10 @@ def satisfies_limits(problem: Problem, z: Array, t: Array) -> bool:
 
 
 def shrink_into_limits(problem: Problem, z: Array, t: Array) -> Array | None:
-    """The motion brought inside its limits by making it smaller, None when that does not help.
+    """The motion scaled down until it satisfies its limits, None when that does not help.
 
-    z = 0 is standstill at a posture that keeps everything; limits on joints are convex, so that
-    they hold for all smaller motions once they hold for one.
+    z = 0 is standstill at a posture that satisfies all constraints; limits on joints are convex, so
+    that they hold for all smaller motions once they hold for one.
     """
     sparse = t[:: CHECK_REFINEMENT // 2]
     share = largest_scale(problem, z, sparse)
@@ -245,7 +245,7 @@ def largest_scale(problem: Problem, z: Array, t: Array) -> float:
 
 
 def scale_to_limits(problem: Problem, z: Array) -> Array:
-    """The motion of every joint made as large as its own limits allow: it touches the tightest."""
+    """Each joint's motion scaled to reach the tightest of its own limits."""
     count = LIMIT_GRID_REFINEMENT * problem.samples
     matrices = problem.basis.matrices(np.arange(count) * problem.basis.period / count)
     still = matrices @ problem.coordinates.centre

@@ -36,7 +36,7 @@ def given_equations(
     base: BaseParameters,
     noise: Array,
 ) -> tuple[Array, Array | None]:
-    """Equations with unit noise that there are already (m, nb), and the prior's deviations.
+    """Equations from other data with unit noise (m, nb), and the prior's standard deviations.
 
     A log whose equations were filtered and thinned has less noise in each: by the root of rows over
     samples, for white noise. Joint terms that a log was reduced with and the motion is not designed
@@ -107,16 +107,16 @@ SAMPLES_PER_HARMONIC = 12
 """Times per harmonic at which the regressor is formed while searching."""
 
 RELATIVE_SMOOTHING_WIDTH = 0.08
-"""Width of Coulomb friction's smoothed sign, as a share of half the velocity range: narrower, and
-few of the samples see it change, so that every one of them makes a hill of its own."""
+"""Width of Coulomb friction's smoothed sign, as a share of half the velocity range: with a
+narrower one few samples lie in the change, and each of them makes a local minimum of its own."""
 
 RANDOM_TASKS = 10
-"""Random motions that stand for the task when the caller names none."""
+"""Random motions that are the task when the caller gives none."""
 
 
 @dataclass(frozen=True, eq=False)
 class DesignSetting:
-    """The robot, its base parameters and what its motions have to keep."""
+    """The robot, its base parameters, limits and constraints, and a posture that satisfies them."""
 
     robot: Robot
     base: BaseParameters
@@ -151,8 +151,8 @@ def design_setting(
     model, assumed = with_terms(robot, friction, drive_inertia)
     notes: list[str] = [*assumed]
     plain = MotionRegressor(model, ())
-    bounds, said = resolve_bounds(model, **limits)
-    notes += said
+    bounds, assumptions = resolve_bounds(model, **limits)
+    notes += assumptions
     base = base_parameters(model)
     constraints = posture_constraints(plain, bounds, notes=notes, **space)
     posture = find_rest_posture(plain, bounds, constraints, np.random.default_rng(seed))
@@ -160,7 +160,7 @@ def design_setting(
 
 
 def make_basis(family: str, duration: float, harmonics: int, slow: float) -> Basis:
-    """The family of motions that the caller names."""
+    """The family of trajectories of this name."""
     if family not in FAMILIES:
         hint = did_you_mean(str(family), FAMILIES)
         raise InputError(f"family {family!r} is not one of {FAMILIES}{hint}")
@@ -180,7 +180,7 @@ def make_problem(
     believed: Array | None,
     rate: float,
 ) -> Problem:
-    """The problem of a setting; ``known`` are equations that there are, ``believed`` a prior."""
+    """The problem of a setting, with equations from other data and the prior's deviations."""
     scale = np.ones(len(setting.columns)) if believed is None else believed
     scaled = known * scale
     samples = len(sample_times(basis.period, rate))
@@ -198,7 +198,7 @@ def make_problem(
 
 
 def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
-    """A random start: every function of the family about half of what limits allow."""
+    """A random start: each basis function about half as large as the limits allow."""
     joints, unknowns = problem.coordinates.shape
     z: Array = 0.5 / np.sqrt(unknowns) * rng.standard_normal(joints * unknowns)
     if problem.constraints or np.isfinite(problem.bounds.torque).any():
@@ -272,7 +272,7 @@ class ObjectiveFamily:
 
 
 def objective_family(objective: str | Mapping[str, float], task: Array | None) -> Family:
-    """What the caller names, checked."""
+    """The objective, or weighted objectives, that the caller names."""
     weights = {objective: 1.0} if isinstance(objective, str) else dict(objective)
     for name in weights:
         if name not in OBJECTIVES:

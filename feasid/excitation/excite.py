@@ -1,4 +1,4 @@
-"""Design a motion whose log is worth fitting."""
+"""Design of exciting motions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def excite(
     optimiser: Callable[[ExcitationProblem], npt.ArrayLike] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Trajectory:
-    """Design a periodic motion that tells as much as possible about a robot's base parameters.
+    """Design a periodic motion that determines a robot's base parameters as well as possible.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ def excite(
         Harmonics L of the Fourier series; splines get as many coefficients, 2 L + 1 per joint.
     objective : {"logdet", "condition", "prediction"} or mapping
         "logdet" maximises log det of the information matrix (D-optimal). "condition" minimises the
-        condition number of the base regressor, as Swevers et al. (1997); in SI units it is mostly
-        units, and what minimises it dwells near standstill. "prediction" minimises the torque
-        variance on the `task` (I-optimal). A mapping weighs several:
+        condition number of the base regressor, as Swevers et al. (1997); in SI units it depends
+        mostly on the units, and motions that minimise it dwell near standstill. "prediction"
+        minimises the torque variance on the `task` (I-optimal). A mapping weighs several:
         ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det / parameters.
     family : {"fourier", "spline"}
         Fourier series, or periodic B-splines of degree five.
@@ -115,9 +115,9 @@ def excite(
     ignore : sequence of (link, link)
         Pairs that may touch.
     given : Reduced, Trajectory or sequence of these, optional
-        What has been or will be logged besides: the motion adds what is lacking there.
+        Logs and motions besides this one: the motion adds the information that they lack.
     prior : array_like, shape (nb,), optional
-        Standard deviations of what is believed of the base parameters: information, and the units
+        Standard deviations of the base parameters before the motion: information, and the units
         in which "condition" counts.
     noise : float, array_like or mapping
         Standard deviation of the torque noise per joint [N m or N].
@@ -136,11 +136,11 @@ def excite(
     time_limit : float
         [s] of searching.
     rounds : int, optional
-        Kicks and further starts after the first ones, for results that do not depend on the
+        Perturbations and further starts after the first ones, for results that do not depend on the
         machine's speed; default as many as there is time for.
     starts : int, optional
-        Random starts before the kicks; default as many as a quarter of the time allows, with
-        `rounds` six.
+        Random starts before the perturbations; default as many as a quarter of the time allows,
+        with `rounds` six.
     workers : int
         Processes that search at once, this one among them: one per core finds better motions in the
         same time. With `rounds` the motion does not depend on it.
@@ -161,7 +161,7 @@ def excite(
         Limits that are missing or leave no room, frames that do not exist, a workspace that no
         posture keeps: named before any search.
     ExcitationError
-        Time is over and no motion was found that keeps everything; names what stands in the way.
+        No motion that satisfies all constraints was found in time; names those that are violated.
     KeyboardInterrupt
         Interrupted before there was any; afterwards the best so far is returned, with a note.
     """
@@ -191,8 +191,8 @@ def excite(
         found, lost = run_searches(search, workers, report)
     else:
         found, lost = _optimise(optimiser, problem, objectives, rng), []
-    z, said = _best_feasible(found, problem, clock.seconds)
-    notes = [*setting.notes, *said, *lost]
+    z, end = _best_feasible(found, problem, clock.seconds)
+    notes = [*setting.notes, *end, *lost]
     return _make_trajectory(setting, problem, z, rate, deviation, known, task, notes)
 
 
@@ -230,19 +230,19 @@ def _check_options(
 def _progress_reporter(
     progress: Callable[[float, str], None] | None, objective: str | Mapping[str, float], size: int
 ) -> Progress:
-    """The caller's progress in words; values hold a little of the barrier."""
+    """Report progress in the objective's units; values contain a little of the barrier."""
     best = np.inf
 
     def tell(seconds: float, value: float) -> None:
         nonlocal best
         if progress is not None and value < best:
             best = value
-            said = {
+            text = {
                 "condition": f"condition number about {np.exp(value):.1f}",
                 "logdet": f"log det about {-size * value:+.1f}",
                 "prediction": f"torque deviation about {np.exp(value):.3g}",
             }
-            progress(seconds, said.get(str(objective), f"objective {value:.4f}"))
+            progress(seconds, text.get(str(objective), f"objective {value:.4f}"))
 
     return tell
 
@@ -250,15 +250,15 @@ def _progress_reporter(
 def _best_feasible(
     found: SearchResult, problem: Problem, seconds: float
 ) -> tuple[Array, list[str]]:
-    """The best motion that keeps everything, and how the search ended."""
+    """The best motion that satisfies all constraints, and how the search ended."""
     if found.interrupted and not found.candidates:
         raise KeyboardInterrupt
     t = check_times(problem)
     for z in found.candidates:
         inside = shrink_into_limits(problem, z, t)
         if inside is not None:
-            end = "interrupted" if found.interrupted else "searched"
-            return inside, [f"{end} for {seconds:.0f} s, {found.descents} descents"]
+            how = "interrupted" if found.interrupted else "searched"
+            return inside, [f"{how} for {seconds:.0f} s, {found.descents} descents"]
     broken: list[str] = []
     for z in found.candidates:
         margins = smallest_margins(problem, problem.coordinates.coefficients(z), t)

@@ -16,7 +16,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from feasid.core.arrays import Array
 
 MIN_RELATIVE_EIGENVALUE = 1e-15
-"""Eigenvalues below this share of the largest are rounding: what a motion cannot see at all."""
+"""Eigenvalues below this share of the largest are rounding: directions that the motion does not
+determine at all."""
 
 
 class Objective(Protocol):
@@ -36,7 +37,7 @@ class Condition:
     """Logarithm of a smooth stand-in for the condition number of W.
 
     ``(log tr M^p + log tr M^-p) / 2p`` decreases to ``log cond(W) = (log max - log min) / 2`` of
-    M's eigenvalues as the exponent p grows; small exponents listen to all eigenvalues.
+    M's eigenvalues as the exponent p grows; small exponents weight all eigenvalues.
     """
 
     power: float
@@ -70,7 +71,7 @@ class LogDet:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Half the logarithm of the torque variance that a task sees: I-optimal.
+    """Half the logarithm of the variance of the torques predicted on a task: I-optimal.
 
     ``tr(C M^-1)`` with C the mean of Y'Y over the task's samples.
     """

@@ -25,17 +25,18 @@ from feasid.excitation.search import Clock, Family, Progress, Search
 from feasid.reduction.worker import started
 
 PROCESS_GRACE = 60.0
-"""Seconds beyond its time, to start and to end, after which another lane is given up."""
+"""Seconds beyond its time, to start and to end, after which another process is given up."""
 
 FIXED_SEARCHES = 2
-"""Lanes among which a given number of kicks is divided, whatever the number of workers."""
+"""Searches among which a given number of perturbations is divided, whatever the number of workers:
+the result depends on the seed alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Motions that may do, the best first, and how the search went.
+    """Candidates for the motion, the best first, and how the search ended.
 
-    ``value`` is the best one's after the last stage, infinite when there was no time for it.
+    ``value`` is that of the best after the last stage, infinite when there was no time for it.
     """
 
     value: float
@@ -46,10 +47,10 @@ class SearchResult:
 
 @dataclass(frozen=True, eq=False)
 class ParallelSearch:
-    """A search to be made; see `feasid.excitation.search.Search`.
+    """Searches with random numbers of their own; see `feasid.excitation.search.Search`.
 
-    ``limit`` are the seconds of each lane by the clock ``now``, ``rounds`` the kicks of all lanes,
-    ``starts`` the random starts of each.
+    ``limit`` are the seconds of each search by the clock ``now``, ``rounds`` the perturbations of
+    all, ``starts`` the random starts of each.
     """
 
     problem: Problem
@@ -65,7 +66,7 @@ class ParallelSearch:
     def __call__(
         self, number: int, progress: Progress = lambda seconds, value: None
     ) -> SearchResult:
-        """Search one lane here."""
+        """Make the search of this number in this process."""
         rounds = self.rounds
         if rounds is not None:
             rounds = rounds // self.count + (number < rounds % self.count)
@@ -89,37 +90,37 @@ class ParallelSearch:
 
 
 def run_searches(
-    lanes: ParallelSearch, workers: int, progress: Progress
+    searches: ParallelSearch, workers: int, progress: Progress
 ) -> tuple[SearchResult, list[str]]:
-    """What all lanes found together, and notes.
+    """Make all searches; their candidates together, and notes.
 
     Parameters
     ----------
-    lanes : Lanes
+    searches : ParallelSearch
         With the seconds of the whole search.
     workers : int
         Processes at once, this one among them.
     progress : callable
     """
-    if workers == 1 or lanes.count == 1:
-        lanes = replace(lanes, limit=lanes.limit / lanes.count)
+    if workers == 1 or searches.count == 1:
+        searches = replace(searches, limit=searches.limit / searches.count)
         results: list[SearchResult] = []
-        for number in range(lanes.count):
-            results.append(lanes(number, progress))
+        for number in range(searches.count):
+            results.append(searches(number, progress))
             if results[-1].interrupted:
                 break
         return _combine(results), []
-    crew = [_SearchProcess(lanes, number) for number in range(1, lanes.count)]
-    clock = Clock(lanes.limit + PROCESS_GRACE, lanes.now)
+    crew = [_SearchProcess(searches, number) for number in range(1, searches.count)]
+    clock = Clock(searches.limit + PROCESS_GRACE, searches.now)
     results = []
     try:
-        results.append(lanes(0, progress))
+        results.append(searches(0, progress))
     finally:
         waiting = bool(results) and not results[0].interrupted
         ends = [one.result(clock.limit - clock.seconds if waiting else 0.0) for one in crew]
     results += [end for end in ends if end is not None]
     lost = len(ends) + 1 - len(results)
-    notes = [f"{lost} of {lanes.count} processes died or did not end: what they found is lost"]
+    notes = [f"{lost} of {searches.count} processes died or did not end: what they found is lost"]
     return _combine(results), notes if lost and waiting else []
 
 
@@ -137,14 +138,14 @@ def _combine(results: list[SearchResult]) -> SearchResult:
 
 @dataclass
 class _SearchProcess:
-    """One lane in a process of its own, and the thread that waits for it."""
+    """A search in a process of its own, and the thread that waits for its result."""
 
-    lanes: ParallelSearch
+    searches: ParallelSearch
     number: int
     found: list[SearchResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.process: subprocess.Popen[bytes] = started(self.lanes)
+        self.process: subprocess.Popen[bytes] = started(self.searches)
         self.thread = Thread(target=self._wait, daemon=True)
         self.thread.start()
 
@@ -159,7 +160,7 @@ class _SearchProcess:
             return
 
     def result(self, seconds: float) -> SearchResult | None:
-        """What it found within so many seconds from now; its process is gone afterwards."""
+        """Its result, if it comes within so many seconds; the process has ended afterwards."""
         self.thread.join(max(seconds, 0.0))
         self.process.kill()
         self.process.wait()
@@ -168,6 +169,6 @@ class _SearchProcess:
             if pipe is not None:
                 try:
                     pipe.close()
-                except OSError:  # what a dead one never read
+                except OSError:  # input that the ended process never read
                     continue
         return self.found[0] if self.found else None

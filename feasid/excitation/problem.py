@@ -32,15 +32,15 @@ MarginPullback = Callable[[Array, Gradient], None]
 
 
 class PostureConstraint(Protocol):
-    """Something that every posture has to keep, such as the distance between two links."""
+    """A constraint on every posture, such as the distance between two links."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each margin is about."""
+        """Name of each margin."""
 
     def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
-        """Room left, positive when kept, in units of the constraint's own scale (m, N), and how
-        derivatives by it add to a gradient by the motion.
+        """Margins, positive when satisfied, in units of the constraint's own scale (m, N), and the
+        function that adds derivatives by them to a gradient by the motion.
         """
 
 
@@ -98,13 +98,13 @@ class Problem:
     bounds : Bounds
         Limits per joint.
     keeping : tuple of Keeping
-        What postures have to keep besides.
+        Constraints on postures besides.
     samples : int
         Times within a period at which the regressor is formed.
     weights : ndarray, shape (dof,)
         Inverse torque noise of each row.
     known : ndarray, shape (nb, nb)
-        Information there already is, per sample of the motion.
+        Information from other data, per sample of the motion.
     scale : ndarray, shape (nb,)
         Units of the base parameters in which information counts.
     """
@@ -157,7 +157,7 @@ class Problem:
     def __call__(
         self, z: Array, objective: Objective | None, barrier: LimitBarrier
     ) -> tuple[float, Array]:
-        """Objective (None: only what must be kept) plus barrier, and the gradient by z."""
+        """Objective (None: the barrier only) plus barrier, and the gradient by z."""
         value, slope = self._joint_limits(z, barrier)
         motion = self.motion(z)
         torque = bool(np.isfinite(self.bounds.torque).any())

@@ -1,15 +1,13 @@
-"""The search: random starts, kicks of the best one, and an ever sharper problem for each.
+"""Global search: random starts, perturbations of the best, and descents through sharper problems.
 
 Every descent is SciPy's BFGS on objective plus barrier, in stages: the condition number's stand-in
 gets a larger exponent and the barrier comes closer to the limits. Random starts first see friction
-that changes sign slowly, which takes away most hills, and keep well away from limits. The best
-are kicked closer to their limits, where they rank as they are, in turns with further starts: some
-objectives gain by these, others by those. The best few are brought to their limits.
+that changes sign slowly, which removes most local minima, and keep well away from limits. The best
+are perturbed closer to their limits, in turns with further starts: some objectives gain by one,
+others by the other. Finally the best few are brought to their limits.
 
-Perturbations of good motions, from which a descent may end in a better one.
-
-A joint's motion may begin at another time, run backwards, or come from another good motion, and
-keeps its limits; it is scaled to come as close to them as the one it replaces.
+In a perturbation a joint's motion may begin at another time, run backwards, or come from another
+good motion; it is scaled to come as close to its limits as the one it replaces.
 """
 
 from __future__ import annotations
@@ -33,10 +31,10 @@ Draw = Callable[[np.random.Generator], Array]
 """A random start from a generator."""
 
 PERTURBATION_SIZES = (0.03, 0.5)
-"""Sizes of disturbances, in units of what limits allow."""
+"""Sizes of random changes, in units of what limits allow."""
 
 SIMULTANEOUS_SHARE = 0.3
-"""Share of it when all joints are disturbed at once."""
+"""Share of the size when all joints are changed at once."""
 
 LIMIT_SHARE = 0.97
 """Share of the limits that a joint's new motion uses of those its old one used."""
@@ -47,7 +45,7 @@ EXCHANGE_TRIALS = 10
 
 @dataclass(frozen=True, eq=False)
 class Perturbations:
-    """Kicks of the motions of a problem."""
+    """Perturbations of the motions of a problem."""
 
     problem: Problem
     draw: Draw
@@ -69,7 +67,7 @@ class Perturbations:
     def perturbed(
         self, z: Array, others: Sequence[Array], rng: np.random.Generator
     ) -> Iterator[Array]:
-        """One disturbance, of all joints or of one, or several exchanges of one joint's motion."""
+        """One random change of all joints or of one, or several exchanges of a joint's motion."""
         shape = self.problem.coordinates.shape
         old = z.reshape(shape)
         joint = int(rng.integers(shape[0]))
@@ -151,31 +149,32 @@ LAST_STAGES = (
 
 WIDE_STAGES = (Stage(64, LimitBarrier(1e-2, 2e-3), 80), Stage(256, LimitBarrier(1e-2, 1e-3), 100))
 NARROW_STAGES = (Stage(64, LimitBarrier(3e-3, 3e-3), 50), Stage(256, LimitBarrier(1e-3, 1e-3), 120))
-"""A heavy barrier leaves fewer hills between motions, a light one ranks them as they are."""
+"""With a heavy barrier there are fewer local minima; a light one hardly changes the ranking."""
 
 START_TIME_SHARE, PERTURBATION_TIME_SHARE = 0.25, 0.9
-"""Shares of the time after which nothing but random starts is over, and after which kicks are."""
+"""Shares of the time at which the first random starts end, and at which perturbations end."""
 
 PRIOR_EVALUATIONS, MIN_GAIN = 500, 1e-4
-"""Evaluations that kicks and further starts are thought to have had already, for one gain each; and
-what counts as one."""
+"""Evaluations for one gain that are assumed of perturbations and of further starts at first, and
+the decrease of the objective that counts as a gain."""
 
 DEFAULT_STARTS, POOL_SIZE, ARCHIVE_SIZE = 6, 3, 12
-"""Random starts when kicks have a number, how many of the best are kicked, and how many are kept.
-"""
+"""Random starts when the number of perturbations is given, how many of the best are perturbed, and
+how many are kept."""
 
 SMOOTHING_RANGE = (1.0, 12.0)
 """How much wider a start's smoothed sign of friction is than usual: with the widest a sign changes
-over the whole range of velocities, which takes most hills away."""
+over the whole range of velocities, which removes most local minima."""
 
 LEARNT_SHARE, SMOOTHING_SPREAD = 0.7, 0.2
-"""Share of the starts that take it from one of the best so far, and by how much it varies."""
+"""Share of the starts whose smoothing is drawn near that of one of the best, and the standard
+deviation of its logarithm."""
 
 SAME_VALUE_TOLERANCE = 3e-3
-"""Motions whose values are this close are taken for the same one."""
+"""Motions whose values differ by less count as the same local minimum."""
 
 ABANDON_MARGIN = 0.015
-"""A kick that is worse than the best by this after its first stage is given up."""
+"""A perturbed motion that is worse than the best by this after its first stage is given up."""
 
 
 class TimeIsUpError(Exception):
@@ -206,8 +205,9 @@ class Clock:
 
 @dataclass(eq=False)
 class SearchPoint:
-    """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there; and
-    how much wider friction's sign was when it started.
+    """A motion, its value in the last stage it went through, and BFGS's inverse Hessian there.
+
+    ``smoothing`` is how much wider friction's smoothed sign was when the descent started.
     """
 
     value: float
@@ -218,7 +218,7 @@ class SearchPoint:
 
 @dataclass(eq=False)
 class _Strategy:
-    """A way to go on, how often it led to a better motion, and what it took."""
+    """A way to continue the search, its gains and its evaluations so far."""
 
     go: Callable[[], None]
     gains: int = 1
@@ -232,7 +232,7 @@ class _Strategy:
 
 @dataclass(eq=False)
 class Search:
-    """Finds good motions; `candidates` holds the best so far whenever it is interrupted.
+    """Search for motions; `candidates` returns the best so far whenever it is interrupted.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Search:
     rng : numpy Generator
     clock : Clock
     rounds : int or None
-        Most kicks and further starts; None for as many as there is time for.
+        Largest number of perturbations and further starts; None for as many as there is time for.
     starts : int or None
         Random starts; None for as many as there is time for, with `rounds` for six.
     progress : callable
@@ -278,7 +278,7 @@ class Search:
             self.interrupted = True
 
     def candidates(self) -> list[Array]:
-        """Motions that may do, the best first."""
+        """Candidates for the result, the best first."""
         found = [] if self.final is None else [self.final]
         return [*found, *(c.z for c in self._sorted_by_value())]
 
@@ -295,7 +295,7 @@ class Search:
             self._report(new)
 
     def _descend_from_random(self, *, keep: bool) -> SearchPoint:
-        """One random start, with friction that changes sign slowly at first and then as usual."""
+        """A descent from a random motion, first with smoother friction, then as usual."""
         problem, stages = self.problem, COARSE_STAGES + WIDE_STAGES
         blur = self._draw_smoothing()
         self.problem = problem.smoothed(blur)
@@ -307,7 +307,7 @@ class Search:
         return replace(self._descend(rough, stages[-1:], keep=keep), smoothing=blur)
 
     def _draw_smoothing(self) -> float:
-        """Drawn anew, or close to that of a good start."""
+        """A random factor of friction's smoothing width, sometimes near that of a good start."""
         low, high = np.log(SMOOTHING_RANGE)
         blur = self.rng.uniform(low, high)
         if len(self.archive) > POOL_SIZE and self.rng.random() < LEARNT_SHARE:
@@ -316,7 +316,7 @@ class Search:
         return float(np.exp(blur))
 
     def _improve_best(self) -> None:
-        """The best of the starts closer to their limits, and kicks of the best of these."""
+        """Bring the best starts closer to their limits, then perturb the best of these."""
         if self.rounds == 0 or not self.archive:
             return
         fresh: list[SearchPoint] = []
@@ -333,23 +333,25 @@ class Search:
             way.evaluations += self.evaluations - evaluations
 
     def _descend_from_another_start(self) -> None:
-        """Another random start, all the way to where kicks begin."""
+        """Descend from another random start to the stages at which perturbations begin."""
         self._keep_best(self._descend(self._descend_from_random(keep=False), NARROW_STAGES))
 
     def _sorted_by_value(self) -> list[SearchPoint]:
         return sorted([*self.pool, *self.archive], key=lambda c: c.value)
 
     def _perturb_best(self) -> None:
-        """Disturb one of the best and descend; give up early what stays behind."""
-        favourite = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
+        """Perturb one of the best and descend; give up early what stays worse."""
+        parent = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
         others = [c.z for c in (*self.pool, *self.archive)]
-        kicks = list(self.perturbations.perturbed(favourite.z, others, self.rng))
+        changed = list(self.perturbations.perturbed(parent.z, others, self.rng))
         stage = NARROW_STAGES[0]
-        if len(kicks) > 1:
-            kicks.sort(key=lambda z: self._value(z, stage))
-        kicked = self._descend(SearchPoint(np.inf, kicks[0], favourite.hessian), NARROW_STAGES[:1])
-        if kicked.value < self._value(self.pool[0].z, stage) + ABANDON_MARGIN:
-            self._keep_best(self._descend(kicked, NARROW_STAGES[1:]))
+        if len(changed) > 1:
+            changed.sort(key=lambda z: self._value(z, stage))
+        descended = self._descend(
+            SearchPoint(np.inf, changed[0], parent.hessian), NARROW_STAGES[:1]
+        )
+        if descended.value < self._value(self.pool[0].z, stage) + ABANDON_MARGIN:
+            self._keep_best(self._descend(descended, NARROW_STAGES[1:]))
 
     def _keep_best(self, new: SearchPoint) -> None:
         """Keep the best few that differ."""
@@ -360,7 +362,7 @@ class Search:
         self._report(new)
 
     def _report(self, new: SearchPoint) -> None:
-        """Of a motion that is the best now, and kept: the listener may interrupt."""
+        """Report a motion if it is the best so far; it is kept already: callers may interrupt."""
         if self._sorted_by_value()[0] is new:
             self.progress(self.clock.seconds, new.value)
 
@@ -381,7 +383,7 @@ class Search:
     def _descend(
         self, start: SearchPoint, stages: tuple[Stage, ...], *, keep: bool = False
     ) -> SearchPoint:
-        """Through these stages; what `keep` reaches survives interruption.
+        """Descend through these stages; with `keep` the result survives an interruption.
 
         Stages differ little, so that each begins with the inverse Hessian of the one before.
         """

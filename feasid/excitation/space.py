@@ -25,7 +25,7 @@ from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 
 CONTAINMENT_TOLERANCE = 1e-9
-"""A capsule within another of the same body by this [m] says nothing new."""
+"""A capsule within another of the same body up to this [m] is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +151,10 @@ DISTANCE_UNIT = 0.05
 """Distances between links and to the floor count in units of 5 cm."""
 
 OVERLAP_POSTURES = 300
-"""Postures in which links are tried for overlaps that no motion changes."""
+"""Random postures in which links are checked for overlaps that no motion changes."""
 
 MIN_AXIS_DISTANCE = 1e-9
-"""Shortest distance [m] between the axes of two capsules whose direction is trusted."""
+"""Shortest distance [m] between the axes of two capsules whose direction is used."""
 
 
 def _add_force_gradient(
@@ -189,7 +189,7 @@ class WorkspaceBox:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each margin is about."""
+        """Name of each margin."""
         return tuple(f"workspace of {self.frame.name!r}, {'xyz'[k]}" for k, _, _ in self._sides)
 
     @cached_property
@@ -204,7 +204,7 @@ class WorkspaceBox:
         return [(k, float(e), float(u)) for k, e, u in sides if np.isfinite(e)]
 
     def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
-        """See `feasid.excitation.problem.Keeping`."""
+        """See `feasid.excitation.problem.PostureConstraint`."""
         point = _world_points(sweep, self.frame.body, self.frame.position[:, None])
 
         def pull_back(bar: Array, out: Gradient) -> None:
@@ -225,11 +225,11 @@ class FloorDistance:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each margin is about."""
+        """Name of each margin."""
         return tuple(f"floor under link {c.link!r}" for c in self.capsules for _ in range(2))
 
     def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
-        """See `feasid.excitation.problem.Keeping`."""
+        """See `feasid.excitation.problem.PostureConstraint`."""
         ends = [_world_points(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
 
         def pull_back(bar: Array, out: Gradient) -> None:
@@ -252,12 +252,12 @@ class LinkDistance:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each margin is about."""
+        """Name of each margin."""
         links = [c.link for c in self.capsules]
         return tuple(f"distance between {links[a]!r} and {links[b]!r}" for a, b in self.pairs)
 
     def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
-        """See `feasid.excitation.problem.Keeping`."""
+        """See `feasid.excitation.problem.PostureConstraint`."""
         ends = [_world_points(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
         start, end = np.stack(ends, axis=2).swapaxes(0, 1)
         a, b = self.pairs.T
@@ -324,10 +324,10 @@ def posture_constraints(
     ignore: Sequence[tuple[str, str]],
     notes: list[str],
 ) -> tuple[PostureConstraint, ...]:
-    """What the caller and the description ask of postures.
+    """Constraints on postures from the caller's options and the description's shapes.
 
-    Pairs of links that overlap in every one of many postures are let go and noted, and so are
-    capsules whose height no joint changes.
+    Pairs of links that overlap in every one of many random postures are left out with a note;
+    capsules whose height no joint changes are left out.
     """
     robot = chain.robot
     out: list[PostureConstraint] = [
@@ -394,7 +394,7 @@ FIRST_SPREAD = 0.25
 def posture_margins(
     chain: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint], q: Array
 ) -> Array:
-    """Room that postures q (dof, N) leave at rest, a row per thing to keep; see `names_of`."""
+    """Margins of postures q (dof, N) at rest, a row per limit; see `margin_names`."""
     still = np.zeros_like(q)
     sweep = chain.forward(q, still, still, torque=True)
     rows = [limit_margins(q, bounds.position)[0], limit_margins(sweep.torques, bounds.torque)[0]]
@@ -404,7 +404,7 @@ def posture_margins(
 def margin_names(
     chain: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint]
 ) -> list[str]:
-    """What the rows of `margins` are about."""
+    """Names of the rows of `posture_margins`."""
     out = []
     for kind, limit in (("position", bounds.position), ("torque", bounds.torque)):
         for low_or_high in limit:
@@ -425,12 +425,12 @@ def find_rest_posture(
     constraints: Sequence[PostureConstraint],
     rng: np.random.Generator,
 ) -> Array:
-    """The posture with the most room that was found, shape (dof,).
+    """The posture with the largest smallest margin that was found, shape (dof,).
 
     Raises
     ------
     InputError
-        No posture keeps everything at rest; names what stands in the way.
+        No posture satisfies all constraints at rest; names those that are violated.
     """
     low, high = bounds.position
     if not constraints and not np.isfinite(bounds.torque).any():

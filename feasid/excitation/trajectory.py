@@ -72,7 +72,7 @@ class Trajectory(Displayed):
         The limits it keeps.
     certificate : ExcitationCertificate
     notes : tuple of str
-        What was assumed, and how the search ended.
+        Assumptions, and how the search ended.
     """
 
     robot: Robot

@@ -251,7 +251,7 @@ class BaseParameters(Displayed):
 
     @property
     def check(self) -> SampleCheck:
-        """What random motions showed of ranks and null vectors, and what it cost."""
+        """The verification of ranks and null vectors on random motions."""
         return self.coefficients.check
 
     @cached_property
@@ -269,7 +269,7 @@ class BaseParameters(Displayed):
         return tuple(out)
 
     def rounding_note(self) -> str:
-        """What was taken for exact, and what the numbers give when taken literally."""
+        """The roundings taken for exact geometry, and the count for the literal numbers."""
         return describe_rounding(self)
 
     @cached_property
@@ -292,7 +292,7 @@ class BaseParameters(Displayed):
         return BaseParameters(self.robot, again, experiment=self.experiment)
 
     def missing_for(self, use: BaseParameters) -> MissingCombinations:
-        """What this experiment leaves unknown that a use of the model needs.
+        """Combinations that a use of the model needs and this experiment leaves unknown.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class BaseParameters(Displayed):
         return np.asarray(self.matrix @ self.robot.check_parameters(parameters))
 
     def table(self) -> str:
-        """What can be known of each parameter, and the dimensions of the spans, per body.
+        """What can be identified of each parameter, and the dimensions of the spans, per body.
 
         The layout of Tables 2, 4 and 5 of Wensing et al. (2024); with ``order="paper"`` also
         their choice of leading parameters.
@@ -352,7 +352,7 @@ class BaseParameters(Displayed):
         return symbol_table(self, without)
 
     def explain(self, name: str) -> str:
-        """Say what can be known of a parameter and which joint hides it.
+        """Explain what can be identified of a parameter and which joint hides it.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class BaseParameters(Displayed):
         return "\n".join(lines)
 
     def plot(self) -> Figure:
-        """What can be known of each parameter, a picture of `table`. Needs the extra "plot"."""
+        """A figure of `table`. Needs the extra "plot"."""
         return identifiability_map(symbol_rows(self), parameter_owners(self.robot))
 
     def display(self) -> Display:
@@ -406,7 +406,7 @@ def base_parameters(
     equal: Sequence[tuple[str, str]] = (),
     mirrored: Sequence[tuple[str, str, str]] = (),
 ) -> BaseParameters:
-    """Which combinations of a robot's parameters show in its torques.
+    """The combinations of a robot's parameters that its torques determine.
 
     Parameters
     ----------

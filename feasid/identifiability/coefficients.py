@@ -572,6 +572,6 @@ def _joint_rows(block: JointNullspace) -> Array:
 
 
 def round_to_integers(values: Array, noise: Array) -> Array:
-    """Entries next to an integer, within noise, become that integer."""
+    """Values with entries next to an integer, within noise, replaced by it."""
     nearest = np.round(values)
     return np.where(np.abs(values - nearest) <= noise, nearest, values) + 0.0

@@ -147,7 +147,7 @@ MISSING_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class IdentifiableSpace:
-    """What is needed of base parameters to compare them: K, null vectors, names.
+    """Base parameters as subspaces for comparing them: K, null vectors, names.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class IdentifiableSpace:
 
 @dataclass(frozen=True, eq=False)
 class MissingCombinations:
-    """What an experiment leaves unknown that a use needs.
+    """Combinations that a use needs and an experiment leaves unknown.
 
     Attributes
     ----------

@@ -319,7 +319,7 @@ ROTOR_SPIN = np.array([0.0, 0, 1, 0, 0, 0])
 
 @dataclass(frozen=True, eq=False)
 class DoubtfulSingularValue:
-    """A singular value that decides the rank at a joint but is suspiciously small."""
+    """A singular value that decides the rank at a joint but is close to rounding."""
 
     body: int
     what: str
@@ -346,7 +346,7 @@ class RotorView:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What the recursion needs to know of a robot, in working units.
+    """A robot in working units with the measured and held joints of an experiment.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ class Setting:
 
     @cached_property
     def own_drives(self) -> tuple[int | None, ...]:
-        """For each body the drive that is its joint's own, None without."""
+        """For each body the drive of its joint alone, None without."""
         owner: list[int | None] = [None] * len(self.robot.bodies)
         for k, drive in enumerate(self.robot.drives):
             if len(drive.coupling) == 1:

@@ -42,7 +42,7 @@ MOTIONS_PARTLY_MEASURED = 40
 """Motions when one measured row may have to show all parameters of a body and its rotor."""
 
 MAX_ROWS_PER_BODY = 8
-"""Rows that are looked at body by body: those of the joints next to it, from it to the base."""
+"""Rows that are used for each body: those of the joints next to it, towards the base."""
 
 SEED = 20240
 
@@ -170,7 +170,7 @@ class RandomMotions:
 
     @cached_property
     def axes(self) -> list[Array]:
-        """The nearest measured rows that carry each body, in its frame: (count, 6, up to 8)."""
+        """Axes of the nearest measured joints of each body, in its frame: (count, 6, up to 8)."""
         out: list[Array] = []
         none = np.zeros((self.count, 6, 0))
         for i, p in enumerate(self.run.robot.parents):
@@ -186,7 +186,7 @@ class RandomMotions:
         return np.asarray(np.swapaxes(self.transforms[node], -1, -2) @ self.wrenches[node])
 
     def joint_rows(self, i: int, transfer: Array, drive: Sequence[str]) -> tuple[Array, Array]:
-        """What joints feel when parameters of body i are taken from its parent.
+        """Rows of joint torques when parameters of body i are moved from its parent.
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ it up: rounding is at 1e-15."""
 
 @dataclass(frozen=True)
 class SampleCheck:
-    """What random motions showed.
+    """Figures of the verification on random motions.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ class SampleCheck:
     unconfirmed : tuple of str
         Joints below `SHOWN` whose geometry is known to be nearly degenerate.
     seconds : float
-        What the check cost [s].
+        Time of the check [s].
     """
 
     residual: float
@@ -331,7 +331,7 @@ def verify_ranks(
     transfers: Sequence[Array],
     doubted: Sequence[int],
 ) -> SampleCheck:
-    """Try every joint's null vectors and what it leaves on random motions.
+    """Verify every joint's null vectors and remaining columns on random motions.
 
     Parameters
     ----------
@@ -435,13 +435,13 @@ EXTRA_MOTIONS = 30
 """Random motions beyond the number of unknowns."""
 
 POSITION_RANGE = 1.0
-"""How far independent joints are taken [rad, or lengths of the robot], where no loop binds them."""
+"""Half range of independent joints without loops, in units of pi rad or of the robot's length."""
 
 LOOP_POSITION_RANGES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
-"""The same in loops, which cannot be taken everywhere: less far when too few motions close."""
+"""The same with loops, tried in turn until enough configurations close."""
 
 TRIES_PER_MOTION = 3
-"""Random motions per one that is wanted, and per reach."""
+"""Configurations drawn per one that is needed, in each range."""
 
 
 def energy_rows(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:

@@ -83,7 +83,7 @@ def format_combination(names: Sequence[Name], terms: Iterable[tuple[int, float]]
 
 
 ALONE, COMBINED, NEVER, GIVEN = "alone", "combined", "not at all", "given"
-"""What can be known of a parameter: its value, sums it is part of, nothing; or it is given."""
+"""What can be identified of a parameter: its value, sums it is part of, nothing; or it is given."""
 
 MARKS = {ALONE: "★", NEVER: "✕", GIVEN: "="}
 LEADING, FOLLOWING = "●", "○"
@@ -276,7 +276,7 @@ def _format_row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def explain_parameter(base: IdentifiedParameters, name: str) -> str:
-    """What can be known of one parameter, and which joint hides the rest.
+    """What can be identified of one parameter, and which joint hides the rest.
 
     Parameters
     ----------
