@@ -73,6 +73,8 @@ FILES_TOUCHED = {
     "A constraint on parameters": 2,
     "A format of logs": 1,
     "A format of description files": 1,
+    "A prior": 1,
+    "A solver": 0,
 }
 """How many files of the package each exercise may touch."""
 
