@@ -4,6 +4,8 @@ The paper writes the least squares as a linear matrix inequality of the triangul
 eq. (73)-(75). It, and the same cone with a norm, are modelled in CVXPY and solved by Clarabel with
 its own tolerances in the same run, on serial arms with random axes and noisy data.
 
+"program" is the program that `feasid.problems` states, built and solved through CVXPY with the same
+settings and nothing else; "times" is our fit, verified and with a full model chosen, beside it.
 From "plain" on, seconds are processor time. "plain" is CVXPY's program of the same cone, modelled
 and solved. "proved" is our fit with the bound that no model fits better than, proved in exact
 numbers once the robot's K is known to its digits, which cost "digits" once per robot (larger ones
@@ -25,6 +27,7 @@ import numpy as np
 import feasid
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.program.solve import solve
 from feasid.robot import inertia
 
 BODIES = (7, 20, 30, 100)
@@ -95,6 +98,15 @@ def plain(
     return float(size * cost.value)
 
 
+def program(base: feasid.BaseParameters, R: np.ndarray, rho: np.ndarray) -> float:
+    """The residual by the program of `feasid.problems` alone, solved as the fit solves it."""
+    size = np.linalg.norm(rho)
+    p = feasid.problems.robot_unknowns(base, rho, R=R)
+    stated = feasid.problems.feasible_least_squares(R / size, rho / size, p)
+    solve(stated, "CLARABEL")
+    return float(size * stated.problem.objective.value)
+
+
 def timed(work: Callable[[], object], repeats: int) -> tuple[float, float, object]:
     """Shortest wall and processor time of several runs, and the last result."""
     wall, processor, result = [], [], None
@@ -115,8 +127,9 @@ def main() -> None:
     arguments = parser.parse_args()
     largest = arguments.schur_up_to
     print(
-        "bodies  parameters  first [s]  ours [s]  cpu [s]  plain [s]  digits [s]  proved [s]"
-        "  times plain  goal  written [s]  gap      Schur [s]  factor  residuals"
+        "bodies  parameters  first [s]  ours [s]  cpu [s]  program [s]  times  solves"
+        "  plain [s]  digits [s]"
+        "  proved [s]  times plain  goal  written [s]  gap      Schur [s]  factor  residuals"
     )
     for count in map(int, arguments.bodies.split(",")):
         base, R, rho = problem(count)
@@ -129,6 +142,8 @@ def main() -> None:
         wall, processor, fit = timed(ours, REPEATS)
         residual = float(np.sqrt(fit.objective))
         line = f"{count:6}  {limits.size:10}  {first:9.3f}  {wall:8.3f}  {processor:7.3f}"
+        _, alone, _ = timed(lambda R=R, rho=rho, base=base: program(base, R, rho), REPEATS)
+        line += f"  {alone:11.3f}  {processor / alone:5.2f}  {len(fit.attempts):6}"
         _, peer, _ = timed(
             lambda R=R, rho=rho, base=base, limits=limits: plain(base, R, rho, limits), REPEATS
         )

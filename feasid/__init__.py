@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from feasid.excitation.constraint_check import ExcitationProblem as ExcitationProblem
     from feasid.excitation.excite import excite as excite
     from feasid.excitation.trajectory import Trajectory as Trajectory
+    from feasid.feasibility import problems as problems
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.correct import correct as correct
@@ -164,7 +165,7 @@ _HOME = {
     "write_urdf": "formats.write",
 }
 
-_MODULES = ("datasets", "errors")
+_MODULES = {"datasets": "datasets", "errors": "errors", "problems": "feasibility.problems"}
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
@@ -173,7 +174,7 @@ if not TYPE_CHECKING:  # a checker knows the names above and refuses all others
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return import_module(f"feasid.{name}")
+            return import_module(f"feasid.{_MODULES[name]}")
         if name not in _HOME:
             hint = import_module("feasid.errors").did_you_mean(name, __all__)
             raise AttributeError(f"module 'feasid' has no attribute {name!r}{hint}")

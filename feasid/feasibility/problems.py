@@ -9,7 +9,7 @@ delta but x, delta in units: of each body's mass and length, or those in which t
 data have norm one. Solvers' tolerances then mean the same for a finger and for a leg. What changes
 from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
 
-    p = unknowns(feasible, scale, K)
+    p = robot_unknowns(base, rho, R=R)
     program = feasible_least_squares(R, rho, p)
     program.problem.solve()
     p["link3", "m"].value                       # SI, by name
@@ -27,9 +27,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.core.arrays import Array
-from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.errors import InputError
+from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.stated import ConvexConstraint, cp
-from feasid.feasibility.constraints.units import Units
+from feasid.feasibility.constraints.units import Units, units
 from feasid.robot.description import Robot
 
 MARGIN = 1e-6
@@ -181,6 +182,35 @@ def unknowns(
     """All standard parameters of a feasible set without equalities as unknowns."""
     x = cp.Variable(feasible.size, name="x")
     return ScaledParameters(feasible, scale, x, x, None if K is None else np.asarray(K))
+
+
+def robot_unknowns(
+    base: Any, values: npt.ArrayLike, R: npt.ArrayLike | None = None, **bounds: Any
+) -> ScaledParameters:
+    """The unknowns of a robot, in units of its bodies.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Its ``robot`` and ``K`` are used.
+    values : array_like
+        beta, or rho with `R`: by their size bodies without inertials of their own get a mass.
+    R : array_like, optional
+        Reduced regressor, whose rows are torques.
+    **bounds
+        Of `feasid.feasible_set`; equalities are not for these programs.
+
+    Raises
+    ------
+    InputError
+        For equalities (known, equal and mirrored parameters): see `feasid.Fit.problem`.
+    """
+    feasible, K = feasible_set(base.robot, **bounds), np.asarray(base.K, dtype=np.float64)
+    if feasible.equalities:
+        raise InputError(f"{feasible.equalities[0].name} is an equality: give it to the program")
+    rows = K if R is None else np.asarray(R) @ K
+    scale = units(base.robot, feasible, rows, np.asarray(values), torques=R is not None)
+    return unknowns(feasible, scale, K)
 
 
 def virtual(
