@@ -95,3 +95,18 @@ OLD = sdf(
     version="1.4",
 )  # fmt: skip
 """The same arm in SDF 1.4, where poses and axes are in the model's frame."""
+
+
+def deep_frames(count):
+    """Two links, one of them placed by a chain of so many frames."""
+    frames = "".join(
+        f'<frame name="f{k}"><pose relative_to="f{k + 1}">0 0 0.1 0.1 0 0</pose></frame>'
+        for k in range(count)
+    )
+    return sdf(
+        frames,
+        f'<frame name="f{count}"/>',
+        link("base", '<pose relative_to="f0">0 0 0 0 0 0</pose>'),
+        link("rod"),
+        joint("j", "revolute", "base", "rod", axis("0 0 1")),
+    )

@@ -36,7 +36,7 @@ COMMANDS = {
     "predict": "torques of a saved fit for the motion of a log",
     "watch": "a log played back: what is learnt while the robot runs, and when to use it",
     "export": "the model as C code: dynamics, mass matrix, regressor",
-    "check": "is this model possible? exact verdicts on URDF and MJCF files",
+    "check": "is this model possible? exact verdicts on URDF, MJCF and SDF files",
     "correct": "the closest model that can exist, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",
     "excite": "a motion that makes the log worth fitting",

@@ -25,7 +25,7 @@ WIDTH = 96
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``feasid base``."""
     add = parser.add_argument
-    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml)")
+    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
     add("--floating", action="store_true", help="the root link floats")
     add("--lock", metavar="JOINT=Q", action="append", help="make a joint rigid, SI units")
     add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")

@@ -1,4 +1,4 @@
-"""Is this model possible? Judge every link of URDF and MJCF files in exact arithmetic.
+"""Is this model possible? Judge every link of URDF, MJCF and SDF files in exact arithmetic.
 
 With --beta and --robot: can these base parameters exist, and what proves it?
 
@@ -31,7 +31,9 @@ EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="URDF or MJCF, also as *.urdf")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="URDF, MJCF or SDF, also as *.urdf"
+    )
     parser.add_argument(
         "--format",
         choices=("text", "json", "sarif", "github"),

@@ -18,8 +18,8 @@ ROWS = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
-    parser.add_argument("a", metavar="A", help="URDF or MJCF")
-    parser.add_argument("b", metavar="B", help="URDF or MJCF")
+    parser.add_argument("a", metavar="A", help="URDF, MJCF or SDF")
+    parser.add_argument("b", metavar="B", help="URDF, MJCF or SDF")
     parser.add_argument(
         "--tolerance",
         type=float,

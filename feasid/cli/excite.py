@@ -21,7 +21,7 @@ LIMITS = ("position", "velocity", "acceleration", "jerk", "torque")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``feasid excite``."""
     add = parser.add_argument
-    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml)")
+    add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
     add("--out", metavar="CSV", help="the motion: t, q, dq and ddq per joint")
     add("--ros", metavar="YAML", help="the motion as a ROS 2 JointTrajectory")
     add("--plot", metavar="PNG", help="positions, velocities, torques and their limits")

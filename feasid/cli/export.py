@@ -17,7 +17,7 @@ from feasid.core.files import check_outputs, with_ending
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid export``."""
     parser.add_argument(
-        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF"
+        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF"
     )
     parser.add_argument("--c", required=True, metavar="FILE.c", help="write the code here")
     parser.add_argument("--float", action="store_true", help="single precision")

@@ -1,1 +1,1 @@
-"""Robot descriptions as files: URDF, MJCF and compiled models, read, written and repaired."""
+"""Robot descriptions: URDF, MJCF, SDF and compiled models, read, patched and written."""

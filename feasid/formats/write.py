@@ -51,7 +51,7 @@ def write(
     overwrite: bool = False,
     complete: Robot | None = None,
 ) -> Written:
-    """Write a robot as URDF or MJCF: inertial parameters, friction, drive inertia and springs.
+    """Write a robot as URDF, MJCF or SDF: inertial parameters, friction, drive inertia and springs.
 
     A robot that was read from a file of that format gets its own text back, with the numbers
     changed that change. Others get a new file; in a new URDF link frames are on the joints' axes.
@@ -63,7 +63,7 @@ def write(
         Bodies without parameters, and joints whose drives have no values, keep what their file
         says.
     path : str or path
-        ``.urdf``, ``.xml`` or ``.mjcf``; another suffix stands for the format of the robot's file.
+        ``.urdf``, ``.xml``, ``.mjcf`` or ``.sdf``; another suffix stands for the format of the robot's file.
     overwrite : bool
         Allow the file and its sidecar to exist.
     complete : Robot, optional

@@ -158,7 +158,7 @@ class SavedFit(WritableModel, Displayed):
     Attributes
     ----------
     robot : Robot
-        With the identified parameters as its own; `feasid.write` writes it as URDF or MJCF.
+        With the identified parameters as its own; `feasid.write` writes it to a file.
     base : BaseParameters
     covariance : ndarray, shape (nb, nb)
         Of the base parameters; see `feasid.identification.fitted.Fitted.base_table`.

@@ -159,7 +159,7 @@ class WritableModel(Predictor, Ranged):
         force: bool = False,
         equivalent_friction: bool = False,
     ) -> Export:
-        """Write the identified robot as URDF or MJCF, and measure the file as a client reads it.
+        """Write the identified robot, and measure the file as a client reads it.
 
         The format follows from the path: ``.urdf``, ``.xml`` (MJCF), else that of the robot's own
         file, whose text is kept but for the numbers that change. Masses, first moments and

@@ -135,7 +135,7 @@ def compare(
     Parameters
     ----------
     a, b : Robot or path
-        Two robots, or two files, URDF or MJCF.
+        Two robots, or two description files.
     tolerance : float
         Relative difference of base parameters up to which they count as equal.
 
@@ -158,7 +158,7 @@ def compare(
 def compare_files(
     a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = TOLERANCE
 ) -> Comparison:
-    """Compare the robots of two files, URDF or MJCF; see `compare_robots`."""
+    """Compare the robots of two description files; see `compare_robots`."""
     found = compare_robots(load_robot(a), load_robot(b), tolerance)
     return replace(found, names=(os.fspath(a), os.fspath(b)))
 

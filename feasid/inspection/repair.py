@@ -132,7 +132,7 @@ def repair(
     Parameters
     ----------
     path : path
-        URDF or MJCF.
+        A description file, such as URDF, MJCF or SDF.
     out : path
         The corrected file.
     metric, margin, fill

@@ -1,9 +1,9 @@
-"""Mutated robot files: whatever is done to a file, only our own errors come out, quickly."""
+"""Mutated robot files: only our own errors come out, with little work."""
 
 import contextlib
 import random
 import re
-import time
+import sys
 
 import pytest
 from robots import ARM
@@ -17,7 +17,8 @@ from feasid.inspection import show
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect_description
 
-SECONDS = 2.0
+CALLS = 200_000
+"""Function calls that one file may cost, some three times as many as any did (61 578)."""
 
 MJCF = """<mujoco model="m"><compiler angle="radian" eulerseq="XYz"/>
 <default><geom density="100"/><default class="c"><joint type="slide" axis="1 0 0"/></default>
@@ -87,26 +88,34 @@ def use(path, raw):
             action(path)
 
 
-def campaign(tmp_path, text, seed, count):
+def campaign(tmp_path, text, seed, number):
     rng = random.Random(seed)
     path = tmp_path / "model.xml"
-    for k in range(count):
+    for k in range(number):
         raw = mutated(text, rng)
         path.write_bytes(raw)
-        start = time.process_time()
+        calls = 0
+
+        def count(frame, event, argument):
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(count)
         try:
             use(path, raw)
         except Exception as error:
             raise AssertionError(f"file {k} of seed {seed}: {error!r}\n{raw!r}") from error
-        assert time.process_time() - start < SECONDS
+        finally:
+            sys.setprofile(None)
+        assert calls < CALLS
 
 
 @pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
 def test_a_thousand_mutated_files(tmp_path, text):
-    campaign(tmp_path, text, seed=1, count=1000)
+    campaign(tmp_path, text, seed=1, number=1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
 def test_many_mutated_files(tmp_path, text):
-    campaign(tmp_path, text, seed=2, count=50_000)
+    campaign(tmp_path, text, seed=2, number=50_000)

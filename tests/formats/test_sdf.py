@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from robots import ARM
-from sdf_files import FRAMES, LOCAL, OLD, axis, inertial, joint, link, sdf
+from sdf_files import FRAMES, LOCAL, OLD, axis, deep_frames, inertial, joint, link, sdf
 from written import changed_lines, own_text, random_parameters
 
 import feasid
@@ -263,26 +263,12 @@ def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
 # -- hostile files --------------------------------------------------------------------------------
 
 
-def deep(count):
-    frames = "".join(
-        f'<frame name="f{k}"><pose relative_to="f{k + 1}">0 0 0.1 0.1 0 0</pose></frame>'
-        for k in range(count)
-    )
-    return sdf(
-        frames,
-        f'<frame name="f{count}"/>',
-        link("base", '<pose relative_to="f0">0 0 0 0 0 0</pose>'),
-        link("rod"),
-        joint("j", "revolute", "base", "rod", axis("0 0 1")),
-    )
-
-
 def test_a_deep_chain_of_frames_is_composed_once_each(monkeypatch):
     from feasid.exact import poses
 
     calls, compose = [], poses.compose
     monkeypatch.setattr(poses, "compose", lambda a, b: calls.append(1) or compose(a, b))
-    load_robot(deep(2000))
+    load_robot(deep_frames(2000))
     assert len(calls) <= 3 * 2000
 
 
