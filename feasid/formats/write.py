@@ -63,7 +63,7 @@ def write(
         Bodies without parameters, and joints whose drives have no values, keep what their file
         says.
     path : str or path
-        ``.urdf``, ``.xml``, ``.mjcf`` or ``.sdf``; another suffix stands for that of the robot's file.
+        ``.urdf``, ``.xml``, ``.mjcf`` or ``.sdf``; else as the robot's file.
     overwrite : bool
         Allow the file and its sidecar to exist.
     complete : Robot, optional
