@@ -26,8 +26,8 @@ import numpy as np
 
 import feasid
 from feasid import datasets
+from feasid.logs.filters import low_pass
 from feasid.logs.frame import prepare
-from feasid.logs.signals.filters import low_pass
 from feasid.robot.inertia import from_mass_com_inertia
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -56,10 +56,8 @@ MODULES = {
     "fleet": "reduction/fleet.py",
     "recursion": "identifiability/recursion.py",
     "regressor": "dynamics/regressor.py",
-    "derive": "logs/signals/derive.py",
-    "filters": "logs/signals/filters.py",
-    "smoothers": "logs/signals/smoothers.py",
-    "grid": "logs/signals/grid.py",
+    "derivatives": "logs/derivatives.py",
+    "filters": "logs/filters.py",
 }
 """What is changed: the modules of the way from a log to its fit, with those that replaced them."""
 

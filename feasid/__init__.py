@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from feasid.inspection.repair import repair as repair
     from feasid.inspection.report import Report as Report
     from feasid.inspection.report import inspect as inspect
+    from feasid.logs.floating import Imu as Imu
+    from feasid.logs.floating import Touch as Touch
     from feasid.logs.floating import floating_log as floating_log
-    from feasid.logs.mounts import Imu as Imu
-    from feasid.logs.mounts import Touch as Touch
     from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.online.acceptance import GateRules as GateRules
@@ -155,8 +155,8 @@ _HOME = {
     "Robot": "robot.description",
     "Rotor": "robot.bodies",
     "load_robot": "formats.load",
-    "Imu": "logs.mounts",
-    "Touch": "logs.mounts",
+    "Imu": "logs.floating",
+    "Touch": "logs.floating",
     "floating_log": "logs.floating",
     "read_log": "logs.read.formats",
     "write": "formats.write",

@@ -11,8 +11,7 @@ import pandas as pd
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.logs.floating import floating_log
-from feasid.logs.mounts import Imu, Touch
+from feasid.logs.floating import Imu, Touch, floating_log
 from feasid.robot.inertia import to_mass_com_inertia
 
 STEP = 5e-4  # [s]

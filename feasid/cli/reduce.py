@@ -67,8 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _parts(arguments: argparse.Namespace) -> list[Any]:
     """The logs, or what there is already and the logs that are not in it, by their content."""
-    from feasid.logs.digest import content_digest
-    from feasid.logs.recording import Recording
+    from feasid.logs.recording import Recording, content_digest
     from feasid.reduction.triangle import Reduced
 
     if not (arguments.resume and is_regular(arguments.out)):

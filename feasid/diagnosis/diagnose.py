@@ -18,10 +18,10 @@ from feasid.diagnosis.velocity import check_velocities
 from feasid.errors import LogError
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
+from feasid.logs.derivatives import MIN_SAMPLES
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
-from feasid.logs.signals.derive import FEWEST
 from feasid.options.complete import part
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.reduce import choose_filtering
@@ -61,7 +61,7 @@ def examine(
     findings, runs, mend = _order(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += _said(raw, unwrap(raw.values["q"], robot, runs))
-        if len(df) >= FEWEST:
+        if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
             findings += check_velocities(raw, runs, findings)
         mended = merged([chosen, mend, *(f.options for f in findings)])

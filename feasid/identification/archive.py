@@ -36,7 +36,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
 from feasid.identification.fitted import Fitted
 from feasid.identification.ranges import Residual
-from feasid.logs.digest import content_digest
+from feasid.logs.recording import content_digest
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot, Source
 from feasid.robot.serial import as_data, robot_of_data, with_source

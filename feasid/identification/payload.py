@@ -43,9 +43,9 @@ from feasid.formats.robot_of import robot_of, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.logs.columns import numbers
+from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.logs.signals.filters import low_pass
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks

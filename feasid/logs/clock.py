@@ -1,7 +1,8 @@
-"""Time: from a column or an index to seconds, and where a log falls apart into stretches."""
+"""Time: from a column or an index to seconds, stretches without gaps, and an even grid."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -22,16 +23,16 @@ Rows = npt.NDArray[np.int64]
 GAP = 1.5
 """A step longer than this many median steps is a gap: at least one sample is missing."""
 
-SINGLE = 2.5
+SINGLE_GAP = 2.5
 """Median steps of a gap in which one sample is missing, jitter included."""
 
 JITTER = 0.2
 """Steps that differ by more than this share from the median are reported."""
 
-RESTART = 10
+MIN_ROWS_BEFORE_RESTART = 10
 """A clock that goes back to its start after this many rows has restarted."""
 
-SLOWEST_STEP = 0.5
+MAX_STEP_IN_SECONDS = 0.5
 """A median step beyond this cannot be seconds of a robot's log [s]."""
 
 TICKS = (("ms", 1e-3, 0.5), ("us", 1e-6, 50.0), ("ns", 1e-9, 50_000.0))
@@ -117,7 +118,7 @@ def _in_seconds(t: Array, where: str) -> tuple[Array, list[Note]]:
     """Recognise milli-, micro- and nanoseconds by the size of the step."""
     steps = np.diff(t)
     steps = steps[steps > 0]
-    if not steps.size or float(np.median(steps)) < SLOWEST_STEP:
+    if not steps.size or float(np.median(steps)) < MAX_STEP_IN_SECONDS:
         return t, []
     step = float(np.median(steps))
     unit, length = next((u, x) for u, x, least in reversed(TICKS) if step >= least)
@@ -164,7 +165,7 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
             time=after,
         )
     early = float(t[0]) + 2 * float(np.median(np.abs(np.diff(t))))
-    restart = k >= RESTART and after <= early
+    restart = k >= MIN_ROWS_BEFORE_RESTART and after <= early
     advice = (
         "the clock restarts there: separate the runs with a column 'run'"
         if restart
@@ -191,13 +192,13 @@ def split_at_gaps(
         Row numbers in the log.
     bridge : float
         Gaps of at most this time [s], and single missing samples when it is positive, are left
-        for `feasid.logs.signals.grid` to bridge.
+        for `feasid.logs.clock` to bridge.
     """
     if len(t) < 2:
         return [Stretch(label, rows, np.nan)], []
     steps = np.diff(t)
     median = float(np.median(steps))
-    widest = max(GAP * median, bridge, SINGLE * median if bridge else 0.0)
+    widest = max(GAP * median, bridge, SINGLE_GAP * median if bridge else 0.0)
     gaps = np.flatnonzero(steps > widest)
     run = "" if label == "log" else f"run {label!r}: "
     notes = []
@@ -232,3 +233,95 @@ def split_at_gaps(
         rate = (b - a - 1) / span if b - a > 1 and not bridge else 1.0 / median
         parts.append(Stretch(label, rows[a:b], float(rate)))
     return parts, notes
+
+
+EVEN = 0.02
+"""Stamps this close to the grid, as a share of the step, lie on it."""
+
+QUANTUM = 1e-7
+"""Resolution [s] below which nobody rounds time stamps on purpose."""
+
+FEWEST = 4
+"""Samples from which a cubic can be drawn."""
+
+SMOOTH = ("q", "dq", "ddq")
+"""Kinds of signals that are drawn through their samples by cubic splines."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where the even samples of a stretch come from.
+
+    Attributes
+    ----------
+    t : ndarray, shape (M,)
+        Even times [s].
+    nearest : ndarray of int, shape (M,)
+        Sample of the stretch that is closest to each.
+    bridged : int
+        Times of the grid that have no sample of their own.
+    uneven : bool
+        Whether the stamps leave the grid by more than their rounding, so that every sample is
+        interpolated.
+    """
+
+    t: Array
+    nearest: npt.NDArray[np.intp]
+    bridged: int
+    uneven: bool
+    stamps: Array
+
+    def put(self, kind: str, signal: Array) -> Array:
+        """A signal of the stretch, shape (N, k), on the grid, shape (M, k)."""
+        if not self.bridged and not self.uneven:
+            return signal
+        if kind in SMOOTH and len(self.stamps) >= FEWEST:
+            from scipy.interpolate import CubicSpline
+
+            return np.asarray(CubicSpline(self.stamps, signal, axis=0)(self.t))
+        columns = [np.interp(self.t, self.stamps, x) for x in signal.T]
+        return np.stack(columns, axis=1)
+
+    def put_all(self, signals: Mapping[str, Array]) -> dict[str, Array]:
+        """Every kind of signal on the grid."""
+        return {kind: self.put(kind, x) for kind, x in signals.items()}
+
+
+def even_grid(t: Array) -> Grid:
+    """The even grid of increasing time stamps t, shape (N,), at their median step [s]."""
+    n = len(t)
+    if n < 2:
+        return Grid(t, np.zeros(n, dtype=np.intp), 0, False, t)
+    steps = np.diff(t)
+    median = float(np.median(steps))
+    places = np.concatenate([[0], np.cumsum(np.maximum(1, np.rint(steps / median)))])
+    slope, start = _line(places, t)
+    off = float(np.abs(t - start - slope * places).max())
+    if off <= max(EVEN * slope, _resolution(steps)):
+        even = np.asarray(start + slope * np.arange(int(places[-1]) + 1), dtype=np.float64)
+        stamps, uneven = np.asarray(start + slope * places, dtype=np.float64), False
+    else:
+        count = max(1, round((t[-1] - t[0]) / slope))
+        even = np.asarray(t[0] + (t[-1] - t[0]) / count * np.arange(count + 1))
+        stamps, uneven = t, True
+    right = np.clip(np.searchsorted(stamps, even), 1, n - 1)
+    nearest = right - (even - stamps[right - 1] < stamps[right] - even)
+    bridged = max(0, len(even) - n)
+    return Grid(even, nearest.astype(np.intp), bridged, uneven, stamps)
+
+
+def _line(x: Array, y: Array) -> tuple[float, float]:
+    """Slope and intercept of the least-squares line."""
+    u = x - x.mean()
+    slope = float(u @ (y - y.mean()) / (u @ u))
+    return slope, float(y.mean() - slope * x.mean())
+
+
+def _resolution(steps: Array) -> float:
+    """The unit in which stamps were rounded [s]; 0 when steps show none."""
+    distinct = np.unique(np.rint(steps / QUANTUM))
+    if not 1 < len(distinct) <= max(3, len(steps) // 10):
+        return 0.0
+    unit = float(np.diff(distinct).min())
+    whole = np.abs(distinct / unit - np.rint(distinct / unit)) < EVEN
+    return unit * QUANTUM if whole.all() else 0.0

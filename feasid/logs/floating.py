@@ -11,10 +11,11 @@ known, ``contact_<contact>`` says when it touches, 1 or 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -24,26 +25,176 @@ from feasid.dynamics.floating import (
     base_index,
     floating_motion,
     imu_motion,
+    rotation_matrices,
     rotation_vectors,
 )
-from feasid.errors import InputError, LogError
+from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.clock import Stretch, check_order, read_time, run_labels, split_at_gaps
-from feasid.logs.floating_columns import IMU, POSE, arrays_of_log, check_names, stacked
-from feasid.logs.motion import Motion, Rows, Run, blocks
-from feasid.logs.mounts import Imu, Touch, imu_of, touch_of
-from feasid.logs.signals.derive import DERIVATIVE_SHARE, DERIVATIVES, equation_cutoff
-from feasid.logs.signals.filters import (
+from feasid.logs.columns import numbers
+from feasid.logs.derivatives import DERIVATIVE_CUTOFF, DERIVATIVE_SHARE, equation_cutoff
+from feasid.logs.filters import (
     choose_cutoff,
     first_difference,
     low_pass,
     second_difference,
     settling,
 )
+from feasid.logs.motion import Motion, Rows, Run, blocks
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Where a logged force acts.
+
+    Attributes
+    ----------
+    body : str
+    position : (float, float, float)
+        Of the point in the body's frame [m].
+    axes : {"world", "base"}
+        In whose axes the force is logged.
+    """
+
+    body: str
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    axes: Literal["world", "base"] = "world"
+
+
+@dataclass(frozen=True)
+class Imu:
+    """Where an IMU sits on a floating base.
+
+    Attributes
+    ----------
+    link : str
+        A link of the base.
+    rotation : array_like, shape (3, 3)
+        The IMU's axes in the base's frame.
+    position : array_like, shape (3,)
+        In the base's frame [m].
+    """
+
+    link: str
+    rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
+    position: npt.ArrayLike = (0.0, 0.0, 0.0)
+
+
+def touch_of(given: Any) -> Touch:
+    """A contact, as itself or as a mapping of its fields."""
+    return given if isinstance(given, Touch) else _built(Touch, given, "a contact")
+
+
+def imu_of(given: Any) -> Imu | None:
+    """An IMU, as itself or as a mapping of its fields."""
+    if given is None or isinstance(given, Imu):
+        return given
+    return _built(Imu, given, "an IMU")
+
+
+def _built(kind: type[Part], given: Any, what: str) -> Part:
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    if not isinstance(given, Mapping) or not given or not {*given} <= {*known}:
+        raise InputError(f"{what} is a mapping of {', '.join(known)}, not {given!r}")
+    try:
+        return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+    except TypeError:
+        raise InputError(f"{what} needs {known[0]!r}: {dict(given)!r}") from None
+
+
+XYZ = ("x", "y", "z")
+
+POSE = tuple(f"base_{a}" for a in (*XYZ, "qx", "qy", "qz", "qw"))
+IMU = tuple(f"{kind}_{a}" for kind in ("gyro", "acc") for a in XYZ)
+
+
+def check_names(
+    df: pd.DataFrame, robot: Robot, base: int, imu: Imu | None, contacts: Mapping[str, Touch]
+) -> None:
+    """Refuse contacts and IMUs on links that do not exist, and columns that nothing explains."""
+    body = robot.bodies[base]
+    links = [body.name, *(m.name for m in body.members)]
+    if imu is not None and imu.link not in links:
+        raise InputError(
+            f"the IMU is on {imu.link!r}, which is no link of the base"
+            f"{did_you_mean(imu.link, links)}: {', '.join(links)}"
+        )
+    names = [str(c) for c in df.columns]
+    logged = {c[6:-2] for c in names if c.startswith("force_") and c[-2] == "_"}
+    flagged = {c[8:] for c in names if c.startswith("contact_")}
+    for name in sorted(flagged - set(contacts)):
+        raise LogError(
+            f"the log says when a contact {name!r} touches, but not where it is: "
+            f'contacts={{"{name}": Touch(body, position)}}',
+            column=f"contact_{name}",
+        )
+    for name in sorted(flagged & logged):
+        raise LogError(
+            f"the log has forces of contact {name!r} and a column 'contact_{name}', which is for "
+            f"unknown ones: leave either out",
+            column=f"contact_{name}",
+        )
+    for name in sorted(logged - set(contacts)):
+        raise LogError(
+            f"the log has forces of a contact {name!r}, but not where it acts: "
+            f'contacts={{"{name}": Touch(body, position, axes)}}',
+            column=f"force_{name}_x",
+        )
+    for name, touch in contacts.items():
+        if touch.body not in [b.name for b in robot.bodies]:
+            hint = did_you_mean(touch.body, [b.name for b in robot.bodies])
+            raise InputError(
+                f"contact {name!r}: robot {robot.name!r} has no body {touch.body!r}{hint}"
+            )
+
+
+def arrays_of_log(
+    df: pd.DataFrame,
+    robot: Robot,
+    imu: Imu | None,
+    contacts: Mapping[str, Touch],
+    torque: bool,
+) -> dict[str, Array]:
+    """The log's signals as arrays; orientation as matrices, flattened."""
+    joints = [b.joint for b in robot.bodies if b.dof == 1]
+    wanted = {"q": [f"q_{j}" for j in joints], "tau": [f"tau_{j}" for j in joints]}
+    if imu is not None:
+        wanted |= {kind: [f"{kind}_{a}" for a in XYZ] for kind in ("gyro", "acc")}
+    else:
+        wanted["place"] = [f"base_{a}" for a in XYZ]
+    wanted |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
+    absent = [] if torque else wanted.pop("tau")
+    out = {kind: stacked(df, names) for kind, names in wanted.items()}
+    if absent:
+        out["tau"] = np.full((len(df), len(absent)), np.nan)
+    if imu is None or any(touch.axes == "world" for touch in contacts.values()):
+        quaternion = stacked(df, [f"base_q{a}" for a in "xyzw"])
+        out["turn"] = rotation_matrices(quaternion).reshape(-1, 9)
+    return out
+
+
+def stacked(df: pd.DataFrame, names: Sequence[str]) -> Array:
+    """Columns beside each other, finite."""
+    for name in names:
+        if name not in df:
+            raise LogError(
+                f"the log has no column {name!r}{did_you_mean(name, df.columns)}", column=name
+            )
+    values = np.stack([numbers(df, name) for name in names], axis=1)
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        row, k = (int(b) for b in bad[0])
+        raise LogError(
+            f"column {names[k]!r} is missing or not finite in row {row}", column=names[k], row=row
+        )
+    return values
+
 
 TOUCHES = 0.5
 """Above this a column ``contact_<contact>`` says that it touches."""
@@ -171,7 +322,9 @@ def floating_runs(
     longest = max(said.stretches, key=lambda s: len(s.rows))
     if whole:
         frequency = equation_cutoff(said.stretches, chosen["cutoff"])
-        wide = chosen["derivative_cutoff"] or min(DERIVATIVES, DERIVATIVE_SHARE * longest.rate)
+        wide = chosen["derivative_cutoff"] or min(
+            DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
+        )
     else:
         found = choose_cutoff(said.columns["q"][longest.rows], longest.rate).frequency
         frequency = wide = chosen["cutoff"] or found

@@ -19,17 +19,17 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note, notes
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
-from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
-from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
-from feasid.logs.signals.derive import (
-    BRIDGED,
-    EQUATIONS,
-    FEWEST,
+from feasid.logs.derivatives import (
+    BRIDGED_SHARE,
+    EQUATION_CUTOFF,
+    MIN_SAMPLES,
     Process,
     equation_cutoff,
     find_cutoff,
-    process,
+    prepare_stretch,
 )
+from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
+from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
 from feasid.options.complete import completed, documented, part
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -87,10 +87,12 @@ def prepare(
     """
     chosen = completed(LogOptions, options, "prepare")
     raw = read_raw(df, robot, torque=torque, **part(ReadOptions, chosen))
-    return motion_of(df, raw, robot, chosen)
+    return prepare_signals(df, raw, robot, chosen)
 
 
-def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]) -> Motion:
+def prepare_signals(
+    df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]
+) -> Motion:
     """The same from numbers that were read already; `chosen` are all options, checked."""
     for name in part(FloatingOptions, chosen):
         if chosen[name] is not None:
@@ -105,7 +107,7 @@ def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str,
     whole = chosen["filtering"] == "equations"
     if chosen["derivative_cutoff"] is not None and not whole:
         raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
-    bridge = BRIDGED / (chosen["cutoff"] or EQUATIONS) if whole else 0.0
+    bridge = BRIDGED_SHARE / (chosen["cutoff"] or EQUATION_CUTOFF) if whole else 0.0
     stretches, repeated = _stretches(df, raw, ~(bad | raw.dropped), chosen["sort"], said, bridge)
     excluded += repeated
     said += unwrap(values["q"], robot, (s.rows for s in stretches))
@@ -119,7 +121,7 @@ def motion_of(df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str,
     mask = _exclusion_mask(df, t, chosen["exclude"])
     runs: list[Run] = []
     for stretch in stretches:
-        run, left_out = process(t, values, stretch, how, mask)
+        run, left_out = prepare_stretch(t, values, stretch, how, mask)
         runs += run
         excluded += left_out
     said += choice + _derivation_notes(raw, how)
@@ -249,7 +251,7 @@ def _check_enough(runs: Sequence[Run], stretches: Sequence[Stretch], cutoff: flo
     )
     raise NotEnoughDataError(
         f"too few samples: of {len(stretches)} stretch(es) without a gap the longest has "
-        f"{longest}, at least {FEWEST} must remain after trimming{why}; record longer, or set "
+        f"{longest}, at least {MIN_SAMPLES} must remain after trimming{why}; record longer, or set "
         "trim=0 or cutoff=False",
         rows=longest,
     )

@@ -1,7 +1,10 @@
-"""One log, whatever it is: opened once, read once, prepared once per set of options."""
+"""A log, whatever it is: read once, prepared once per set of options, and what it lacks."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import cached_property
@@ -11,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
-from feasid.errors import InputError
+from feasid.core.files import is_folder, is_regular, reading
+from feasid.errors import InputError, LogError, did_you_mean
+from feasid.logs.columns import checked_mapping, find_column, find_columns
 from feasid.logs.floating import floating_runs, floats, robot_floats
-from feasid.logs.frame import motion_of
+from feasid.logs.frame import prepare_signals
 from feasid.logs.motion import Motion
 from feasid.logs.raw import Signals, read_raw
 from feasid.logs.read.arrays import (
@@ -23,7 +28,7 @@ from feasid.logs.read.arrays import (
     is_tuple_of_arrays,
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
-from feasid.logs.stream import stream_log
+from feasid.logs.stream import first_row, stream_log
 from feasid.options.complete import completed, part
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
@@ -190,7 +195,7 @@ class Recording:
         if floats(table, robot):
             return floating_runs(table, robot, chosen, bool(torque))
         raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
-        return motion_of(table, raw, robot, chosen)
+        return prepare_signals(table, raw, robot, chosen)
 
     def motions(
         self, robot: Robot, *, torque: Torque = True, **options: Unpack[LogOptions]
@@ -246,3 +251,109 @@ def _key(robot: Robot, torque: Torque, chosen: dict[str, Any]) -> tuple[Any, ...
     parts = (*robot.bodies, *robot.couplings, *robot.loops)
     motion = tuple(id(part) for part in parts), robot.active, key_of(robot.configuration)
     return motion, torque if isinstance(torque, bool) else tuple(torque), key_of(chosen)
+
+
+BLOCK = 2**20
+"""Bytes of a file that are hashed at a time."""
+
+
+def content_size(log: Recording) -> Hashable:
+    """Equal for equal logs, and known at once; None where only reading would tell."""
+    if log.name:
+        if is_folder(log.name):
+            return os.path.realpath(log.name)
+        return os.stat(log.name).st_size if is_regular(log.name) else None
+    return None if hasattr(log.source, "dask") else log.frame.shape
+
+
+def content_digest(log: Recording) -> str:
+    """SHA-256 of a log's content."""
+    if log.name and (is_regular(log.name) or is_folder(log.name)):
+        return _digest_of_file(log.name)
+    return _digest_of_frame(log.frame)
+
+
+def _digest_of_file(path: str) -> str:
+    """Of a file's bytes; of a folder's files, names included."""
+    found = hashlib.sha256()
+    inside = sorted(p for p in Path(path).rglob("*") if is_regular(p)) if is_folder(path) else []
+    for file in inside or [Path(path)]:
+        if inside:
+            found.update(os.fsencode(f"{file.relative_to(path)}\0"))
+        with reading(file, sys.maxsize) as stream:
+            while block := stream.read(BLOCK):
+                found.update(block)
+    return found.hexdigest()
+
+
+def _digest_of_frame(frame: pd.DataFrame) -> str:
+    """Of names and cells."""
+    found = hashlib.sha256()
+    for name in frame.columns:
+        column = frame[name].to_numpy()
+        found.update(str(name).encode("utf-8", "surrogatepass"))
+        plain = column.dtype.kind in "fiub"
+        found.update(
+            np.ascontiguousarray(column).tobytes() if plain else repr(column.tolist()).encode()
+        )
+    return found.hexdigest()
+
+
+ABSENT, EMPTY = "no column", "an empty column"
+
+
+def find_missing_torques(
+    log: Recording,
+    robot: Robot,
+    columns: Mapping[str, Any] | None = None,
+    topic: str | None = None,
+) -> dict[str, str]:
+    """Joints whose torque a log does not hold, and why.
+
+    A column under a name that is nearly the joint's is no absent one, and no joint's is absent
+    where all are: both are errors of reading. Of Parquet files, which may be longer than memory,
+    only the names of columns are looked at.
+
+    Parameters
+    ----------
+    log : Recording
+    robot : Robot
+        Robots with couplings, loops or several degrees of freedom per joint have none.
+    columns : mapping, optional
+        Other names, see `feasid.logs.columns.find_columns`.
+    topic : str, optional
+        Of a bag.
+
+    Returns
+    -------
+    dict of str to {"no column", "an empty column"}
+
+    Raises
+    ------
+    LogError
+        The file cannot be read, or another column is wrong.
+    """
+    alone = robot.dof == len(robot.bodies) and not robot.couplings and not robot.loops
+    if not alone or robot_floats(robot):
+        return {}
+    df = first_row(log.source) if log.streamed else log.table(robot, topic)
+    try:
+        layout = find_columns(df, robot, columns, torque=False)
+    except LogError:
+        return {}  # reading says what is wrong
+    mapping = checked_mapping(df, robot.joints, dict(columns or {}))
+    found = {
+        joint: find_column(df, "tau", joint, k, mapping)[0] for k, joint in enumerate(robot.joints)
+    }
+    missing = {joint: ABSENT for joint, column in found.items() if column is None}
+    used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs or ())}
+    rest = [c for c in df.columns if c not in used]
+    if any(did_you_mean(f"tau_{joint}", rest) for joint in missing):
+        return {}
+    if not log.streamed:
+        missing |= {j: EMPTY for j, c in found.items() if c is not None and _empty(df, c)}
+    return missing if len(missing) < len(found) else {}
+
+
+def _empty(df: pd.DataFrame, column: Any) -> bool:
+    return bool(df.columns.is_unique) and bool(df[column].isna().all())

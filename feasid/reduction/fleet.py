@@ -20,9 +20,8 @@ from typing import Any, TypeAlias
 from feasid.core.files import is_folder, is_regular, write_aside
 from feasid.core.notes import Note
 from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
-from feasid.logs.digest import content_digest
 from feasid.logs.motion import Motion, Tally
-from feasid.logs.recording import Recording, key_of
+from feasid.logs.recording import Recording, content_digest, key_of
 from feasid.reduction.equations import EquationReducer
 from feasid.reduction.triangle import FILE_VERSION, Reduced, Reducer, fingerprint_of
 from feasid.reduction.worker import run_jobs

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular
 from feasid.errors import InputError
-from feasid.logs.digest import content_digest, content_size
-from feasid.logs.recording import Recording
+from feasid.logs.recording import Recording, content_digest, content_size
 from feasid.options.complete import part
 from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reduced

@@ -15,8 +15,7 @@ from feasid.formats.robot_of import Offer, robot_of, with_measured, with_motors,
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import is_reduced
-from feasid.logs.recording import Recording
-from feasid.logs.torques import without_torque
+from feasid.logs.recording import Recording, find_missing_torques
 from feasid.options.complete import checked, documented, part
 from feasid.options.tables import (
     FitOptions,
@@ -176,7 +175,7 @@ def find_measured_joints(
         if isinstance(log, Reduced):
             return _measured_joints(log, robot), []
         try:
-            missing = without_torque(log, robot, chosen.get("columns"), chosen.get("topic"))
+            missing = find_missing_torques(log, robot, chosen.get("columns"), chosen.get("topic"))
         except FeasidError:
             continue  # reported with its name when its turn comes
         if not missing:

@@ -15,8 +15,8 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError
+from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
-from feasid.logs.signals.derive import EQUATIONS
 from feasid.reduction.equations import EquationReducer, Equations
 from feasid.reduction.strata import sum_of
 from feasid.reduction.triangle import Reduced, Reducer
@@ -103,7 +103,7 @@ def _equation_blocks(
     """Blocks of equations behind their low-pass, each of the kept rows of its own time."""
     blocks = []
     for motion in motions:
-        equations = Equations(robot, columns, motion.cutoff or EQUATIONS)
+        equations = Equations(robot, columns, motion.cutoff or EQUATION_CUTOFF)
         for run in motion.runs:
             window = Window(equations.cutoff, run.rate)
             _check_length(seconds, (2 * window.half + 1) / run.rate, equations.cutoff)

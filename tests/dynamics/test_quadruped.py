@@ -12,7 +12,7 @@ import feasid
 from feasid.cli import main
 from feasid.dynamics.contacts import free_projector
 from feasid.errors import InputError
-from feasid.logs.mounts import Imu
+from feasid.logs.floating import Imu
 from feasid.reduction.triangle import Reduced
 
 pytest.importorskip("mujoco")

@@ -5,11 +5,10 @@ import pytest
 from scipy.signal import butter, sosfiltfilt
 
 from feasid.errors import InputError, LogError
-from feasid.logs.clock import Stretch
-from feasid.logs.signals import derive, filters
-from feasid.logs.signals.derive import Process, process
-from feasid.logs.signals.grid import even_grid
-from feasid.logs.signals.smoothers import METHODS, smooth
+from feasid.logs import derivatives, filters
+from feasid.logs.clock import Stretch, even_grid
+from feasid.logs.derivatives import Process, prepare_stretch
+from feasid.logs.filters import METHODS, smooth
 
 RATE = 100.0
 EXACT = 1e-9  # rounding of second differences of numbers of order one, times the rate squared
@@ -184,7 +183,9 @@ def ran(how, n=200, kinds=("q", "tau"), mask=None, rate=RATE):
     }  # fmt: skip
     values = {k: whole[k][:, None] for k in kinds}
     stretch = Stretch("a", np.arange(n), rate)
-    return process(t, values, stretch, how, np.zeros(n, dtype=bool) if mask is None else mask)
+    return prepare_stretch(
+        t, values, stretch, how, np.zeros(n, dtype=bool) if mask is None else mask
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,10 +247,10 @@ def test_rests_are_rests_only_where_a_filter_left_its_ripple():
         (Process(None), False),
         (Process(10.0, rest=0.0), False),
     ):
-        (run,), _ = process(t, values, stretch, how, none)
+        (run,), _ = prepare_stretch(t, values, stretch, how, none)
         assert (not run.dq.any()) == still
         assert run.band == how.cutoff
-    (run,), _ = process(t, values, stretch, Process(10.0, smoothing="spline"), none)
+    (run,), _ = prepare_stretch(t, values, stretch, Process(10.0, smoothing="spline"), none)
     assert run.band is None  # its response does not end there
 
 
@@ -259,7 +260,7 @@ def test_accelerations_that_were_measured_are_filtered_and_not_derived():
     stretch, none = Stretch("a", np.arange(400), RATE), np.zeros(400, dtype=bool)
     for cutoff, left in ((None, 0.95), (5.0, 0.0)):
         values = {"q": ripple.copy(), "dq": ripple.copy(), "ddq": ripple.copy()}
-        (run,), _ = process(t, values, stretch, Process(cutoff), none)
+        (run,), _ = prepare_stretch(t, values, stretch, Process(cutoff), none)
         for signal in (run.q, run.dq, run.ddq):
             assert np.abs(signal).max() == pytest.approx(left, abs=0.06)
 
@@ -271,7 +272,9 @@ def test_torques_are_filtered_unless_told_otherwise(filtered):
     ripple = np.sin(2 * np.pi * 30 * t)[:, None]
     values = {"q": np.sin(3 * t)[:, None], "tau": ripple.copy()}
     how = Process(5.0) if filtered is None else Process(5.0, filter_torque=filtered)
-    (run,), _ = process(t, values, Stretch("a", np.arange(n), RATE), how, np.zeros(n, dtype=bool))
+    (run,), _ = prepare_stretch(
+        t, values, Stretch("a", np.arange(n), RATE), how, np.zeros(n, dtype=bool)
+    )
     assert np.abs(run.tau).max() == pytest.approx(0.95 if filtered is False else 0, abs=0.06)
 
 
@@ -279,37 +282,37 @@ def test_torques_are_filtered_unless_told_otherwise(filtered):
 def test_a_joint_rests_that_is_slow_for_a_twentieth_of_a_second(samples, rests):
     velocity = np.ones((30, 2))
     velocity[10 : 10 + samples, 1] = 0.0009
-    found = derive._resting(velocity, 1e-3, RATE)
+    found = derivatives._resting(velocity, 1e-3, RATE)
     wanted = np.zeros((30, 2), dtype=bool)
     wanted[10 : 10 + samples, 1] = rests
     np.testing.assert_array_equal(found, wanted)
     ends = np.zeros((6, 1))
-    assert derive._resting(ends, 1e-3, RATE).all()
-    assert not derive._resting(ends + 1e-3, 1e-3, RATE).any()  # as fast as that is no rest
-    assert not derive._resting(np.zeros((1, 1)), 1e-3, 1.0).any()  # one sample is none
+    assert derivatives._resting(ends, 1e-3, RATE).all()
+    assert not derivatives._resting(ends + 1e-3, 1e-3, RATE).any()  # as fast as that is no rest
+    assert not derivatives._resting(np.zeros((1, 1)), 1e-3, 1.0).any()  # one sample is none
 
 
 def test_cutoffs_of_equations():
     fast, slow = (Stretch("a", np.arange(100), rate) for rate in (1000.0, 15.9))
-    assert derive.equation_cutoff([fast], None) == derive.EQUATIONS
-    assert derive.equation_cutoff([], None) == derive.EQUATIONS
-    assert derive.equation_cutoff([Stretch("a", np.arange(9), 20.0)], None) == 4.0
-    assert derive.equation_cutoff([Stretch("a", np.arange(9), 16.0)], None) == 3.2
+    assert derivatives.equation_cutoff([fast], None) == derivatives.EQUATION_CUTOFF
+    assert derivatives.equation_cutoff([], None) == derivatives.EQUATION_CUTOFF
+    assert derivatives.equation_cutoff([Stretch("a", np.arange(9), 20.0)], None) == 4.0
+    assert derivatives.equation_cutoff([Stretch("a", np.arange(9), 16.0)], None) == 3.2
     with pytest.raises(LogError, match=r"rate of 15\.9 Hz is below twice"):
-        derive.equation_cutoff([slow], None)
-    assert derive.equation_cutoff([fast], 20) == 20.0
+        derivatives.equation_cutoff([slow], None)
+    assert derivatives.equation_cutoff([fast], 20) == 20.0
     with pytest.raises(InputError, match="half the sampling rate"):
-        derive.equation_cutoff([fast], 500.0)
+        derivatives.equation_cutoff([fast], 500.0)
     with pytest.raises(LogError, match="must be a frequency"):
-        derive.equation_cutoff([fast], False)
-    longest = derive.equation_cutoff([Stretch("b", np.arange(3), 20.0), fast], None)
-    assert longest == derive.EQUATIONS
+        derivatives.equation_cutoff([fast], False)
+    longest = derivatives.equation_cutoff([Stretch("b", np.arange(3), 20.0), fast], None)
+    assert longest == derivatives.EQUATION_CUTOFF
 
 
 def test_low_passes_before_derivatives():
     assert Process(7.0).low_pass(1000.0) == 7.0
     whole = {"cutoff": 7.0, "filtering": "equations"}
-    assert Process(**whole).low_pass(1000.0) == derive.DERIVATIVES
+    assert Process(**whole).low_pass(1000.0) == derivatives.DERIVATIVE_CUTOFF
     assert Process(**whole).low_pass(50.0) == 20.0
     assert Process(**whole, derivatives=12.0).low_pass(1000.0) == 12.0
     assert Process(**whole, complete=True).low_pass(1000.0) is None
@@ -323,20 +326,26 @@ def test_the_cutoff_of_a_log_is_the_middle_one_of_its_longest_stretches():
     q = np.concatenate([*parts, short])[:, None]
     stretches = [Stretch("a", np.arange(k * n, (k + 1) * n), rate) for k in range(3)]
     stretches.append(Stretch("b", np.arange(3 * n, len(q)), rate))
-    frequency, (note,) = derive.find_cutoff({"q": q}, stretches, None)
+    frequency, (note,) = derivatives.find_cutoff({"q": q}, stretches, None)
     assert frequency == pytest.approx(15.0, rel=0.15)
     assert note.code == "cutoff"
-    assert derive.find_cutoff({"q": q}, stretches, False) == (None, [])
-    assert derive.find_cutoff({"q": q}, stretches, 9) == (9.0, [])
-    assert derive.find_cutoff({"q": q, "dq": q, "ddq": q}, stretches, None) == (None, [])
-    assert derive.find_cutoff({"q": q, "dq": q}, stretches, None)[0] == frequency
-    assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(1), np.nan)], None) == (None, [])
-    assert derive.find_cutoff({"q": q}, [Stretch("a", np.arange(2), rate)], 9) == (9.0, [])
+    assert derivatives.find_cutoff({"q": q}, stretches, False) == (None, [])
+    assert derivatives.find_cutoff({"q": q}, stretches, 9) == (9.0, [])
+    assert derivatives.find_cutoff({"q": q, "dq": q, "ddq": q}, stretches, None) == (None, [])
+    assert derivatives.find_cutoff({"q": q, "dq": q}, stretches, None)[0] == frequency
+    assert derivatives.find_cutoff({"q": q}, [Stretch("a", np.arange(1), np.nan)], None) == (
+        None,
+        [],
+    )
+    assert derivatives.find_cutoff({"q": q}, [Stretch("a", np.arange(2), rate)], 9) == (9.0, [])
     lonely = [Stretch("c", np.arange(1), 10.0), *stretches]
-    assert derive.find_cutoff({"q": q}, lonely, None)[0] == frequency
-    assert derive.find_cutoff({"q": q}, lonely, 9) == (9.0, [])  # below half the longest one's rate
+    assert derivatives.find_cutoff({"q": q}, lonely, None)[0] == frequency
+    assert derivatives.find_cutoff({"q": q}, lonely, 9) == (
+        9.0,
+        [],
+    )  # below half the longest one's rate
     with pytest.raises(InputError):
-        derive.find_cutoff({"q": q}, stretches, rate / 2)
+        derivatives.find_cutoff({"q": q}, stretches, rate / 2)
 
 
 # -- even grids -----------------------------------------------------------------------------------

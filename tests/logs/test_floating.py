@@ -9,8 +9,7 @@ from scipy.spatial.transform import Rotation
 import feasid
 from feasid.dynamics.floating import base_rows
 from feasid.errors import InputError, LogError
-from feasid.logs.floating import floating_log
-from feasid.logs.mounts import Imu, Touch
+from feasid.logs.floating import Imu, Touch, floating_log
 
 CUTOFF = 40.0
 SMOOTHED = 2e-3  # relative: motions of 2 Hz through filters and differences at 500 Hz

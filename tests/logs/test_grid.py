@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feasid.logs.signals.grid import even_grid
+from feasid.logs.clock import even_grid
 
 RATE = 200.0
 FAITHFUL = 2e-5  # rad: a cubic through samples 10 ms apart of a sine at 1 Hz, amplitude 1

@@ -23,14 +23,14 @@ def case(tmp_path_factory):
 def test_a_fit_reads_its_file_once_and_prepares_it_once(case, monkeypatch):
     folder, robot, _ = case
     read, prepared = [], []
-    real_read, real_prepare = recordings.read_log, recordings.motion_of
+    real_read, real_prepare = recordings.read_log, recordings.prepare_signals
     monkeypatch.setattr(recordings, "read_log", lambda p: read.append(p) or real_read(p))
 
     def count(*a):
         prepared.append(a)
         return real_prepare(*a)
 
-    monkeypatch.setattr(recordings, "motion_of", count)
+    monkeypatch.setattr(recordings, "prepare_signals", count)
     fit = feasid.fit(str(folder / "log.csv"), robot)
     fit.plot()
     fit.summary()

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from feasid import Robot
 from feasid.errors import InputError
+from feasid.logs.filters import METHODS, choose_cutoff, delayed, low_pass, settling, smooth
 from feasid.logs.frame import prepare
-from feasid.logs.signals.filters import choose_cutoff, delayed, low_pass, settling
-from feasid.logs.signals.smoothers import METHODS, smooth
 
 RATE = 500.0
 

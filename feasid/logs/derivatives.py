@@ -10,23 +10,22 @@ import numpy as np
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.errors import LogError
-from feasid.logs.clock import Stretch
+from feasid.logs import filters as signals
+from feasid.logs.clock import Stretch, even_grid
+from feasid.logs.filters import smooth
 from feasid.logs.motion import Excluded, Rows, Run, blocks
-from feasid.logs.signals import filters as signals
-from feasid.logs.signals.grid import even_grid
-from feasid.logs.signals.smoothers import smooth
 
-FEWEST = 8
+MIN_SAMPLES = 8
 """Samples that a stretch must keep after its ends are trimmed."""
 
 SHORTEST_REST = 0.05
 """A joint that is slow for a shorter time [s] is taken to be turning round."""
 
-EQUATIONS = 8.0
+EQUATION_CUTOFF = 8.0
 """Where both sides of the equations are cut off [Hz] unless the caller says otherwise: 3 to 12 Hz
 give the same on logs of arms, and a constant does not jump."""
 
-DERIVATIVES = 40.0
+DERIVATIVE_CUTOFF = 40.0
 """Cut-off [Hz] of the low-pass before positions and velocities are differentiated, when the
 equations are filtered afterwards: it only keeps the quantisation of encoders small ..."""
 
@@ -36,10 +35,10 @@ DERIVATIVE_SHARE = 0.4
 EQUATION_SHARE = 0.2
 """The default cut-off of the equations stays below this share of the sampling rate."""
 
-BRIDGED = 0.25
+BRIDGED_SHARE = 0.25
 """Gaps of at most this share of a period of the equations' cut-off are bridged."""
 
-JUDGED = 9
+MAX_JUDGED_STRETCHES = 9
 """Stretches whose spectra are looked at for the automatic cut-off."""
 
 
@@ -77,14 +76,18 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
     longest = max(stretches, key=lambda s: len(s.rows), default=None)
     rate = longest.rate if longest is not None else np.nan
     if cutoff is None:
-        if rate < 2 * EQUATIONS:
+        if rate < 2 * EQUATION_CUTOFF:
             raise LogError(
                 f"the log's rate of {rate:.4g} Hz is below twice the equations' bandwidth of "
-                f"{EQUATIONS:g} Hz: record faster, or give a lower one, "
+                f"{EQUATION_CUTOFF:g} Hz: record faster, or give a lower one, "
                 f"cutoff={EQUATION_SHARE * rate:.2g}",
                 rate=rate,
             )
-        return EQUATIONS if not np.isfinite(rate) else min(EQUATIONS, EQUATION_SHARE * rate)
+        return (
+            EQUATION_CUTOFF
+            if not np.isfinite(rate)
+            else min(EQUATION_CUTOFF, EQUATION_SHARE * rate)
+        )
     if isinstance(cutoff, bool):
         raise LogError(
             "cutoff must be a frequency [Hz] where the equations are filtered; filtering='signals' "
@@ -97,7 +100,7 @@ def equation_cutoff(stretches: Sequence[Stretch], cutoff: float | None) -> float
 
 def _typical_cutoff(positions: Array, stretches: Sequence[Stretch]) -> signals.Cutoff:
     """The middle one of the cut-offs that the longest stretches ask for."""
-    longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:JUDGED]
+    longest = sorted(stretches, key=lambda s: len(s.rows), reverse=True)[:MAX_JUDGED_STRETCHES]
     asked = [
         signals.choose_cutoff(positions[s.rows], s.rate)
         for s in longest
@@ -129,10 +132,10 @@ class Process:
             return self.derivatives
         if self.complete:  # velocities and accelerations are in the log: nothing is derived
             return None
-        return min(DERIVATIVES, DERIVATIVE_SHARE * rate)
+        return min(DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * rate)
 
 
-def process(
+def prepare_stretch(
     t: Array,
     values: Mapping[str, Array],
     stretch: Stretch,
@@ -143,7 +146,7 @@ def process(
     times, rows, rate, part = _placed(t, values, stretch, how)
     cutoff = how.low_pass(rate)
     ends = _trimmed(how, rate, derived="ddq" not in values)
-    if len(rows) < 2 * ends + FEWEST:
+    if len(rows) < 2 * ends + MIN_SAMPLES:
         return [], blocks(stretch.rows, "stretch too short for the filter and its trimmed ends")
     _differentiate(part, how, cutoff, rate)
     if cutoff is not None and how.rest:

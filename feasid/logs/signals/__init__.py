@@ -1,1 +1,0 @@
-"""Filters, derivatives, and what they make of one stretch of a log."""
