@@ -10,11 +10,11 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility import problems
+from feasid.feasibility.cone import project
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.problems import Program, margins, normalised
-from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.bound import ConeArrays, lower_bound
 from feasid.feasibility.program.interior import Anchor, NoInteriorError
@@ -431,7 +431,7 @@ def _chosen(problem: _Problem, delta: Array, aim: Array, margin: float | None) -
 
 def _centre(room: FeasibleSet, delta: Array, unseen: Array, aim: Array) -> Array:
     """The model nearest to `aim` that moves like delta; as near as constraints in CVXPY allow."""
-    centre = fibre.centre(room, delta, unseen, aim)
+    centre = project(room, delta, unseen, aim)
     share = 1.0
     while room.convex and not room.strictly_inside(delta + share * (centre - delta)):
         share *= 0.5

@@ -231,7 +231,7 @@ def feasible_least_squares(
     This is FBPE-OLS, Sousa and Cortesao (2014) eq. (64)-(75), on the triangular factor and as a
     second-order cone, in units of each body. Base parameters do not determine delta; along what
     the data cannot see, the model closest to the reference is chosen (see
-    `feasid.feasibility.program.barrier`).
+    `feasid.feasibility.cone`).
 
     Parameters
     ----------

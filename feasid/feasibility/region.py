@@ -14,13 +14,11 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
+from feasid.feasibility.cone import Ball, Cone, Quadratic, Term, minimise, newton_step
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
-from feasid.feasibility.problems import normalised
-from feasid.feasibility.program.ascent import Inside
-from feasid.feasibility.program.barrier import newton_step
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Question
 from feasid.feasibility.proof.reach import Reach, ReachProver
@@ -35,7 +33,18 @@ LIMIT = "limit far beyond the robot's size"
 SOURCES = ("data", "feasibility", "prior", "limit")
 """What can end a range: the log, that bodies exist, what was asked or believed, our own limit."""
 
-DIKIN, MOST_STEPS = 0.9, 40
+RELATIVE_GAP = 1e-3
+"""Duality gap at which a path ends, as a share of the way from the centre."""
+
+PATH_FACTOR = 8.0
+"""Factor between one mu of the path and the next: fewer, longer steps cost more of Newton's."""
+
+CENTRED = 0.05
+"""Newton decrement at which a point counts as central: half its square is lost at most."""
+
+MAX_CENTRING_STEPS = 400
+
+DIKIN_STEP, MAX_DIKIN_STEPS = 0.9, 40
 """Length of a step that stays inside in the metric of the logarithms, and how many are tried."""
 
 
@@ -48,7 +57,7 @@ class End:
     proof : Reach
         That no model of the region has more than ``proof.bound``, in rationals.
     reached : ndarray, shape (n,)
-        A model of the region that comes near to it, see `feasid.feasibility.program.ascent.TIGHT`.
+        A model of the region that comes near to it, see `RELATIVE_GAP`.
     shares : mapping of str to float
         By `SOURCES`, how much of the way from a given model each of them ends: multiplier times
         what that model leaves of the constraint.
@@ -132,15 +141,10 @@ class Region:
         SolverError
             When no proof was found.
         """
-        inside, scale = self._inside
-        door, places = self.prover.question.door, self._places
-        found = inside.furthest(door.T.T @ form * scale.parameters, self._centre)
-        blocks = zip(found.blocks, scale.blocks, strict=True)
-        matrices = [Z / np.outer(u, u) for Z, u in blocks]
-        matrices += [np.array([[price]]) for price in found.prices / scale.linear]
-        multipliers = dict(zip(places, matrices, strict=True))
-        proof = self._proved(form, found.w, multipliers)
-        reached = door.expanded(found.x * scale.parameters)
+        elimination = self._elimination
+        x, w, multipliers = self._maximised(elimination.T.T @ form)
+        proof = self._proved(form, w, multipliers)
+        reached = elimination.expanded(x)
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:
             only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
@@ -183,41 +187,80 @@ class Region:
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
         return ReachProver(question, self.R, self.rho, self.budget, limits)
 
+    @property
+    def _elimination(self) -> Elimination:
+        """Known and tied parameters eliminated; x are those that are left."""
+        return self.prover.question.door
+
     @cached_property
     def _places(self) -> list[int]:
-        """Which of the constraints are behind the door."""
-        T = self.prover.question.door.T
+        """Which of the constraints are about x."""
+        T = self._elimination.T
         return [k for k, c in enumerate(self.feasible.constraints) if T[c.columns].any()]
 
     @cached_property
-    def _inside(self) -> tuple[Inside, Units]:
-        """The constraints behind the door, in units, and these units."""
-        door = self.prover.question.door
-        unit = self.scale.parameters[door.roots]
-        scale = assemble(door.inside, self.scale.mass, self.scale.length, unit)
-        _, _, G, h = normalised(door.inside, scale)
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for k, block in enumerate(door.inside.blocks):
-            shapes.setdefault(block.basis.shape, []).append(k)
-        groups = []
-        for own in shapes.values():
-            blocks = [door.inside.blocks[k] for k in own]
-            squares = np.array([np.outer(scale.blocks[k], scale.blocks[k]) for k in own])
-            columns = np.stack([b.columns for b in blocks])
-            basis = np.stack([b.basis for b in blocks]) * unit[columns][:, :, None, None]
-            constant = np.stack([b.constant for b in blocks]) / squares
-            groups.append((columns, basis / squares[:, None], constant))
-        A = self.R @ (self.K @ door.T) * unit
-        b = self.rho - self.R @ (self.K @ door.fixed)
-        members = tuple(map(tuple, shapes.values()))
-        return Inside(members, tuple(groups), G, h, A, b, float(np.sqrt(self.budget))), scale
+    def _directions(self) -> Array:
+        """One unit of each x."""
+        return np.diag(self.scale.parameters[self._elimination.roots])
+
+    @cached_property
+    def _cone(self) -> Cone:
+        """The logarithms of all constraints on x."""
+        return Cone.barrier(self._elimination.inside, self._directions)
+
+    @cached_property
+    def _ball(self) -> Ball:
+        """The logarithm of what a model leaves of the budget."""
+        elimination = self._elimination
+        A = self.R @ (self.K @ elimination.T)
+        b = self.rho - self.R @ (self.K @ elimination.fixed)
+        return Ball(Quadratic(A, b, self._directions), float(np.sqrt(self.budget)))
 
     @cached_property
     def _centre(self) -> Array:
-        """The analytic centre, in units behind the door."""
-        inside, scale = self._inside
-        start = self.start[self.prover.question.door.roots] / scale.parameters
-        return inside.centred(start, np.zeros(len(start)))
+        """The analytic centre."""
+        return self._centred(self.start[self._elimination.roots], None)
+
+    def _centred(self, x: Array, tilt: Array | None) -> Array:
+        """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
+        terms: list[tuple[float, Term]] = [(1.0, self._cone), (1.0, self._ball)]
+        found = minimise(
+            terms, x, self._directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
+        )
+        if not found.converged:
+            raise SolverError("the path of central points was lost: Newton's method did not settle")
+        return found.delta
+
+    def _newton_step(self, x: Array, right: Array | None) -> Array:
+        """The Newton step to the minimiser of the logarithms less ``right.x``, in units."""
+        (g, H), (slope, curvature) = self._cone.derivatives(x), self._ball.derivatives(x)
+        target = np.zeros(len(x)) if right is None else self._directions.T @ right
+        return newton_step(H + curvature, target - g - slope)
+
+    def _maximised(self, c: Array) -> tuple[Array, Array, dict[int, Array]]:
+        """The largest ``c.x``: a point strictly inside, and multipliers w and by place.
+
+        Central points maximise ``c.x / mu`` plus the logarithms; mu falls until the duality gap is
+        a small share of the way from the centre. Multipliers are linear in the Newton step to the
+        exactly central point, so that they cancel but for rounding.
+        """
+        x, along = self._centre, self._directions.T @ c
+        H = self._cone.derivatives(x)[1] + self._ball.derivatives(x)[1]
+        mu = float(np.sqrt(max(float(along @ newton_step(H, along)), 0.0)))
+        start, order = float(c @ x), self._cone.order + 2
+        while mu > 0:
+            x = self._centred(x, c / mu)
+            if order * mu <= RELATIVE_GAP * (float(c @ x) - start):
+                break
+            mu /= PATH_FACTOR
+        move = np.zeros_like(x)
+        if mu > 0:
+            move = self._directions @ self._newton_step(x, c / mu)
+        matrices, prices = self._cone.multipliers(x, move)
+        places, count = self._places, len(self._elimination.inside.blocks)
+        multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
+        multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
+        return x, mu * self._ball.multipliers(x, move), multipliers
 
     def _shares(self, proof: Reach, delta: Array) -> dict[str, float]:
         """Of the way from a model to the bound, what each of `SOURCES` ends."""
@@ -242,18 +285,16 @@ class Region:
 
     def _beyond(self, end: End) -> Array | None:
         """A model that exists and has more than the bound, by steps that stay inside."""
-        inside, scale = self._inside
-        door = self.prover.question.door
-        free = replace(inside, A=inside.A[:0], b=inside.b[:0])
-        c = door.T.T @ end.proof.form * scale.parameters
-        x = end.reached[door.roots] / scale.parameters
-        for _ in range(MOST_STEPS):
-            delta = door.expanded(x * scale.parameters)
+        elimination, directions = self._elimination, self._directions
+        c = elimination.T.T @ end.proof.form
+        along, x = directions.T @ c, end.reached[elimination.roots]
+        for _ in range(MAX_DIKIN_STEPS):
+            delta = elimination.expanded(x)
             if float(end.proof.form @ delta) > end.proof.bound:
                 return delta
-            step = newton_step(free.derivatives(x)[1], c)
-            further = x + DIKIN / float(np.sqrt(c @ step)) * step
-            if not np.isfinite(free.value(further)):  # rounding, at the edge of what exists
+            step = newton_step(self._cone.derivatives(x)[1], along)
+            further = x + directions @ step * (DIKIN_STEP / float(np.sqrt(along @ step)))
+            if not np.isfinite(self._cone.value(further)):  # rounding, at the edge
                 return None
             x = further
         return None

@@ -14,17 +14,14 @@ for the largest weight that keeps the bound; every such minimiser is strictly fe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.feasibility.cone import Cone, Quadratic, Term, minimise
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import Base, FeasibleFit
-from feasid.feasibility.program import barrier as fibre
 from feasid.feasibility.program import solve
 
 WEIGHTS = (1e-12, 1e6)
@@ -38,35 +35,6 @@ NOTHING = 1e-14
 
 DECREMENT = 1e-8
 """Newton decrement, squared and halved, at which a minimiser is close enough, per weight."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trade:
-    """Cost and derivatives of the trade at one weight, in unit-free directions."""
-
-    A: Array
-    b: Array
-    best: float
-    barrier: fibre.Barrier
-    weight: float
-
-    def value(self, delta: Array) -> float:
-        """The trade's cost."""
-        fit = float(np.sum((self.A @ delta - self.b) ** 2)) / (2 * self.best)
-        return fit + self.weight * self.barrier.value(delta)
-
-    def minimise(self, delta: Array) -> Array:
-        """The minimiser, from a strictly feasible start."""
-        directions = self.barrier.directions
-        along = self.A @ directions
-        curvature = along.T @ along / self.best
-
-        def derivatives(at: Array) -> tuple[Array, Array]:
-            slope, bend = self.barrier.derivatives(at)
-            pull = along.T @ (self.A @ at - self.b) / self.best
-            return pull + self.weight * slope, curvature + self.weight * bend
-
-        return fibre.descend(delta, directions, self.value, derivatives, DECREMENT * self.weight)
 
 
 def settle(
@@ -111,16 +79,20 @@ def settle(
         columns = list(base.robot.drive_columns(k).values())
         aim[columns] = solution.delta[columns]  # friction is data's business, not the reference's
     sizes = solution.units.parameters[door.roots]
-    barrier = fibre.Barrier.around(door.inside, aim[door.roots], np.diag(sizes))
+    directions = np.diag(sizes)
+    cone = Cone.divergence(door.inside, aim[door.roots], directions)
+    residual_share = Quadratic(A / np.sqrt(optimum), b / np.sqrt(optimum), directions)
     z = solution.delta[door.roots]
     low, high = np.log(WEIGHTS)
     for _ in range(SEARCH_STEPS):
-        weight = 0.5 * (low + high)
-        trial = Trade(A, b, optimum, barrier, float(np.exp(weight))).minimise(z)
+        middle = 0.5 * (low + high)
+        weight = float(np.exp(middle))
+        terms: list[tuple[float, Term]] = [(1.0, residual_share), (weight, cone)]
+        trial = minimise(terms, z, directions, DECREMENT * weight).delta
         if float(np.sum((A @ trial - b) ** 2)) <= bound:
-            z, low = trial, weight
+            z, low = trial, middle
         else:
-            high = weight
+            high = middle
     delta = door.expanded(np.where(np.abs(z) < NOTHING * sizes, 0.0, z))
     broken = feasible.violations(delta)
     if broken:

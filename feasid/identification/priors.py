@@ -20,9 +20,18 @@ from scipy.special import multigammaln
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
+from feasid.feasibility.cone import (
+    MAX_NEWTON_STEPS,
+    OTHER_WEIGHT,
+    Cone,
+    Minimum,
+    Quadratic,
+    Term,
+    minimise,
+    newton_step,
+)
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
-from feasid.feasibility.program.barrier import OTHER_WEIGHT, Barrier, descend, newton_step
 from feasid.robot.description import Robot
 
 WEIGHT = 3.0
@@ -52,6 +61,13 @@ DECREMENT = 1e-10
 PASSING = 0.1
 """The same on the way to it, in units of the logarithms' weight, where Newton's method converges
 quadratically."""
+
+FAR = 150
+"""Newton steps after which a start counts as too far away (fits of packaged logs take up to 126)
+..."""
+
+STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
+"""... and the factors on the divergence's weight that are passed on the way from there."""
 
 RESUMED = (1e-4, 1e-6, BARRIERS[-1])
 """The same from a neighbouring optimum."""
@@ -88,23 +104,32 @@ class Entropic:
     unit: Array
 
     @cached_property
-    def _bodies(self) -> Barrier:
+    def _directions(self) -> Array:
+        """One unit of each parameter."""
+        return np.diag(self.unit)
+
+    @cached_property
+    def _squares(self) -> Quadratic:
+        """The equations."""
+        return Quadratic(self.A, self.b, self._directions)
+
+    @cached_property
+    def _bodies(self) -> Cone:
         """The divergence of the inertia blocks."""
         blocks = tuple(b for b in self.feasible.blocks if b.kind != "matrix")
         only = replace(self.feasible, blocks=blocks, linear=())
-        return Barrier.around(only, self.reference, np.diag(self.unit))
+        return Cone.divergence(only, self.reference, self._directions)
 
     @cached_property
-    def _others(self) -> Barrier:
+    def _others(self) -> Cone:
         """Logarithms of everything else."""
         blocks = tuple(b for b in self.feasible.blocks if b.kind == "matrix")
         only = replace(self.feasible, blocks=blocks)
-        return Barrier.around(only, self.reference, np.diag(self.unit))
+        return Cone.divergence(only, self.reference, self._directions)
 
-    @cached_property
+    @property
     def _curvature(self) -> Array:
-        along = self.A * self.unit
-        return np.asarray(along.T @ along)
+        return self._squares.curvature
 
     def divergence(self, delta: Array) -> float:
         """``sum_k (tr M_k - log det M_k - size_k)``."""
@@ -112,7 +137,7 @@ class Entropic:
 
     def cost(self, delta: Array, weight: float) -> float:
         """J."""
-        return 0.5 * float(np.sum((self.A @ delta - self.b) ** 2)) + weight * self.divergence(delta)
+        return self._squares.value(delta) + weight * self.divergence(delta)
 
     def minimise(self, start: Array, weight: float) -> Array:
         """The minimiser of J over the feasible set, from a strictly feasible start."""
@@ -121,17 +146,21 @@ class Entropic:
     def with_rows(self, A: Array, b: Array) -> Entropic:
         """The same problem with other equations; what does not depend on them is kept."""
         other = replace(self, A=A, b=b)
-        other.__dict__.update(_bodies=self._bodies, _others=self._others)
+        other.__dict__.update(
+            _directions=self._directions, _bodies=self._bodies, _others=self._others
+        )
         return other
 
     def resume(self, start: Array, weight: float) -> Array:
         """`minimise` from the minimiser of similar equations, and one Newton step beyond."""
         delta = self.path(start, weight, RESUMED)[-1]
-        last = BARRIERS[-1] / OTHER_WEIGHT
-        gradient, hessian = self._derivatives(delta, weight, last)
-        polished = delta + self.unit * newton_step(hessian, -gradient)
-        worth = self._value(delta, weight, last) + DECREMENT
-        return polished if self._value(polished, weight, last) <= worth else delta
+        terms = self._terms(weight, BARRIERS[-1] / OTHER_WEIGHT)
+        parts = [(w, *term.derivatives(delta)) for w, term in terms]
+        gradient = sum(w * g for w, g, _ in parts)
+        hessian = np.asarray(sum(w * h for w, _, h in parts))
+        polished = delta + self.unit * newton_step(hessian, -np.asarray(gradient))
+        before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
+        return polished if after <= before + DECREMENT else delta
 
     @property
     def _has_others(self) -> bool:
@@ -152,29 +181,31 @@ class Entropic:
             points.append(self._newton(points[-1], weight, other / OTHER_WEIGHT, enough))
         return [*points[1:], self._newton(points[-1], weight, last / OTHER_WEIGHT)]
 
+    def _terms(self, weight: float, other: float) -> list[tuple[float, Term]]:
+        """The cost: equations, the divergence of bodies, and logarithms of everything else."""
+        return [(1.0, self._squares), (weight, self._bodies), (other, self._others)]
+
     def _newton(
         self, delta: Array, weight: float, other: float, decrement: float = DECREMENT
     ) -> Array:
-        def value(at: Array) -> float:
-            return self._value(at, weight, other)
+        """The minimiser of the cost, from a point strictly inside.
 
-        def derivatives(at: Array) -> tuple[Array, Array]:
-            return self._derivatives(at, weight, other)
+        From far away Newton's steps are short where the divergence weighs little: then minimisers
+        of larger weights lead there.
+        """
+        found = self._tried(delta, weight, other, decrement, FAR)
+        if found.converged:
+            return found.delta
+        for factor in STRONGER:
+            passing = max(PASSING * factor * weight, decrement)
+            found = self._tried(found.delta, factor * weight, other, passing, FAR)
+        return self._tried(found.delta, weight, other, decrement, MAX_NEWTON_STEPS).delta
 
-        return descend(delta, np.diag(self.unit), value, derivatives, decrement)
-
-    def _value(self, at: Array, weight: float, other: float) -> float:
-        fit = 0.5 * float(np.sum((self.A @ at - self.b) ** 2))
-        return fit + weight * self._bodies.value(at) + other * self._others.value(at)
-
-    def _derivatives(self, at: Array, weight: float, other: float) -> tuple[Array, Array]:
-        slope, bend = self._bodies.derivatives(at)
-        more, stiffer = self._others.derivatives(at)
-        pull = self.unit * (self.A.T @ (self.A @ at - self.b))
-        return (
-            pull + weight * slope + other * more,
-            self._curvature + weight * bend + other * stiffer,
-        )
+    def _tried(
+        self, delta: Array, weight: float, other: float, decrement: float, steps: int
+    ) -> Minimum:
+        terms = self._terms(weight, other)
+        return minimise(terms, delta, self._directions, decrement, steps=steps)
 
     def hessian(self, delta: Array) -> Array:
         """Second derivatives of the divergence in units of the parameters, shape (n, n)."""

@@ -14,7 +14,7 @@ import feasid
 from feasid.certificate import digest
 from feasid.cli import main
 from feasid.errors import CertificateError, InputError
-from feasid.feasibility.program.ascent import TIGHT
+from feasid.feasibility.region import RELATIVE_GAP
 from feasid.identification.ranges import form_of
 from feasid.robot.inertia import pseudo_inertia
 
@@ -89,7 +89,7 @@ def test_ends_are_those_of_another_program(fit):
             if (best := optimum(fit, sign * form)) is None:
                 continue
             assert bound >= best - SOLVED * width
-            assert bound <= best + (TIGHT + SOLVED) * width
+            assert bound <= best + (RELATIVE_GAP + SOLVED) * width
             assert sign * model[column] <= best + SOLVED * width
             tried += 1
     assert tried > 6
@@ -163,7 +163,7 @@ def test_marks_say_what_an_end_needs():
         assert np.isfinite([span.lower, span.upper]).all()
     held = feasid.fit(log, upper, diagnose=False, mass={"1": (1.0, 4.0)}).range("1.m")
     assert held.mark == "from prior"
-    assert held.upper == pytest.approx(4.0, rel=2 * TIGHT)
+    assert held.upper == pytest.approx(4.0, rel=2 * RELATIVE_GAP)
 
 
 def test_a_smaller_budget_is_a_smaller_range(fit):
@@ -260,7 +260,7 @@ def test_a_saved_fit_has_the_same_ranges(fit, folder, capsys):
     model, wanted = feasid.load(folder / "arm.feasid"), ["upper.m", "rod.lx"]
     for one, two in zip(fit.ranges(wanted), model.ranges(wanted), strict=True):
         assert two.marks == one.marks
-        assert (two.lower, two.upper) == pytest.approx((one.lower, one.upper), rel=3 * TIGHT)
+        assert (two.lower, two.upper) == pytest.approx((one.lower, one.upper), rel=3 * RELATIVE_GAP)
     assert main(["ranges", str(folder / "arm.feasid"), *wanted, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [r["parameter"] for r in told["ranges"]] == wanted

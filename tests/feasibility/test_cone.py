@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from feasibility_problems import random_parameters, random_robot
 
+from feasid.feasibility.cone import Cone
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.program.barrier import Barrier
 
 STEP = 1e-4
 RTOL = 1e-5
@@ -26,7 +26,7 @@ def test_derivatives_along_any_directions(kind):
         "few": rng.normal(size=(n, 2)),
     }[kind]
     reference, delta = random_parameters(rng, robot), random_parameters(rng, robot)
-    barrier = Barrier.around(feasible_set(robot), reference, directions)
+    barrier = Cone.divergence(feasible_set(robot), reference, directions)
     gradient, hessian = barrier.derivatives(delta)
     for _ in range(5):
         z = rng.normal(size=directions.shape[1])

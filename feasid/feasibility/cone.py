@@ -1,0 +1,385 @@
+"""The cone of what can exist: its logarithms, and one Newton method for all that is sought inside.
+
+The divergence of a model delta from a reference delta0 is, up to a constant,
+
+    sum_k [ tr(C_k(delta0)^-1 C_k(delta)) - log det C_k(delta) ]
+
+over the inertia blocks C_k, the log-det Bregman divergence (Lee, Wensing and Park 2020), with the
+same terms at a small weight for every other constraint. It is strictly convex, does not depend on
+units or body frames, and rises to infinity at the boundary, so that minimisers are strictly
+feasible. Without the traces it is the logarithmic barrier.
+
+`minimise` follows Newton's method over a weighted sum of such terms and of quadratics: the entropic
+estimate (`feasid.identification.priors`), the choice of a full model (`project`), its trade against
+the residual (`feasid.feasibility.settle`) and the ends of ranges (`feasid.feasibility.region`).
+The primal-dual method beside it (`feasid.feasibility.program.squares`) is there for proofs, which
+need its multipliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from feasid.core.arrays import Array
+from feasid.feasibility.constraints.sets import FeasibleSet, Group
+
+OTHER_WEIGHT = 1e-2
+"""Weight of constraints other than inertia blocks: enough to stay inside, too little to steer."""
+
+MAX_NEWTON_STEPS = 200
+
+SUFFICIENT_DECREASE = 0.1
+"""Share of the decrease that the slope promises, from which a step is taken."""
+
+SHORTEST_STEP = 1e-12
+"""Share of a Newton step below which nothing is gained beyond rounding."""
+
+DECREMENT = 1e-9
+"""Newton decrement, squared and halved, at which the divergence is as good as minimal."""
+
+FIXED = 1e-12
+"""Share of a row's size below which it does not change along the directions."""
+
+
+class Term(Protocol):
+    """A convex function of all parameters, differentiated along the directions z of a problem."""
+
+    def value(self, delta: Array) -> float:
+        """At `delta`, shape (n,); infinite outside its domain."""
+        ...
+
+    def derivatives(self, delta: Array) -> tuple[Array, Array]:
+        """Gradient (z,) and Hessian (z, z) along the directions."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """``|A delta - b|^2 / 2`` along directions (n, z)."""
+
+    A: Array
+    b: Array
+    directions: Array
+
+    @cached_property
+    def along(self) -> Array:
+        """A along the directions, shape (rows, z)."""
+        return np.asarray(self.A @ self.directions)
+
+    @cached_property
+    def curvature(self) -> Array:
+        """Its Hessian, shape (z, z)."""
+        return np.asarray(self.along.T @ self.along)
+
+    def value(self, delta: Array) -> float:
+        """See `Term`."""
+        return 0.5 * float(np.sum((self.A @ delta - self.b) ** 2))
+
+    def derivatives(self, delta: Array) -> tuple[Array, Array]:
+        """See `Term`."""
+        return self.directions.T @ (self.A.T @ (self.A @ delta - self.b)), self.curvature
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """``-log(radius^2 - |A delta - b|^2)``."""
+
+    quadratic: Quadratic
+    radius: float
+
+    def value(self, delta: Array) -> float:
+        """See `Term`."""
+        left = self.left(delta)
+        return -float(np.log(left)) if left > 0 else np.inf
+
+    def left(self, delta: Array) -> float:
+        """``radius^2 - |A delta - b|^2``."""
+        return self.radius**2 - 2.0 * self.quadratic.value(delta)
+
+    def derivatives(self, delta: Array) -> tuple[Array, Array]:
+        """See `Term`."""
+        left = self.left(delta)
+        slope, curvature = self.quadratic.derivatives(delta)
+        gradient = slope * (2.0 / left)
+        return gradient, curvature * (2.0 / left) + np.outer(gradient, gradient)
+
+    def multipliers(self, delta: Array, move: Array) -> Array:
+        """Of the equations, linear in a move, shape (rows,)."""
+        A, left = self.quadratic.A, self.left(delta)
+        error, moved = A @ delta - self.quadratic.b, A @ move
+        along = 4.0 * float(error @ moved) / left**2
+        return np.asarray(2.0 / left * (error + moved) + along * error)
+
+
+@dataclass(frozen=True, eq=False)
+class LogDets:
+    """Weighted ``tr(S C) - log det C`` of matrices C of one shape; S are the `slopes`.
+
+    Attributes
+    ----------
+    group : Group
+    directions : ndarray, shape (g, c, k)
+        Of their parameters; the k that move any.
+    places : ndarray of int, shape (g, k)
+        Which these are.
+    slopes : ndarray, shape (g, s, s)
+        Inverses of the reference's.
+    pulls : ndarray, shape (g, c)
+        ``<slope, B_j>``.
+    weights : ndarray, shape (g,)
+    """
+
+    group: Group
+    directions: Array
+    places: npt.NDArray[np.intp]
+    slopes: Array
+    pulls: Array
+    weights: Array
+
+    @classmethod
+    def of(
+        cls, group: Group, weights: Array, reference: Array | None, directions: Array
+    ) -> LogDets:
+        """Around a reference; matrices that are not definite there have no slope."""
+        slopes = np.zeros_like(group.constant)
+        at_reference = slopes if reference is None else group.matrices(reference)
+        for slope, matrix in zip(slopes, at_reference, strict=True):
+            if reference is not None and np.linalg.eigvalsh(matrix)[0] > 0:
+                slope[:] = np.linalg.inv(matrix)
+        flat = group.basis.reshape(*group.columns.shape, -1)
+        pulls = (flat @ slopes.reshape(len(slopes), -1, 1))[..., 0]
+        whole = directions[group.columns]
+        moving = whole.any(axis=1)
+        count = int(moving.sum(axis=1).max(initial=0))
+        kept = moving if count < moving.shape[1] else np.ones_like(moving)
+        places = np.argsort(~kept, axis=1, kind="stable")[:, :count]
+        some = np.take_along_axis(whole, places[:, None], axis=2)
+        return cls(group, some, places, slopes, pulls, weights)
+
+    def value(self, delta: Array) -> float:
+        """Its share of the divergence; infinite outside."""
+        matrices = self.group.matrices(delta)
+        try:
+            factors = np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:
+            return np.inf
+        logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        traces = (self.slopes * matrices).sum(axis=(1, 2))
+        return float(self.weights @ (traces - logs))
+
+    def add(self, delta: Array, gradient: Array, hessian: Array) -> None:
+        """Add its gradient by parameter, (n,), and its Hessian along the directions, (z, z)."""
+        # With C = F F', <C^-1 B_i, C^-1 B_j> is a Gram matrix of F^-1 B_i F^-T: no squaring.
+        inverse = np.linalg.inv(np.linalg.cholesky(self.group.matrices(delta)))
+        across = inverse.transpose(0, 2, 1)
+        white = inverse[:, None] @ self.group.basis @ across[:, None]
+        pulls = self.pulls - np.trace(white, axis1=2, axis2=3)
+        np.add.at(gradient, self.group.columns, self.weights[:, None] * pulls)
+        flat = white.reshape(*white.shape[:2], -1)
+        bend = self.weights[:, None, None] * (flat @ flat.transpose(0, 2, 1)) @ self.directions
+        count = self.directions.shape[2]
+        if count == len(hessian):
+            hessian += self.directions.reshape(-1, count).T @ bend.reshape(-1, count)
+        else:
+            own = self.directions.transpose(0, 2, 1) @ bend
+            np.add.at(hessian, (self.places[:, :, None], self.places[:, None]), own)
+
+    def multipliers(self, delta: Array, move: Array) -> list[tuple[int, Array]]:
+        """``C^-1 - C^-1 dC C^-1`` by place of the block: the inverse, linear in a move."""
+        inverse = np.linalg.inv(self.group.matrices(delta))
+        linear = inverse - inverse @ self.group.along(move) @ inverse
+        linear = 0.5 * (linear + linear.transpose(0, 2, 1))
+        return list(zip(self.group.members, linear, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """The logarithms of a feasible set's constraints along the directions ``delta + directions z``.
+
+    Attributes
+    ----------
+    directions : ndarray, shape (n, z)
+    blocks : tuple of LogDets
+    places : ndarray of int, shape (m,)
+        Which of the linear constraints vary along the directions; the others are left out.
+    rows, constants, slopes : ndarray, shapes (m, n), (m,) and (m,)
+        Those constraints, and the slopes of the numbers in the divergence.
+    row_weight : float
+    """
+
+    directions: Array
+    blocks: tuple[LogDets, ...]
+    places: npt.NDArray[np.intp]
+    rows: Array
+    constants: Array
+    slopes: Array
+    row_weight: float
+
+    @classmethod
+    def divergence(cls, feasible: FeasibleSet, reference: Array, directions: Array) -> Cone:
+        """From a model `reference`, shape (n,); other constraints weigh `OTHER_WEIGHT`."""
+        return cls._of(feasible, directions, reference, OTHER_WEIGHT)
+
+    @classmethod
+    def barrier(cls, feasible: FeasibleSet, directions: Array) -> Cone:
+        """Minus the sum of all logarithms, one weight for all."""
+        return cls._of(feasible, directions, None, 1.0)
+
+    @classmethod
+    def _of(
+        cls, feasible: FeasibleSet, directions: Array, reference: Array | None, other: float
+    ) -> Cone:
+        blocks = []
+        for group in feasible.groups:
+            kinds = [feasible.blocks[k].kind for k in group.members]
+            weights = np.array([1.0 if k != "matrix" else other for k in kinds])
+            blocks.append(LogDets.of(group, weights, reference, directions))
+        rows = feasible.linear_matrix @ directions
+        size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
+        moving = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)
+        slopes = np.zeros(len(moving))
+        if reference is not None:
+            values = feasible.linear_values(reference)[moving]
+            np.divide(1.0, values, out=slopes, where=values > 0)
+        return cls(
+            directions,
+            tuple(blocks),
+            moving,
+            feasible.linear_matrix[moving],
+            feasible.linear_constant[moving],
+            slopes,
+            other,
+        )
+
+    @property
+    def order(self) -> int:
+        """Number of eigenvalues and numbers that must be positive."""
+        sizes = (len(p.weights) * p.group.constant.shape[1] for p in self.blocks)
+        return len(self.rows) + int(sum(sizes))
+
+    def value(self, delta: Array) -> float:
+        """Up to a constant; infinite outside the feasible set."""
+        numbers = self.rows @ delta + self.constants
+        if (numbers <= 0).any():
+            return np.inf
+        total = self.row_weight * float(np.sum(self.slopes * numbers - np.log(numbers)))
+        return total + sum(part.value(delta) for part in self.blocks)
+
+    def derivatives(self, delta: Array) -> tuple[Array, Array]:
+        """Gradient (z,) and Hessian (z, z) along the directions."""
+        numbers = self.rows @ delta + self.constants
+        gradient = self.row_weight * self.rows.T @ (self.slopes - 1.0 / numbers)
+        moving = (self.rows @ self.directions) / numbers[:, None]
+        hessian = self.row_weight * moving.T @ moving
+        for part in self.blocks:
+            part.add(delta, gradient, hessian)
+        return self.directions.T @ gradient, hessian
+
+    def multipliers(self, delta: Array, move: Array) -> tuple[dict[int, Array], dict[int, float]]:
+        """Inverses of the matrices and of the numbers by place, linear in a move (n,)."""
+        matrices = dict(pair for part in self.blocks for pair in part.multipliers(delta, move))
+        numbers = self.rows @ delta + self.constants
+        prices = (1.0 - self.rows @ move / numbers) / numbers
+        return matrices, dict(zip(self.places.tolist(), prices.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where Newton's method ended: the point, shape (n,), and whether it is what was asked for."""
+
+    delta: Array
+    converged: bool
+
+
+def minimise(
+    terms: Sequence[tuple[float, Term]],
+    start: Array,
+    directions: Array,
+    decrement: float,
+    *,
+    tilt: Array | None = None,
+    steps: int = MAX_NEWTON_STEPS,
+) -> Minimum:
+    """Minimise ``sum_k weight_k term_k(delta) - tilt.z`` along ``delta = start + directions z``.
+
+    Damped Newton steps until half the squared decrement is small. Terms are infinite outside their
+    domain, so that every iterate stays inside.
+
+    Parameters
+    ----------
+    terms : sequence of (float, Term)
+        With weights.
+    start : ndarray, shape (n,)
+        Strictly inside.
+    directions : ndarray, shape (n, z)
+        The same that the terms have; in units in which the problem's numbers are near one.
+    decrement : float
+    tilt : ndarray, shape (n,), optional
+        A linear form, along the directions too.
+    steps : int
+    """
+    delta = np.array(start, dtype=np.float64)
+    pull = None if tilt is None else directions.T @ tilt
+
+    def value(at: Array) -> float:
+        total = sum(weight * term.value(at) for weight, term in terms)
+        return float(total if tilt is None else total - float(tilt @ at))
+
+    current = value(delta)
+    for _ in range(steps):
+        parts = [(weight, *term.derivatives(delta)) for weight, term in terms]
+        gradient = sum(weight * g for weight, g, _ in parts)
+        hessian = np.asarray(sum(weight * h for weight, _, h in parts))
+        slope = -np.asarray(gradient if pull is None else gradient - pull)
+        step = newton_step(hessian, slope)
+        decrease = float(slope @ step)
+        if not decrease > 2 * decrement:
+            return Minimum(delta, True)
+        move, length = directions @ step, 1.0
+        while length > SHORTEST_STEP:
+            trial = delta + length * move
+            new = value(trial)
+            if new <= current - SUFFICIENT_DECREASE * length * decrease:
+                break
+            length *= 0.5
+        else:
+            return Minimum(delta, True)
+        delta, current = trial, new
+    return Minimum(delta, False)
+
+
+def project(feasible: FeasibleSet, start: Array, directions: Array, reference: Array) -> Array:
+    """The model of least divergence from `reference` on ``start + directions z``, shape (n,).
+
+    Parameters
+    ----------
+    feasible : FeasibleSet
+    start : ndarray, shape (n,)
+        Strictly feasible.
+    directions : ndarray, shape (n, z)
+        In units in which the problem's numbers are near one.
+    reference : ndarray, shape (n,)
+        Its inertia blocks positive definite.
+    """
+    if directions.shape[1] == 0:
+        return np.array(start, dtype=np.float64)
+    cone = Cone.divergence(feasible, reference, directions)
+    return minimise([(1.0, cone)], start, directions, DECREMENT).delta
+
+
+def newton_step(hessian: Array, right: Array) -> Array:
+    """Newton step in a scaling that makes the Hessian's diagonal one."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
+    scaled = hessian * scale[:, None] * scale
+    try:
+        factor = linalg.cho_factor(scaled, check_finite=False)
+        return np.asarray(scale * linalg.cho_solve(factor, scale * right, check_finite=False))
+    except linalg.LinAlgError:
+        return np.asarray(scale * np.linalg.lstsq(scaled, scale * right, rcond=1e-14)[0])
