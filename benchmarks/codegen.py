@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from arms import panda, ur5
 
 import feasid
-from feasid.codegen.compiled import compiler
+from feasid.codegen.compiled import find_compiler
 from feasid.codegen.routine import CodedModel
 from feasid.datasets import wam
 
@@ -27,7 +27,7 @@ KINDS = ("inverse_dynamics", "mass_matrix", "gravity", "regressor")
 def counted() -> None:
     print("operations, parameters as an argument, rigid bodies only")
     for robot in (wam.robot(), panda(), ur5()):
-        model = CodedModel.of(robot.with_joint_terms(()), argument=True)
+        model = CodedModel.from_robot(robot.with_joint_terms(()), argument=True)
         for kind in KINDS:
             count = model.routine(kind).operations
             print(
@@ -53,7 +53,7 @@ def main() -> None:
     robot = panda()
     q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, robot.dof))
     print("one torque of 7 joints")
-    for backend in ("python", "c") if compiler() else ("python",):
+    for backend in ("python", "c") if find_compiler() else ("python",):
         control = feasid.ComputedTorque(robot, backend=backend)
         timed(f"ComputedTorque.torque, {backend}", lambda: control.torque(q, dq, ddq))  # noqa: B023
     timed("feasid.inverse_dynamics", lambda: feasid.inverse_dynamics(robot, q, dq, ddq), 500)

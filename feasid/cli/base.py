@@ -120,7 +120,7 @@ def _compare(robot: Robot, arguments: argparse.Namespace) -> int:
 def _show(base: BaseParameters, arguments: argparse.Namespace) -> None:
     robot = base.robot
     print(f"{robot.name}: {base.size} base parameters of {base.unknowns} standard parameters")
-    print(f"{robot.reduction}\n" if robot.reduction else "")
+    print(f"{robot.constraint_summary}\n" if robot.constraint_summary else "")
     indent = " " * (len(str(base.size)) + 6)
     for line in base.listing().splitlines():
         print(fill(line, WIDTH, subsequent_indent=indent, break_long_words=False))

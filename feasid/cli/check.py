@@ -193,7 +193,7 @@ def _reduction(path: str) -> str:
     from feasid.formats.terms import EFFECTS
 
     try:
-        return load_robot(path, ignore=EFFECTS).reduction
+        return load_robot(path, ignore=EFFECTS).constraint_summary
     except FeasidError:
         return ""
 

@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json("doctor", {"ok": diagnosis.ok, "findings": found, "options": diagnosis.options})
     else:
         print(" ".join(arguments.log))
-        if robot.reduction:
-            print(f"{robot.name}: {robot.reduction}")
+        if robot.constraint_summary:
+            print(f"{robot.name}: {robot.constraint_summary}")
         print(spell_as_arguments(diagnosis.explain()))
         if diagnosis.options:
             print(

@@ -11,7 +11,7 @@ from feasid.cli.output import add_json, redirect_sentences
 from feasid.cli.output import print_json as tell_json
 from feasid.core.files import check_writable
 from feasid.errors import InputError
-from feasid.formats.robot_of import with_motors
+from feasid.formats.fit_robot import with_motors
 from feasid.options.tables import WatchOptions
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ class Algorithms:
 
     def _joints(self, values: Sequence[Expression], offset: bool = False) -> list[Expression]:
         """Joint coordinates from independent ones."""
-        coupled = self.robot.coupled
+        coupled = self.robot.coupling_map
         out = combination(coupled.A, values)
         return [o + float(b) for o, b in zip(out, coupled.b, strict=True)] if offset else out
 
@@ -106,7 +106,7 @@ class Algorithms:
 
     def _independent(self, torques: Sequence[Expression]) -> list[Expression]:
         """Torques of the independent coordinates from those of all joints."""
-        return combination(self.robot.coupled.A.T, torques)
+        return combination(self.robot.coupling_map.A.T, torques)
 
     # -- torques -----------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Algorithms:
 
     def gravity(self) -> list[Expression]:
         """Torques that hold the bodies still, without friction and springs."""
-        still = [self.graph.of(0.0)] * self.robot.axes
+        still = [self.graph.as_expression(0.0)] * self.robot.axes
         return self._independent(self._newton_euler(self._motions(still, still), self.delta))
 
     def friction(self) -> list[Expression]:
@@ -129,7 +129,7 @@ class Algorithms:
     ) -> list[Expression]:
         bodies = [self._ten(n, delta) for n in self._tree]
         wrenches = [(m.moment(t), m.force(t)) for m, t in zip(motion, bodies, strict=True)]
-        out = [self.graph.of(0.0)] * self.robot.axes
+        out = [self.graph.as_expression(0.0)] * self.robot.axes
         for i in range(len(self._tree) - 1, -1, -1):
             node, joint, (moment, force) = self._tree[i], self._transforms[i], wrenches[i]
             out[node.own.start] = out[node.own.start] + joint.axis_torque(moment, force)
@@ -140,7 +140,7 @@ class Algorithms:
         return out
 
     def _drives(self, without: str = "") -> list[Expression]:
-        out = [self.graph.of(0.0)] * self.robot.axes
+        out = [self.graph.as_expression(0.0)] * self.robot.axes
         for k in range(len(self.robot.drives)):
             signals = self._signals(k)
             torque = self.graph.total(
@@ -173,7 +173,7 @@ class Algorithms:
             load = self._load[int(np.flatnonzero(row[0])[0])]
         deflection = position - drive.rest
         state = JointState(position, deflection, rate, push, sign, load, np)
-        return {s: graph.of(TERMS[s].factor(state)) for s in drive.symbols}
+        return {s: graph.as_expression(TERMS[s].factor(state)) for s in drive.symbols}
 
     @cached_property
     def _load(self) -> list[Expression]:
@@ -181,14 +181,14 @@ class Algorithms:
         model = np.zeros(self.robot.size)
         if self.robot.load_model is not None:
             model[self.robot.inertial_columns] = self.robot.load_model
-        return self._newton_euler(self._motion, [self.graph.of(float(v)) for v in model])
+        return self._newton_euler(self._motion, [self.graph.as_expression(float(v)) for v in model])
 
     # -- mass matrix -------------------------------------------------------------------------
 
     def mass_matrix(self) -> list[Expression]:
         """Row by row, drive inertia included; shape (dof, dof)."""
         size = self.robot.axes
-        entries = [[self.graph.of(0.0)] * size for _ in range(size)]
+        entries = [[self.graph.as_expression(0.0)] * size for _ in range(size)]
         for i, composite in enumerate(self._composites()):
             self._column(i, composite, entries)
         for k in range(len(self.robot.drives)):
@@ -238,7 +238,7 @@ class Algorithms:
     def regressor(self, columns: Sequence[int]) -> list[Expression]:
         """Row by row, for these standard parameters; shape (dof, len(columns))."""
         wanted = {c: k for k, c in enumerate(columns)}
-        zero = self.graph.of(0.0)
+        zero = self.graph.as_expression(0.0)
         entries = [[zero] * len(columns) for _ in range(self.robot.axes)]
         carried: list[dict[int, tuple[Expressions, Expressions]]] = []
         for node, joint, motion in zip(self._tree, self._transforms, self._motion, strict=True):

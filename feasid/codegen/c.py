@@ -107,7 +107,7 @@ class CCode:
             else:
                 lines.append(f"    {out}[{place}] = {text};")
                 place += 1
-        lines += [f"    (void){n};" for n, _ in routine.inputs if n not in routine.used]
+        lines += [f"    (void){n};" for n, _ in routine.inputs if n not in routine.used_inputs]
         return "\n".join([*lines, "}\n"])
 
     # -- test vector -------------------------------------------------------------------------
@@ -212,11 +212,11 @@ class CCode:
             value = "" if values is None else f" = {float(values[k])!r}"
             lines.append(f"  [{k}] {expression}{value}")
         lines += [f"note: {s}" for s in map(str, base.snapped)]
-        body = "\n".join(f" * {safe(line)}".rstrip() for line in lines)
+        body = "\n".join(f" * {escape_comment(line)}".rstrip() for line in lines)
         return f"/*\n{body}\n */"
 
 
-def safe(text: str) -> str:
+def escape_comment(text: str) -> str:
     """Text that cannot end a comment, or start another meaning in one."""
     plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in text)
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\", "/")
@@ -276,7 +276,7 @@ def write_c(
     header = target.with_suffix(".h")
     for file in (target, header):
         check_writable(file, overwrite=overwrite)
-    source = CodedModel.of(robot, base, argument=parameters == "argument")
+    source = CodedModel.from_robot(robot, base, argument=parameters == "argument")
     code = CCode(source, identifier(target.stem), precision, tuple(routines))
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
     write_aside(target, text.encode(), overwrite=overwrite)

@@ -19,18 +19,18 @@ from feasid.errors import InputError
 
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")
 
-SECONDS = 120.0
+COMPILER_TIMEOUT = 120.0
 """After which a compiler is given up."""
 
 
-def compiler() -> str | None:
+def find_compiler() -> str | None:
     """The C compiler: ``$CC``, or the first of cc, gcc, clang; None without one."""
     return next(
         (c for c in (os.environ.get("CC"), "cc", "gcc", "clang") if c and shutil.which(c)), None
     )
 
 
-def compiled(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Callable[..., Array]]:
+def compile_routines(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Callable[..., Array]]:
     """Functions of arrays, by kind.
 
     Each returns the same array at every call, overwritten by the next.
@@ -40,7 +40,7 @@ def compiled(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Callable[.
     InputError
         There is no compiler, or it fails; with its words.
     """
-    command = compiler()
+    command = find_compiler()
     if command is None:
         raise InputError("no C compiler was found: install one or set CC, or use backend='python'")
     code = CCode(source, "robot", "double", kinds)
@@ -61,7 +61,9 @@ def compiled(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Callable[.
 
 def _compile(command: list[str]) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMPILER_TIMEOUT, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"the C compiler {command[0]!r} did not work: {error}") from error
     if done.returncode:

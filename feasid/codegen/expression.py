@@ -36,25 +36,25 @@ class Expression:
     name: str = ""
 
     def __add__(self, other: Expression | float) -> Expression:
-        return self.graph.add(self, self.graph.of(other))
+        return self.graph.add(self, self.graph.as_expression(other))
 
     def __radd__(self, other: float) -> Expression:
-        return self.graph.add(self.graph.of(other), self)
+        return self.graph.add(self.graph.as_expression(other), self)
 
     def __sub__(self, other: Expression | float) -> Expression:
-        return self.graph.add(self, -self.graph.of(other))
+        return self.graph.add(self, -self.graph.as_expression(other))
 
     def __rsub__(self, other: float) -> Expression:
-        return self.graph.add(self.graph.of(other), -self)
+        return self.graph.add(self.graph.as_expression(other), -self)
 
     def __mul__(self, other: Expression | float) -> Expression:
-        return self.graph.mul(self, self.graph.of(other))
+        return self.graph.mul(self, self.graph.as_expression(other))
 
     def __rmul__(self, other: float) -> Expression:
-        return self.graph.mul(self.graph.of(other), self)
+        return self.graph.mul(self.graph.as_expression(other), self)
 
     def __truediv__(self, divisor: float) -> Expression:
-        return self.graph.mul(self, self.graph.of(1.0 / divisor))
+        return self.graph.mul(self, self.graph.as_expression(1.0 / divisor))
 
     def __neg__(self) -> Expression:
         return self.graph.neg(self)
@@ -102,7 +102,7 @@ class Graph:
             self._known[key] = found
         return found
 
-    def of(self, value: Expression | float) -> Expression:
+    def as_expression(self, value: Expression | float) -> Expression:
         """A number as an expression; expressions pass."""
         if isinstance(value, Expression):
             return value
@@ -119,7 +119,7 @@ class Graph:
     def neg(self, a: Expression) -> Expression:
         """-a; differences turn round instead."""
         if a.kind == "number":
-            return self.of(-a.value)
+            return self.as_expression(-a.value)
         if a.kind == "neg":
             return a.args[0]
         if a.kind == "sub":
@@ -129,14 +129,16 @@ class Graph:
     def add(self, a: Expression, b: Expression) -> Expression:
         """A + b."""
         if a.kind == "number" and b.kind == "number":
-            return self.of(a.value + b.value)
+            return self.as_expression(a.value + b.value)
         if a.is_zero or b.is_zero:
             return b if a.is_zero else a
         if a.kind == "neg" and b.kind == "neg":
             return self.neg(self.add(a.args[0], b.args[0]))
         if a.kind == "neg" or b.kind == "neg":
             minuend, other = (b, a.args[0]) if a.kind == "neg" else (a, b.args[0])
-            return self.of(0.0) if minuend is other else self._node("sub", (minuend, other))
+            return (
+                self.as_expression(0.0) if minuend is other else self._node("sub", (minuend, other))
+            )
         return self._node("add", (a, b) if a.index < b.index else (b, a))
 
     def mul(self, a: Expression, b: Expression) -> Expression:
@@ -152,9 +154,9 @@ class Graph:
 
     def _scaled(self, factor: float, a: Expression) -> Expression:
         if factor == 0.0:
-            return self.of(0.0)
+            return self.as_expression(0.0)
         if a.kind == "number":
-            return self.of(factor * a.value)
+            return self.as_expression(factor * a.value)
         if factor < 0.0:
             return self.neg(self._scaled(-factor, a))
         if a.kind == "neg":
@@ -163,12 +165,12 @@ class Graph:
             return a
         if a.kind == "mul" and a.args[0].kind == "number":
             return self._scaled(factor * a.args[0].value, a.args[1])
-        return self._node("mul", (self.of(factor), a))
+        return self._node("mul", (self.as_expression(factor), a))
 
     def apply(self, function: str, a: Expression) -> Expression:
         """sin, cos, tanh, sqrt, exp, abs or sign of a; odd and even ones know signs."""
         if a.kind == "number":
-            return self.of(FUNCTIONS[function](a.value))
+            return self.as_expression(FUNCTIONS[function](a.value))
         if a.kind == "neg" and function in ("cos", "abs"):
             return self.apply(function, a.args[0])
         if a.kind == "neg" and function in ("sin", "tanh", "sign"):
@@ -177,7 +179,7 @@ class Graph:
 
     def total(self, terms: Iterable[Expression]) -> Expression:
         """Their sum."""
-        out = self.of(0.0)
+        out = self.as_expression(0.0)
         for term in terms:
             out = self.add(out, term)
         return out
@@ -192,7 +194,7 @@ class Operations:
     functions: int = 0
 
 
-def needed(outputs: Sequence[Expression]) -> list[Expression]:
+def dependencies(outputs: Sequence[Expression]) -> list[Expression]:
     """Everything that outputs depend on, arguments first."""
     seen: dict[int, Expression] = {}
     stack = list(outputs)
@@ -204,9 +206,9 @@ def needed(outputs: Sequence[Expression]) -> list[Expression]:
     return [seen[k] for k in sorted(seen)]
 
 
-def operations(outputs: Sequence[Expression]) -> Operations:
+def count_operations(outputs: Sequence[Expression]) -> Operations:
     """Operations that outputs take; a change of sign counts as an addition."""
-    kinds = [node.kind for node in needed(outputs)]
+    kinds = [node.kind for node in dependencies(outputs)]
     return Operations(
         kinds.count("mul"),
         sum(kinds.count(k) for k in ("add", "sub", "neg")),

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from feasid.codegen.expression import Expression, Graph
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node
-from feasid.dynamics.spatial import NEGLIGIBLE
+from feasid.dynamics.spatial import ROUNDING_TOLERANCE
 
 Expressions = npt.NDArray[Any]
 """An array of expressions: shape (3,) for a vector, (3, 3) for a matrix."""
@@ -35,7 +35,7 @@ RIGHT_ANGLE_TOLERANCE = 1e-15
 
 def vector(graph: Graph, values: Sequence[float] | Array) -> Expressions:
     """Constants as expressions."""
-    return np.array([graph.of(float(v)) for v in values], dtype=object)
+    return np.array([graph.as_expression(float(v)) for v in values], dtype=object)
 
 
 def scaled(constants: Array, factor: Expression) -> Expressions:
@@ -141,7 +141,7 @@ def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
     aligned = _rotation_to_z(axis)
     angle = rate * q
     c, s = graph.apply("cos", angle), graph.apply("sin", angle)
-    zero, one = graph.of(0.0), graph.of(1.0)
+    zero, one = graph.as_expression(0.0), graph.as_expression(1.0)
     turn = np.array([[c, -s, zero], [s, c, zero], [zero, zero, one]], dtype=object)
     arm = vector(graph, _without_rounding(node.position + node.rotation @ point))
     return JointTransform(
@@ -167,7 +167,7 @@ def _sparsest_point(axis: Array, point: Array, node: Node) -> Array:
 
     def nonzeros(shift: float) -> int:
         both = np.concatenate([point + shift * axis, home + shift * direction])
-        return int(np.count_nonzero(np.abs(both) > NEGLIGIBLE * max(size, abs(shift))))
+        return int(np.count_nonzero(np.abs(both) > ROUNDING_TOLERANCE * max(size, abs(shift))))
 
     return np.asarray(point + min(shifts, key=nonzeros) * axis)
 
@@ -185,7 +185,7 @@ def _rotation_to_z(axis: Array) -> Array:
 def _without_rounding(values: Array) -> Array:
     """Entries that are rounding of zero made zero."""
     largest = float(np.abs(values).max(initial=0.0))
-    return np.where(np.abs(values) <= NEGLIGIBLE * largest, 0.0, values)
+    return np.where(np.abs(values) <= ROUNDING_TOLERANCE * largest, 0.0, values)
 
 
 def _without_right_angle_rounding(rotation: Array) -> Array:

@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from feasid.codegen.algorithms import Algorithms
-from feasid.codegen.expression import FUNCTIONS, Expression, Graph, Operations, needed, operations
+from feasid.codegen.expression import (
+    FUNCTIONS,
+    Expression,
+    Graph,
+    Operations,
+    count_operations,
+    dependencies,
+)
 from feasid.core.arrays import Array
-from feasid.dynamics.regressor import described_values
+from feasid.dynamics.regressor import require_values
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identifiability.rounding import snapped
@@ -46,15 +53,15 @@ class Routine:
     @cached_property
     def nodes(self) -> list[Expression]:
         """Everything that the outputs depend on, arguments first."""
-        return needed(self.outputs)
+        return dependencies(self.outputs)
 
     @property
     def operations(self) -> Operations:
         """How many operations it takes."""
-        return operations(self.outputs)
+        return count_operations(self.outputs)
 
     @property
-    def used(self) -> frozenset[str]:
+    def used_inputs(self) -> frozenset[str]:
         """Inputs that matter."""
         return frozenset(n.name.split("[")[0] for n in self.nodes if n.kind == "input")
 
@@ -77,7 +84,7 @@ class CodedModel:
     beta: Array | None
 
     @classmethod
-    def of(
+    def from_robot(
         cls, robot: Robot, base: BaseParameters | None = None, *, argument: bool = False
     ) -> CodedModel:
         """The model of a robot; `argument` leaves its parameters open."""
@@ -88,7 +95,7 @@ class CodedModel:
         beta = None
         if not argument:
             remedy = "give it some by robot.with_values(parameters)"
-            beta = base.values(described_values(robot, remedy))
+            beta = base.values(require_values(robot, remedy))
         return cls(exact, base, beta)
 
     def routine(self, kind: str) -> Routine:
@@ -113,9 +120,13 @@ class CodedModel:
 
     def _parameters(self, graph: Graph) -> Sequence[Expression]:
         """Standard parameters: leading ones are the base parameters, the others zero."""
-        out = [graph.of(0.0)] * self.robot.size
+        out = [graph.as_expression(0.0)] * self.robot.size
         for k, column in enumerate(self.base.independent.tolist()):
-            value = graph.input(f"beta[{k}]") if self.beta is None else graph.of(self.beta[k])
+            value = (
+                graph.input(f"beta[{k}]")
+                if self.beta is None
+                else graph.as_expression(self.beta[k])
+            )
             out[column] = value
         return out
 
@@ -201,7 +212,7 @@ def python_source(routine: Routine) -> str:
     """A function of sequences of floats that returns a list of floats."""
     lines = [f"def {routine.name}({', '.join(name for name, _ in routine.inputs)}):"]
     for name, length in routine.inputs:
-        if name in routine.used:
+        if name in routine.used_inputs:
             lines.append(f"    [{', '.join(f'{name}{k}' for k in range(length))}] = {name}")
     results = []
     for variable, text in statements(routine, PYTHON):

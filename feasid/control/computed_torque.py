@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.codegen.compiled import compiled, compiler
+from feasid.codegen.compiled import compile_routines, find_compiler
 from feasid.codegen.routine import CodedModel, python_function
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import mass_matrix
@@ -66,8 +66,8 @@ class ComputedTorque:
         if backend not in BACKENDS:
             hint = did_you_mean(backend, BACKENDS)
             raise InputError(f"no backend {backend!r}{hint}: choose of {[*BACKENDS]}")
-        nominal = CodedModel.of(robot, base)
-        source = CodedModel.of(robot, nominal.base, argument=True)
+        nominal = CodedModel.from_robot(robot, base)
+        source = CodedModel.from_robot(robot, nominal.base, argument=True)
         self.robot = robot
         self.base = source.base
         self.refused = 0
@@ -264,9 +264,9 @@ Functions = dict[str, Callable[..., Sequence[float] | Array]]
 
 def _functions(source: CodedModel, backend: str) -> tuple[Functions, str]:
     """The routines, and which backend they came from."""
-    if backend == "c" or (backend == "auto" and compiler() is not None):
+    if backend == "c" or (backend == "auto" and find_compiler() is not None):
         try:
-            return dict(compiled(source, KINDS)), "c"
+            return dict(compile_routines(source, KINDS)), "c"
         except InputError:
             if backend == "c":
                 raise
@@ -295,7 +295,7 @@ def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
         if bound.shape != (robot.dof,) or not (bound > 0).all():
             raise InputError(f"effort needs {robot.dof} positive numbers, got {effort!r}")
         return bound
-    known = [body.limits.effort for body, _ in robot.moving]
+    known = [body.limits.effort for body, _ in robot.moving_bodies]
     if not any(known):
         return None
     return np.array([e if e else np.inf for e in known])
@@ -309,7 +309,7 @@ def mass_function(base: BaseParameters) -> Callable[[Array, Array], Array]:
     robot = base.robot
     if robot.loops or any(body.dof != 1 for body in robot.bodies):
         return lambda delta, q: mass_matrix(robot, delta, q)
-    code = python_function(CodedModel.of(robot, base, argument=True).routine("mass_matrix"))
+    code = python_function(CodedModel.from_robot(robot, base, argument=True).routine("mass_matrix"))
 
     def mass(delta: Array, q: Array) -> Array:
         return np.array(code((base.K @ delta).tolist(), q.tolist())).reshape(robot.dof, robot.dof)

@@ -320,7 +320,7 @@ def _check_coarse(x: Array, where: _Where) -> list[Finding]:
 def check_range(raw: Signals, robot: Robot) -> list[Finding]:
     """Positions outside the description's limits, and degrees by their range."""
     findings = []
-    for body, rows in robot.moving:
+    for body, rows in robot.moving_bodies:
         if body.dof != 1:
             continue
         q = raw.values["q"][:, rows.start]

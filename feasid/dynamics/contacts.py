@@ -19,7 +19,7 @@ from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, did_you_mean
 from feasid.robot.description import Robot
 
-SINGULAR = 1e-8
+RANK_TOLERANCE = 1e-8
 """Singular values of contact Jacobians below this, relative to the largest, are zero."""
 
 
@@ -81,8 +81,8 @@ def frame_jacobian(robot: Robot, q: npt.ArrayLike, body: str, position: npt.Arra
     states = []
     for state in propagate(tree[: i + 1], robot.gravity, positions, still, still):
         states.append(state)
-    turns = states[i].turns
-    moved = np.cross(turns, point[:, None, None], axis=0) + states[i].shifts
+    turns = states[i].angular_axes
+    moved = np.cross(turns, point[:, None, None], axis=0) + states[i].linear_axes
     both = np.concatenate([turns, moved], axis=1)
     for k in reversed(robot.ancestors[i]):
         both = states[k].pose.to_parent(both)
@@ -153,7 +153,7 @@ def free_projector(
     jacobians = [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts]
     parts = [j * flags[:, k, None, None] for k, j in enumerate(jacobians)]
     _, s, vt = np.linalg.svd(np.concatenate(parts, axis=1), full_matrices=False)
-    held = vt * (s > SINGULAR * s[:, :1])[:, :, None]
+    held = vt * (s > RANK_TOLERANCE * s[:, :1])[:, :, None]
     return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
 
 
@@ -186,5 +186,5 @@ def free_rows(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> li
     pad = max(0, robot.dof - stacked.shape[1])
     stacked = np.concatenate([stacked, np.zeros((len(stacked), pad, robot.dof))], axis=1)
     _, s, vt = np.linalg.svd(stacked, full_matrices=False)
-    ranks = (s > SINGULAR * s[:, :1]).sum(axis=1)
+    ranks = (s > RANK_TOLERANCE * s[:, :1]).sum(axis=1)
     return [v[rank:] for v, rank in zip(vt, ranks, strict=True)]

@@ -53,7 +53,7 @@ def energies(robot: Robot, q: Array, dq: Array) -> tuple[Array, Array, Array]:
         rotation, position = _in_base(node, state, poses, q.shape[1])
         poses.append((rotation, position))
         rates = dq[list(node.rows)]
-        velocity = np.einsum("ikn,kn->in", state.shifts, rates)
+        velocity = np.einsum("ikn,kn->in", state.linear_axes, rates)
         columns = list(node.columns)
         kinetic[:, columns] += _kinetic(velocity, state.omega) @ node.reduction
         pull = np.zeros((10, q.shape[1]))

@@ -2,9 +2,10 @@
 
 A *node* is a body or a rotor. Vectors are in the node's own frame, shape (3, N), samples last:
 ``omega`` and ``alpha`` are angular velocity and acceleration, ``acceleration`` is the classical
-acceleration of the frame's origin minus gravity, so that weight needs no extra term. ``turns``
-and ``shifts`` (3, k, N) are the angular and linear parts of the spatial axes of the k joint rows
-that carry the node. All lie in one array, so that changing frames is one operation.
+acceleration of the frame's origin minus gravity, so that weight needs no extra term.
+``angular_axes`` and ``linear_axes`` (3, k, N) are the angular and linear parts of the spatial axes
+of the k joint rows that carry the node. All lie in one array, so that changing frames is one
+operation.
 
 Where joints are coupled or in closed loops, a `CoordinateMap` gives all joints' motion from the
 independent coordinates.
@@ -19,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.dynamics.spatial import Entry, Pose, ScrewPose, cross, group_pose, is_zero
+from feasid.dynamics.spatial import Entry, Pose, ScrewPose, cross, is_zero, multi_dof_pose
 from feasid.robot.description import Robot
 
 
@@ -46,13 +47,13 @@ class Node:
         """Pose constants of a one-degree-of-freedom joint, None for the others."""
         if self.motion.shape[1] > 1:
             return None
-        return ScrewPose.of(self.rotation, self.position, self.motion[:, 0])
+        return ScrewPose.from_screw(self.rotation, self.position, self.motion[:, 0])
 
     def pose(self, q: Array) -> Pose:
         """Pose in the parent at joint positions q, shape (n_d, N)."""
         if self.screw is not None:
             return self.screw.at(q[0])
-        return group_pose(self.rotation, self.position, self.motion, q)
+        return multi_dof_pose(self.rotation, self.position, self.motion, q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +79,12 @@ class State:
         return self.vectors[:, 2]
 
     @property
-    def turns(self) -> Array:
+    def angular_axes(self) -> Array:
         """Angular parts of the carrying rows' axes, shape (3, k, N)."""
         return self.vectors[:, 3 : (3 + self.vectors.shape[1]) // 2]
 
     @property
-    def shifts(self) -> Array:
+    def linear_axes(self) -> Array:
         """Linear parts of the carrying rows' axes at the node's origin, shape (3, k, N)."""
         return self.vectors[:, (3 + self.vectors.shape[1]) // 2 :]
 
@@ -102,7 +103,7 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
     for i, body in enumerate(robot.bodies):
         if body.rotor is not None:
             span = robot.rotor_columns(i)
-            reduction = BALANCED if body.rotor.symmetric else np.eye(10)
+            reduction = BALANCED_ROTOR if body.rotor.symmetric else np.eye(10)
             p, rotor = robot.parents[i], body.rotor
             if body.dof != 1:
                 raise NotImplementedError("rotors hang on joints with one degree of freedom")
@@ -118,8 +119,8 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
 
 
 # A balanced rotor has Lyy = Lxx, and of the rest only Lzz, lz and m.
-BALANCED = np.zeros((10, 4))
-BALANCED[[0, 3], 0] = BALANCED[5, 1] = BALANCED[8, 2] = BALANCED[9, 3] = 1.0
+BALANCED_ROTOR = np.zeros((10, 4))
+BALANCED_ROTOR[[0, 3], 0] = BALANCED_ROTOR[5, 1] = BALANCED_ROTOR[8, 2] = BALANCED_ROTOR[9, 3] = 1.0
 
 
 def propagate(
@@ -141,18 +142,18 @@ def propagate(
     for node in tree:
         base = done[node.parent].vectors if node.parent >= 0 else ground
         pose = node.pose(q[node.own])
-        vectors = _carry(pose, base, node.motion.shape[1] if axes else 0)
+        vectors = _transform_from_parent(pose, base, node.motion.shape[1] if axes else 0)
         state = State(pose, vectors)
-        _move(node, state, dq[node.own], ddq[node.own], at_rest=node.parent < 0)
+        _add_joint_motion(node, state, dq[node.own], ddq[node.own], at_rest=node.parent < 0)
         if axes:
             k = node.motion.shape[1]
-            state.turns[:, -k:] = node.motion[:3, :, None]
-            state.shifts[:, -k:] = node.motion[3:, :, None]
+            state.angular_axes[:, -k:] = node.motion[:3, :, None]
+            state.linear_axes[:, -k:] = node.motion[3:, :, None]
         done.append(state)
         yield state
 
 
-def _carry(pose: Pose, base: Array, own: int) -> Array:
+def _transform_from_parent(pose: Pose, base: Array, own: int) -> Array:
     """The parent's vectors at the node's origin and in its frame, with room for `own` axes.
 
     The constant one of the two lever arms is used: before the rotation when it is constant in the
@@ -186,7 +187,7 @@ def _shift(lever: tuple[Entry, ...], head: Array, tail: Array) -> None:
     tail -= swept[:, 2:]
 
 
-def _move(node: Node, state: State, rate: Array, push: Array, *, at_rest: bool) -> None:
+def _add_joint_motion(node: Node, state: State, rate: Array, push: Array, *, at_rest: bool) -> None:
     """Add the joint's own motion, in place; see `propagate`."""
     angular, linear = node.motion[:3], node.motion[3:]
     spin, slide = _combination(angular, rate), _combination(linear, rate)
@@ -254,7 +255,7 @@ class CoordinateMap:
         InputError
             Where a loop cannot close, or is singular.
         """
-        closure, coupled = self.robot.closure, self.robot.coupled
+        closure, coupled = self.robot.closure, self.robot.coupling_map
         if closure is not None:
             return closure.motion(s, ds, dds)
         A = coupled.A
@@ -263,8 +264,8 @@ class CoordinateMap:
 
 def coordinate_map(robot: Robot) -> CoordinateMap:
     """The map from a robot's independent coordinates to its joints'."""
-    A, closure = robot.coupled.A, robot.closure
+    A, closure = robot.coupling_map.A, robot.closure
     moves = A != 0
     if closure is not None:
-        moves = moves[:, closure.active] | (moves[:, closure.passive] @ closure.follows.T)
+        moves = moves[:, closure.active] | (moves[:, closure.passive] @ closure.depends_on.T)
     return CoordinateMap(robot, tuple(tuple(np.flatnonzero(m).tolist()) for m in moves.T))

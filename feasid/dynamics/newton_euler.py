@@ -73,7 +73,7 @@ class WrenchRegressor:
     linear: Array
 
     @classmethod
-    def of(cls, state: State, node: Node, kept: list[int]) -> WrenchRegressor:
+    def from_state(cls, state: State, node: Node, kept: list[int]) -> WrenchRegressor:
         """Build for the node's wanted columns (positions among its own)."""
         if node.reduction.shape == (10, 10):
             moments = [k for k in kept if k < 9]
@@ -88,7 +88,7 @@ class WrenchRegressor:
 
     def project(self, state: State, k: int, out: Array, work: Array) -> None:
         """``out = s' W`` for the node's k-th carrying row; out has a row per wanted column."""
-        turn, shift = state.turns[:, k], state.shifts[:, k]
+        turn, shift = state.angular_axes[:, k], state.linear_axes[:, k]
         n_a, n_l = self.angular.shape[1], self.linear.shape[1]
         overlap = n_a + n_l - out.shape[0]
         if n_a:

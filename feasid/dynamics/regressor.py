@@ -48,7 +48,7 @@ class RegressorPlan:
     columns: tuple[int, ...]
 
     @classmethod
-    def of(cls, robot: Robot, columns: Sequence[int] | None = None) -> RegressorPlan:
+    def from_robot(cls, robot: Robot, columns: Sequence[int] | None = None) -> RegressorPlan:
         """Plan for these columns (default all), sorted and checked."""
         kind = cls if robot.is_tree else ProjectedPlan
         if columns is None:
@@ -113,7 +113,7 @@ class RegressorPlan:
         states = propagate(self.tree, self.robot.gravity, q, dq, ddq)
         for node, state, (kept, rows) in zip(self.tree, states, self._places, strict=True):
             if kept:
-                wrench = WrenchRegressor.of(state, node, kept)
+                wrench = WrenchRegressor.from_state(state, node, kept)
                 for k, (r, first) in enumerate(rows):
                     wrench.project(state, k, blocks[r][first : first + len(kept)], work)
 
@@ -234,7 +234,7 @@ def regressor(
     InputError
         Names the array whose shape is wrong or that has an entry that is not finite.
     """
-    plan = RegressorPlan.of(robot, columns)
+    plan = RegressorPlan.from_robot(robot, columns)
     positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
     count = positions.shape[1]
     out = np.zeros((count, robot.dof, len(plan.columns)))
@@ -278,7 +278,7 @@ def inverse_dynamics(
         When a parameter is needed that neither the caller nor the description gives.
     """
     if parameters is None:
-        parameters = described_values(robot, "pass parameters=")
+        parameters = require_values(robot, "pass parameters=")
     delta = robot.check_parameters(parameters)
     positions, velocities, accelerations = _inputs(robot, q, dq, ddq)
     jacobian: Array | None = None
@@ -328,7 +328,7 @@ def mass_matrix(robot: Robot, delta: Array, q: Array) -> Array:
     return np.asarray(tau[1:] - tau[0]).T
 
 
-def described_values(robot: Robot, remedy: str) -> Array:
+def require_values(robot: Robot, remedy: str) -> Array:
     """``robot.values``, when the description gives them all; `remedy` says what to do if not."""
     missing = np.flatnonzero(np.isnan(robot.values))
     if missing.size:

@@ -20,7 +20,7 @@ from feasid.robot.inertia import skew
 Entry = float | Array
 """A number for all samples, or one per sample (shape (N,))."""
 
-NEGLIGIBLE = 4e-16
+ROUNDING_TOLERANCE = 4e-16
 """Entries of a constant matrix below this, relative to its largest, are rounding of zero."""
 
 
@@ -61,7 +61,7 @@ class ScrewPose:
     in_body: tuple[Array, Array, Array, Array]
 
     @classmethod
-    def of(cls, home_rotation: Array, home_position: Array, screw: Array) -> ScrewPose:
+    def from_screw(cls, home_rotation: Array, home_position: Array, screw: Array) -> ScrewPose:
         """Constants for a home pose (parent from body) and a screw in the body's frame."""
         angular, linear = screw[:3], screw[3:]
         rate = float(np.linalg.norm(angular))
@@ -99,7 +99,7 @@ class ScrewPose:
         return Pose(rotation, position, None if constant else _vector(self.in_body, (c, s, q)))
 
 
-def group_pose(home_rotation: Array, home_position: Array, motion: Array, q: Array) -> Pose:
+def multi_dof_pose(home_rotation: Array, home_position: Array, motion: Array, q: Array) -> Pose:
     """Pose of a joint with several degrees of freedom: T(0) exp(Phi q), q of shape (n_d, N)."""
     xi = motion @ q
     turn, shift = exponential(xi)
@@ -179,7 +179,7 @@ def _vector(parts: Sequence[Array], factors: Sequence[Array]) -> tuple[Entry, ..
 
 def _combine(coefficients: Sequence[float], factors: Sequence[Array]) -> Entry:
     """coefficients[0] + sum coefficients[k] factors[k-1], as a number when it is one."""
-    tolerance = NEGLIGIBLE * max(1.0, max(abs(c) for c in coefficients))
+    tolerance = ROUNDING_TOLERANCE * max(1.0, max(abs(c) for c in coefficients))
     total: Entry = float(coefficients[0]) if abs(coefficients[0]) > tolerance else 0.0
     for c, factor in zip(coefficients[1:], factors, strict=True):
         if abs(c) > tolerance:

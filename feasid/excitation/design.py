@@ -21,7 +21,7 @@ from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.excitation.search import Family
 from feasid.excitation.space import find_rest_posture, posture_constraints
 from feasid.excitation.trajectory import Trajectory, sample_times
-from feasid.formats.robot_of import with_terms
+from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.reduction.restrict import restrict_terms
 from feasid.reduction.triangle import Reduced, fingerprint_of
@@ -148,7 +148,7 @@ def design_setting(
     seed: int,
 ) -> DesignSetting:
     """The robot with the joint terms of a fit, its limits, and a posture that keeps all of them."""
-    model, assumed = with_terms(robot, friction, drive_inertia)
+    model, assumed = with_fit_terms(robot, friction, drive_inertia)
     notes: list[str] = [*assumed]
     plain = MotionRegressor(model, ())
     bounds, assumptions = resolve_bounds(model, **limits)

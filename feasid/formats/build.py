@@ -17,7 +17,7 @@ from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, missing_extra
 from feasid.formats.description import Bond, Description, Joint, Link, NeedsCompilerError
 from feasid.formats.terms import LeftOut, check_ignored, left_out_notes, refuse, term_notes
-from feasid.robot.bodies import Body, Member, lumped
+from feasid.robot.bodies import Body, Member, lumped_parameters
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.drives import Drive
@@ -164,7 +164,7 @@ class _Lumping:
         if members is None:
             return body
         several = tuple(members) if len(members) > 1 else ()
-        return replace(body, inertial=lumped(members), members=several)
+        return replace(body, inertial=lumped_parameters(members), members=several)
 
 
 def _moving(

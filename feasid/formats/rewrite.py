@@ -30,8 +30,8 @@ from feasid.formats.description import (
 from feasid.formats.terms import TERM_FIELDS, JointTerms, summed
 from feasid.formats.xml import LIMITS, parse_xml, representable, written
 from feasid.robot import inertia
-from feasid.robot.axis_frames import STRAIGHT
-from feasid.robot.bodies import Body, Member, lumped, parameters_in_body
+from feasid.robot.axis_frames import SCREW_TOLERANCE
+from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.joint_terms import TERMS
@@ -79,7 +79,7 @@ def new_inertials(description: Description, body: Body) -> dict[str, NewInertial
         place = description.link(name).place
         return None if place is None else place.rotation
 
-    before, target = lumped(links), body.inertial
+    before, target = lumped_parameters(links), body.inertial
     if before is not None and disagreement(before, target) <= UNCHANGED:
         return {}
     own, children = links[0], [m for m in links[1:] if m.inertial is not None]
@@ -253,7 +253,7 @@ def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -
         links = [
             replace(m, inertial=_given(after, m)) for m in body.members or (Member(body.name),)
         ]
-        found = lumped(links)
+        found = lumped_parameters(links)
         if found is None or disagreement(found, body.inertial) > AGREEMENT:
             raise not_verified(f"body {body.name!r} does not read back as it was written")
 
@@ -358,10 +358,10 @@ def joint_shape(body: Body, title: str) -> tuple[str, Array | None, Array]:
         return "spherical", None, np.array([linear[2, 1], linear[0, 2], linear[1, 0]])
     if body.dof == 1:
         w, v = angular[:, 0], linear[:, 0]
-        if not w.any() and abs(np.linalg.norm(v) - 1) < STRAIGHT:
+        if not w.any() and abs(np.linalg.norm(v) - 1) < SCREW_TOLERANCE:
             return "prismatic", v, np.zeros(3)
-        pitch = abs(float(w @ v)) <= STRAIGHT * max(1.0, float(np.linalg.norm(v)))
-        if abs(np.linalg.norm(w) - 1) < STRAIGHT and pitch:
+        pitch = abs(float(w @ v)) <= SCREW_TOLERANCE * max(1.0, float(np.linalg.norm(v)))
+        if abs(np.linalg.norm(w) - 1) < SCREW_TOLERANCE and pitch:
             return "revolute", w, np.cross(w, v)
     raise UnsupportedJointError(
         f"joint {body.joint!r} has no counterpart in {title}: only hinges, slides, balls and "
@@ -391,7 +391,9 @@ def to_rpy(rotation: Array) -> Array:
     """Roll, pitch and yaw of a rotation: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     r = rotation
     pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))
-    if math.hypot(r[0, 0], r[1, 0]) < STRAIGHT:  # the first and last axis are one: yaw stays zero
+    if (
+        math.hypot(r[0, 0], r[1, 0]) < SCREW_TOLERANCE
+    ):  # the first and last axis are one: yaw stays zero
         return np.array([math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0])
     return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])
 

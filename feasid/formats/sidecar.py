@@ -31,7 +31,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
 from feasid.errors import DescriptionError, FeasidError, did_you_mean
-from feasid.robot.bodies import Body, Member, Rotor, constant
+from feasid.robot.bodies import Body, Member, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
@@ -305,9 +305,9 @@ def _end(
     """Body, rotation and position of one end; a link that is fixed to a body is part of it."""
     link = entry.get(which)
     what = f"of loop {loop!r}"
-    position = constant(entry[f"{which}_position"], (3,), f"{which}_position {what}")
+    position = read_only_array(entry[f"{which}_position"], (3,), f"{which}_position {what}")
     rotation = entry.get(f"{which}_rotation", np.eye(3))
-    rotation = constant(rotation, (3, 3), f"{which}_rotation {what}")
+    rotation = read_only_array(rotation, (3, 3), f"{which}_rotation {what}")
     if link is None:
         return None, rotation, position
     places: dict[str, tuple[str | None, Member]] = {m.name: (None, m) for m in robot.fixed}

@@ -75,7 +75,7 @@ def echelon_form(
     if not isinstance(order, str) and sorted(order) == sorted(PAPER_SYMBOLS):
         within = tuple(order)
     if given or not run.robot.is_tree:
-        unknowns = Unknowns.after(run.robot.size, given)
+        unknowns = Unknowns.from_equalities(run.robot.size, given)
         return RestrictedCoefficients(
             Echelon(run), unknowns, _preferred_order(run.robot, order, within)
         )

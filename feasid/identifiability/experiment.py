@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, did_you_mean
-from feasid.robot.bodies import constant
+from feasid.robot.bodies import read_only_array
 from feasid.robot.description import Robot
 from feasid.robot.rotations import exponential
 
@@ -107,7 +107,7 @@ class Experiment:
             i = robot.joint_index(name)
             body = bodies[i]
             places = np.atleast_1d(value) * np.ones(body.dof)
-            q = constant(places, (body.dof,), f"position of joint {name!r}")
+            q = read_only_array(places, (body.dof,), f"position of joint {name!r}")
             if q.any() and any("k" in d.symbols and name in d.coupling for d in robot.drives):
                 raise InputError(
                     f"joint {name!r} has a spring: it can be held at its rest position only",

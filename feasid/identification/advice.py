@@ -22,7 +22,7 @@ from feasid.diagnosis.diagnose import examine
 from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
 from feasid.errors import FeasidError
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.formats.robot_of import Offer, robot_of, with_motors
+from feasid.formats.fit_robot import CandidateTerms, resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import Solutions, Task
 from feasid.identification.noise import estimate, squares
@@ -91,7 +91,7 @@ def diagnose(
     """
     recording = Recording.of(log)
     asked = checked(DiagnoseOptions, options, "diagnose")
-    robot = with_motors(robot_of(log, robot), asked.get("couplings"))
+    robot = with_motors(resolve_robot(log, robot), asked.get("couplings"))
     refuted: list[Finding] = []
     for _ in range(MAX_ROUNDS):
         found = examine(recording, robot, asked, {f.key for f in refuted})
@@ -268,7 +268,7 @@ def _trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | 
         there = {drive.name for drive in robot.drives}
         motors = options.get("couplings") or {}
         moved = with_motors(robot, {name: motors[name] for name in motors if name not in there})
-        base, _ = base_with_terms(moved, [log], offer=Offer(()))
+        base, _ = base_with_terms(moved, [log], offer=CandidateTerms(()))
         work = LogTask(log, {**reading, "filtering": "equations"})
         trial = Trial(aligned(reduce_tasks([work], base))[0], base)
         if len(trial.folds) < MIN_FOLDS:

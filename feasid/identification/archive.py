@@ -39,7 +39,7 @@ from feasid.identification.ranges import Residual
 from feasid.logs.recording import content_digest
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot, Source
-from feasid.robot.serial import as_data, robot_of_data, with_source
+from feasid.robot.serial import robot_from_data, to_data, with_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def save(
         "format": FORMAT,
         "version": VERSION,
         "made": made(fit),
-        "robot": as_data(fit.robot),
+        "robot": to_data(fit.robot),
         "source": None if source is None else _origin(source),
         "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
         "measured": _plain(fit.base.experiment.measured),
@@ -294,7 +294,7 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
             f"this feasid reads up to {VERSION}: update it",
             path=str(path),
         )
-    robot, source = robot_of_data(model["robot"]), model["source"]
+    robot, source = robot_from_data(model["robot"]), model["source"]
     if source is not None:
         given = source["path"], source["format"], content["description"]
         robot = with_source(robot, Source(*given, reading=source.get("reading", {})))

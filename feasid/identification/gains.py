@@ -24,7 +24,7 @@ from scipy.optimize import least_squares
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import InputError
-from feasid.formats.robot_of import robot_of, with_motors
+from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, body_place
@@ -114,7 +114,7 @@ def torque_constants(
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
     sources = [open_sources(log), [] if loaded is None else open_sources(loaded)]
     base, _ = base_with_terms(
-        with_motors(robot_of(log, robot), terms.get("couplings")),
+        with_motors(resolve_robot(log, robot), terms.get("couplings")),
         [*sources[0], *sources[1]],
         terms.get("friction"),
         terms.get("drive_inertia"),

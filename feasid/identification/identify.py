@@ -14,7 +14,7 @@ from feasid.core.notes import notes as as_notes
 from feasid.core.threads import one_thread
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.formats.robot_of import GEARED, robot_of, with_motors, with_terms
+from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_terms, with_motors
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import Choice, choose_terms, sets_of
 from feasid.identification.log_warnings import diagnose_logs
@@ -78,7 +78,7 @@ def fit(
     chosen = choose_filtering(completed(FitOptions, options, "fit"), "fit")
     find_prior(chosen["prior"])
     logs = open_sources(data)
-    described = with_motors(robot_of(data, robot), chosen["couplings"])
+    described = with_motors(resolve_robot(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
     measured, measured_notes = find_measured_joints(logs, described, chosen)
     chosen["measured"] = measured
@@ -89,7 +89,7 @@ def fit(
     _require_enough_rows(reduced, base)
     warnings = []
     if chosen["diagnose"]:
-        warnings = diagnose_logs(tasks, with_terms(described, *terms)[0], measured)
+        warnings = diagnose_logs(tasks, with_fit_terms(described, *terms)[0], measured)
     reduced, delay = aligned(reduced)
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
@@ -135,7 +135,7 @@ def _choose_friction_terms(
     """Drop the further friction terms that the log's held-out stretches do not support."""
     candidates = chosen["candidates"]
     if candidates is None:
-        candidates = GEARED if chosen["friction"] is None else ()
+        candidates = GEAR_FRICTION if chosen["friction"] is None else ()
     fitted = {symbol for drive in base.robot.drives for symbol in drive.symbols}
     present = [term for term in candidates if FRICTION[term][-1] in fitted]
     if not present or not reduced.strata:
@@ -258,7 +258,7 @@ def compare_models(
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
     chosen = choose_filtering(completed(ReduceOptions, given, "compare_models"), "compare_models")
     sources = open_sources(data)
-    wanted = with_motors(robot_of(data, robot), chosen["couplings"])
+    wanted = with_motors(resolve_robot(data, robot), chosen["couplings"])
     asked = chosen["friction"], chosen["drive_inertia"], candidate_terms(chosen)
     measured, _ = find_measured_joints(sources, wanted, chosen)
     base, _ = base_with_terms(wanted, sources, *asked, measured)

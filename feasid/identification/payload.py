@@ -39,7 +39,7 @@ from feasid.dynamics.newton_euler import WrenchRegressor
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.formats.robot_of import robot_of, with_motors
+from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.logs.columns import numbers
@@ -210,7 +210,7 @@ def payload(
     terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
     with_it, without = open_sources(loaded), open_sources(unloaded)
     base, said = base_with_terms(
-        with_motors(robot_of(loaded, robot), terms.get("couplings")),
+        with_motors(resolve_robot(loaded, robot), terms.get("couplings")),
         [*with_it, *without],
         terms.get("friction"),
         terms.get("drive_inertia"),
@@ -356,7 +356,7 @@ def payload_from_wrench(
         When the load has a negative mass: then the sensor counts the other way round.
     """
     recording = Recording.of(log)
-    arm = robot_of(log, robot)
+    arm = resolve_robot(log, robot)
     k = len(arm.bodies) - 1 if body is None else body_place(arm, body)
     turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
     shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
@@ -391,7 +391,7 @@ def _columns(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
     places = [i for i, node in enumerate(tree) if node.columns == tuple(arm.inertial_columns[k])]
     states = propagate(tree, arm.gravity, run.q.T, run.dq.T, run.ddq.T)
     state = next(s for i, s in enumerate(states) if i == places[0])
-    wrench = WrenchRegressor.of(state, tree[places[0]], list(range(10)))
+    wrench = WrenchRegressor.from_state(state, tree[places[0]], list(range(10)))
     force, moment = np.zeros((2, 3, 10, len(run)))
     force[:, 6:] = wrench.linear
     moment[:, :9] = wrench.angular

@@ -230,7 +230,7 @@ def _factors(weights: Any, robot: Robot) -> Array | None:
         return np.ones(robot.dof)
     if isinstance(weights, Mapping):
         out = np.ones(robot.dof)
-        rows = {body.joint: own for body, own in robot.moving}
+        rows = {body.joint: own for body, own in robot.moving_bodies}
         for joint, factor in weights.items():
             if joint not in rows:
                 hint = did_you_mean(str(joint), rows)

@@ -259,7 +259,7 @@ def _tie_differences(a: Robot, b: Robot) -> Iterator[str]:
     for joint in dict.fromkeys((*first, *second)):
         if first.get(joint) != second.get(joint):
             yield f"joint {joint!r} follows other joints differently"
-    if first == second and sorted(a.ties) != sorted(b.ties):
+    if first == second and sorted(a.constraint_texts) != sorted(b.constraint_texts):
         yield "the closed loops differ"
 
 
@@ -298,7 +298,9 @@ def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict
         q = random_configurations(a, rng, SAMPLES).T
     tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
     off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
-    sizes = np.array([[np.linalg.norm(x[:, rows]) for _, rows in a.moving] for x in (tau, off)])
+    sizes = np.array(
+        [[np.linalg.norm(x[:, rows]) for _, rows in a.moving_bodies] for x in (tau, off)]
+    )
     floor = max(1e-12 * float(sizes[0].max()), float(np.finfo(np.float64).tiny))
     relative = sizes[1] / np.maximum(sizes[0], floor)
-    return dict(zip((b.joint for b, _ in a.moving), relative.tolist(), strict=True))
+    return dict(zip((b.joint for b, _ in a.moving_bodies), relative.tolist(), strict=True))

@@ -140,7 +140,7 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
     status = "indefinite" if smallest < -ROUNDING else status
     where = {
         name: [float(x) for x in configurations[worst, rows]]
-        for name, rows in ((body.joint, rows) for body, rows in robot.moving)
+        for name, rows in ((body.joint, rows) for body, rows in robot.moving_bodies)
     }
     return MassMatrix(status, smallest, where)
 
@@ -153,7 +153,7 @@ def _configurations(robot: Robot, rng: np.random.Generator, samples: int) -> Arr
     if robot.closure is not None:
         return np.ascontiguousarray(random_configurations(robot, rng, samples).T)
     low, high = np.full(robot.dof, -1.0), np.full(robot.dof, 1.0)
-    for body, rows in robot.moving:
+    for body, rows in robot.moving_bodies:
         reach = np.where(body.motion[:3].any(axis=0), np.pi, 1.0)
         low[rows], high[rows] = -reach, reach
         limits = body.limits

@@ -338,7 +338,7 @@ def unwrap(q: Array, robot: Robot, stretches: Iterable[Rows]) -> list[Note]:
     """
     notes = []
     parts = list(stretches)
-    for body, rows in robot.moving:
+    for body, rows in robot.moving_bodies:
         if body.dof != 1 or not body.motion[:3].any():
             continue
         k, count = rows.start, 0

@@ -80,7 +80,7 @@ class CausalEquations:
                 f"as much, not {rate:g} Hz"
             )
         self.robot = base.robot
-        self.plan = RegressorPlan.of(self.robot, [int(c) for c in base.independent])
+        self.plan = RegressorPlan.from_robot(self.robot, [int(c) for c in base.independent])
         self.rate, self.every, self.slow_weight = rate, every, slow_weight
         self.half = half_width(rate, derivative_cutoff) if smoother == "polynomial" else 0
         self._taps = [

@@ -15,7 +15,7 @@ from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.formats.robot_of import with_terms
+from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate
@@ -182,7 +182,7 @@ class OnlineFit:
         drive_inertia: bool | None = None,
     ) -> None:
         require_valid_options(rate, window, forgetting, smoother, slow_weight, prior_weight)
-        robot, _ = with_terms(robot, friction, drive_inertia)
+        robot, _ = with_fit_terms(robot, friction, drive_inertia)
         self.robot, self.rate = robot, float(rate)
         self.base = base_parameters(robot) if base is None else base
         self.block = choose_block(self.rate, window, block)

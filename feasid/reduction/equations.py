@@ -87,7 +87,7 @@ class Equations:
     def __init__(
         self, robot: Robot, columns: Sequence[int], cutoff: float, free: bool = False
     ) -> None:
-        self.plan = RegressorPlan.of(robot, columns)
+        self.plan = RegressorPlan.from_robot(robot, columns)
         self.support = (self.plan.columns,) * robot.dof if free else self.plan.support
         self.cutoff = cutoff
         self._carried = coordinate_map(robot) if robot.dof != robot.axes else None

@@ -72,8 +72,8 @@ def reduce_momentum(
             f"momentum is for robots whose joints move by themselves; joints of robot "
             f"{robot.name!r} are coupled or in loops: method='torque'"
         )
-    plan = RegressorPlan.of(robot, columns)
-    free = RegressorPlan.of(robot.with_gravity((0.0, 0.0, 0.0)), columns)
+    plan = RegressorPlan.from_robot(robot, columns)
+    free = RegressorPlan.from_robot(robot.with_gravity((0.0, 0.0, 0.0)), columns)
     reducer, tally = EquationReducer(robot, columns, 1.0 / window), Tally()
     slow = friction_speeds(robot)
     samples = 0

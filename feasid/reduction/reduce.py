@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
-from feasid.formats.robot_of import Offer, robot_of, with_measured, with_motors, with_terms
+from feasid.formats.fit_robot import (
+    CandidateTerms,
+    resolve_robot,
+    with_fit_terms,
+    with_motors,
+    without_unmeasured_terms,
+)
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import is_reduced
@@ -100,7 +106,7 @@ def reduce(
         raise InputError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     sources = open_sources(data)
     if base is None:
-        wanted = with_motors(robot_of(data, robot), chosen.get("couplings"))
+        wanted = with_motors(resolve_robot(data, robot), chosen.get("couplings"))
         asked = terms.get("friction"), terms.get("drive_inertia"), candidate_terms(chosen)
         seen, notes = find_measured_joints(sources, wanted, chosen)
         base, assumed = base_with_terms(wanted, sources, *asked, measured=seen)
@@ -156,9 +162,9 @@ def choose_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]
     return checked(FitOptions, {**chosen, "filtering": said}, function)
 
 
-def candidate_terms(chosen: Mapping[str, Any]) -> Offer | None:
+def candidate_terms(chosen: Mapping[str, Any]) -> CandidateTerms | None:
     """The friction terms that may be chosen among later; None where nothing can be."""
-    return Offer(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
+    return CandidateTerms(chosen.get("candidates")) if chosen["filtering"] == "equations" else None
 
 
 def find_measured_joints(
@@ -199,7 +205,7 @@ def base_with_terms(
     sources: Sequence[Source],
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
-    offer: Offer | None = None,
+    offer: CandidateTerms | None = None,
     measured: Sequence[str] | None = None,
 ) -> tuple[BaseParameters, list[Note]]:
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
@@ -207,9 +213,9 @@ def base_with_terms(
     Data that are reduced already decided which terms there are: when nothing was asked for, a
     robot that fits them as it stands is taken so.
     """
-    model, notes = with_terms(robot, friction, drive_inertia, offer)
+    model, notes = with_fit_terms(robot, friction, drive_inertia, offer)
     if measured is not None:
-        model, said = with_measured(model, measured)
+        model, said = without_unmeasured_terms(model, measured)
         notes += said
     base = base_parameters(model, measured=measured)
     done = [s for s in sources if isinstance(s, Reduced)]

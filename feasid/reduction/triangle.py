@@ -55,7 +55,7 @@ def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
         for number in (drive.transition, drive.rest):
             if number:
                 digest.update(repr(number).encode())
-    digest.update("".join(robot.ties).encode())
+    digest.update("".join(robot.constraint_texts).encode())
     if robot.load_model is not None:
         digest.update(np.ascontiguousarray(robot.load_model + 0.0).tobytes())
     digest.update(np.ascontiguousarray(robot.gravity + 0.0).tobytes())
@@ -359,7 +359,7 @@ class Reducer:
     def __init__(self, robot: Robot, columns: Sequence[int] | None = None) -> None:
         if columns is None:
             columns = [int(c) for c in base_parameters(robot).independent]
-        self.plan = RegressorPlan.of(robot, columns)
+        self.plan = RegressorPlan.from_robot(robot, columns)
         sizes = [len(s) + 1 for s in self.plan.support]
         self._triangles = [np.zeros((k, k), order="F") for k in sizes]
         self._blocks = [np.empty((k, CHUNK)) for k in sizes]

@@ -27,7 +27,7 @@ ROTATION_TOLERANCE = 1e-6
 """Largest entry of R'R - 1 that rounding in a hand-written matrix may leave."""
 
 
-def constant(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+def read_only_array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """Return a read-only finite array of this shape, or say what is wrong with `what`."""
     array = finite(value, shape, what, DescriptionError)
     array.setflags(write=False)
@@ -35,7 +35,7 @@ def constant(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
 
 
 def _rotation(value: npt.ArrayLike, what: str) -> Array:
-    array = constant(value, (3, 3), what)
+    array = read_only_array(value, (3, 3), what)
     error = np.abs(array.T @ array - np.eye(3)).max()
     if error > ROTATION_TOLERANCE or np.linalg.det(array) < 0:
         raise DescriptionError(
@@ -71,9 +71,11 @@ class Rotor:
         if not np.isfinite(self.gear):
             raise DescriptionError(f"the gear ratio of a rotor is {self.gear}")
         object.__setattr__(self, "rotation", _rotation(self.rotation, "a rotor's rotation"))
-        object.__setattr__(self, "position", constant(self.position, (3,), "a rotor's position"))
+        object.__setattr__(
+            self, "position", read_only_array(self.position, (3,), "a rotor's position")
+        )
         if self.values is not None:
-            values = constant(self.values, (len(self.symbols),), "values of a rotor")
+            values = read_only_array(self.values, (len(self.symbols),), "values of a rotor")
             object.__setattr__(self, "values", values)
 
     @property
@@ -162,7 +164,7 @@ class Body:
         motion = np.asarray(self.motion, dtype=np.float64)
         if motion.ndim == 1:
             motion = motion[:, None]
-        motion = constant(motion, (6, motion.shape[-1]), f"the motion subspace of {what}")
+        motion = read_only_array(motion, (6, motion.shape[-1]), f"the motion subspace of {what}")
         if not 1 <= motion.shape[1] <= 6 or np.linalg.matrix_rank(motion) < motion.shape[1]:
             raise DescriptionError(
                 f"the motion subspace of {what} needs 1 to 6 independent columns (a body without "
@@ -171,14 +173,18 @@ class Body:
         set_ = object.__setattr__
         set_(self, "motion", motion)
         set_(self, "rotation", _rotation(self.rotation, f"the home rotation of {what}"))
-        set_(self, "position", constant(self.position, (3,), f"the home position of {what}"))
+        set_(self, "position", read_only_array(self.position, (3,), f"the home position of {what}"))
         set_(self, "joint", self.joint or self.name)
         if self.inertial is not None:
-            set_(self, "inertial", constant(self.inertial, (10,), f"inertial parameters of {what}"))
+            set_(
+                self,
+                "inertial",
+                read_only_array(self.inertial, (10,), f"inertial parameters of {what}"),
+            )
         if self.massless:
             if self.inertial is not None and self.inertial.any():
                 raise DescriptionError(f"{what} is massless, but has {self.inertial.tolist()}")
-            set_(self, "inertial", constant(np.zeros(10), (10,), what))
+            set_(self, "inertial", read_only_array(np.zeros(10), (10,), what))
 
     @property
     def dof(self) -> int:
@@ -186,7 +192,7 @@ class Body:
         return int(self.motion.shape[1])
 
 
-def placed(member: Member, rotation: Array, position: Array) -> Member:
+def place_member(member: Member, rotation: Array, position: Array) -> Member:
     """The same link seen from another frame, in which the present one has this pose."""
     turned, moved = compose(rotation, position, member.rotation, member.position)
     return replace(member, rotation=turned, position=moved)
@@ -199,7 +205,7 @@ def parameters_in_body(member: Member) -> Array:
     return member.in_body()
 
 
-def lumped(members: Iterable[Member]) -> Array | None:
+def lumped_parameters(members: Iterable[Member]) -> Array | None:
     """Sum of the links' parameters in the body's frame; None when no link has any."""
     parts = [parameters_in_body(m) for m in members if m.inertial is not None]
     return np.sum(parts, axis=0) if parts else None

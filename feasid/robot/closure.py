@@ -28,42 +28,42 @@ from feasid.robot.tree import KinematicTree
 
 Index = npt.NDArray[np.intp]
 
-CONDITIONED = (0.1, 0.03, 0.01, 1e-3, 1e-4)
+PASSIVE_COLUMN_SHARES = (0.1, 0.03, 0.01, 1e-3, 1e-4)
 """Share of the largest column that a passive coordinate's own must add: the first that goes."""
 
-STRIDE = 0.1
+MAX_STRIDE = 0.1
 """Longest step of an independent coordinate between two solutions [rad or m]."""
 
-NEWTON_STEPS = 25
+MAX_NEWTON_STEPS = 25
 """Most iterations per step; two or three are usual."""
 
-CLOSED = 1e-12
+CLOSURE_TOLERANCE = 1e-12
 """Distance [m or rad] at which a loop is closed, for mechanisms of a metre."""
 
-ROUNDED = 1e-6
+ROUNDED_CLOSURE_TOLERANCE = 1e-6
 """... that Newton's method must reach at least where numbers in a file are rounded."""
 
 RANK_TOLERANCE = 1e-8
 """Singular values of the conditions below this, relative to the largest, are zero."""
 
-SINGULAR = 1e-6
+SINGULARITY_TOLERANCE = 1e-6
 """Below this a configuration is singular: passive velocities are not determined."""
 
-WELL_APART = 1e-2
+REGULARITY_MARGIN = 1e-2
 """Configurations further from singular ones than this are used to judge what shows."""
 
-LONGEST = 0.5
+MAX_NEWTON_STEP = 0.5
 """Longest Newton step [rad or m]."""
 
-LEAP = 1.0
+MAX_PASSIVE_STRIDE = 1.0
 """A passive joint that moves further [rad or m] in one stride has left its branch."""
 
-NUDGE = 1e-2
+PROBE_STEP = 1e-2
 """How far [rad or m] independent joints are moved to see that they are."""
 
 
 @dataclass(frozen=True, eq=False)
-class _End:
+class _LoopEnd:
     """One end of a loop as seen from where the ways part, for N samples.
 
     ``rotation`` (3, 3, N), ``point`` (3, N), ``twists`` (6, k, N) of the coordinates `rows`.
@@ -95,7 +95,7 @@ class _End:
 
 
 @dataclass(frozen=True, eq=False)
-class Conditions:
+class LoopConditions:
     """All loops of a robot as functions of the tree's coordinates q, shape (axes, N)."""
 
     robot: KinematicTree
@@ -107,7 +107,7 @@ class Conditions:
                 if end is not None and end not in names:
                     hint = did_you_mean(end, names)
                     raise DescriptionError(f"loop {loop.name!r}: there is no body {end!r}{hint}")
-            for i in [i for way in self.ways(loop) for i in way]:
+            for i in [i for way in self.chains(loop) for i in way]:
                 if self.robot.bodies[i].dof > 1:
                     joint = self.robot.bodies[i].joint
                     raise DescriptionError(
@@ -116,7 +116,7 @@ class Conditions:
                         joint=joint,
                     )
 
-    def ways(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def chains(self, loop: Loop) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bodies from where the ways part to either end."""
         index = {b.name: i for i, b in enumerate(self.robot.bodies)}
         first, second = (
@@ -137,7 +137,7 @@ class Conditions:
     @property
     def rows(self) -> Index:
         """Coordinates of the tree that any loop depends on."""
-        bodies = {i for loop in self.robot.loops for way in self.ways(loop) for i in way}
+        bodies = {i for loop in self.robot.loops for way in self.chains(loop) for i in way}
         return np.array(sorted(self.robot.rows[i].start for i in bodies), dtype=np.intp)
 
     def at(self, q: Array) -> tuple[Array, Array]:
@@ -162,10 +162,10 @@ class Conditions:
             [a.drift(loop.kind, dq) - b.drift(loop.kind, dq) for loop, a, b in self._ends(q)]
         )
 
-    def _ends(self, q: Array) -> list[tuple[Loop, _End, _End]]:
+    def _ends(self, q: Array) -> list[tuple[Loop, _LoopEnd, _LoopEnd]]:
         out = []
         for loop in self.robot.loops:
-            first, second = self.ways(loop)
+            first, second = self.chains(loop)
             out.append(
                 (
                     loop,
@@ -177,7 +177,7 @@ class Conditions:
 
     def _end(
         self, way: Sequence[int], q: Array, turn: Array, place: Array, name: str | None
-    ) -> _End:
+    ) -> _LoopEnd:
         count = q.shape[1]
         rotation = np.repeat(np.eye(3)[:, :, None], count, axis=2)
         position = np.zeros((3, count))
@@ -191,14 +191,14 @@ class Conditions:
             linear = np.einsum("ijn,j->in", rotation, screw[3:])
             twists[:3, k], twists[3:, k] = angular, linear + np.cross(position, angular, axis=0)
             rows.append(row)
-            moved, shifted = _screw(screw, q[row])
+            moved, shifted = _screw_motion(screw, q[row])
             position = position + np.einsum("ijn,jn->in", rotation, shifted)
             rotation = np.einsum("ijn,jkn->ikn", rotation, moved)
         point = position + np.einsum("ijn,j->in", rotation, place)
-        return _End(np.einsum("ijn,jk->ikn", rotation, turn), point, twists, rows)
+        return _LoopEnd(np.einsum("ijn,jk->ikn", rotation, turn), point, twists, rows)
 
 
-def _screw(screw: Array, q: Array) -> tuple[Array, Array]:
+def _screw_motion(screw: Array, q: Array) -> tuple[Array, Array]:
     """Rotation (3, 3, N) and displacement (3, N) along a screw by q, shape (N,)."""
     rate = float(np.linalg.norm(screw[:3]))
     eye = np.eye(3)[:, :, None]
@@ -226,9 +226,9 @@ class Closure:
     robot: KinematicTree
 
     @cached_property
-    def conditions(self) -> Conditions:
+    def conditions(self) -> LoopConditions:
         """The loops."""
-        return Conditions(self.robot)
+        return LoopConditions(self.robot)
 
     @cached_property
     def assembled(self) -> Array:
@@ -239,18 +239,18 @@ class Closure:
         InputError
             When they cannot close there.
         """
-        A, b = self.robot.coupled.A, self.robot.coupled.b
+        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         start = np.zeros(self.robot.axes)
         for joint, value in (self.robot.configuration or {}).items():
             start[self.robot.rows[self.robot.joint_index(joint)].start] = value
         z = np.linalg.lstsq(A, start - b, rcond=None)[0]
-        for _ in range(4 * NEWTON_STEPS):
+        for _ in range(4 * MAX_NEWTON_STEPS):
             residual, jacobian = self.conditions.at((A @ z + b)[:, None])
-            if np.abs(residual).max() <= CLOSED:
+            if np.abs(residual).max() <= CLOSURE_TOLERANCE:
                 break
             z = z - np.linalg.lstsq(jacobian[:, :, 0] @ A, residual[:, 0], rcond=1e-6)[0]
         left = float(np.abs(residual).max())
-        if not left <= ROUNDED:
+        if not left <= ROUNDED_CLOSURE_TOLERANCE:
             raise InputError(
                 f"the loops of robot {self.robot.name!r} do not close at the given configuration: "
                 f"{self._worst(residual[:, 0])} stay {left:.3g} m (or rad) apart",
@@ -273,7 +273,7 @@ class Closure:
     def _home(self) -> Array:
         """C A at the assembled configuration."""
         jacobian = self.conditions.at(self.assembled[:, None])[1][:, :, 0]
-        return np.asarray(jacobian @ self.robot.coupled.A)
+        return np.asarray(jacobian @ self.robot.coupling_map.A)
 
     @cached_property
     def passive(self) -> Index:
@@ -285,7 +285,7 @@ class Closure:
         names = self.names
         wanted = [names.index(joint) for joint in self.robot.active if joint in names]
         order = [*wanted, *(k for k in range(len(names)) if k not in wanted)]
-        for share in CONDITIONED:
+        for share in PASSIVE_COLUMN_SHARES:
             taken = self._taken(order[::-1], share)
             if len(taken) == self.rank:
                 break
@@ -314,7 +314,7 @@ class Closure:
         """Joint per entry of z."""
         robot = self.robot
         names = [b.joint for b in robot.bodies for _ in range(b.dof)]
-        return [names[i] for i in robot.coupled.independent]
+        return [names[i] for i in robot.coupling_map.independent]
 
     @cached_property
     def active(self) -> Index:
@@ -322,15 +322,15 @@ class Closure:
         return np.setdiff1d(np.arange(len(self.names)), self.passive)
 
     @cached_property
-    def follows(self) -> npt.NDArray[np.bool_]:
+    def depends_on(self) -> npt.NDArray[np.bool_]:
         """Whether an independent coordinate moves a passive one, (dof, passive).
 
         Loops that share a coordinate move together.
         """
-        A, conditions = self.robot.coupled.A, self.conditions
+        A, conditions = self.robot.coupling_map.A, self.conditions
         parts = []
         for loop in self.robot.loops:
-            rows = [self.robot.rows[i].start for way in conditions.ways(loop) for i in way]
+            rows = [self.robot.rows[i].start for way in conditions.chains(loop) for i in way]
             parts.append(set(np.flatnonzero(A[rows].any(axis=0)).tolist()))
         whole: list[set[int]] = []
         for part in parts:
@@ -363,12 +363,12 @@ class Closure:
 
     def followed(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """The same, and which samples closed all the way; others stay where they got stuck."""
-        A, b = self.robot.coupled.A, self.robot.coupled.b
+        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         moved = self.conditions.rows
         home = np.linalg.lstsq(A, self.assembled - b, rcond=None)[0]
         start = home[self.active][:, None]
         matters = [k for k, i in enumerate(self.active) if A[moved][:, i].any()]
-        strides = np.ceil(np.abs(s - start)[matters].max(axis=0, initial=0.0) / STRIDE)
+        strides = np.ceil(np.abs(s - start)[matters].max(axis=0, initial=0.0) / MAX_STRIDE)
         strides = np.maximum(strides, 1.0)  # per sample: its way depends on no other's
         z = np.repeat(home[:, None], s.shape[1], axis=1)
         alive = np.ones(s.shape[1], dtype=bool)
@@ -383,32 +383,34 @@ class Closure:
 
     def _newton(self, z: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Close the loops by the passive coordinates; which samples did."""
-        A, b = self.robot.coupled.A, self.robot.coupled.b
+        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         start = z[self.passive]
-        for _ in range(NEWTON_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             residual, jacobian = self.conditions.at(A @ z + b[:, None])
             closed = np.abs(residual).max(axis=0) <= self._floor
             if closed.all():
                 break
             c = np.einsum("can,ap->ncp", jacobian, A[:, self.passive])
-            step = _solved(c, residual.T).T
+            step = _solve(c, residual.T).T
             far = np.abs(step).max(axis=0)
-            z[self.passive] -= step * np.minimum(1.0, LONGEST / np.maximum(far, LONGEST))
-        jumped = np.abs(z[self.passive] - start).max(axis=0, initial=0.0) > LEAP
+            z[self.passive] -= step * np.minimum(
+                1.0, MAX_NEWTON_STEP / np.maximum(far, MAX_NEWTON_STEP)
+            )
+        jumped = np.abs(z[self.passive] - start).max(axis=0, initial=0.0) > MAX_PASSIVE_STRIDE
         return z, closed & ~jumped
 
     @cached_property
     def _floor(self) -> float:
         """What a closed loop's residual may be: rounding, or what the file's rounding leaves."""
         residual, _ = self.conditions.at(self.assembled[:, None])
-        return max(100 * CLOSED, 10 * float(np.abs(residual).max()))
+        return max(100 * CLOSURE_TOLERANCE, 10 * float(np.abs(residual).max()))
 
     def regular(self, q: Array) -> npt.NDArray[np.bool_]:
         """Which configurations determine the passive velocities, (N,)."""
         jacobian = self.conditions.at(q)[1]
-        c = np.einsum("can,az->ncz", jacobian, self.robot.coupled.A[:, self.passive])
+        c = np.einsum("can,az->ncz", jacobian, self.robot.coupling_map.A[:, self.passive])
         s = np.linalg.svd(c, compute_uv=False)
-        return np.asarray(s[:, -1] >= WELL_APART * s[:, 0])
+        return np.asarray(s[:, -1] >= REGULARITY_MARGIN * s[:, 0])
 
     def jacobian(self, q: Array) -> tuple[Array, Array]:
         """dq/ds, (axes, dof, N), and the passive columns of C A, (N, conditions, passive).
@@ -418,11 +420,11 @@ class Closure:
         InputError
             Names the sample whose configuration is singular.
         """
-        A = self.robot.coupled.A
+        A = self.robot.coupling_map.A
         c = np.einsum("can,az->ncz", self.conditions.at(q)[1], A)
         passive = c[:, :, self.passive]
         s = np.linalg.svd(passive, compute_uv=False)
-        weak = s[:, -1] < SINGULAR * s[:, 0]
+        weak = s[:, -1] < SINGULARITY_TOLERANCE * s[:, 0]
         if weak.any():
             sample = int(np.flatnonzero(weak)[0])
             raise InputError(
@@ -432,22 +434,22 @@ class Closure:
             )
         z = np.zeros((A.shape[1], len(self.active), q.shape[1]))
         z[self.active, np.arange(len(self.active))] = 1.0
-        z[self.passive] = -np.moveaxis(_solved(passive, c[:, :, self.active]), 0, -1)
+        z[self.passive] = -np.moveaxis(_solve(passive, c[:, :, self.active]), 0, -1)
         return np.einsum("az,zsn->asn", A, z), passive
 
     def motion(self, s: Array, ds: Array, dds: Array) -> tuple[Array, Array, Array, Array]:
         """q, dq, ddq of all coordinates, (axes, N), and dq/ds, (axes, dof, N)."""
-        A = self.robot.coupled.A
+        A = self.robot.coupling_map.A
         q = self.positions(s)
         jacobian, passive = self.jacobian(q)
         dq = np.einsum("asn,sn->an", jacobian, ds)
         ddq = np.einsum("asn,sn->an", jacobian, dds)
         drift = self.conditions.drift(q, dq)
-        ddq -= A[:, self.passive] @ _solved(passive, drift.T).T
+        ddq -= A[:, self.passive] @ _solve(passive, drift.T).T
         return q, dq, ddq, jacobian
 
 
-def _solved(matrices: Array, right: Array) -> Array:
+def _solve(matrices: Array, right: Array) -> Array:
     """Least-squares solutions x of M x = b for stacks, (N, c, p) and (N, c) or (N, c, k)."""
     turned = np.swapaxes(matrices, 1, 2)
     columns = right[:, :, None] if right.ndim == 2 else right

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
-from feasid.robot.bodies import constant
+from feasid.robot.bodies import read_only_array
 
 Index = npt.NDArray[np.intp]
 
@@ -51,7 +51,7 @@ class Coupling:
 
 
 @dataclass(frozen=True, eq=False)
-class Coupled:
+class CouplingMap:
     """``q = A s + b``: all coordinates of the tree from the independent ones.
 
     Attributes
@@ -67,7 +67,9 @@ class Coupled:
     independent: Index
 
 
-def coupled(joints: Sequence[str], rows: Sequence[slice], couplings: Sequence[Coupling]) -> Coupled:
+def resolve_couplings(
+    joints: Sequence[str], rows: Sequence[slice], couplings: Sequence[Coupling]
+) -> CouplingMap:
     """Resolve couplings, also of joints that follow followers.
 
     Parameters
@@ -107,7 +109,7 @@ def coupled(joints: Sequence[str], rows: Sequence[slice], couplings: Sequence[Co
         A[i] = factors @ A[leaders] if leaders else 0.0
         b[i] = factors @ b[leaders] + coupling.offset if leaders else coupling.offset
     independent = np.setdiff1d(np.arange(axes), [place[j] for j in given])
-    return Coupled(A[:, independent], b, independent)
+    return CouplingMap(A[:, independent], b, independent)
 
 
 def _leaders_first(given: Mapping[str, Coupling]) -> list[str]:
@@ -181,5 +183,5 @@ class Loop:
         for end in ("first", "second"):
             for part, shape in (("position", (3,)), ("rotation", (3, 3))):
                 name = f"{end}_{part}"
-                value = constant(getattr(self, name), shape, f"{name} of {what}")
+                value = read_only_array(getattr(self, name), shape, f"{name} of {what}")
                 object.__setattr__(self, name, value)

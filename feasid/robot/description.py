@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
-from feasid.robot.bodies import Body, Member, constant, lumped, placed
-from feasid.robot.closure import NUDGE
+from feasid.robot.bodies import Body, Member, lumped_parameters, place_member, read_only_array
+from feasid.robot.closure import PROBE_STEP
 from feasid.robot.couplings import Coupling, Loop, without_joint
 from feasid.robot.dh import bodies_from_dh
 from feasid.robot.drives import Drive, Feature, drive_like
@@ -82,7 +82,7 @@ class Robot(RobotLayout):
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "bodies", parents_first(tuple(self.bodies)))
-        set_(self, "gravity", constant(self.gravity, (3,), "gravity"))
+        set_(self, "gravity", read_only_array(self.gravity, (3,), "gravity"))
         set_(self, "drives", tuple(self.drives))
         set_(self, "couplings", tuple(self.couplings))
         if not self.dof:
@@ -94,7 +94,7 @@ class Robot(RobotLayout):
         names = self.parameter_names
         if self.load_model is not None:
             shape = len(self.bodies), 10
-            set_(self, "load_model", constant(self.load_model, shape, "the load model"))
+            set_(self, "load_model", read_only_array(self.load_model, shape, "the load model"))
         elif any(d.depends_on_load for d in self.drives):
             raise DescriptionError("terms that depend on the load (fl) need a load_model")
         doubled = {n for n in names if names.count(n) > 1} if len(set(names)) < len(names) else ()
@@ -214,7 +214,9 @@ class Robot(RobotLayout):
                 f"joint(s): with {', '.join(active)} asked for, {missing[0]!r} cannot be one{hint}",
                 joint=missing[0],
             )
-        nudged = closure.assembled[closed.independent][:, None] + NUDGE * np.array([[-1.0, 1.0]])
+        nudged = closure.assembled[closed.independent][:, None] + PROBE_STEP * np.array(
+            [[-1.0, 1.0]]
+        )
         try:
             closure.jacobian(closure.positions(nudged))
         except InputError as error:
@@ -267,7 +269,9 @@ class Robot(RobotLayout):
         positions = {}
         for name, value in joints.items():
             dof = self.bodies[self.joint_index(name)].dof
-            positions[name] = constant(np.atleast_1d(value), (dof,), f"position of joint {name!r}")
+            positions[name] = read_only_array(
+                np.atleast_1d(value), (dof,), f"position of joint {name!r}"
+            )
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
@@ -380,7 +384,7 @@ class Robot(RobotLayout):
         return (
             f"<Robot {self.name!r}: {len(self.bodies)} bodies, {self.dof} dof, {self.size} "
             f"parameters{', joint terms ' + ' '.join(terms) if terms else ''}"
-            f"{'; ' + self.reduction if self.reduction else ''}>"
+            f"{'; ' + self.constraint_summary if self.constraint_summary else ''}>"
         )
 
 
@@ -395,7 +399,7 @@ def hold(
     held = next(body for body in bodies if body.joint == joint)
     turn, shift = exponential(held.motion @ q)
     rotation, position = compose(held.rotation, held.position, turn, shift)
-    joined = [placed(m, rotation, position) for m in _links(held)]
+    joined = [place_member(m, rotation, position) for m in _links(held)]
     left = []
     for body in bodies:
         if body is held:
@@ -437,7 +441,7 @@ def _joined(parent: Body, held: Body, joined: list[Member]) -> Body:
         )
     return replace(
         parent,
-        inertial=lumped(parts),
+        inertial=lumped_parameters(parts),
         members=(*_links(parent), *joined),
         massless=parent.massless and held.massless and held.rotor is None,
     )

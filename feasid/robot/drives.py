@@ -9,7 +9,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError
-from feasid.robot.bodies import Body, constant
+from feasid.robot.bodies import Body, read_only_array
 from feasid.robot.joint_terms import (
     DRIVE_SYMBOLS,
     FEATURE_SYMBOLS,
@@ -132,9 +132,9 @@ class Drive:
         if not np.isfinite(self.rest):
             raise DescriptionError(f"drive {self.name!r}: its spring rests at {self.rest}")
         if self.values is not None:
-            values = constant(self.values, (len(ordered),), f"values of drive {self.name!r}")
+            values = read_only_array(self.values, (len(ordered),), f"values of drive {self.name!r}")
             by_symbol = dict(zip(self.symbols, values, strict=True))
-            sorted_values = constant([by_symbol[s] for s in ordered], values.shape, "")
+            sorted_values = read_only_array([by_symbol[s] for s in ordered], values.shape, "")
             object.__setattr__(self, "values", sorted_values)
         object.__setattr__(self, "symbols", ordered)
 

@@ -28,7 +28,7 @@ Row = dict[int, Fraction]
 Known: TypeAlias = "Mapping[Any, npt.ArrayLike]"
 """Ten parameters by body, NaN where one is not known; one parameter by "body.symbol"."""
 
-MIRRORED = {
+MIRROR_SIGNS = {
     "x": np.array([1, -1, -1, 1, 1, 1, -1, 1, 1, 1.0]),
     "y": np.array([1, -1, 1, 1, -1, 1, 1, -1, 1, 1.0]),
     "z": np.array([1, 1, -1, 1, -1, 1, 1, 1, -1, 1.0]),
@@ -85,9 +85,9 @@ def equalities(
     ]
     pairs = [(a, b, np.ones(10), "equal") for a, b in equal]
     for a, b, axis in mirrored:
-        if axis not in MIRRORED:
+        if axis not in MIRROR_SIGNS:
             raise InputError(f"mirrored bodies need an axis of x, y, z, not {axis!r}")
-        pairs.append((a, b, MIRRORED[axis], f"mirrored in {axis}"))
+        pairs.append((a, b, MIRROR_SIGNS[axis], f"mirrored in {axis}"))
     for a, b, signs, how in pairs:
         of_a, of_b = (robot.inertial_columns[body_index(robot, name)] for name in (a, b))
         for i, j, sign in zip(of_a, of_b, signs, strict=True):
@@ -115,18 +115,18 @@ def ten_by_body(robot: Robot, known: Known | None = None) -> dict[str, Array]:
                     "parameter"
                 )
             ten = out.setdefault(name, np.full(10, np.nan))
-            ten[SYMBOLS.index(symbol)] = _agreed(ten[SYMBOLS.index(symbol)], values, key)
+            ten[SYMBOLS.index(symbol)] = _require_agreement(ten[SYMBOLS.index(symbol)], values, key)
             continue
         if values.shape != (10,) or np.isinf(values).any():
             raise InputError(f"known parameters of {key!r} must be ten numbers: {values.tolist()}")
         name = robot.bodies[body_index(robot, key)].name
         ten = out.setdefault(name, np.full(10, np.nan))
         for k in np.flatnonzero(~np.isnan(values)):
-            ten[k] = _agreed(ten[k], values[k], f"{key}.{SYMBOLS[k]}")
+            ten[k] = _require_agreement(ten[k], values[k], f"{key}.{SYMBOLS[k]}")
     return out
 
 
-def _agreed(before: float, value: npt.ArrayLike, what: Any) -> float:
+def _require_agreement(before: float, value: npt.ArrayLike, what: Any) -> float:
     if not np.isnan(before) and before != value:
         raise InputError(f"known {what} is {float(np.asarray(value))}, but also {before}")
     return float(np.asarray(value))
@@ -157,7 +157,7 @@ def parameter_index(robot: Robot, key: Any) -> int:
     return labels.index(label)
 
 
-def eliminated(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row, Fraction]]:
+def eliminate(equations: list[tuple[str, Row, Fraction]]) -> dict[int, tuple[Row, Fraction]]:
     """Gauss-Jordan: the last parameter of each equation in terms of those never eliminated."""
     solved: dict[int, tuple[Row, Fraction]] = {}
     for name, coefficients, right in equations:
@@ -205,7 +205,7 @@ class Unknowns:
     roots: Index
 
     @classmethod
-    def after(cls, n: int, given: Iterable[Equality]) -> Unknowns:
+    def from_equalities(cls, n: int, given: Iterable[Equality]) -> Unknowns:
         """What is left of n parameters after these equations.
 
         Raises
@@ -213,10 +213,12 @@ class Unknowns:
         InputError
             When the equations contradict each other.
         """
-        return cls.of(n, eliminated([(e.name, dict(e.pairs), decimal(e.value)) for e in given]))
+        return cls.from_elimination(
+            n, eliminate([(e.name, dict(e.pairs), decimal(e.value)) for e in given])
+        )
 
     @classmethod
-    def of(cls, n: int, solved: Mapping[int, tuple[Row, Fraction]]) -> Unknowns:
+    def from_elimination(cls, n: int, solved: Mapping[int, tuple[Row, Fraction]]) -> Unknowns:
         """The unknowns beside those that are solved for."""
         roots = np.array([j for j in range(n) if j not in solved], dtype=np.intp)
         T, fixed = np.zeros((n, len(roots))), np.zeros(n)

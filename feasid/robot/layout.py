@@ -49,7 +49,7 @@ class RobotLayout(KinematicTree):
     @cached_property
     def independent(self) -> npt.NDArray[np.intp]:
         """Which joint coordinates the generalised ones are, shape (dof,)."""
-        free = self.coupled.independent
+        free = self.coupling_map.independent
         return free if self.closure is None else free[self.closure.active]
 
     @cached_property
@@ -63,7 +63,7 @@ class RobotLayout(KinematicTree):
         return tuple(names[i] for i in self.independent)
 
     @cached_property
-    def moving(self) -> tuple[tuple[Body, slice], ...]:
+    def moving_bodies(self) -> tuple[tuple[Body, slice], ...]:
         """Bodies on independent joints, and their rows among the generalised coordinates."""
         place = {int(i): k for k, i in enumerate(self.independent)}
         starts = [
@@ -72,7 +72,7 @@ class RobotLayout(KinematicTree):
         return tuple((b, slice(k, k + b.dof)) for b, k in starts if k is not None)
 
     @property
-    def ties(self) -> list[str]:
+    def constraint_texts(self) -> list[str]:
         """Couplings and loops as text with every digit: what decides how joints move together."""
         out = [
             f"{c.joint} {sorted(c.factors.items())!r} {float(c.offset)!r}" for c in self.couplings
@@ -91,8 +91,8 @@ class RobotLayout(KinematicTree):
         return out
 
     @property
-    def reduction(self) -> str:
-        """What is less than it looks: coupled joints, loops, virtual links; empty for none."""
+    def constraint_summary(self) -> str:
+        """Coupled joints, loops and virtual links in a phrase; empty without any."""
         parts = []
         if not self.is_tree:
             parts.append(f"{len(self.bodies)} joints, {self.dof} independent")
@@ -176,7 +176,7 @@ class RobotLayout(KinematicTree):
         InputError
             There is no such body.
         """
-        body = _place(body, len(self.bodies), "body")
+        body = _check_index(body, len(self.bodies), "body")
         rotor, first = self.bodies[body].rotor, self._layout[2][body]
         return slice(first, first + len(rotor.symbols)) if rotor else slice(0, 0)
 
@@ -197,7 +197,7 @@ class RobotLayout(KinematicTree):
         InputError
             There is no such drive.
         """
-        drive = _place(drive, len(self.drives), "drive")
+        drive = _check_index(drive, len(self.drives), "drive")
         first = self._layout[3][drive]
         return {s: first + k for k, s in enumerate(self.drives[drive].symbols)}
 
@@ -218,7 +218,7 @@ class RobotLayout(KinematicTree):
         InputError
             There is no such drive.
         """
-        drive = _place(drive, len(self.drives), "drive")
+        drive = _check_index(drive, len(self.drives), "drive")
         c = np.zeros(self.axes)
         for joint, factor in self.drives[drive].coupling.items():
             c[self.rows[self.joint_index(joint)].start] = factor
@@ -273,7 +273,7 @@ class RobotLayout(KinematicTree):
         return delta
 
 
-def _place(number: int, count: int, what: str) -> int:
+def _check_index(number: int, count: int, what: str) -> int:
     """A place in a list of so many."""
     if not isinstance(number, int | np.integer) or not 0 <= number < count:
         raise InputError(f"no {what} {number!r}: there are {count}, counted from 0")

@@ -20,7 +20,7 @@ def cos_sin(angle: float) -> tuple[float, float]:
     return (math.cos(angle), math.sin(angle)) if quarter is None else _QUARTERS[quarter]
 
 
-def about(axis: int, angle: float) -> Array:
+def axis_rotation(axis: int, angle: float) -> Array:
     """Rotation about a coordinate axis (0, 1, 2) by an angle [rad]; shape (3, 3)."""
     c, s = cos_sin(angle)
     i, j = (axis + 1) % 3, (axis + 2) % 3
@@ -33,7 +33,7 @@ def about(axis: int, angle: float) -> Array:
 def from_rpy(rpy: Sequence[float]) -> Array:
     """URDF's fixed-axis roll, pitch, yaw: Rz(yaw) Ry(pitch) Rx(roll); shape (3, 3)."""
     roll, pitch, yaw = rpy
-    out: Array = about(2, yaw) @ about(1, pitch) @ about(0, roll)
+    out: Array = axis_rotation(2, yaw) @ axis_rotation(1, pitch) @ axis_rotation(0, roll)
     return out + 0.0  # no negative zeros
 
 

@@ -21,11 +21,11 @@ KINDS: dict[str, type[Any]] = {
 KIND, OWN_KIND = "kind", "own kind"
 """What a part is, and a field of that name: a loop's."""
 
-LEFT_OUT = ("source",)
+UNSAVED_FIELDS = ("source",)
 """The file that a robot was read from is kept beside its data, not inside."""
 
 
-def as_data(value: Any) -> Any:
+def to_data(value: Any) -> Any:
     """A robot, or a part of one, as what JSON can hold."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__
@@ -36,19 +36,21 @@ def as_data(value: Any) -> Any:
             )
         if kind not in KINDS:
             raise DescriptionError(f"a {kind} cannot be saved")
-        parts = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in LEFT_OUT}
-        named = {OWN_KIND if name == KIND else name: as_data(v) for name, v in parts.items()}
+        parts = {
+            f.name: getattr(value, f.name) for f in fields(value) if f.name not in UNSAVED_FIELDS
+        }
+        named = {OWN_KIND if name == KIND else name: to_data(v) for name, v in parts.items()}
         return {KIND: kind, **named}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {KIND: "mapping", "entries": {str(k): as_data(v) for k, v in value.items()}}
+        return {KIND: "mapping", "entries": {str(k): to_data(v) for k, v in value.items()}}
     if isinstance(value, tuple | list):
-        return [as_data(v) for v in value]
+        return [to_data(v) for v in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def robot_of_data(data: Any) -> Robot:
+def robot_from_data(data: Any) -> Robot:
     """The robot that `as_data` made plain.
 
     Raises
@@ -57,7 +59,7 @@ def robot_of_data(data: Any) -> Robot:
         Something is missing, of another kind, or not known to this version.
     """
     try:
-        robot = _of(data)
+        robot = _from_data(data)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DescriptionError(f"this is not a saved robot: {error}") from error
     if not isinstance(robot, Robot):
@@ -65,16 +67,16 @@ def robot_of_data(data: Any) -> Robot:
     return robot
 
 
-def _of(data: Any) -> Any:
+def _from_data(data: Any) -> Any:
     if isinstance(data, list):
-        parts = tuple(_of(v) for v in data)
+        parts = tuple(_from_data(v) for v in data)
         numbers = bool(parts) and all(isinstance(v, int | float | np.ndarray) for v in parts)
         return np.array(parts, dtype=np.float64) if numbers else parts
     if not isinstance(data, dict):
         return data
     named = {KIND if name == OWN_KIND else name: v for name, v in data.items() if name != KIND}
     if data[KIND] == "mapping":
-        return {k: _of(v) for k, v in data["entries"].items()}
+        return {k: _from_data(v) for k, v in data["entries"].items()}
     kind = KINDS[data[KIND]]
     known = {f.name: f for f in fields(kind)}
     unknown = set(named) - set(known)
@@ -88,7 +90,7 @@ def _of(data: Any) -> Any:
     for name, value in named.items():
         if known[name].type == "str" and not isinstance(value, str):
             raise ValueError(f"the {name} of a {data[KIND]} is {value!r}, which is no text")
-    return kind(**{name: _of(value) for name, value in named.items()})
+    return kind(**{name: _from_data(value) for name, value in named.items()})
 
 
 def with_source(robot: Robot, source: Any) -> Robot:

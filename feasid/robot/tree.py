@@ -12,7 +12,7 @@ import numpy as np
 from feasid.core.arrays import Array, finite
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import Body
-from feasid.robot.couplings import Coupled, Coupling, Loop, coupled
+from feasid.robot.couplings import Coupling, CouplingMap, Loop, resolve_couplings
 from feasid.robot.rotations import compose, exponential
 
 
@@ -57,9 +57,9 @@ class KinematicTree:
         return sum(b.dof for b in self.bodies)
 
     @cached_property
-    def coupled(self) -> Coupled:
+    def coupling_map(self) -> CouplingMap:
         """All joint coordinates from those that no coupling determines."""
-        return coupled(self.joints, self.rows, self.couplings)
+        return resolve_couplings(self.joints, self.rows, self.couplings)
 
     def joint_index(self, joint: str) -> int:
         """Index of the body on this joint.

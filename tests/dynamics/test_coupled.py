@@ -25,7 +25,7 @@ def pinocchio_rows(robot, model, seed=0):
     """Pinocchio's regressor of the tree, projected by the couplings, of the unknowns only."""
     rng = np.random.default_rng(seed)
     data, rows = model.createData(), []
-    A, b = robot.coupled.A, robot.coupled.b
+    A, b = robot.coupling_map.A, robot.coupling_map.b
     joints = [model.joints[model.getJointId(j)] for j in robot.joints]
     index = [j.idx_v for j in joints]
     unknown = [
@@ -78,8 +78,8 @@ def test_followers_of_followers_are_resolved():
     robot = differential()
     assert robot.coordinates == ("b0", "b1", "b4")
     expected = [[1, 0, 0], [0, 1, 0], [0.5, -0.5, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
-    np.testing.assert_allclose(robot.coupled.A, expected)
-    np.testing.assert_allclose(robot.coupled.b, [0, 0, 0, 0.3, 0, -0.2])
+    np.testing.assert_allclose(robot.coupling_map.A, expected)
+    np.testing.assert_allclose(robot.coupling_map.b, [0, 0, 0, 0.3, 0, -0.2])
 
 
 def test_torques_are_those_of_the_tree_through_the_couplings():
@@ -88,7 +88,7 @@ def test_torques_are_those_of_the_tree_through_the_couplings():
     rng = np.random.default_rng(0)
     delta = rng.standard_normal(robot.size)
     s, ds, dds = rng.standard_normal((3, 40, 3))
-    A, b = robot.coupled.A, robot.coupled.b
+    A, b = robot.coupling_map.A, robot.coupling_map.b
     theirs = feasid.regressor(tree, s @ A.T + b, ds @ A.T, dds @ A.T)
     ours = feasid.regressor(robot, s, ds, dds)
     np.testing.assert_allclose(ours, np.einsum("ad,nap->ndp", A, theirs), atol=1e-12)

@@ -123,7 +123,7 @@ def test_a_weld_that_leaves_nothing_free_is_said():
     """Two arms of two joints, welded at their ends, move in one way less than connected."""
     robot = feasid.load_robot(WELD)
     assert robot.dof == 1
-    assert robot.reduction == (
+    assert robot.constraint_summary == (
         "4 joints, 1 independent; 1 closed loops with 6 conditions, 3 of them redundant"
     )
 

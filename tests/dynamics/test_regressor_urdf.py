@@ -35,7 +35,7 @@ def compare(path):
     rows = [model.joints[i].idx_v for i in ids]
     columns = np.concatenate([10 * (i - 1) + order for i in ids])
     samples = rng.standard_normal((3, 3, robot.dof))
-    A, b = robot.coupled.A, robot.coupled.b  # joints that mimic others follow
+    A, b = robot.coupling_map.A, robot.coupling_map.b  # joints that mimic others follow
     worst = 0.0
     for q, dq, ddq in zip(*samples, strict=True):
         theirs_q = configuration(model, robot, A @ q + b)

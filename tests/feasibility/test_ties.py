@@ -9,7 +9,7 @@ from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia
-from feasid.robot.known import MIRRORED
+from feasid.robot.known import MIRROR_SIGNS
 
 ROBOT = random_robot(np.random.default_rng(0), 4, drives=True)
 BASE = base_of(ROBOT)
@@ -19,7 +19,7 @@ B = ROBOT.inertial_columns
 def tied_parameters(seed, axis="y"):
     """b1 mirrored of b0, b3 equal to b2."""
     delta = random_parameters(np.random.default_rng(seed), ROBOT)
-    delta[B[1]] = MIRRORED[axis] * delta[B[0]]
+    delta[B[1]] = MIRROR_SIGNS[axis] * delta[B[0]]
     delta[B[3]] = delta[B[2]]
     return delta
 
@@ -36,7 +36,7 @@ def test_mirrored_is_what_reflection_does_to_a_cloud_of_points(axis):
         inertia.from_pseudo_inertia(h.T @ h)
         for h in (np.c_[p, np.ones(5)] for p in (points, reflected))
     )
-    assert other == pytest.approx(MIRRORED[axis] * one)
+    assert other == pytest.approx(MIRROR_SIGNS[axis] * one)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
@@ -51,7 +51,7 @@ def test_fits_keep_ties_exactly(noise):
     feasible = feasible_set(ROBOT, known={"b2": known}, **TIES)
     fit = feasible_least_squares(R, rho, BASE, feasible, friction_ridge=0.0)
     assert (fit.delta[B[3]] == fit.delta[B[2]]).all()
-    assert (fit.delta[B[1]] == MIRRORED["y"] * fit.delta[B[0]]).all()
+    assert (fit.delta[B[1]] == MIRROR_SIGNS["y"] * fit.delta[B[0]]).all()
     assert fit.delta[B[3, 9]] == truth[B[2, 9]]
     assert not feasible.violations(fit.delta)
     if not noise:

@@ -75,7 +75,7 @@ def test_a_table_couples_joints(tmp_path):
                                                    "configuration": {},
                                                    "couplings": [ONE_LEADER]}))  # fmt: skip
     assert robot.coordinates == ("motor", "elbow")
-    np.testing.assert_allclose(robot.coupled.A[2], [1.0, -2.0])
+    np.testing.assert_allclose(robot.coupling_map.A[2], [1.0, -2.0])
 
 
 def test_what_is_written_has_its_table_beside_it(tmp_path):

@@ -191,11 +191,11 @@ def test_mimic_joints_follow_and_can_be_locked(tmp_path):
     path = arm(tmp_path, ARM.replace('<parent link="rod"/>', MIMIC))
     robot = load_robot(path)
     assert robot.coordinates == ("shoulder", "slide")
-    np.testing.assert_array_equal(robot.coupled.A, [[1, 0], [0, 1], [0, 2]])
-    np.testing.assert_array_equal(robot.coupled.b, [0, 0, 0.1])
+    np.testing.assert_array_equal(robot.coupling_map.A, [[1, 0], [0, 1], [0, 2]])
+    np.testing.assert_array_equal(robot.coupling_map.b, [0, 0, 0.1])
     assert load_robot(path, lock={"wheel_joint": 0.0}).is_tree
     leader = load_robot(path, lock={"slide": 0.2})
-    assert (leader.coordinates, leader.coupled.b.tolist()) == (("shoulder",), [0.0, 0.5])
+    assert (leader.coordinates, leader.coupling_map.b.tolist()) == (("shoulder",), [0.0, 0.5])
 
 
 def test_a_joint_that_mimics_nothing_moves_by_itself_and_is_noted(tmp_path):

@@ -67,7 +67,7 @@ def test_transform_of_a_moving_joint_is_an_exponential(kind):
     rng = np.random.default_rng(1)
     screw, q = random_screw(rng, kind).ravel(), 0.7
     home = random_rotation(rng), rng.standard_normal(3)
-    pose = ScrewPose.of(*home, screw).at(np.array([q]))
+    pose = ScrewPose.from_screw(*home, screw).at(np.array([q]))
     rotation = np.array([[np.ravel(e)[0] for e in row] for row in pose.rotation]).T
     moved = motion_transform(rotation, np.array([np.ravel(p)[0] for p in pose.position]))
     expected = expm(-q * cross(screw)) @ motion_transform(*home)

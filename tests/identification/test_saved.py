@@ -19,7 +19,7 @@ from feasid.cli import main
 from feasid.cli.output import SCHEMA
 from feasid.core.display import HEIGHT
 from feasid.errors import DescriptionError, InputError, LimitError, OutputError
-from feasid.robot.serial import as_data, robot_of_data
+from feasid.robot.serial import robot_from_data, to_data
 
 RTOL = 1e-9
 """The same numbers, written as shortest decimals and read back; sums in another order."""
@@ -190,7 +190,7 @@ def test_robots_of_every_part_go_round():
     )
     drive = feasid.Drive("a", {"a": 2.0}, ("fv", "k"), [0.5, 3.0], rest=0.25)
     robot = feasid.Robot(bodies, (0, 0, -1.62), "both", (drive,))
-    again = robot_of_data(json.loads(json.dumps(as_data(robot))))
+    again = robot_from_data(json.loads(json.dumps(to_data(robot))))
     assert again.parameter_names == robot.parameter_names
     np.testing.assert_array_equal(again.values, robot.values)
     rng = np.random.default_rng(0)
@@ -221,17 +221,17 @@ def test_saved_descriptions_equal_themselves():
     robots += [feasid.load_robot(text) for text in MECHANISMS.values()]
     assert any(robot.loops for robot in robots)
     for robot in robots:
-        again = robot_of_data(json.loads(json.dumps(as_data(robot))))
+        again = robot_from_data(json.loads(json.dumps(to_data(robot))))
         assert parts_that_differ(robot, again) == []
-        assert as_data(again) == as_data(robot)
+        assert to_data(again) == to_data(robot)
 
 
 @pytest.mark.parametrize("name", [["a"], 3, None, {"kind": "mapping", "entries": {}}])
 def test_names_are_texts(name):
-    data = json.loads(json.dumps(as_data(feasid.load_robot(ARM))))
+    data = json.loads(json.dumps(to_data(feasid.load_robot(ARM))))
     data["bodies"][1]["name"] = name
     with pytest.raises(DescriptionError, match="not a saved robot"):
-        robot_of_data(data)
+        robot_from_data(data)
 
 
 # -- at the prompt ------------------------------------------------------------------------------

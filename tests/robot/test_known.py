@@ -125,7 +125,7 @@ def test_tied_parameters_count_once():
     two = [feasid.Body(n, "1", position=[0, y, 0]) for n, y in (("2", 0.3), ("3", -0.3))]
     robot = feasid.Robot((one, *two), (0, -9.81, 0))
     base = base_parameters(robot, mirrored=[("2", "3", "y")])
-    unknowns = Unknowns.after(30, equalities(robot, mirrored=[("2", "3", "y")]))
+    unknowns = Unknowns.from_equalities(30, equalities(robot, mirrored=[("2", "3", "y")]))
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, 200, 3))
     y = feasid.regressor(robot, q, dq, ddq).reshape(-1, 30) @ unknowns.T

@@ -8,7 +8,7 @@ import pytest
 
 import feasid
 from feasid import certificate
-from feasid.codegen.compiled import compiled
+from feasid.codegen.compiled import compile_routines
 from feasid.codegen.routine import CodedModel, python_function
 from feasid.dynamics.energy import drive_energy
 from feasid.errors import DescriptionError, InputError
@@ -205,7 +205,7 @@ def test_gradients_of_designed_motions(symbol, smoothing):
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_generated_code(symbol, transition):
     robot = arm(symbol, transition)
-    routine = CodedModel.of(robot).routine("inverse_dynamics")
+    routine = CodedModel.from_robot(robot).routine("inverse_dynamics")
     function = python_function(routine)
     q, dq, ddq = np.random.default_rng(4).uniform(-2, 2, (3, SAMPLES, 2))
     found = [function(*x) for x in zip(q.tolist(), dq.tolist(), ddq.tolist(), strict=True)]
@@ -221,7 +221,9 @@ def test_c_code():
     robot = robot.with_joint_terms([*FRICTION], drive_inertia=True).with_transition(TRANSITION)
     robot = robot.with_values(np.where(np.isnan(robot.values), 0.7, robot.values))
     assert {*robot.drives[0].symbols} == {*TERMS}
-    function = compiled(CodedModel.of(robot), ("inverse_dynamics",))["inverse_dynamics"]
+    function = compile_routines(CodedModel.from_robot(robot), ("inverse_dynamics",))[
+        "inverse_dynamics"
+    ]
     for q, dq, ddq in np.random.default_rng(5).uniform(-2, 2, (SAMPLES, 3, 2)):
         wanted = feasid.inverse_dynamics(robot, q, dq, ddq)[0]
         np.testing.assert_allclose(function(q, dq, ddq), wanted, rtol=1e-11, atol=1e-11)

@@ -20,7 +20,7 @@ from feasid.errors import InputError
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.robot.known import Row, Unknowns, eliminated
+from feasid.robot.known import Row, Unknowns, eliminate
 
 DIGITS = 15
 """Significant digits of a decimal that every double distinguishes: sums of decimals of so many
@@ -69,8 +69,8 @@ class Elimination:
             (f"given {'.'.join(feasible.names[j])}", {j: Fraction(1)}, decimal(value))
             for j, value in (given or {}).items()
         ]
-        solved = eliminated(equations)
-        left = Unknowns.of(feasible.size, solved)
+        solved = eliminate(equations)
+        left = Unknowns.from_elimination(feasible.size, solved)
         T, fixed, roots = left.T, left.fixed, left.roots
         blocks = [_block(b, T, fixed) for b in feasible.blocks]
         rows = [_linear(c, T, fixed) for c in feasible.linear]

@@ -152,7 +152,7 @@ def mark(robot: Robot) -> str:
         ],
     }
     if not robot.is_tree:
-        told["ties"] = robot.ties
+        told["ties"] = robot.constraint_texts
     return "sha256 " + hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, nodes
-from feasid.dynamics.spatial import NEGLIGIBLE
+from feasid.dynamics.spatial import ROUNDING_TOLERANCE
 from feasid.exact.poses import CONTEXT, cos_sin
 from feasid.robot.description import Robot
 
@@ -158,7 +158,7 @@ def _angles() -> list[tuple[Decimal, Decimal, Decimal]]:
 
 def _rotation(matrix: Array) -> Precise:
     """The rotation nearest to one in doubles, by Newton's iteration for its polar factor."""
-    out = precise(np.where(np.abs(matrix) < NEGLIGIBLE, 0.0, matrix))
+    out = precise(np.where(np.abs(matrix) < ROUNDING_TOLERANCE, 0.0, matrix))
     for _ in range(POLAR_STEPS):
         out = out @ (3 * precise(np.eye(3)) - out.T @ out) / 2
     return out

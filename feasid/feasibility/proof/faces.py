@@ -191,8 +191,8 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
             out.append(np.zeros((block.size, block.size)))
             continue
         state, rates = states[node], dq[list(tree[node].rows)]
-        turn = np.einsum("ikn,kn->ni", state.turns, rates)
-        shift = np.einsum("ikn,kn->ni", state.shifts, rates)
+        turn = np.einsum("ikn,kn->ni", state.angular_axes, rates)
+        shift = np.einsum("ikn,kn->ni", state.linear_axes, rates)
         A = np.concatenate([skew(turn), shift[:, :, None]], axis=2)
         square = np.einsum("nai,naj->ij", A, A)
         if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2

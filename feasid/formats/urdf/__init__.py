@@ -3,7 +3,7 @@
 from feasid.formats.description import Format
 from feasid.formats.urdf.describe import describe_urdf
 from feasid.formats.urdf.write import generate_urdf, patch_urdf
-from feasid.robot.axis_frames import on_axes
+from feasid.robot.axis_frames import with_axis_frames
 
 FORMAT = Format(
     name="urdf",
@@ -14,5 +14,5 @@ FORMAT = Format(
     read=describe_urdf,
     patch=patch_urdf,
     generate=generate_urdf,
-    prepare=on_axes,
+    prepare=with_axis_frames,
 )

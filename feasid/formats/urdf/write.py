@@ -20,7 +20,7 @@ from feasid.formats.rewrite import decimals, generated_inertial, led_by_one, to_
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
 from feasid.formats.xml import Patch, written
-from feasid.robot.axis_frames import STRAIGHT
+from feasid.robot.axis_frames import SCREW_TOLERANCE
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
@@ -159,9 +159,9 @@ def _kind(body: Body) -> tuple[str, Array | None]:
     w, v = body.motion[:3, 0], body.motion[3:, 0]
     if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
         return "floating", None
-    if body.dof == 1 and not w.any() and abs(np.linalg.norm(v) - 1) < STRAIGHT:
+    if body.dof == 1 and not w.any() and abs(np.linalg.norm(v) - 1) < SCREW_TOLERANCE:
         return "prismatic", v
-    if body.dof == 1 and not v.any() and abs(np.linalg.norm(w) - 1) < STRAIGHT:
+    if body.dof == 1 and not v.any() and abs(np.linalg.norm(w) - 1) < SCREW_TOLERANCE:
         bounded = body.limits.lower is not None and body.limits.upper is not None
         return ("revolute" if bounded else "continuous"), w
     raise UnsupportedJointError(

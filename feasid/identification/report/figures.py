@@ -244,7 +244,7 @@ def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
         [n for n in names for _ in KINDS], "motion of every joint beside its limits", 4, 1.3
     )
     limits = {}
-    for body, rows in fit.description.moving:
+    for body, rows in fit.description.moving_bodies:
         if rows.stop - rows.start == 1:
             own = body.limits
             limits[rows.start] = (

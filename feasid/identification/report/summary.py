@@ -64,7 +64,7 @@ def test_errors(fit: Fitted, test: Any) -> pd.Series[float]:
 def _headline(fit: Fitted) -> str:
     size, base = fit.unknowns.unknowns, fit.unknowns.size
     total = "standard" if fit.unknowns is fit.base else "unknown standard"
-    reduced = f"\n{fit.robot.reduction}" if fit.robot.reduction else ""
+    reduced = f"\n{fit.robot.constraint_summary}" if fit.robot.constraint_summary else ""
     cutoff = fit.reduced.cutoff
     filtered = f", low-pass {cutoff:.3g} Hz" if cutoff is not None else ""
     return (

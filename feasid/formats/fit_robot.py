@@ -17,28 +17,28 @@ from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import FRICTION, USUAL_FRICTION
 
-GEARED = ("sqrt", "load")
+GEAR_FRICTION = ("sqrt", "load")
 """Friction of gears, of which a fit keeps what the log supports joint by joint."""
 
-MOTOR = ("Ia", "fv", "fc")
+MOTOR_SYMBOLS = ("Ia", "fv", "fc")
 """Terms of a motor that moves several joints; offsets are the joints' own."""
 
-TRANSITION = 0.005
+FIT_TRANSITION_SPEED = 0.005
 """Speed [rad/s or m/s] over which fitted Coulomb friction changes its sign: slower than any joint
 moves on purpose, faster than encoders resolve."""
 
-ADDED = (
+TERMS_ADDED_NOTE = (
     "the robot declares no joint terms: drive inertia, viscous, Coulomb and offset friction are "
     "added to every joint (friction=(), drive_inertia=False fits rigid bodies only)"
 )
 
-EVERYWHERE = (
+TERMS_EVERYWHERE_NOTE = (
     "drive inertia, viscous, Coulomb and offset friction are fitted at every joint, not only where "
     "the description gives a value (friction=(), drive_inertia=False fits rigid bodies only)"
 )
 
 
-def robot_of(data: Any, robot: Robot | str | Path | None) -> Robot:
+def resolve_robot(data: Any, robot: Robot | str | Path | None) -> Robot:
     """The robot that the caller names, or the one that travels with the data.
 
     Raises
@@ -69,22 +69,24 @@ def with_motors(robot: Robot, couplings: Mapping[str, Mapping[str, float]] | Non
     DescriptionError
         Names a joint that does not exist, or a motor that is there already.
     """
-    drives = [Drive(name, dict(factors), MOTOR) for name, factors in (couplings or {}).items()]
+    drives = [
+        Drive(name, dict(factors), MOTOR_SYMBOLS) for name, factors in (couplings or {}).items()
+    ]
     return replace(robot, drives=(*robot.drives, *drives)) if drives else robot
 
 
 @dataclass(frozen=True)
-class Offer:
+class CandidateTerms:
     """Friction terms of which a log may choose: `words`, or by default those of gears."""
 
     words: Sequence[str] | None = None
 
 
-def with_terms(
+def with_fit_terms(
     robot: Robot,
     friction: Sequence[str] | None,
     drive_inertia: bool | None,
-    offer: Offer | None = None,
+    offer: CandidateTerms | None = None,
 ) -> tuple[Robot, list[Note]]:
     """The robot with the joint terms that a fit uses, and what was assumed.
 
@@ -95,16 +97,16 @@ def with_terms(
         Default those that the robot declares, the first three when it declares none.
     drive_inertia : bool, optional
         Default as the robot declares; when it declares nothing, with any friction.
-    offer : Offer, optional
+    offer : CandidateTerms, optional
         Terms that are added for a choice, those of gears only where nothing was declared. Coulomb
-        friction then changes its sign over `TRANSITION`. Default no choice.
+        friction then changes its sign over `FIT_TRANSITION_SPEED`. Default no choice.
     """
     notes = [*as_notes(robot.source.notes if robot.source is not None else ())]
     own = [d for d in robot.drives if not d.from_file and len(d.coupling) == 1]
     shared = [d for d in robot.drives if len(d.coupling) > 1]
     named = [] if offer is None else [*(offer.words or ())]
     if friction is None and drive_inertia is None and own and not named:
-        return robot if offer is None else _smooth(robot), notes
+        return robot if offer is None else _with_smooth_friction(robot), notes
     have = {s for d in own for s in d.symbols}
     if drive_inertia is None:
         drive_inertia = "Ia" in have if own else friction is None or len(friction) > 0
@@ -113,15 +115,17 @@ def with_terms(
     elif friction is None:
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
         alone = not robot.couplings and not robot.loops
-        more = GEARED if described and alone else GEARED[:1]
-        friction = [*USUAL_FRICTION, *(more if offer == Offer() else ())]
-        notes.append(Note(EVERYWHERE if robot.drives else ADDED, "friction-added"))
+        more = GEAR_FRICTION if described and alone else GEAR_FRICTION[:1]
+        friction = [*USUAL_FRICTION, *(more if offer == CandidateTerms() else ())]
+        notes.append(
+            Note(TERMS_EVERYWHERE_NOTE if robot.drives else TERMS_ADDED_NOTE, "friction-added")
+        )
     friction = [*friction, *(c for c in named if c not in friction)]
     model = robot.with_joint_terms(friction, drive_inertia, couplings=shared)
-    return model if offer is None else _smooth(model), notes
+    return model if offer is None else _with_smooth_friction(model), notes
 
 
-def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
+def without_unmeasured_terms(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[Note]]:
     """The robot without the joint terms of joints whose torques were not measured, and a note.
 
     Raises
@@ -166,7 +170,9 @@ def with_measured(robot: Robot, measured: Sequence[str]) -> tuple[Robot, list[No
     return replace(robot, drives=drives, load_model=load), [note]
 
 
-def _smooth(robot: Robot) -> Robot:
-    """Drives that change sign at once do so over `TRANSITION`."""
-    drives = [d if d.transition else replace(d, transition=TRANSITION) for d in robot.drives]
+def _with_smooth_friction(robot: Robot) -> Robot:
+    """Drives that change sign at once do so over `FIT_TRANSITION_SPEED`."""
+    drives = [
+        d if d.transition else replace(d, transition=FIT_TRANSITION_SPEED) for d in robot.drives
+    ]
     return replace(robot, drives=tuple(drives))
