@@ -350,7 +350,7 @@ class Closure:
         InputError
             Names the sample at which a loop cannot close.
         """
-        q, closed = self.followed(s)
+        q, closed = self.follow(s)
         if not closed.all():
             sample = int(np.flatnonzero(~closed)[0])
             residual = self.conditions.at(q[:, [sample]])[0][:, 0]
@@ -361,7 +361,7 @@ class Closure:
             )
         return q
 
-    def followed(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+    def follow(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
         """The same, and which samples closed all the way; others stay where they got stuck."""
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         moved = self.conditions.rows

@@ -51,7 +51,7 @@ def to_data(value: Any) -> Any:
 
 
 def robot_from_data(data: Any) -> Robot:
-    """The robot that `as_data` made plain.
+    """The robot that `to_data` made plain.
 
     Raises
     ------
