@@ -94,8 +94,8 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
 def _followed(robot: Robot, s: Array) -> Array:
     """Joint coordinates (axes, N) of independent ones (N, dof); NaN where loops do not close."""
     if robot.closure is None:
-        return robot.coupled.A @ s.T + robot.coupled.b[:, None]
-    q, closed = robot.closure.followed(s.T)
+        return robot.coupling_map.A @ s.T + robot.coupling_map.b[:, None]
+    q, closed = robot.closure.follow(s.T)
     return np.where(closed, q, np.nan)
 
 
@@ -125,7 +125,7 @@ def _add_torque(robot: Robot, joint: str, row: int, tau: Array, values: dict[str
             "with motors are independent with active=",
             joint=joint,
         )
-    factors = robot.coupled.A[row]
+    factors = robot.coupling_map.A[row]
     if robot.closure is not None:
         factors = factors[robot.closure.active]
     values["tau"] = values["tau"] + np.outer(np.nan_to_num(tau), factors)

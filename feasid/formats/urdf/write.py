@@ -107,7 +107,7 @@ def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> No
 
 
 def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms]) -> bytes:
-    """The robot as URDF; its frames are on its axes, see `feasid.robot.axis_frames.with_axis_frames`.
+    """The robot as URDF; frames are on axes, see `feasid.robot.axis_frames.with_axis_frames`.
 
     Raises
     ------
