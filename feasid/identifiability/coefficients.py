@@ -25,6 +25,7 @@ from feasid.identifiability.echelon import (
     JointNullspace,
     pivots_from_right,
     round_near_integers,
+    round_to_integers,
 )
 from feasid.identifiability.exact import NotRational, exact_blocks
 from feasid.identifiability.frames import (
@@ -569,9 +570,3 @@ def _joint_rows(block: JointNullspace) -> Array:
     out[np.arange(len(out)), block.independent] = 1.0
     out[:, block.dependent] = -block.vectors[block.independent]
     return out
-
-
-def round_to_integers(values: Array, noise: Array) -> Array:
-    """Values with entries next to an integer, within noise, replaced by it."""
-    nearest = np.round(values)
-    return np.where(np.abs(values - nearest) <= noise, nearest, values) + 0.0

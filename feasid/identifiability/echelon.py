@@ -121,13 +121,16 @@ def _pivots(vectors: Array, tolerance: Array) -> Mask:
     return picked
 
 
-def round_near_integers(values: Array, noise: Array | float = 0.0) -> Array:
-    """Values (in working units) with those next to an integer, within noise, replaced by it."""
+def round_to_integers(values: Array, tolerance: Array) -> Array:
+    """Values with entries next to an integer, within the tolerance, replaced by it."""
     nearest = np.round(values)
-    close = np.abs(values - nearest) <= np.maximum(
-        INTEGER_TOLERANCE * np.maximum(1.0, np.abs(nearest)), noise
-    )
-    return np.where(close, nearest, values) + 0.0
+    return np.where(np.abs(values - nearest) <= tolerance, nearest, values) + 0.0
+
+
+def round_near_integers(values: Array, noise: Array | float = 0.0) -> Array:
+    """The same within `INTEGER_TOLERANCE` of values in working units, or within more noise."""
+    tolerance = INTEGER_TOLERANCE * np.maximum(1.0, np.abs(np.round(values)))
+    return round_to_integers(values, np.maximum(tolerance, noise))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,12 @@ from feasid.identifiability.coefficients import (
     UNIT_ROUNDOFF,
     Coefficients,
     Index,
+)
+from feasid.identifiability.echelon import (
+    NOISE_SAFETY_FACTOR,
+    pivots_from_right,
     round_to_integers,
 )
-from feasid.identifiability.echelon import NOISE_SAFETY_FACTOR, pivots_from_right
 from feasid.identifiability.sampling import SampleCheck, energy_rows
 from feasid.robot.known import Unknowns
 
@@ -232,5 +235,4 @@ class RestrictedCoefficients(Coefficients):
 def _round_to_integers(kd: npt.NDArray[Any]) -> Array:
     """Entries next to an integer become that integer, measured by their column's size."""
     scale = np.maximum(1.0, np.abs(kd).max(axis=0, initial=0.0))
-    nearest = np.round(kd)
-    return np.asarray(np.where(np.abs(kd - nearest) <= INTEGER_TOLERANCE * scale, nearest, kd))
+    return round_to_integers(kd, INTEGER_TOLERANCE * scale)
