@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from feasid.online.playback import Playback as Playback
     from feasid.online.playback import watch as watch
     from feasid.online.result import OnlineEstimate as OnlineEstimate
-    from feasid.options.presets import SOUSA_2014 as SOUSA_2014
+    from feasid.options.tables import SOUSA_2014 as SOUSA_2014
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
     from feasid.robot.bodies import Body as Body
@@ -147,7 +147,7 @@ _HOME = {
     "floating_motion": "dynamics.floating",
     "imu_motion": "dynamics.floating",
     "rotation_matrices": "dynamics.floating",
-    "SOUSA_2014": "options.presets",
+    "SOUSA_2014": "options.tables",
     "inverse_dynamics": "dynamics.regressor",
     "regressor": "dynamics.regressor",
     "Coupling": "robot.couplings",

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 
-from feasid.core.text import harmless
+from feasid.core.text import escape_controls
 
 
 class FeasidError(Exception):
@@ -25,7 +25,7 @@ class FeasidError(Exception):
     """
 
     def __init__(self, message: str, **data: Any) -> None:
-        super().__init__(harmless(message))
+        super().__init__(escape_controls(message))
         self.data: dict[str, Any] = data
         for key, value in data.items():
             setattr(self, key, value)

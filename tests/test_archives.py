@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from feasid.core.archives import DamagedError, array_of
+from feasid.core.archives import DamagedError, read_array
 
 
 def stored(array):
@@ -21,10 +21,10 @@ def test_characters_that_do_not_exist(order, code):
     content = bytearray(stored(array))
     content[-4:] = code.to_bytes(4, "little" if order == "<" else "big")
     with pytest.raises(DamagedError, match="characters that do not exist"):
-        array_of(bytes(content))
-    np.testing.assert_array_equal(array_of(stored(array)), array)
+        read_array(bytes(content))
+    np.testing.assert_array_equal(read_array(stored(array)), array)
 
 
 @pytest.mark.parametrize("array", [np.empty(0, "U3"), np.empty((2, 0), "U1"), np.array(["", ""])])
 def test_empty_texts(array):
-    np.testing.assert_array_equal(array_of(stored(array)), array)
+    np.testing.assert_array_equal(read_array(stored(array)), array)

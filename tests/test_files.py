@@ -9,7 +9,13 @@ import threading
 import pytest
 
 from feasid.core import files
-from feasid.core.files import check_outputs, journal, read_whole, with_ending, write_aside
+from feasid.core.files import (
+    check_outputs,
+    read_whole,
+    record_written_files,
+    with_ending,
+    write_atomically,
+)
 from feasid.errors import InputError, LimitError, OutputError
 
 LONG = "x" * 300
@@ -54,7 +60,7 @@ def test_no_more_is_read_than_the_limit(tmp_path):
     assert read_whole(path, 100) == b"x" * 100
     with pytest.raises(LimitError, match="limit of 99 bytes"):
         read_whole(path, 99)
-    with pytest.raises(LimitError), files.reading(path, 99):
+    with pytest.raises(LimitError), files.open_for_reading(path, 99):
         pass
 
 
@@ -74,10 +80,10 @@ def test_standard_input_is_a_dash(monkeypatch, tmp_path):
 
 def test_nothing_is_replaced_unless_told(tmp_path):
     path = tmp_path / "out"
-    write_aside(path, b"one")
+    write_atomically(path, b"one")
     with pytest.raises(OutputError, match="exists; pass overwrite=True"):
-        write_aside(path, b"two")
-    write_aside(path, b"two", overwrite=True)
+        write_atomically(path, b"two")
+    write_atomically(path, b"two", overwrite=True)
     assert path.read_bytes() == b"two"
     assert os.listdir(tmp_path) == ["out"]
 
@@ -93,7 +99,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path, monkeypatch, links):
     if not links:
         monkeypatch.setattr(os, "link", refuse_links)
     with pytest.raises(OutputError, match="exists"):
-        write_aside(path, b"ours")
+        write_atomically(path, b"ours")
     assert path.read_bytes() == b"theirs"
     assert left_over(tmp_path) == []
 
@@ -104,7 +110,7 @@ def refuse_links(*_):
 
 def test_file_systems_without_links(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse_links)
-    write_aside(tmp_path / "out", b"content")
+    write_atomically(tmp_path / "out", b"content")
     assert (tmp_path / "out").read_bytes() == b"content"
     assert left_over(tmp_path) == []
 
@@ -115,18 +121,18 @@ def test_modes_and_links_are_kept(tmp_path):
     path.write_bytes(b"old")
     path.chmod(0o600)
     link.symlink_to(path)
-    write_aside(link, b"new", overwrite=True)
+    write_atomically(link, b"new", overwrite=True)
     assert link.is_symlink()
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     hanging = tmp_path / "hanging"
     hanging.symlink_to(tmp_path / "made")
-    write_aside(hanging, b"new")
+    write_atomically(hanging, b"new")
     assert (tmp_path / "made").read_bytes() == b"new"
     circle = tmp_path / "circle"
     circle.symlink_to(circle)
     with pytest.raises(OutputError, match="cannot write"):
-        write_aside(circle, b"new", overwrite=True)
+        write_atomically(circle, b"new", overwrite=True)
 
 
 @posix
@@ -134,22 +140,22 @@ def test_only_regular_files_are_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/null"):
         with pytest.raises(OutputError, match="no regular file"):
-            write_aside(path, b"x", overwrite=True)
+            write_atomically(path, b"x", overwrite=True)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     with pytest.raises(OutputError, match="a folder"):
-        write_aside(tmp_path, b"x", overwrite=True)
+        write_atomically(tmp_path, b"x", overwrite=True)
     with pytest.raises(OutputError, match="no folder"):
-        write_aside(tmp_path / "none" / "x", b"x")
+        write_atomically(tmp_path / "none" / "x", b"x")
     with pytest.raises(OutputError, match="cannot write"):
-        write_aside(tmp_path / LONG, b"x")
-    write_aside(tmp_path / ("x" * 255), b"x")
+        write_atomically(tmp_path / LONG, b"x")
+    write_atomically(tmp_path / ("x" * 255), b"x")
 
 
 @posix
 def test_the_mask_of_the_host_is_never_touched(tmp_path, monkeypatch):
     """`os.umask(0)` for a moment makes other threads' files writable for everybody."""
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("umask"))
-    write_aside(tmp_path / "out", b"x")
+    write_atomically(tmp_path / "out", b"x")
     plain = tmp_path / "plain"
     plain.touch()
     assert (tmp_path / "out").stat().st_mode == plain.stat().st_mode
@@ -161,16 +167,16 @@ def test_nothing_is_left_beside(tmp_path, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(os, "fsync", fail)
-    with journal() as written:
+    with record_written_files() as written:
         with pytest.raises((OutputError, KeyboardInterrupt, SystemExit)):
-            write_aside(tmp_path / "out", b"x")
+            write_atomically(tmp_path / "out", b"x")
         assert written() == []
     assert os.listdir(tmp_path) == []
 
 
 def test_the_journal_tells_what_is_there(tmp_path, monkeypatch):
-    with journal() as written:
-        write_aside(tmp_path / "a", b"x")
+    with record_written_files() as written:
+        write_atomically(tmp_path / "a", b"x")
         replace = os.replace
 
         def interrupted(*names):
@@ -179,7 +185,7 @@ def test_the_journal_tells_what_is_there(tmp_path, monkeypatch):
 
         monkeypatch.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            write_aside(tmp_path / "b", b"x", overwrite=True)
+            write_atomically(tmp_path / "b", b"x", overwrite=True)
         assert written() == [str(tmp_path / "a"), str(tmp_path / "b")]
 
 
@@ -188,7 +194,7 @@ def test_of_many_writers_one_creates(tmp_path):
 
     def write(k):
         try:
-            write_aside(tmp_path / "out", str(k).encode())
+            write_atomically(tmp_path / "out", str(k).encode())
             done.append(k)
         except OutputError:
             refused.append(k)
@@ -234,7 +240,7 @@ def test_a_signal_while_a_file_is_written_waits_until_nothing_is_left_beside_it(
         with monkeypatch.context() as patch:
             patch.setattr(os, name, signalled)
             with pytest.raises(Stopped):
-                write_aside(tmp_path / "out", b"whole")
+                write_atomically(tmp_path / "out", b"whole")
         assert os.listdir(tmp_path) == ["out"]
         assert (tmp_path / "out").read_bytes() == b"whole"
         assert signal.getsignal(number) is stop

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from feasid.cli.terminal import discard_output, escape_streams
-from feasid.core.files import journal
+from feasid.core.files import record_written_files
 from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
 
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, 2 for any error that has a message."""
     argv = list(sys.argv[1:] if argv is None else argv)
     limit_before_numpy()
-    with journal() as written, _termination():
+    with record_written_files() as written, _termination():
         try:
             with escape_streams():
                 return _run_command(argv, written)

@@ -15,7 +15,7 @@ import numpy as np
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
 from feasid.cli.output import add_json, print_json, redirect_sentences
-from feasid.core.files import check_outputs, write_aside
+from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError
 from feasid.inspection.judge import principal_moments
 from feasid.inspection.nearest import MARGIN, METRICS
@@ -90,7 +90,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
-    write_aside(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
+    write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):
         far = f"{done.distance:.6g} from what was given, by the euclidean distance"
         print(f"{arguments.out}: {far if done.changed else 'unchanged, they can exist'}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from feasid.cli.options import parse_locks, parse_vector
 from feasid.cli.output import add_json, print_json, redirect_sentences
-from feasid.core.files import check_outputs, write_aside
+from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError, require
 from feasid.robot.joint_terms import FRICTION
 
@@ -119,7 +119,7 @@ def _write(motion: Any, arguments: argparse.Namespace) -> None:
         buffer = io.BytesIO()
         kind = Path(arguments.plot).suffix.lstrip(".") or "png"
         motion.plot().savefig(buffer, format=kind)
-        write_aside(arguments.plot, buffer.getvalue(), overwrite=overwrite)
+        write_atomically(arguments.plot, buffer.getvalue(), overwrite=overwrite)
 
 
 def _json(text: str | None, option: str) -> Any:

@@ -20,7 +20,7 @@ from feasid.cli.output import (
 )
 from feasid.cli.saved_fits import ranges_as_data
 from feasid.cli.terminal import report_step
-from feasid.core.files import check_outputs, with_ending, write_aside
+from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError, require
 from feasid.formats.sidecar import sidecar_path
 from feasid.options.tables import FitOptions, ReduceOptions
@@ -125,7 +125,7 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
             print(f"{client} reads it: error {100 * seen[client]:.2f}%")
     if arguments.parameters:
         content = result.base_table.to_csv(float_format="%.17g").encode()
-        write_aside(arguments.parameters, content, overwrite=arguments.overwrite)
+        write_atomically(arguments.parameters, content, overwrite=arguments.overwrite)
         print(f"wrote {arguments.parameters}")
     if arguments.certificate:
         result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)

@@ -12,7 +12,7 @@ from feasid.cli.options import add_options, add_robot_arguments, read_options, r
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
-from feasid.core.files import check_outputs, read_whole, write_aside
+from feasid.core.files import check_outputs, read_whole, write_atomically
 from feasid.errors import InputError
 from feasid.options.tables import LoadOptions
 from feasid.robot.inertia import from_mass_com_inertia
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(found)
         if arguments.out:
             text = json.dumps(found.units, indent=1).encode()
-            write_aside(arguments.out, text, overwrite=arguments.overwrite)
+            write_atomically(arguments.out, text, overwrite=arguments.overwrite)
             print(f"wrote {arguments.out}")
         if found.units:
             factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())

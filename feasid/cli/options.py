@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from feasid.core.files import read_whole
 from feasid.errors import InputError, did_you_mean
-from feasid.options.complete import checked, table_of
+from feasid.options.complete import checked, option_table
 from feasid.options.option import Option
 from feasid.robot.description import Robot
 
@@ -65,7 +65,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None
 def add_options(parser: argparse.ArgumentParser, options: type) -> None:
     """One argument per option of a table, and ``--option NAME=VALUE`` for any of them."""
     group = parser.add_argument_group("options, as in Python")
-    for name, option in table_of(options).items():
+    for name, option in option_table(options).items():
         group.add_argument(argument_name(name), dest=f"option_{name}", **_argument(option))
     group.add_argument(
         "--option", metavar="NAME=VALUE", action="append", help="any of these by its Python name"
@@ -105,7 +105,7 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
     InputError
         In the prompt's spelling.
     """
-    table = table_of(options)
+    table = option_table(options)
     typed: dict[str, Any] = {}
     for name, option in table.items():
         text = getattr(arguments, f"option_{name}")

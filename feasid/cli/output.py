@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from feasid.cli.options import argument_name, as_arguments
 from feasid.core.display import Display
 from feasid.core.notes import as_json
-from feasid.options.complete import table_of
-from feasid.options.set_tables import CheckOptions, CorrectOptions
-from feasid.options.tables import FitOptions
+from feasid.options.complete import option_table
+from feasid.options.tables import CheckOptions, CorrectOptions, FitOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +90,7 @@ def print_display(display: Display) -> None:
     print(display.text())
 
 
-NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in table_of(t)} | {
+NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in option_table(t)} | {
     "lock",
     "gravity",
     "floating",

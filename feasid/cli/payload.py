@@ -8,7 +8,7 @@ import json
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.cli.terminal import report_step
-from feasid.core.files import check_outputs, write_aside
+from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError
 from feasid.options.tables import LoadOptions, LogOptions
 
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(found)
         if arguments.out:
             text = json.dumps(told, indent=1).encode()
-            write_aside(arguments.out, text, overwrite=arguments.overwrite)
+            write_atomically(arguments.out, text, overwrite=arguments.overwrite)
             print(f"wrote {arguments.out}")
     if arguments.json:
         print_json("payload", told)

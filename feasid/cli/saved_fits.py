@@ -16,9 +16,9 @@ from feasid.cli.output import (
     redirect_sentences,
     spell_as_arguments,
 )
-from feasid.core.files import check_outputs, write_aside
+from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError
-from feasid.options.set_tables import RangeOptions
+from feasid.options.tables import RangeOptions
 
 if TYPE_CHECKING:
     from feasid.identification.ranges import Ranges
@@ -96,7 +96,7 @@ def run_predict(arguments: argparse.Namespace) -> int:
 
     torques = load(arguments.model).predict(arguments.log)
     content = torques.to_csv(index_label="row", float_format="%.9g").encode()
-    write_aside(arguments.out, content, overwrite=arguments.overwrite)
+    write_atomically(arguments.out, content, overwrite=arguments.overwrite)
     if arguments.json:
         wrote = {"out": arguments.out, "rows": len(torques), "columns": list(torques.columns)}
         print_json("predict", wrote)

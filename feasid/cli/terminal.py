@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from feasid.core.text import harmless
+from feasid.core.text import escape_controls
 
 
 class EscapingStream:
@@ -24,7 +24,7 @@ class EscapingStream:
 
     def write(self, text: str) -> int:
         """Write the text, escapes for whatever does not print or cannot be encoded."""
-        safe = harmless(text)
+        safe = escape_controls(text)
         try:
             self.stream.write(safe)
         except UnicodeEncodeError as error:
@@ -35,7 +35,7 @@ class EscapingStream:
 
     def redraw(self, text: str) -> None:
         """Write over the current line, without ending it."""
-        self.stream.write(f"\r{harmless(text, keep='')}")
+        self.stream.write(f"\r{escape_controls(text, keep='')}")
         self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:

@@ -29,14 +29,14 @@ from feasid.cli.options import (
     refuse_robot,
 )
 from feasid.cli.output import add_json, print_json
-from feasid.core.files import reading
+from feasid.core.files import open_for_reading
 from feasid.errors import CertificateError, InputError
 from feasid.feasibility.check import allowed_set, check_base_values
 from feasid.feasibility.proof.binding import Holding, bind
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.data import Data
 from feasid.feasibility.proof.question import Question
-from feasid.options.complete import part
+from feasid.options.complete import select_options
 from feasid.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.robot.description import Robot
 
@@ -78,7 +78,9 @@ def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> N
         named = [*options, *(["margin"] if arguments.margin is not None else [])]
         without = "--robot"
     else:
-        named = [] if arguments.log else [*options.keys() - part(SetOptions, options).keys()]
+        named = (
+            [] if arguments.log else [*options.keys() - select_options(SetOptions, options).keys()]
+        )
         without = "--log"
     if named:
         raise InputError(f"{argument_name(sorted(named)[0])} would be ignored without {without}")
@@ -88,7 +90,7 @@ def _checked(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
     status, readable = 0, []
     for path in arguments.files:
         try:
-            with reading(path, certificate.LARGEST_FILE):
+            with open_for_reading(path, certificate.LARGEST_FILE):
                 readable.append(path)
         except InputError as error:
             print(f"feasid: error: {error}", file=sys.stderr)
@@ -124,7 +126,9 @@ def _holdings(arguments: argparse.Namespace, options: dict[str, Any]) -> Iterato
     elif arguments.beta:
         yield from of_values(arguments.beta, robot, arguments.robot, options, arguments.margin)
     else:
-        allowed = allowed_set(robot, options.get("consistency"), None, part(BoundOptions, options))
+        allowed = allowed_set(
+            robot, options.get("consistency"), None, select_options(BoundOptions, options)
+        )
         yield from _model(
             robot, allowed, robot.values, f"the values in {arguments.robot}", arguments.margin
         )
@@ -140,7 +144,7 @@ def of_values(
     """Base parameters in a file: that they can exist or not, and what is closest to them."""
     given = beta.read(path)
     base = beta.matching(robot, given)
-    consistency, bounds = options.get("consistency"), part(BoundOptions, options)
+    consistency, bounds = options.get("consistency"), select_options(BoundOptions, options)
     allowed = allowed_set(base.robot, consistency, None, bounds)
     K = np.asarray(base.K, dtype=np.float64)
     values = check_base_values(given, base, allowed)

@@ -20,7 +20,7 @@ from feasid.codegen.routine import (
     statements,
 )
 from feasid.core.arrays import Array
-from feasid.core.files import check_writable, write_aside
+from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
@@ -279,8 +279,8 @@ def write_c(
     source = CodedModel.from_robot(robot, base, argument=parameters == "argument")
     code = CCode(source, identifier(target.stem), precision, tuple(routines))
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
-    write_aside(target, text.encode(), overwrite=overwrite)
-    write_aside(header, code.header.encode(), overwrite=overwrite)
+    write_atomically(target, text.encode(), overwrite=overwrite)
+    write_atomically(header, code.header.encode(), overwrite=overwrite)
     return code
 
 

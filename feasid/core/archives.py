@@ -34,7 +34,7 @@ class DamagedError(ValueError):
     """An archive is not what it says; whoever reads it says which file, and of what kind."""
 
 
-def unpacked(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
+def unpack(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     """All members of an archive.
 
     Parameters
@@ -85,19 +85,19 @@ def _refuse_odd(member: zipfile.ZipInfo, known: dict[str, bytes]) -> None:
         )
 
 
-def arrays_of(content: dict[str, bytes]) -> dict[str, Any]:
+def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:
     """The arrays among the members, by their names without ``.npy``; see `array_of`."""
     found = {}
     for name, data in content.items():
         if name.endswith(".npy"):
             try:
-                found[name[:-4]] = array_of(data)
+                found[name[:-4]] = read_array(data)
             except (DamagedError, SecurityError) as error:
                 raise type(error)(f"array {name[:-4]!r} {error}") from error
     return found
 
 
-def array_of(content: bytes) -> Any:
+def read_array(content: bytes) -> Any:
     """One array of numbers or texts.
 
     Raises

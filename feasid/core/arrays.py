@@ -16,7 +16,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 """Truth values."""
 
 
-def finite(
+def require_finite(
     value: npt.ArrayLike, shape: tuple[int, ...], what: str, error: type[InputError] = InputError
 ) -> Array:
     """Return a finite array of this shape, or say what is wrong with `what`."""

@@ -12,7 +12,7 @@ from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from feasid.core.text import harmless
+from feasid.core.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -31,7 +31,7 @@ LOUD_STYLE = 'style="background:#b3261e;color:#fff;padding:0 .3em"'
 
 def plain(text: object) -> str:
     """An outsider's text on one line."""
-    return harmless(str(text), keep="")
+    return escape_controls(str(text), keep="")
 
 
 def shortened(text: object, width: int) -> str:

@@ -22,7 +22,7 @@ DPI = 110
 """Of pictures in notebooks."""
 
 
-def picture(width: float, height: float, alt: str) -> Figure:
+def new_figure(width: float, height: float, alt: str) -> Figure:
     """An empty figure that no window belongs to.
 
     Parameters
@@ -42,7 +42,7 @@ def picture(width: float, height: float, alt: str) -> Figure:
     return figure
 
 
-def legend(figure: Figure, axis: Any, columns: int) -> None:
+def add_legend(figure: Figure, axis: Any, columns: int) -> None:
     """What the axis shows, above it."""
     shown = axis.get_legend_handles_labels()
     figure.legend(*shown, loc="outside upper center", ncols=columns, fontsize=8, frameon=False)

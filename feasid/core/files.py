@@ -54,7 +54,7 @@ Name = str | os.PathLike[str]
 
 
 @contextmanager
-def reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
+def open_for_reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
     """Open a regular file, or standard input for ``-``, of at most `most` bytes.
 
     Raises
@@ -71,7 +71,7 @@ def reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
     with os.fdopen(handle, "rb") as file:
         size = os.fstat(handle).st_size
         if size > most:
-            raise too_large(path, most)
+            raise too_large_error(path, most)
         try:
             yield file
         except OSError as error:
@@ -82,22 +82,22 @@ def reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
 
 def read_whole(path: Name, most: int = MOST_BYTES) -> bytes:
     """All bytes of a file that `reading` opens; at most `most`, should it grow meanwhile."""
-    with reading(path, most) as file:
-        return rest_of(file, path, most)
+    with open_for_reading(path, most) as file:
+        return read_rest(file, path, most)
 
 
-def rest_of(file: IO[bytes], path: Name, most: int) -> bytes:
+def read_rest(file: IO[bytes], path: Name, most: int) -> bytes:
     """What is left of an open file, at most `most` bytes; memory is taken for what is there."""
     pieces, size = [], 0
     while piece := file.read(PIECE):
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            raise too_large(path, most)
+            raise too_large_error(path, most)
     return b"".join(pieces)
 
 
-def size_of(file: IO[bytes]) -> int:
+def file_size(file: IO[bytes]) -> int:
     """Bytes of an open file, which is left at its start."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
@@ -120,7 +120,7 @@ def is_folder(path: Name) -> bool:
         return False
 
 
-def missing_file(path: Name) -> InputError:
+def missing_file_error(path: Name) -> InputError:
     """The error for a file that does not exist, with the nearest name that does."""
     file = Path(path)
     if not is_folder(file.parent):
@@ -134,7 +134,7 @@ def missing_file(path: Name) -> InputError:
     return InputError(f"{file}: no such file{did_you_mean(file.name, near)}", path=str(file))
 
 
-def too_large(path: Name, most: int) -> LimitError:
+def too_large_error(path: Name, most: int) -> LimitError:
     """The error for a file of more than `most` bytes."""
     return LimitError(f"{path}: more than the limit of {most} bytes", path=str(path), limit=most)
 
@@ -145,7 +145,7 @@ def _opened(path: Name) -> int:
         _refuse_irregular(path, os.stat(path).st_mode)  # opening a device may already do something
         handle = os.open(path, READ)
     except FileNotFoundError as error:
-        raise missing_file(path) from error
+        raise missing_file_error(path) from error
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -174,7 +174,7 @@ def _unreadable(path: Name, error: Exception) -> InputError:
 
 
 def _standard_input(most: int) -> BinaryIO:
-    return io.BytesIO(rest_of(sys.stdin.buffer, "standard input", most))
+    return io.BytesIO(read_rest(sys.stdin.buffer, "standard input", most))
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -183,7 +183,9 @@ _JOURNAL: ContextVar[list[tuple[Path, int]] | None] = ContextVar("journal", defa
 """Files and their inodes, noted before they are put into place, while a `journal` is kept."""
 
 
-def write_aside(path: Name, content: bytes, *, overwrite: bool = False, noted: bool = True) -> None:
+def write_atomically(
+    path: Name, content: bytes, *, overwrite: bool = False, noted: bool = True
+) -> None:
     """Write beside `path`, flush to disk, then put into place whole, or not at all.
 
     Links are followed: the file that a link points to is replaced, the link stays. A file that is
@@ -315,7 +317,7 @@ def check_outputs(
 
 
 @contextmanager
-def journal() -> Iterator[Callable[[], list[str]]]:
+def record_written_files() -> Iterator[Callable[[], list[str]]]:
     """Yield a function that lists the files that were put into place meanwhile, whole.
 
     It asks the file system, so it tells the truth in the middle of an interruption, too.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from feasid.core.text import harmless
+from feasid.core.text import escape_controls
 
 
 class Note(str):
@@ -35,7 +35,7 @@ class Note(str):
 
     def __new__(cls, text: str, code: str = "", **values: Any) -> Note:
         """A note; the keywords are its numbers."""
-        note = super().__new__(cls, harmless(text))
+        note = super().__new__(cls, escape_controls(text))
         note.code = code
         note.values = values
         return note
@@ -73,7 +73,7 @@ class Note(str):
         raise ValueError("a note is [text, code, values]")
 
 
-def notes(items: Iterable[str]) -> tuple[Note, ...]:
+def as_notes(items: Iterable[str]) -> tuple[Note, ...]:
     """Each once, in order; plain strings become notes without a code."""
     return tuple(n if isinstance(n, Note) else Note(n) for n in dict.fromkeys(items))
 

@@ -13,7 +13,7 @@ LAYOUT = "\n\t"
 """Control characters that texts of several lines need."""
 
 
-def harmless(text: str, *, keep: str = LAYOUT) -> str:
+def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     r"""The text with every character that does not print written as an escape.
 
     Parameters
@@ -22,7 +22,7 @@ def harmless(text: str, *, keep: str = LAYOUT) -> str:
     keep : str
         Control characters that stay; none for a name within a line.
 
-    >>> print(harmless("\x1b[2J\u009b31m"))
+    >>> print(escape_controls("\x1b[2J\u009b31m"))
     \x1b[2J\x9b31m
     """
     if text.isprintable():

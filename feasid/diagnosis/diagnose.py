@@ -22,7 +22,7 @@ from feasid.logs.derivatives import MIN_SAMPLES
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
-from feasid.options.complete import part
+from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.reduce import choose_filtering
 from feasid.reduction.window import low_passed
@@ -52,10 +52,10 @@ def examine(
     refuted : collection of (code, joints)
         Suspicions of the robot's dynamics that were tried in vain and are not raised again.
     """
-    chosen = choose_filtering(part(LogOptions, asked), "diagnose")
+    chosen = choose_filtering(select_options(LogOptions, asked), "diagnose")
     df = recording.table(robot, chosen.get("topic"))
     try:
-        raw = _with_holes(recording.raw(robot, **part(ReadOptions, chosen)))
+        raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, chosen)))
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
     findings, runs, mend = _order(df, raw)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import write_aside
-from feasid.core.text import harmless
+from feasid.core.files import write_atomically
+from feasid.core.text import escape_controls
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, missing_extra
 from feasid.excitation.basis import Basis
@@ -206,7 +206,7 @@ class Trajectory(Displayed):
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{FILE_DECIMALS}f")
-        write_aside(path, text.encode(), overwrite=overwrite)
+        write_atomically(path, text.encode(), overwrite=overwrite)
 
     def to_ros(
         self, path: str | Path, *, rate: float | None = None, overwrite: bool = False
@@ -245,7 +245,7 @@ class Trajectory(Displayed):
                 out.write(f"  {name}: [{row}]\n")
             out.write("    effort: []\n")
             out.write(f"    time_from_start: {{sec: {seconds}, nanosec: {nanoseconds}}}\n")
-        write_aside(path, out.getvalue().encode(), overwrite=overwrite)
+        write_atomically(path, out.getvalue().encode(), overwrite=overwrite)
 
     def plot(self) -> Figure:
         """Positions, velocities, accelerations and torques with their limits, a row per joint."""
@@ -274,7 +274,7 @@ class Trajectory(Displayed):
                 axis.margins(x=0)
                 axis.grid(alpha=0.25)
                 if c == 0:
-                    axis.set_ylabel(harmless(joint, keep=""), fontsize=8, parse_math=False)
+                    axis.set_ylabel(escape_controls(joint, keep=""), fontsize=8, parse_math=False)
             axes[0, c].set_title(f"{kind} [{_unit(kind, robot)}]", fontsize=9)
             axes[-1, c].set_xlabel("time [s]", fontsize=8)
         return out

@@ -21,9 +21,8 @@ from feasid.feasibility.proof.question import Question
 from feasid.feasibility.verdict import Verdict
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
-from feasid.options.complete import completed, documented, part
-from feasid.options.set_tables import CheckOptions
-from feasid.options.tables import BoundOptions
+from feasid.options.complete import completed, documented, select_options
+from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.robot.description import Robot
 
 LARGEST = 1e50
@@ -73,7 +72,7 @@ def check(
     """
     chosen = completed(CheckOptions, options, "check")
     consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
-    bounds = part(BoundOptions, options)
+    bounds = select_options(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
         allowed = _refined(subject.feasible, subject.robot, consistency, feasible, bounds)

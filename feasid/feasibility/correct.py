@@ -25,9 +25,8 @@ from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.optimum import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.formats.load import load_robot
-from feasid.options.complete import completed, documented, part
-from feasid.options.set_tables import CorrectOptions
-from feasid.options.tables import BoundOptions
+from feasid.options.complete import completed, documented, select_options
+from feasid.options.tables import BoundOptions, CorrectOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
 
@@ -159,7 +158,7 @@ def correct(
     if metric == "weighted" and weight is None:
         raise InputError('metric="weighted" needs weight=, a matrix')
     consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
-    bounds = part(BoundOptions, options)
+    bounds = select_options(BoundOptions, options)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):

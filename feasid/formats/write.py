@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.files import check_writable, write_aside
+from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError, OutputError
 from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
 from feasid.formats.rewrite import generated_file, patched_source
@@ -99,12 +99,14 @@ def write(
     _write_loops(robot, kind, target, content, overwrite=overwrite)
     lost = unheld(whole, kind)
     if not (lost or complete is not None):
-        write_aside(target, content, overwrite=overwrite)
+        write_atomically(target, content, overwrite=overwrite)
         beside.unlink(missing_ok=True)
         return Written(str(target), kind)
     # First the sidecar: should the file then not follow, the hash tells.
-    write_aside(beside, sidecar_bytes(whole, content, complete is not None), overwrite=overwrite)
-    write_aside(target, content, overwrite=overwrite)
+    write_atomically(
+        beside, sidecar_bytes(whole, content, complete is not None), overwrite=overwrite
+    )
+    write_atomically(target, content, overwrite=overwrite)
     return Written(str(target), kind, str(beside), lost)
 
 
@@ -115,7 +117,7 @@ def _write_loops(robot: Robot, kind: str, target: Path, content: bytes, *, overw
         bonds = read_description(parse_xml(content, str(target))).bonds
         table = loop_table(robot, {bond.first for bond in bonds if bond.kind == "joint"})
     if table is not None:
-        write_aside(loop_table_path(target), table, overwrite=overwrite)
+        write_atomically(loop_table_path(target), table, overwrite=overwrite)
     else:
         loop_table_path(target).unlink(missing_ok=True)
 

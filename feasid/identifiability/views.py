@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.display import Display, Measure, shortened
-from feasid.core.figures import BLUE, CYAN, GREEN, GREY, legend, picture
+from feasid.core.figures import BLUE, CYAN, GREEN, GREY, add_legend, new_figure
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
 from feasid.identifiability.rounding import Snapped
@@ -394,7 +394,7 @@ MARK_STYLES = {
 def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]) -> Figure:
     """The marks of `feasid.identifiability.views.symbol_rows` as a picture."""
     symbols = [*rows]
-    figure = picture(
+    figure = new_figure(
         1.6 + 0.42 * len(owners), 1.9 + 0.26 * len(symbols), "what can be known of each parameter"
     )
     axis = figure.subplots()
@@ -409,7 +409,7 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
     axis.invert_yaxis()
     axis.grid(alpha=0.2)
     axis.margins(x=0.5 / max(len(owners), 2), y=0.04)
-    legend(figure, axis, 2)
+    add_legend(figure, axis, 2)
     return figure
 
 

@@ -29,7 +29,7 @@ from feasid.identification.noise import estimate, squares
 from feasid.identification.priors import WEIGHT
 from feasid.identification.timing import aligned
 from feasid.logs.recording import Recording
-from feasid.options.complete import checked, documented, part
+from feasid.options.complete import checked, documented, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
 from feasid.reduction.fleet import LogTask
 from feasid.reduction.reduce import Log, base_with_terms, reduce_tasks
@@ -260,9 +260,9 @@ class Trial:
 
 def _trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | None:
     """The log as a fit reads it, with the terms that a fit adds; None when it cannot be fitted."""
-    reading: dict[str, Any] = part(LogOptions, options)
+    reading: dict[str, Any] = select_options(LogOptions, options)
     if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
-        kept = {*part(ReadOptions, reading), *KEPT}
+        kept = {*select_options(ReadOptions, reading), *KEPT}
         reading = {name: value for name, value in reading.items() if name in kept}
     try:
         there = {drive.name for drive in robot.drives}

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import feasid
-from feasid.core.archives import arrays_of, unpacked
+from feasid.core.archives import read_arrays, unpack
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
-from feasid.core.files import reading, write_aside
+from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.errors import CertificateError, FeasidError, InputError
 from feasid.feasibility.constraints.sets import as_plain, of_plain
@@ -99,7 +99,7 @@ def save(
             archive.writestr("certificate.json", json.dumps(certificate.data))
         if source is not None:
             archive.writestr("description", source.text)
-    write_aside(path, buffer.getvalue(), overwrite=overwrite)
+    write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 
 def made(fit: Fitted) -> dict[str, Any]:
@@ -270,8 +270,8 @@ def load(path: str | Path) -> SavedFit:
         It unpacks to more than 256 MB.
     """
     try:
-        with reading(path, LARGEST) as file:
-            content = unpacked(file, str(path), LARGEST)
+        with open_for_reading(path, LARGEST) as file:
+            content = unpack(file, str(path), LARGEST)
         if missing := [m for m in MEMBERS if m not in content]:
             raise ValueError(f"it lacks {', '.join(missing)}")
         return _loaded(path, content)
@@ -334,7 +334,7 @@ def _shown(kept: Mapping[str, Any] | None) -> Display | None:
 
 
 def _arrays(data: bytes, name: str) -> dict[str, Any]:
-    arrays = arrays_of(unpacked(io.BytesIO(data), name, LARGEST))
+    arrays = read_arrays(unpack(io.BytesIO(data), name, LARGEST))
     for key, array in arrays.items():
         if array.dtype.kind != "f":
             raise ValueError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from feasid.core.notes import Note
-from feasid.core.notes import notes as as_notes
+from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
@@ -24,7 +24,7 @@ from feasid.identification.timing import aligned
 from feasid.identification.weighing import Weighing
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
-from feasid.options.complete import completed, documented, part
+from feasid.options.complete import completed, documented, select_options
 from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, SetOptions
 from feasid.reduction import momentum, robust
 from feasid.reduction.fleet import LogTask
@@ -84,7 +84,7 @@ def fit(
     chosen["measured"] = measured
 
     base, term_notes = base_with_terms(described, logs, *terms, candidate_terms(chosen), measured)
-    tasks = assign_cutoff(logs, base.robot, part(LogOptions, chosen), measured)
+    tasks = assign_cutoff(logs, base.robot, select_options(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _require_enough_rows(reduced, base)
     warnings = []
@@ -93,7 +93,7 @@ def fit(
     reduced, delay = aligned(reduced)
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
-    feasible = feasible_set(base.robot, **part(SetOptions, chosen))
+    feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
     weighing = Weighing.of(chosen, base, feasible, reduced, delay.deviation)
     equations, method_notes = _equations(tasks, base, reduced, chosen, weighing, delay.value)
     estimate = weighing.solved(equations)
@@ -123,7 +123,7 @@ def fit(
         deviation=estimate.deviation,
         estimate=estimate.estimate,
         notes=as_notes(notes),
-        log_options={**part(LogOptions, options), "filtering": chosen["filtering"]},
+        log_options={**select_options(LogOptions, options), "filtering": chosen["filtering"]},
         options=chosen,
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
     )
@@ -262,7 +262,7 @@ def compare_models(
     asked = chosen["friction"], chosen["drive_inertia"], candidate_terms(chosen)
     measured, _ = find_measured_joints(sources, wanted, chosen)
     base, _ = base_with_terms(wanted, sources, *asked, measured)
-    tasks = assign_cutoff(sources, base.robot, part(LogOptions, chosen), measured)
+    tasks = assign_cutoff(sources, base.robot, select_options(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     if not reduced.strata:
         raise InputError(

@@ -46,7 +46,7 @@ from feasid.logs.columns import numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.options.complete import checked, documented, part
+from feasid.options.complete import checked, documented, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
@@ -207,7 +207,7 @@ def payload(
         When no answer passed verification.
     """
     chosen = checked(LoadOptions, options, "payload")
-    terms, reading = part(TermOptions, chosen), part(LogOptions, chosen)
+    terms, reading = select_options(TermOptions, chosen), select_options(LogOptions, chosen)
     with_it, without = open_sources(loaded), open_sources(unloaded)
     base, said = base_with_terms(
         with_motors(resolve_robot(loaded, robot), terms.get("couplings")),

@@ -31,7 +31,7 @@ from feasid.feasibility.region import LARGEST, End, Region
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.views import parameter_label
 from feasid.options.complete import completed, documented
-from feasid.options.set_tables import RangeOptions
+from feasid.options.tables import RangeOptions
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class Ranged:
             ``"forearm.m"``, ``("forearm", "m")``, ``"m3"``, ``"forearm.m + 2 hand.m"``, a base
             parameter's expression, ``{"forearm.m": 1, "hand.m": 2}``.
         **options
-            See `feasid.options.set_tables.RangeOptions`.
+            See `feasid.options.tables.RangeOptions`.
 
         Returns
         -------
@@ -315,7 +315,7 @@ class Ranged:
         ----------
         wanted : iterable, optional
         **options
-            See `feasid.options.set_tables.RangeOptions`.
+            See `feasid.options.tables.RangeOptions`.
 
         Returns
         -------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from feasid.core.files import check_writable, write_aside
+from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Link, NewInertial
 from feasid.formats.registry import format_of_text
@@ -75,7 +75,7 @@ class Repair:
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        write_aside(os.fspath(path), self.data, overwrite=overwrite)
+        write_atomically(os.fspath(path), self.data, overwrite=overwrite)
 
 
 def repair_file(

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from feasid.core.text import harmless
+from feasid.core.text import escape_controls
 from feasid.errors import FeasidError
 from feasid.inspection.causes import Cause
 from feasid.inspection.judge import (
@@ -46,7 +46,7 @@ RULES = {
 
 def plain(text: str) -> str:
     """Text from a file for a table, on one line."""
-    return harmless(text, keep="")
+    return escape_controls(text, keep="")
 
 
 def headline(report: Report) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.core.notes import Note, notes
+from feasid.core.notes import Note, as_notes
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.logs.clock import Stretch, check_order, run_labels, split_at_gaps
 from feasid.logs.derivatives import (
@@ -30,7 +30,7 @@ from feasid.logs.derivatives import (
 )
 from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
 from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
-from feasid.options.complete import completed, documented, part
+from feasid.options.complete import completed, documented, select_options
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
@@ -86,7 +86,7 @@ def prepare(
         When no stretch is long enough for the filter and the trimmed ends.
     """
     chosen = completed(LogOptions, options, "prepare")
-    raw = read_raw(df, robot, torque=torque, **part(ReadOptions, chosen))
+    raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, chosen))
     return prepare_signals(df, raw, robot, chosen)
 
 
@@ -94,7 +94,7 @@ def prepare_signals(
     df: pd.DataFrame, raw: Signals, robot: Robot, chosen: Mapping[str, Any]
 ) -> Motion:
     """The same from numbers that were read already; `chosen` are all options, checked."""
-    for name in part(FloatingOptions, chosen):
+    for name in select_options(FloatingOptions, chosen):
         if chosen[name] is not None:
             raise InputError(f"{name} is for the log of a robot with a floating base", option=name)
     t, values, said = raw.t, {k: x.copy() for k, x in raw.values.items()}, list(raw.notes)
@@ -128,7 +128,7 @@ def prepare_signals(
     _check_enough(runs, stretches, frequency)
     if frequency is not None:
         said += _rest_notes(runs, raw.layout.coordinates)
-    head = raw.layout.coordinates, tuple(runs), frequency, notes(said), tuple(excluded), len(df)
+    head = raw.layout.coordinates, tuple(runs), frequency, as_notes(said), tuple(excluded), len(df)
     return Motion(*head, chosen["filtering"])
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
-from feasid.core.notes import notes as as_notes
+from feasid.core.notes import as_notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
-from feasid.core.files import is_folder, is_regular, reading
+from feasid.core.files import is_folder, is_regular, open_for_reading
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.columns import checked_mapping, find_column, find_columns
 from feasid.logs.floating import floating_runs, floats, robot_floats
@@ -29,7 +29,7 @@ from feasid.logs.read.arrays import (
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
 from feasid.logs.stream import first_row, stream_log
-from feasid.options.complete import completed, part
+from feasid.options.complete import completed, select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
@@ -194,7 +194,7 @@ class Recording:
         table = self.table(robot, chosen["topic"])
         if floats(table, robot):
             return floating_runs(table, robot, chosen, bool(torque))
-        raw = self.raw(robot, torque=torque, **part(ReadOptions, chosen))
+        raw = self.raw(robot, torque=torque, **select_options(ReadOptions, chosen))
         return prepare_signals(table, raw, robot, chosen)
 
     def motions(
@@ -280,7 +280,7 @@ def _digest_of_file(path: str) -> str:
     for file in inside or [Path(path)]:
         if inside:
             found.update(os.fsencode(f"{file.relative_to(path)}\0"))
-        with reading(file, sys.maxsize) as stream:
+        with open_for_reading(file, sys.maxsize) as stream:
             while block := stream.read(BLOCK):
                 found.update(block)
     return found.hexdigest()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.files import reading
+from feasid.core.files import open_for_reading
 from feasid.errors import FeasidError, InputError, NotEnoughDataError
 from feasid.logs.frame import prepare
 from feasid.logs.motion import Excluded, Motion, Run
@@ -165,5 +165,5 @@ def _batches(path: str | Path, rows: int) -> Iterator[pd.DataFrame]:
         raise InputError(
             f"{path}: files of this format are not read piece by piece", path=str(path)
         )
-    with reading(path, sys.maxsize) as source:
+    with open_for_reading(path, sys.maxsize) as source:
         yield from batches(source, str(path), rows, sys.maxsize)

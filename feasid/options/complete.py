@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @cache
-def table_of(options: type) -> dict[str, Option]:
+def option_table(options: type) -> dict[str, Option]:
     """The options of a typed dictionary by name, in order."""
     hints = get_type_hints(options, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
@@ -37,7 +37,7 @@ def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str,
         For an unknown name (with the nearest known one), a value out of range (with what was
         expected), and an option that has no effect beside another.
     """
-    table = table_of(options)
+    table = option_table(options)
     for name in given:
         if name not in table:
             hint = did_you_mean(name, table)
@@ -73,13 +73,13 @@ def _same(value: Any, default: Any) -> bool:
 
 def completed(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
     """`checked`, with the defaults of what was not given."""
-    defaults = {name: option.default for name, option in table_of(options).items()}
+    defaults = {name: option.default for name, option in option_table(options).items()}
     return defaults | checked(options, given, function)
 
 
-def part(options: type, of: Mapping[str, Any]) -> dict[str, Any]:
+def select_options(options: type, of: Mapping[str, Any]) -> dict[str, Any]:
     """The options that belong to one table."""
-    return {name: value for name, value in of.items() if name in table_of(options)}
+    return {name: value for name, value in of.items() if name in option_table(options)}
 
 
 def documented(options: type) -> Callable[[Function], Function]:
@@ -89,7 +89,7 @@ def documented(options: type) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        table = table_of(options)
+        table = option_table(options)
         own = inspect.signature(function)
         fixed = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         keyword = inspect.Parameter.KEYWORD_ONLY

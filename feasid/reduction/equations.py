@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array, Mask
-from feasid.core.notes import notes as as_notes
+from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
 from feasid.dynamics.kinematics import CoordinateMap, coordinate_map
 from feasid.dynamics.regressor import CHUNK, RegressorPlan

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from feasid.core.files import is_folder, is_regular, write_aside
+from feasid.core.files import is_folder, is_regular, write_atomically
 from feasid.core.notes import Note
 from feasid.errors import FeasidError, LogError, NotEnoughDataError, OutputError
 from feasid.logs.motion import Motion, Tally
@@ -99,7 +99,7 @@ def reduce_with_checkpoint(
         with suppress(FeasidError):  # damaged: it is made again
             return Reduced.load(path)
     reduced = reduce_task(task, robot, columns, measured)
-    write_aside(path, reduced.to_bytes(), overwrite=True, noted=False)
+    write_atomically(path, reduced.to_bytes(), overwrite=True, noted=False)
     return reduced
 
 

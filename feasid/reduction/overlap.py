@@ -14,7 +14,7 @@ from feasid.core.arrays import Array
 from feasid.core.files import is_regular
 from feasid.errors import InputError
 from feasid.logs.recording import Recording, content_digest, content_size
-from feasid.options.complete import part
+from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -152,7 +152,7 @@ def _row_hashes(
     import pandas as pd
 
     torque = True if measured is None else measured
-    raw = recording.raw(robot, torque=torque, **part(ReadOptions, options))
+    raw = recording.raw(robot, torque=torque, **select_options(ReadOptions, options))
     cells = pd.DataFrame(np.hstack([raw.values["q"], raw.values["tau"]]))
     return np.asarray(pd.util.hash_pandas_object(cells, index=False), dtype=np.uint64)
 

@@ -22,7 +22,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import is_reduced
 from feasid.logs.recording import Recording, find_missing_torques
-from feasid.options.complete import checked, documented, part
+from feasid.options.complete import checked, documented, select_options
 from feasid.options.tables import (
     FitOptions,
     LogOptions,
@@ -99,7 +99,7 @@ def reduce(
         What is wrong with the input, by name.
     """
     chosen = choose_filtering(checked(ReduceOptions, options, "reduce"), "reduce")
-    terms = part(TermOptions, chosen) | part(MeasuredOptions, chosen)
+    terms = select_options(TermOptions, chosen) | select_options(MeasuredOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
     if on_error not in ("raise", "skip"):
@@ -114,7 +114,7 @@ def reduce(
     else:
         notes = []
     measured = base.experiment.measured_joints
-    tasks = assign_cutoff(sources, base.robot, part(LogOptions, chosen), measured)
+    tasks = assign_cutoff(sources, base.robot, select_options(LogOptions, chosen), measured)
     total = reduce_tasks(
         tasks,
         base,

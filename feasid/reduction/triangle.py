@@ -24,11 +24,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.archives import arrays_of, unpacked
-from feasid.core.arrays import Array, finite
-from feasid.core.files import reading, write_aside
+from feasid.core.archives import read_arrays, unpack
+from feasid.core.arrays import Array, require_finite
+from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
-from feasid.core.notes import notes as as_notes
+from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import CHUNK, RegressorPlan
 from feasid.dynamics.spatial import as_samples_last
@@ -233,7 +233,7 @@ class Reduced:
             There is not one finite weight per row.
         """
         rows, size = len(self.triangles), len(self.columns)
-        scale = np.ones(rows) if weights is None else finite(weights, (rows,), "weights")
+        scale = np.ones(rows) if weights is None else require_finite(weights, (rows,), "weights")
         stacked = []
         for factor, support, triangle in zip(scale, self.supports, self.triangles, strict=True):
             wide = np.zeros((triangle.shape[0], size + 1))
@@ -257,7 +257,7 @@ class Reduced:
         ndarray, shape (dof,)
             [N m or N]
         """
-        beta = finite(beta, (len(self.columns),), "beta")
+        beta = require_finite(beta, (len(self.columns),), "beta")
         out = []
         for support, triangle in zip(self.supports, self.triangles, strict=True):
             vector = triangle @ np.append(beta[list(support)], -1.0)
@@ -285,7 +285,7 @@ class Reduced:
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        write_aside(path, self.to_bytes(), overwrite=overwrite)
+        write_atomically(path, self.to_bytes(), overwrite=overwrite)
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""
@@ -308,7 +308,7 @@ class Reduced:
         LimitError
             It unpacks to more than `LARGEST_FILE`.
         """
-        with reading(path, LARGEST_FILE) as file:
+        with open_for_reading(path, LARGEST_FILE) as file:
             return cls.from_file(file, str(path))
 
     @classmethod
@@ -331,7 +331,7 @@ class Reduced:
             It unpacks to more than `LARGEST_FILE`.
         """
         try:
-            return cls(**values_from_archive(arrays_of(unpacked(file, name, LARGEST_FILE))))
+            return cls(**values_from_archive(read_arrays(unpack(file, name, LARGEST_FILE))))
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array, finite
+from feasid.core.arrays import Array, require_finite
 from feasid.errors import DescriptionError
 from feasid.robot import inertia
 from feasid.robot.rotations import compose
@@ -29,7 +29,7 @@ ROTATION_TOLERANCE = 1e-6
 
 def read_only_array(value: npt.ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     """Return a read-only finite array of this shape, or say what is wrong with `what`."""
-    array = finite(value, shape, what, DescriptionError)
+    array = require_finite(value, shape, what, DescriptionError)
     array.setflags(write=False)
     return array
 

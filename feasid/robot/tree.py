@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from feasid.core.arrays import Array, finite
+from feasid.core.arrays import Array, require_finite
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling, CouplingMap, Loop, resolve_couplings
@@ -108,7 +108,9 @@ class KinematicTree:
         given = {}
         for joint, position in (positions or {}).items():
             shape = () if np.ndim(position) == 0 else (self.bodies[self.joint_index(joint)].dof,)
-            given[self.joint_index(joint)] = finite(position, shape, f"position of {joint!r}")
+            given[self.joint_index(joint)] = require_finite(
+                position, shape, f"position of {joint!r}"
+            )
         out: dict[str, tuple[Array, Array]] = {}
         for i, body in enumerate(self.bodies):
             q = np.zeros(body.dof) + given.get(i, 0.0)

@@ -16,8 +16,8 @@ from robots import ARM
 
 import feasid
 from feasid.certificate import digest
-from feasid.core.archives import arrays_of, unpacked
-from feasid.core.files import read_whole, reading
+from feasid.core.archives import read_arrays, unpack
+from feasid.core.files import open_for_reading, read_whole
 from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
@@ -134,12 +134,12 @@ def _motion(path, frame):
 
 
 def _members(path, _):
-    with reading(path) as file:
-        return unpacked(file, "input", LARGEST)
+    with open_for_reading(path) as file:
+        return unpack(file, "input", LARGEST)
 
 
 def _schema(path, _):
-    with reading(path) as file, parquet.opened(file, "input", 2**30):
+    with open_for_reading(path) as file, parquet.opened(file, "input", 2**30):
         return None
 
 
@@ -222,7 +222,7 @@ def npz(folder):
     frame = log()
     arrays = {"t": frame["t"], "q": frame.filter(regex="^q_"), "tau": frame.filter(regex="^tau_")}
     seed = bytes_of(lambda path: np.savez_compressed(path, **arrays), folder, "seed.npz")
-    found = ("arrays", refused(lambda _, members: arrays_of(members), ValueError))
+    found = ("arrays", refused(lambda _, members: read_arrays(members), ValueError))
     return Kind("input.npz", (seed,), mutators.archive, (ARCHIVE, found, *READ))
 
 

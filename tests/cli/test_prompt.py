@@ -13,7 +13,7 @@ from robots import ARM
 from feasid.cli import main
 from feasid.cli.terminal import EscapingStream
 from feasid.core.notes import Note
-from feasid.core.text import harmless
+from feasid.core.text import escape_controls
 
 EVIL = "\x1b]0;owned\x07\x9b31m\u202e\r\x00"
 
@@ -29,9 +29,9 @@ def feasid_process(*arguments, **settings):
 
 
 def test_what_does_not_print_is_written_as_an_escape():
-    assert harmless(EVIL) == ESCAPED
-    assert harmless("a\n\tb\udc9b\u2028\xa0é") == "a\n\tb\\udc9b\\u2028\xa0é"
-    assert harmless("a\nb", keep="") == r"a\nb"
+    assert escape_controls(EVIL) == ESCAPED
+    assert escape_controls("a\n\tb\udc9b\u2028\xa0é") == "a\n\tb\\udc9b\\u2028\xa0é"
+    assert escape_controls("a\nb", keep="") == r"a\nb"
     assert str(Note(EVIL)) == ESCAPED
 
 

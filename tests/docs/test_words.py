@@ -10,7 +10,7 @@ import pytest
 
 from feasid.cli import COMMANDS, load_command
 from feasid.options import tables
-from feasid.options.complete import table_of
+from feasid.options.complete import option_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -19,7 +19,7 @@ OPTIONS = {
     name: option
     for table in vars(tables).values()
     if is_typeddict(table)
-    for name, option in table_of(table).items()
+    for name, option in option_table(table).items()
 }
 
 OTHERS = {"--arguments", "--counts", "--help", "--keep-going", "--minutes", "--moments", "--user"}

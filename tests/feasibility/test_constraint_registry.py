@@ -7,17 +7,16 @@ from feasid import base_parameters, check, fit, inverse_dynamics
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.limits import CONSTRAINTS, AffineConstraints
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.options.complete import table_of
+from feasid.options.complete import option_table
 from feasid.options.option import Option
-from feasid.options.set_tables import CheckOptions
-from feasid.options.tables import BoundOptions, FitOptions, SetOptions
+from feasid.options.tables import BoundOptions, CheckOptions, FitOptions, SetOptions
 from feasid.reduction.triangle import Reduced
 from feasid.robot.known import body_index
 
 
 def test_a_constraint_is_an_entry_of_the_registry_and_of_the_options():
     """What the options offer is what can be built, in no more than these two places."""
-    assert set(CONSTRAINTS) == set(table_of(BoundOptions))
+    assert set(CONSTRAINTS) == set(option_table(BoundOptions))
 
 
 def test_a_new_constraint_reaches_check_and_fit_by_its_option(monkeypatch):
@@ -38,7 +37,7 @@ def test_a_new_constraint_reaches_check_and_fit_by_its_option(monkeypatch):
     monkeypatch.setitem(CONSTRAINTS, "trace", traces)
     option = Option("mapping", "largest trace of a body's rotational inertia", None, "kg m^2")
     for table in (BoundOptions, SetOptions, CheckOptions, FitOptions):
-        monkeypatch.setitem(table_of(table), "trace", option)
+        monkeypatch.setitem(option_table(table), "trace", option)
     robot = random_robot(np.random.default_rng(0), 2)
     truth = random_parameters(np.random.default_rng(0), robot)
     base = base_of(robot)

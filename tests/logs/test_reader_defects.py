@@ -12,7 +12,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.core.archives import DamagedError, array_of
+from feasid.core.archives import DamagedError, read_array
 from feasid.errors import FeasidError, LimitError, LogError
 from feasid.logs.frame import prepare
 from feasid.logs.read.formats import read_log
@@ -214,7 +214,7 @@ def npy(array):
     ],
 )
 def test_headers_are_matched_and_never_evaluated(array):
-    read = array_of(npy(array))
+    read = read_array(npy(array))
     assert read.dtype == array.dtype
     np.testing.assert_array_equal(read, array)
     assert read.flags["F_CONTIGUOUS"] == array.flags["F_CONTIGUOUS"]
@@ -233,7 +233,7 @@ def test_headers_are_matched_and_never_evaluated(array):
 )
 def test_headers_that_lie_take_no_memory(old, new):
     with pytest.raises((DamagedError, FeasidError)):
-        array_of(npy(np.arange(6.0).reshape(2, 3)).replace(old, new, 1))
+        read_array(npy(np.arange(6.0).reshape(2, 3)).replace(old, new, 1))
 
 
 def test_a_column_of_the_other_byte_order_is_proposed_as_time_too(case, tmp_path):

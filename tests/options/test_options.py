@@ -11,11 +11,12 @@ from feasid.cli import main
 from feasid.cli.options import argument_name
 from feasid.errors import FeasidError, InputError
 from feasid.feasibility.check import check as check_parameters
-from feasid.options.complete import checked, completed, table_of
+from feasid.options.complete import checked, completed, option_table
 from feasid.options.option import Option
-from feasid.options.set_tables import CheckOptions, CorrectOptions
 from feasid.options.tables import (
     BoundOptions,
+    CheckOptions,
+    CorrectOptions,
     DiagnoseOptions,
     FitOptions,
     LogOptions,
@@ -23,7 +24,7 @@ from feasid.options.tables import (
     SetOptions,
 )
 
-FIT = table_of(FitOptions)
+FIT = option_table(FitOptions)
 
 BESIDE = {  # what an option needs beside it to have an effect
     name: option.needs[0] for name, option in FIT.items() if option.needs is not None
@@ -150,7 +151,8 @@ def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
     _, robot, log = arm
     value = FIT[name].parsed(name, FIT[name].example)
     other = FIT[BESIDE[name]]
-    wrong = next(c for c in (*other.choices, None) if c not in FIT[name].needs[1])
+    values = (*other.choices, None, "entropic")
+    wrong = next(c for c in values if c not in FIT[name].needs[1])
     with pytest.raises(InputError, match=rf"{name}=.* has no effect without {BESIDE[name]}="):
         feasid.fit(log, robot, **{name: value, BESIDE[name]: wrong})
 
@@ -160,7 +162,7 @@ def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
 )
 def test_misspelt_options_name_the_nearest(arm, function, options):
     _, robot, log = arm
-    for name in table_of(options):
+    for name in option_table(options):
         with pytest.raises(InputError, match=f"did you mean '{name}'"):
             function(log, robot, **{f"{name}x": 1})
 
@@ -170,7 +172,7 @@ def test_misspelt_options_name_the_nearest(arm, function, options):
 )
 def test_questions_without_a_log_refuse_what_they_do_not_know(arm, function, options):
     _, robot, _ = arm
-    for name, option in table_of(options).items():
+    for name, option in option_table(options).items():
         with pytest.raises(InputError, match=f"did you mean '{name}'"):
             function(robot, **{f"{name}x": 1})
         if option.kind != "value":
@@ -188,14 +190,14 @@ def test_signatures_and_docstrings_come_from_the_table():
         (check_parameters, CheckOptions),
     ):
         parameters = inspect.signature(function).parameters
-        for name, option in table_of(options).items():
+        for name, option in option_table(options).items():
             assert parameters[name].default == option.default
             assert f"{name} : " in inspect.getdoc(function)
 
 
 def test_defaults_are_in_range_and_examples_are_good():
     for options in (FitOptions, ReduceOptions, SetOptions, CheckOptions, CorrectOptions):
-        for name, option in table_of(options).items():
+        for name, option in option_table(options).items():
             option.checked(name, option.default)
             assert option.doc
             if option.example and name != "transmission":
@@ -204,7 +206,7 @@ def test_defaults_are_in_range_and_examples_are_good():
 
 @pytest.mark.parametrize("text", ["false", "No", "0", "off"])
 def test_no_means_false(text):
-    assert table_of(LogOptions)["filter_torque"].parsed("filter_torque", text) is False
+    assert option_table(LogOptions)["filter_torque"].parsed("filter_torque", text) is False
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -16,7 +16,7 @@ from feasid.excitation.drives import DriveColumns, Gradient
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.terms import summed
 from feasid.formats.write import HELD
-from feasid.options.complete import table_of
+from feasid.options.complete import option_table
 from feasid.options.tables import FitOptions
 from feasid.robot.joint_terms import (
     DRIVE_SYMBOLS,
@@ -266,7 +266,7 @@ def test_words_of_friction(word):
     words = {"viscous", word} if any(TERMS[s].bounded_by for s in FRICTION[word]) else {word}
     symbols = robot.with_joint_terms([*words], joints=["1"]).drives[0].symbols
     assert {*FRICTION[word]} <= {*symbols}
-    options = table_of(FitOptions)
+    options = option_table(FitOptions)
     assert word in options["friction"].choices
     assert (word in options["candidates"].choices) == (word not in ("viscous", "coulomb", "offset"))
 

@@ -88,7 +88,7 @@ class Certificate:
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         text = json.dumps(self.data, indent=1)
-        files.write_aside(path, text.encode(), overwrite=overwrite)
+        files.write_atomically(path, text.encode(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:

@@ -13,7 +13,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.display import shortened
-from feasid.core.figures import BLUE, GREY, RED, YELLOW, legend, picture
+from feasid.core.figures import BLUE, GREY, RED, YELLOW, add_legend, new_figure
 from feasid.identification.fitted import Fitted
 from feasid.identification.report.replay import Replay, chosen
 from feasid.robot.description import Robot
@@ -58,7 +58,7 @@ def panels(
 ) -> tuple[Figure, Any]:
     """A figure with a panel per name, and its axes in order; those left over are hidden."""
     rows = -(-len(names) // columns)
-    figure = picture(11, 0.6 + height * rows, alt)
+    figure = new_figure(11, 0.6 + height * rows, alt)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis in axes[len(names) :]:
         axis.set_axis_off()
@@ -294,7 +294,7 @@ def draw_parameters(fit: Fitted) -> Figure:
     if not np.isnan(own[fit.description.inertial_columns]).any():
         told = fit.base.K @ np.nan_to_num(own)
     rows = np.arange(len(values))[::-1]
-    figure = picture(8.5, 1.4 + 0.17 * len(values), "base parameters with intervals, compared")
+    figure = new_figure(8.5, 1.4 + 0.17 * len(values), "base parameters with intervals, compared")
     axis = figure.subplots()
     axis.axvspan(-2, 2, color=BLUE, alpha=0.15, label="two deviations")
     axis.axvline(0, color=BLUE, lw=1.2, label="fitted")
@@ -316,7 +316,7 @@ def draw_parameters(fit: Fitted) -> Figure:
     axis.set_xlabel("difference from the fitted value, in its standard deviations", fontsize=8)
     axis.tick_params(axis="x", labelsize=8)
     axis.grid(alpha=0.25, axis="x")
-    legend(figure, axis, 4)
+    add_legend(figure, axis, 4)
     return figure
 
 
@@ -330,7 +330,7 @@ def draw_eigenvalues(fit: Fitted) -> Figure:
     heavy = [i for i, body in enumerate(robot.bodies) if not body.massless]
     columns = robot.inertial_columns[heavy]
     found, told = fit.delta[columns], fit.description.values[columns]
-    figure = picture(8.5, 1.4 + 0.32 * len(heavy), "eigenvalues of the bodies' pseudo-inertias")
+    figure = new_figure(8.5, 1.4 + 0.32 * len(heavy), "eigenvalues of the bodies' pseudo-inertias")
     axis = figure.subplots()
     smallest = np.inf
     for row, (ten, before) in enumerate(zip(found, told, strict=True)):
@@ -349,7 +349,7 @@ def draw_eigenvalues(fit: Fitted) -> Figure:
     axis.set_xlabel("eigenvalues, in units of the body's mass and size", fontsize=8)
     axis.tick_params(axis="x", labelsize=8)
     axis.grid(alpha=0.25, axis="x", color=GREY)
-    legend(figure, axis, 3)
+    add_legend(figure, axis, 3)
     return figure
 
 
@@ -372,7 +372,7 @@ def draw_bodies(fit: Fitted, pose: Mapping[str, float] | None = None) -> Figure:
     when the body can. Bodies whose inertia in the description no body can have are drawn as a
     cross. No meshes are needed.
     """
-    figure = picture(11, 5.5, "the robot with centres of mass and inertia ellipsoids")
+    figure = new_figure(11, 5.5, "the robot with centres of mass and inertia ellipsoids")
     models = (("description", fit.description, YELLOW), ("identified", fit.robot, BLUE))
     for place, (title, robot, color) in enumerate(models):
         axis: Any = figure.add_subplot(1, 2, place + 1, projection="3d")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from feasid import __version__
 from feasid.core.display import plain
-from feasid.core.files import check_writable, with_ending, write_aside
+from feasid.core.files import check_writable, with_ending, write_atomically
 from feasid.errors import InputError, missing_extra
 from feasid.identification.fitted import Fitted
 from feasid.identification.report.contents import SCHEMA, VERSION, contents
@@ -122,8 +122,8 @@ def write_report(
     fitted = open_sources(log) if log is not None else fit.recordings
     told = contents(fit, tested, tests, fitted, command)
     page = _render(template, "page.html", told, _pictures(fit, fitted), summary(fit, tested))
-    write_aside(path, page.encode(), overwrite=overwrite)
-    write_aside(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
+    write_atomically(path, page.encode(), overwrite=overwrite)
+    write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
 
 
 def numbers_beside(path: str | Path) -> Path:
@@ -146,7 +146,7 @@ def write_told(reports: Sequence[Mapping[str, Any]], path: str | Path, *, overwr
         page = _render(environment, name, reports[0], [], "", reports=reports)
     except _damage() as error:
         raise InputError(f"a report that was kept is damaged: {error!r}") from error
-    write_aside(path, page.encode(), overwrite=overwrite)
+    write_atomically(path, page.encode(), overwrite=overwrite)
 
 
 def _damage() -> tuple[type[Exception], ...]:

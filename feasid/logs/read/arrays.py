@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.archives import DamagedError, arrays_of, unpacked
-from feasid.core.files import reading, size_of
+from feasid.core.archives import DamagedError, read_arrays, unpack
+from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.errors import LogError, SecurityError
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
@@ -110,10 +110,10 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
 
 def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
     """Arrays of a NumPy archive as columns, without trusting what it says of its size."""
-    with reading(path, how.max_bytes) as file:
-        most = min(how.max_bytes, max(2**20, MAX_EXPANSION * size_of(file)))
+    with open_for_reading(path, how.max_bytes) as file:
+        most = min(how.max_bytes, max(2**20, MAX_EXPANSION * file_size(file)))
         try:
-            arrays = arrays_of(unpacked(file, str(path), most))
+            arrays = read_arrays(unpack(file, str(path), most))
         except SecurityError as error:
             raise SecurityError(
                 f"{path}: {error}; save numbers only, as arrays, CSV or Parquet", path=str(path)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.files import is_regular, reading
+from feasid.core.files import is_regular, open_for_reading
 from feasid.errors import InputError, LimitError, LogError, did_you_mean, missing_extra
 from feasid.logs.read.formats import LogFormat, LogReading, register_format
 
@@ -150,7 +150,7 @@ def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], 
 def check_mcap(path: Path) -> None:
     """Refuse an MCAP file whose chunks say that they unpack beyond reason, before unpacking."""
     total = 0
-    with reading(path, sys.maxsize) as file:
+    with open_for_reading(path, sys.maxsize) as file:
         if file.read(8) != b"\x89MCAP0\r\n":
             raise LogError(f"{path}: no MCAP file (it does not start as one)", path=str(path))
         size = os.fstat(file.fileno()).st_size

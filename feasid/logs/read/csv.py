@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.files import reading, rest_of, size_of
+from feasid.core.files import file_size, open_for_reading, read_rest
 from feasid.core.notes import Note
 from feasid.errors import InputError, LimitError, LogError
 from feasid.logs.columns import UNITS, UNKNOWN_UNITS, numbers_of, spelled_unit
@@ -414,7 +414,7 @@ def exact_decimals() -> dict[str, Any]:
 
 def read_csv_file(path: Path, how: LogReading) -> pd.DataFrame:
     """Read a text file, also one packed by gzip; see `read_csv`."""
-    with reading(path, how.max_bytes) as file:
+    with open_for_reading(path, how.max_bytes) as file:
         return read_csv(_text(file, path, how.max_bytes), str(path), **how.csv)
 
 
@@ -424,7 +424,7 @@ register_format(LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_
 def _text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
     """The file's bytes as UTF-8, decompressed with a limit."""
     zipped = path.suffix.lower() == ".gz"
-    data = _gunzip(file, path, max_bytes) if zipped else rest_of(file, path, max_bytes)
+    data = _gunzip(file, path, max_bytes) if zipped else read_rest(file, path, max_bytes)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return data.decode("utf-16").encode()
@@ -436,7 +436,7 @@ def _text(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
 
 
 def _gunzip(file: IO[bytes], path: Path, max_bytes: int) -> bytes:
-    limit = min(max_bytes, max(2**20, MAX_EXPANSION * size_of(file)))
+    limit = min(max_bytes, max(2**20, MAX_EXPANSION * file_size(file)))
     try:
         with gzip.open(file) as unzipped:
             data = unzipped.read(limit + 1)

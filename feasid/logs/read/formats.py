@@ -17,9 +17,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import IO, TYPE_CHECKING, Any
 
-from feasid.core.files import MOST_BYTES, STDIN, is_folder, missing_file
+from feasid.core.files import MOST_BYTES, STDIN, is_folder, missing_file_error
 from feasid.core.notes import Note
-from feasid.core.notes import notes as as_notes
+from feasid.core.notes import as_notes as as_notes
 from feasid.errors import InputError, LogError, SecurityError
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _paths(source: Any) -> list[Path]:
         if not found:
             raise InputError(f"no file matches {str(path)!r}", path=str(path))
         return [Path(f) for f in found]
-    raise missing_file(path)
+    raise missing_file_error(path)
 
 
 def _as_runs(paths: Sequence[Path], read: Callable[[Path], pd.DataFrame]) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from feasid.core.files import reading, size_of
+from feasid.core.files import file_size, open_for_reading
 from feasid.errors import InputError, LimitError, LogError, missing_extra
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
 
@@ -28,7 +28,7 @@ AT_ONCE = 2**27
 def read_parquet(path: Path, how: LogReading) -> pd.DataFrame:
     """All columns of numbers and texts, at most `max_bytes` of them."""
     with (
-        reading(path, how.max_bytes) as source,
+        open_for_reading(path, how.max_bytes) as source,
         open_parquet(source, str(path), how.max_bytes) as (file, names),
     ):
         return _frame(file.read(columns=names, use_threads=False))
@@ -60,7 +60,7 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
         pq: Any = import_module("pyarrow.parquet")
     except ImportError:
         raise missing_extra("reading Parquet", "pyarrow", "parquet") from None
-    size = size_of(source)
+    size = file_size(source)
     try:
         schema = pq.read_schema(source)
         names = [f.name for f in schema if _is_plain(pa.types, f.type)]
