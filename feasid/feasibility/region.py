@@ -26,7 +26,10 @@ from feasid.robot.description import Robot
 
 LARGEST = 1e4
 """Limit on the sum of all bodies' masses and second moments and of all joint terms, each in its
-unit, and on terms of either sign."""
+unit, and on terms of either sign; larger where the best model is itself nearly as large ..."""
+
+ROOM = 10.0
+"""... so that it has this much room."""
 
 LIMIT = "limit far beyond the robot's size"
 
@@ -85,6 +88,8 @@ class Region:
     scale : Units
     start : ndarray, shape (n,)
         A model strictly inside.
+    largest : float
+        Our own limit on sizes, see `LARGEST`.
     """
 
     robot: Robot
@@ -96,6 +101,7 @@ class Region:
     budget: float
     scale: Units
     start: Array
+    largest: float
 
     @classmethod
     def of(
@@ -116,7 +122,11 @@ class Region:
         InputError
             When `start` is not inside.
         """
-        limited = replace(feasible, linear=(*feasible.linear, *_limits(feasible, scale)))
+        largest = max(
+            LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * _size(feasible, scale, start))))
+        )
+        limits = _limits(feasible, scale, largest)
+        limited = replace(feasible, linear=(*feasible.linear, *limits))
         whole = assemble(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
         door = Elimination.of(limited).required()
@@ -125,7 +135,8 @@ class Region:
                 "the model to start from is not inside: its squared residual is "
                 f"{error:.6g} of a budget of {budget:.6g}"
             )
-        return cls(robot, limited, len(feasible.linear), K, R, rho, budget, whole, start)
+        own = len(feasible.linear)
+        return cls(robot, limited, own, K, R, rho, budget, whole, start, largest)
 
     def end(self, form: Array, seen_from: Array) -> End:
         """The largest value of ``form . delta``, and what keeps it from being larger.
@@ -300,7 +311,16 @@ class Region:
         return None
 
 
-def _limits(feasible: FeasibleSet, scale: Units) -> Iterator[Linear]:
+def _size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
+    """What our own limits count of a model; 1 at least."""
+    out = 1.0
+    for limit in _limits(feasible, scale, 1.0):
+        along = float(limit.coefficients @ delta[limit.columns])
+        out = max(out, -along / limit.constant)
+    return out
+
+
+def _limits(feasible: FeasibleSet, scale: Units, largest: float) -> Iterator[Linear]:
     """The sum of all sizes first, then both sides of every joint term of either sign."""
     n = feasible.size
     sizes, known = np.zeros(n), np.zeros(n, dtype=bool)
@@ -314,8 +334,8 @@ def _limits(feasible: FeasibleSet, scale: Units) -> Iterator[Linear]:
     known[[e.columns[0] for e in feasible.equalities if len(e.columns) == 1]] = True
     short = np.array([float(f"{x:.2e}") for x in sizes])
     columns = np.flatnonzero(short)
-    yield Linear(LIMIT, columns, -short[columns], LARGEST)
+    yield Linear(LIMIT, columns, -short[columns], largest)
     for j in np.flatnonzero(~known):
-        most = float(f"{LARGEST * scale.parameters[j]:.2e}")
+        most = float(f"{largest * scale.parameters[j]:.2e}")
         for sign in (-1.0, 1.0):
             yield Linear(LIMIT, np.array([j]), np.array([sign]), most)

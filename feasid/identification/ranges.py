@@ -27,7 +27,7 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.region import LARGEST, End, Region
+from feasid.feasibility.region import End, Region
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.views import parameter_label
 from feasid.options.complete import completed, documented
@@ -51,9 +51,6 @@ MARKS = {
     "data": "from data",
 }
 """The weakest comes first: a range is called by the weakest of what it needs."""
-
-LIMIT_TEXT = f"models of at most {LARGEST:g} times the robot's size"
-"""Size is the sum of masses, second moments and joint terms, each in its unit."""
 
 TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>))(?P<name>\S.*)")
 
@@ -119,8 +116,9 @@ class Range:
     value : float
         Of the identified model.
     lower, upper : float
-        No model has less or more: proved; where the end is `limited`, no model within `LIMIT_TEXT`.
-        Infinite where nothing of the log, of feasibility and of what is believed decides the end.
+        No model has less or more: proved; where the end is `limited`, no model within the region's
+        ``largest`` size. Infinite where nothing of the log, of feasibility and of what is believed
+        decides the end.
     mark : {"from data", "from feasibility", "from prior", "not determined"}
         The weakest that an end needs. "from prior": bounds that were asked for or believed.
     marks : (str, str)
@@ -187,7 +185,7 @@ class Range:
     @property
     def condition(self) -> str:
         """The limit on sizes, in words, where an end is proved within it only; else nothing."""
-        return f", among {LIMIT_TEXT}" if any(self.limited) else ""
+        return f", among {limit_text(self.region.largest)}" if any(self.limited) else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,7 +244,8 @@ class Ranges(Displayed, Sequence[Range]):
         """What "limited" means, where a range is."""
         if not self.table["limited"].any():
             return []
-        return [f"limited: proved among {LIMIT_TEXT} (sum of masses, moments and joint terms)"]
+        models = limit_text(self.items[0].region.largest)
+        return [f"limited: proved among {models} (sum of masses, moments and joint terms)"]
 
     @property
     def _title(self) -> str:
@@ -363,6 +362,11 @@ def _range(region: Region, delta: Array, name: str, form: Array) -> Range:
 
 def _mark(end: End) -> str:
     return next((m for source, m in MARKS.items() if end.shares[source] > COUNTS), MARKS["data"])
+
+
+def limit_text(largest: float) -> str:
+    """The limit on sizes in words: the sum of masses, second moments and joint terms in units."""
+    return f"models of at most {largest:g} times the robot's size"
 
 
 def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
