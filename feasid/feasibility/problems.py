@@ -18,7 +18,7 @@ from one solve to the next (R, rho, beta) is a `cvxpy.Parameter` (DPP).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +35,9 @@ from feasid.robot.description import Robot
 
 MARGIN = 1e-6
 """Default margin, in units of each body's own mass and length."""
+
+FAINT_COLUMN = 1e-5
+"""Smaller columns than this share of the largest are not scaled to norm one."""
 
 INTERIOR_PULL = 1e-4
 """Weight of the distance to a model, in units, beside a margin in `interior`."""
@@ -185,9 +188,14 @@ def unknowns(
 
 
 def robot_unknowns(
-    base: Any, values: npt.ArrayLike, R: npt.ArrayLike | None = None, **bounds: Any
+    base: Any,
+    values: npt.ArrayLike,
+    R: npt.ArrayLike | None = None,
+    *,
+    normalise: bool = True,
+    **bounds: Any,
 ) -> ScaledParameters:
-    """The unknowns of a robot, in units of its bodies.
+    """The unknowns of a robot, in units in which the columns of K, or of R K, have one norm.
 
     Parameters
     ----------
@@ -197,6 +205,8 @@ def robot_unknowns(
         beta, or rho with `R`: by their size bodies without inertials of their own get a mass.
     R : array_like, optional
         Reduced regressor, whose rows are torques.
+    normalise : bool
+        False for units of the bodies' own mass and length, which suit a `feasibility_test`.
     **bounds
         Of `feasid.feasible_set`; equalities are not for these programs.
 
@@ -210,7 +220,12 @@ def robot_unknowns(
         raise InputError(f"{feasible.equalities[0].name} is an equality: give it to the program")
     rows = K if R is None else np.asarray(R) @ K
     scale = units(base.robot, feasible, rows, np.asarray(values), torques=R is not None)
-    return unknowns(feasible, scale, K)
+    if not normalise:
+        return unknowns(feasible, scale, K)
+    columns = np.linalg.norm(rows * scale.parameters, axis=0)
+    columns = np.maximum(columns, FAINT_COLUMN * columns.max(initial=0.0))
+    size = (float(np.linalg.norm(values)) or 1.0) / np.where(columns > 0, columns, 1.0)
+    return unknowns(feasible, replace(scale, parameters=scale.parameters * size), K)
 
 
 def virtual(

@@ -23,6 +23,9 @@ PULLED = 1e-4
 """The same where directions that data hardly see are held near a reference."""
 
 
+AT_INFINITY = 3e-5
+"""The same of distances, whose smallest is often not attained: the largest of 200 was 2e-5."""
+
 WEAK_PULLS = 1e-3
 """Between residuals of Clarabel and of SCS, which may not reach programs with weaker pulls."""
 
@@ -42,8 +45,7 @@ def least_squares_agree(seed):
     """FBPE-OLS in CVXPY is between the proved floor and the verified answer."""
     robot, base, R, rho, _ = noisy(seed)
     feasible, size = feasible_set(robot), np.linalg.norm(rho)
-    scale = units(robot, feasible, R @ base.K, rho, torques=True)
-    p = problems.unknowns(feasible, scale, base.K)
+    p = problems.robot_unknowns(base, rho, R)
     program = problems.feasible_least_squares(R / size, rho / size, p, 0.0)
     assert program.problem.is_dcp(dpp=True)
     program.problem.solve(solver=cp.CLARABEL)
@@ -61,14 +63,14 @@ def corrections_agree(seed):
     wrong[robot.inertial_columns[1, :6]] -= 0.2
     beta = base.K @ wrong
     done = feasid.correct(beta, base, margin=0.0)
-    feasible = feasible_set(robot)
-    p = problems.unknowns(feasible, units(robot, feasible, base.K, beta), base.K)
-    program = problems.closest_correction(beta, p, margin=0.0)
+    size = np.linalg.norm(beta)
+    p = problems.robot_unknowns(base, beta)
+    program = problems.closest_correction(beta, p, np.eye(len(beta)) / size, 0.0)
     assert program.problem.is_dcp(dpp=True)
     program.problem.solve(solver=cp.CLARABEL, ignore_dpp=True)
-    distance = np.linalg.norm(base.K @ p.delta.value - beta)
-    assert distance < done.distance + COST * np.linalg.norm(beta)
-    assert done.distance - program.problem.value < PULLED * np.linalg.norm(beta)
+    floor = done.distance / size - done.gap
+    assert floor - COST < program.problem.value < done.distance / size + AT_INFINITY
+    assert done.distance / size - program.problem.value < AT_INFINITY
 
 
 def verdicts_agree(seed):
