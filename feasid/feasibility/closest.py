@@ -69,6 +69,10 @@ PULLS = (1e-6, 1e-7, 1e-8)
 robots 1e-7 came within 5e-4 of the proved floor of the squared residual (1e-5: up to 2e-2); our own
 solver stalls from 1e-9 on."""
 
+STALLED = 1e-4
+"""Gap from which such an answer is none; between `GOOD_GAP` and this it still comes closer: by
+2e-4 of the target with a gap of 7e-6 in one of 200 random problems."""
+
 SAME = 1e-5
 """Share of the residual by which such an answer has to be closer to be taken."""
 
@@ -337,9 +341,12 @@ def _less_pulled(
             )
             raw, more = _solved(problem, anchor, ladder)
             attempts += more
-            if raw is not None and more[-1].accepted:
+            small = (
+                raw is not None and problem.gap(problem.value(raw), problem.least(raw)) < STALLED
+            )
+            if small:
                 break
-        if raw is None or not more[-1].accepted:
+        if raw is None or not small:
             break
         delta = _repaired(problem, raw, anchor, aim, margin)
         if first.prefers(delta, chosen[2], SAME):
