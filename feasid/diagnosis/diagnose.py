@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.diagnosis.direction import decided
+from feasid.diagnosis.dynamics_checks import check_dynamics
 from feasid.diagnosis.excitation import check_excitation
-from feasid.diagnosis.findings import Diagnosis, Finding, merged, settled
-from feasid.diagnosis.model import check_model
+from feasid.diagnosis.findings import Diagnosis, Finding, mark_mended, merge_options
 from feasid.diagnosis.signals import check_signals
-from feasid.diagnosis.velocity import check_velocities
+from feasid.diagnosis.velocity import check_velocities, choose_directions
 from feasid.errors import LogError
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
@@ -64,14 +63,14 @@ def examine(
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
             findings += check_velocities(raw, runs, findings)
-        mended = merged([chosen, mend, *(f.options for f in findings)])
-        findings = decided(findings, recording, robot, mended)
-        mended = merged([chosen, mend, *(f.options for f in findings)])
+        mended = merge_options([chosen, mend, *(f.options for f in findings)])
+        findings = choose_directions(findings, recording, robot, mended)
+        mended = merge_options([chosen, mend, *(f.options for f in findings)])
         findings += _prepared(recording, robot, mended, findings, raw, refuted)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
-    return Diagnosis(tuple(settled(findings, asked)), len(df), span, rate, raw.notes)
+    return Diagnosis(tuple(mark_mended(findings, asked)), len(df), span, rate, raw.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:
@@ -165,7 +164,7 @@ def _prepared(
     except LogError as error:
         return [_from_error("unusable", error)]
     weak = {f.joints[0] for f in findings if f.code == "coarse"}
-    found = [_in_log(f, raw, options) for f in check_model(motion, robot, weak, refuted)]
+    found = [_in_log(f, raw, options) for f in check_dynamics(motion, robot, weak, refuted)]
     return found + check_excitation(motion, robot)
 
 

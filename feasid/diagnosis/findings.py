@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings, each with what, where, how sure, and what mends it."""
+"""Findings about a log, and the diagnosis that holds them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Diagnosis(Displayed):
     @property
     def options(self) -> dict[str, Any]:
         """Options with which `feasid.fit` predicts stretches that it did not see better."""
-        return merged(f.options for f in self.findings)
+        return merge_options(f.options for f in self.findings)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -174,12 +174,12 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number != 1 else ''}"
 
 
-def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The gravest first, then those whose remedy lowers the error of a fit most."""
     return tuple(sorted(findings, key=lambda f: (LEVELS.index(f.level), -(f.gain or 0.0))))
 
 
-def settled(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
+def mark_mended(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Finding]:
     """The findings, those that the chosen options mend already as notes."""
     return [
         replace(f, level="note", remedy="", message=f"{f.message}; mended by what was asked for")
@@ -189,7 +189,7 @@ def settled(findings: Iterable[Finding], chosen: Mapping[str, Any]) -> list[Find
     ]
 
 
-def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_options(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Options joined: mappings entry by entry, sequences end to end."""
     out: dict[str, Any] = {}
     for part in parts:

@@ -15,11 +15,17 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from feasid.core.arrays import Array
-from feasid.diagnosis.exchange import exchange_finding
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.hypothesis import EXPLAINED, Hypothesis, clear, contradicted
-from feasid.diagnosis.screen import Screen, ScreenSamples
+from feasid.diagnosis.joint_models import (
+    EXPLAINED,
+    Hypothesis,
+    Screen,
+    ScreenSamples,
+    all_explained,
+    contradicts,
+)
 from feasid.diagnosis.signals import DEGREE, degrees_finding
+from feasid.diagnosis.torque_columns import exchange_finding
 from feasid.dynamics.regressor import inverse_dynamics
 
 GAIN = 0.4
@@ -64,9 +70,9 @@ class Guess:
     zero: float = 0.0
 
 
-def positions(screen: Screen, names: Sequence[str]) -> Iterator[Hypothesis]:
+def find_wrong_positions(screen: Screen, names: Sequence[str]) -> Iterator[Hypothesis]:
     """What would be better if some joint's positions were others."""
-    if screen.cad is None or clear(screen):
+    if screen.cad is None or all_explained(screen):
         return
     guesses = [*_exchanges(screen), *_reversals(screen), *_zeros(screen), *_degrees(screen)]
     shares = _first_look(screen, guesses)
@@ -171,7 +177,7 @@ def _believable(screen: Screen, other: Screen) -> bool:
     """Whether a joint gains and is understood then, and none that is understood loses."""
     own, after = screen.residuals, other.residuals
     gaining = (after < GAINING * own) & (after < EXPLAINED)
-    return bool(gaining.any()) and not contradicted(screen, after)
+    return bool(gaining.any()) and not contradicts(screen, after)
 
 
 def _reversed_finding(name: str, share: float, with_torque: bool) -> Finding:

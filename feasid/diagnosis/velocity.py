@@ -1,8 +1,8 @@
-"""Diagnosis of logged velocities against the derivative of the logged positions."""
+"""Logged velocities against the derivative of the logged positions; torques tell which is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -10,20 +10,25 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.diagnosis.direction import WAYS
-from feasid.diagnosis.findings import Finding
+from feasid.diagnosis.findings import Finding, merge_options
+from feasid.diagnosis.joint_models import Screen, thin_samples
 from feasid.diagnosis.signals import DEGREE, degrees_finding
+from feasid.errors import LogError
 from feasid.logs.clock import GAP
+from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals
+from feasid.logs.recording import Recording
+from feasid.reduction.window import low_passed
+from feasid.robot.description import Robot
 
 AGREES = 0.3
 """Relative difference of logged and derived velocity that noise may leave."""
 
-FACTOR = 0.15
+FACTOR_TOLERANCE = 0.15
 """A factor between the two that is off by more than this is reported."""
 
-ALIKE = 0.9
+LEAST_CORRELATION = 0.9
 """Correlation from which one signal counts as a multiple of another."""
 
 SMOOTHING = 21
@@ -68,7 +73,11 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
 
 def _in_units(finding: Finding) -> Finding:
     """A velocity that is off by a factor, with the unit that mends it."""
-    if finding.options or WAYS in finding.values or abs(finding.values.get("likeness", 0)) < ALIKE:
+    if (
+        finding.options
+        or WAYS in finding.values
+        or abs(finding.values.get("likeness", 0)) < LEAST_CORRELATION
+    ):
         return finding
     key, unit = f"dq_{finding.joints[0]}", float(f"{1 / finding.values['factor']:.3g}")
     ways = ({"units": {key: unit}},)
@@ -145,12 +154,12 @@ def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]
     factor = float(derived @ logged) / max(power, 1e-300)
     options: dict[str, Any] = {}
     values: dict[str, Any] = {"factor": factor, "likeness": likeness}
-    if abs(likeness) < ALIKE:
+    if abs(likeness) < LEAST_CORRELATION:
         found = f"is not the derivative of the position (correlation {likeness:.2f})"
         remedy = "leave the velocity out, it is then derived: df.drop(columns=...)"
-    elif abs(factor / DEGREE - 1) < FACTOR:
+    elif abs(factor / DEGREE - 1) < FACTOR_TOLERANCE:
         return [degrees_finding(name, columns[0], "moves 57.3 times as fast as its velocity says")]
-    elif abs(factor * DEGREE - 1) < FACTOR:
+    elif abs(factor * DEGREE - 1) < FACTOR_TOLERANCE:
         found, remedy = "is in degrees per second", f"units={{'dq_{name}': 'deg/s'}}"
         options = {"units": {f"dq_{name}": "deg/s"}}
     elif factor < 0:
@@ -160,7 +169,7 @@ def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]
         )
         units = (f"{kind}_{name}" for kind in ("q", "dq"))
         values[WAYS] = tuple({"units": {key: -1.0}} for key in units)
-    elif abs(factor - 1) > FACTOR:
+    elif abs(factor - 1) > FACTOR_TOLERANCE:
         found = f"is {factor:.3g} times the position's derivative"
         remedy = f"units={{'dq_{name}': {1 / factor:.3g}}} or check the time stamps"
     else:
@@ -177,3 +186,66 @@ def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]
             values=values,
         )
     ]
+
+
+LEAST_LOG_RATIO = 0.2
+"""Logarithm by which one direction must explain the torques better than the other."""
+
+WAYS = "ways"
+"""Key, among a finding's values, of the options of which one mends it."""
+
+
+OPTION_WORDS = {"units": "units=", "columns": "columns="}
+"""How a remedy begins, by the option."""
+
+
+def choose_directions(
+    findings: Sequence[Finding], recording: Recording, robot: Robot, options: Mapping[str, Any]
+) -> list[Finding]:
+    """The findings, those that are mended in two ways with the one that the torques ask for."""
+    return [
+        _choose_direction(f, recording, robot, options) if WAYS in f.values else f for f in findings
+    ]
+
+
+def _choose_direction(
+    finding: Finding, recording: Recording, robot: Robot, options: Mapping[str, Any]
+) -> Finding:
+    mends = [_on_top(way, options) for way in finding.values[WAYS]]
+    if len(mends) == 1:
+        return replace(finding, options=mends[0])
+    scores = [_score(recording, robot, merge_options([options, mend])) for mend in mends]
+    if not np.isfinite(scores).all() or abs(scores[0] - scores[1]) < LEAST_LOG_RATIO:
+        return finding
+    best = int(np.argmin(scores))
+    ((name, value),) = finding.values[WAYS][best].items()
+    shown = {k: _short(v) for k, v in value.items()}
+    return replace(
+        finding,
+        remedy=OPTION_WORDS[name] + f"{shown}, with which the torques agree",
+        options=mends[best],
+    )
+
+
+def _short(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _on_top(way: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """A way to mend, factors on top of the units that were given."""
+    if "units" not in way:
+        return dict(way)
+    given = options.get("units")
+    return {"units": {k: v * unit_factor(given, *k.split("_", 1)) for k, v in way["units"].items()}}
+
+
+def _score(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> float:
+    """Sum of the logarithms of all joints' residuals; NaN where they cannot tell."""
+    try:
+        samples = thin_samples(low_passed(recording.motion(robot, **options)), 0)
+    except LogError:
+        return float("nan")
+    if samples is None or not np.isfinite(samples.torque).all():
+        return float("nan")
+    screen = Screen(robot, samples)
+    return float(np.log(screen.residuals).sum()) if screen.cad is not None else float("nan")

@@ -19,7 +19,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.diagnosis.diagnose import examine
-from feasid.diagnosis.findings import Diagnosis, Finding, merged, ordered
+from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_findings
 from feasid.errors import FeasidError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms, resolve_robot, with_motors
@@ -101,7 +101,7 @@ def diagnose(
         refuted += vain
     findings = {f.key: f for f in refuted} | {f.key: f for f in diagnosis}
     others = [f for f in findings.values() if f not in diagnosis.findings]
-    return replace(diagnosis, findings=ordered([*diagnosis, *others]))
+    return replace(diagnosis, findings=sort_findings([*diagnosis, *others]))
 
 
 def confirm_advice(
@@ -213,7 +213,7 @@ class _Search:
         robot = self.robot
         for finding in findings:
             robot = _mended(robot, finding)
-        options = merged([self.options, *(f.options for f in findings)])
+        options = merge_options([self.options, *(f.options for f in findings)])
         trial = _trial(self.log, robot, options)
         rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
         return robot, options, trial, _gain(self.trial, trial, rows_only)

@@ -191,7 +191,7 @@ def followed(robot, diagnosis):
 def harm(first, second, robot, options, more, sizes, clean=None):
     """Held-out error after the advice of a diagnosis of the first part over that before it."""
     diagnosis = feasid.diagnose(first, robot, **options)
-    advised = findings.merged([options, diagnosis.options])
+    advised = findings.merge_options([options, diagnosis.options])
     other = followed(robot, diagnosis)
     if advised == options and other is robot:
         return 1.0

@@ -14,7 +14,7 @@ import pytest
 import feasid
 from feasid import inverse_dynamics
 from feasid.cli import main
-from feasid.diagnosis.findings import Finding, merged, ordered
+from feasid.diagnosis.findings import Finding, merge_options, sort_findings
 from feasid.errors import InputError
 from feasid.logs.frame import prepare
 from feasid.reduction.overlap import find_leakage
@@ -298,8 +298,8 @@ def test_results_print_and_merge():
     b = Finding(
         "b", "error", "y", "do", ("j",), options={"units": {"t": "ms"}, "exclude": ((3, 4),)}
     )
-    assert [f.code for f in ordered([a, b])] == ["b", "a"]
-    assert merged([a.options, b.options]) == {
+    assert [f.code for f in sort_findings([a, b])] == ["b", "a"]
+    assert merge_options([a.options, b.options]) == {
         "units": {"q": "deg", "t": "ms"},
         "exclude": ((1, 2), (3, 4)),
     }

@@ -1,4 +1,4 @@
-"""A small model per joint that tells right from wrong logs.
+"""Small models per joint that tell right from wrong logs, and hypotheses that they compare.
 
 Each joint's torque is explained by what its description, its velocity and its acceleration allow,
 
@@ -8,11 +8,14 @@ with c_j pulled towards one and fo_j towards zero. Five numbers per joint cannot
 around a swapped column or a wrong sign as the many base parameters can. The description is taken
 at its word for what it says of gravity and inertia; when it says nothing, the rigid-body part is
 the joint's own base parameters, fitted freely.
+
+`FreeModel` believes nothing of the description but its geometry. It is sharper: it tells a delay
+of a few milliseconds and a torque that has nothing to do with the motion, but no wrong signs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,11 +23,13 @@ import numpy as np
 from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
+from feasid.diagnosis.findings import Finding
 from feasid.dynamics.regressor import inverse_dynamics, regressor
+from feasid.identifiability.base import base_parameters
 from feasid.logs.motion import Motion, Rows
 from feasid.robot.description import Robot
 
-MOST_SAMPLES = 1200
+MAX_SAMPLES = 1200
 """Samples that the model looks at."""
 
 PULL = 0.3
@@ -74,7 +79,7 @@ class ScreenSamples:
         return replace(self, **parts, tau=tau, reach=0, step=self.step * step)
 
 
-def thin(motion: Motion, reach: int) -> ScreenSamples | None:
+def thin_samples(motion: Motion, reach: int) -> ScreenSamples | None:
     """At most MOST_SAMPLES samples of the runs that are long enough, or None."""
     runs = [r for r in motion.runs if len(r) > 2 * reach + 10]
     if not runs:
@@ -82,7 +87,7 @@ def thin(motion: Motion, reach: int) -> ScreenSamples | None:
     total = sum(len(r) - 2 * reach for r in runs)
     if total < 20:
         return None
-    step = max(1, total // MOST_SAMPLES)
+    step = max(1, total // MAX_SAMPLES)
     parts: dict[str, list[Array]] = {"q": [], "dq": [], "ddq": []}
     torques, rows, times = [], [], []
     for run in runs:
@@ -101,7 +106,7 @@ def thin(motion: Motion, reach: int) -> ScreenSamples | None:
     )
 
 
-def rigid(robot: Robot) -> Robot | None:
+def rigid_robot(robot: Robot) -> Robot | None:
     """The robot without joint terms, if its description has usable inertials."""
     bare = replace(robot, drives=())
     values = bare.values
@@ -124,7 +129,7 @@ class Screen:
 
     def __init__(self, robot: Robot, samples: ScreenSamples, cad: Array | None = None) -> None:
         self.robot, self.samples = robot, samples
-        self.described = rigid(robot)
+        self.described = rigid_robot(robot)
         if cad is None and self.described is not None:
             cad = inverse_dynamics(self.described, samples.q, samples.dq, samples.ddq)
         self.cad = cad
@@ -271,3 +276,122 @@ class JointModel:
         varying = self.columns - self.columns.mean(axis=0)
         varying[:, list(OFFSETS)] = 0.0
         return JointModel(varying).explain(torque - torque.mean())[0]
+
+
+EXPLAINED = 0.6
+"""A joint whose relative residual is below this is taken for understood."""
+
+CLEARLY_EXPLAINED = 0.15
+"""When all joints' residuals are below this, neither positions nor geometry are doubted."""
+
+OBJECTION = 1.15
+"""A change that concerns many joints must not raise the residual of any by more than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A change of the log or the description that would explain the torques better.
+
+    Attributes
+    ----------
+    share : float
+        What is left of the product of all joints' residuals.
+    finding : Finding
+    mended : callable
+        The screen with the change made.
+    unknowns : float
+        How much was chosen to fit: a torque's sign or column 0, an angle 1, a direction 2.
+    """
+
+    share: float
+    finding: Finding
+    mended: Callable[[], Screen]
+    unknowns: float = 0.0
+
+
+SHARE_PER_UNKNOWN = 0.7
+"""What an unknown more must leave of the residuals' product to be believed."""
+
+
+def most_likely(candidates: Iterable[Hypothesis]) -> Hypothesis | None:
+    """The one that explains most; of those that explain as much, the one that assumes least."""
+    return min(candidates, key=lambda h: h.share / SHARE_PER_UNKNOWN**h.unknowns, default=None)
+
+
+def all_explained(screen: Screen) -> bool:
+    """Whether all torques are explained so well that nothing more is looked for."""
+    return bool((screen.residuals < CLEARLY_EXPLAINED).all())
+
+
+def contradicts(screen: Screen, after: Array) -> bool:
+    """Whether a joint that is understood, before or after, loses by a change."""
+    own = screen.residuals
+    understood = np.minimum(own, after) < EXPLAINED
+    return bool((after > OBJECTION * own)[understood].any())
+
+
+COLUMN_FLOOR = 1e-9
+"""Columns below this share of the largest are rounding."""
+
+FOLDS = 4
+"""Stretches of the log, each predicted from the others."""
+
+RIDGE = 1e-3
+"""Pull of the scaled coefficients to zero in held-out predictions, where folds see too little."""
+
+
+class FreeModel:
+    """Base parameters and joint terms of every joint by itself, on thinned samples.
+
+    Parameters
+    ----------
+    robot : Robot
+        With the joint terms that torques are explained by.
+    samples : ScreenSamples
+    """
+
+    def __init__(self, robot: Robot, samples: ScreenSamples) -> None:
+        self.robot, self.samples = robot, samples
+        columns = [int(c) for c in base_parameters(robot).independent]
+        rows = regressor(robot, samples.q, samples.dq, samples.ddq, columns=columns)
+        self.columns = [_scaled(rows[:, j]) for j in range(robot.dof)]
+        self.bases = [_basis(c) for c in self.columns]
+
+    def delayed(self) -> Array:
+        """Relative residual of every joint for every lag of its torque, shape (dof, lags)."""
+        out = []
+        for j, basis in enumerate(self.bases):
+            tau = self.samples.tau[:, :, j].T
+            size = np.einsum("ij,ij->j", tau, tau)
+            seen = basis.T @ tau
+            rest = np.maximum(size - np.einsum("ij,ij->j", seen, seen), 0.0)
+            out.append(np.sqrt(rest / np.where(size > 0, size, 1.0)))
+        return np.array(out)
+
+    def held_out(self) -> Array:
+        """Relative error of every joint's torque, each stretch predicted from the others."""
+        torque = self.samples.torque.T
+        return np.array([held_out(c, tau) for c, tau in zip(self.columns, torque, strict=True)])
+
+
+def held_out(columns: Array, torque: Array) -> float:
+    """Relative error of a torque, each stretch predicted from the others."""
+    whole, right = columns.T @ columns, columns.T @ torque
+    pull = RIDGE * np.eye(len(whole)) * max(float(np.trace(whole)) / len(whole), 1e-300)
+    rest = 0.0
+    for fold in np.array_split(np.arange(len(torque)), FOLDS):
+        part = columns[fold]
+        found = np.linalg.solve(whole - part.T @ part + pull, right - part.T @ torque[fold])
+        rest += float(np.sum((torque[fold] - part @ found) ** 2))
+    return float(np.sqrt(rest)) / max(float(np.linalg.norm(torque)), 1e-300)
+
+
+def _scaled(columns: Array) -> Array:
+    size = np.linalg.norm(columns, axis=0)
+    seen = size > COLUMN_FLOOR * max(float(size.max(initial=0.0)), 1e-300)
+    return np.asarray(columns[:, seen] / size[seen])
+
+
+def _basis(columns: Array) -> Array:
+    left, singular, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, singular > RANK * singular.max(initial=0.0)])

@@ -1,4 +1,4 @@
-"""Motors that move two joints, of which the description does not tell: differentials, wrists.
+"""Motors that move two joints and are missing in the description: differentials, wrists.
 
 A motor that turns with v = dq_j + r dq_k loads both joints with what it takes itself,
 
@@ -19,8 +19,7 @@ from scipy.optimize import minimize_scalar, nnls
 
 from feasid.core.arrays import Array
 from feasid.diagnosis.findings import Finding
-from feasid.diagnosis.free import Free, held_out
-from feasid.diagnosis.screen import SMOOTH
+from feasid.diagnosis.joint_models import SMOOTH, FreeModel, held_out
 
 RATIOS = np.concatenate([s * np.geomspace(0.25, 4.0, 9) for s in (1.0, -1.0)])
 """Ratios r that are tried first."""
@@ -66,7 +65,7 @@ class Motor:
         return {self.j: 1.0, self.k: self.ratio}
 
 
-def shared_motors(free: Free, torque: Array, names: Sequence[str]) -> list[Finding]:
+def find_shared_motors(free: FreeModel, torque: Array, names: Sequence[str]) -> list[Finding]:
     """Pairs of joints whose torques ask for a motor that moves both.
 
     Parameters
@@ -90,7 +89,7 @@ def shared_motors(free: Free, torque: Array, names: Sequence[str]) -> list[Findi
 class _Pairs:
     """What shared motors leave of the joints' torques; those that were found count as known."""
 
-    def __init__(self, free: Free, torque: Array) -> None:
+    def __init__(self, free: FreeModel, torque: Array) -> None:
         self.samples, self.torque = free.samples, torque
         self.columns, self.bases, self.rest = list(free.columns), list(free.bases), [*torque.T]
         for j in range(free.robot.dof):
