@@ -180,6 +180,13 @@ def fitted_like(robot):
     return replace(robot, drives=tuple(drives))
 
 
+def skeleton(text):
+    """A text without the elements that may be written, and without the drives' namespace."""
+    for tag in ("inertial", "dynamics", "drake:rotor_inertia"):
+        text = re.sub(rf"\s*<{tag}>.*?</{tag}>\s*", "", text, flags=re.DOTALL)
+    return text.replace(' xmlns:drake="http://drake.mit.edu"', "")
+
+
 @pytest.mark.parametrize("text", [LOCAL, FRAMES], ids=["local", "frames"])
 def test_the_own_text_gets_other_numbers_and_keeps_every_other_byte(text, tmp_path):
     read = load_robot(text)
@@ -193,10 +200,7 @@ def test_the_own_text_gets_other_numbers_and_keeps_every_other_byte(text, tmp_pa
     np.testing.assert_allclose(torques(again), torques(robot), rtol=1e-9, atol=1e-9)
     alone = load_robot(path, sidecar=False)
     assert {s for d in alone.drives for s in d.symbols} == {"Ia", "fv", "fc"}
-    kept = re.findall("<pose relative_to.*?</pose>|<(?:frame|axis|joint).*", text)
-    assert re.findall("<pose relative_to.*?</pose>|<(?:frame|axis).*", path.read_text())
-    for piece in kept:
-        assert piece.split("<limit")[0].split("<parent")[0] in path.read_text()
+    assert skeleton(path.read_text()) == skeleton(text.strip())
     twice = tmp_path / "twice.sdf"
     feasid.write(again, twice)
     assert twice.read_bytes() == path.read_bytes()
