@@ -25,7 +25,7 @@ from feasid.core.arrays import Array
 from feasid.dynamics.regressor import require_values
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identifiability.rounding import snapped
+from feasid.identifiability.rounding import with_exact_geometry
 from feasid.robot.description import Robot
 
 ROUTINES = ("inverse_dynamics", "gravity", "friction", "mass_matrix", "regressor")
@@ -91,7 +91,7 @@ class CodedModel:
         base = base_parameters(robot) if base is None else base
         if base.robot.parameter_names != robot.parameter_names:
             raise InputError("these base parameters belong to another robot")
-        exact, _ = snapped(robot, base.rounding)
+        exact, _ = with_exact_geometry(robot, base.rounding)
         beta = None
         if not argument:
             remedy = "give it some by robot.with_values(parameters)"

@@ -25,7 +25,7 @@ from feasid.exact.inertia import can_exist
 from feasid.exact.poses import PrecisePose
 from feasid.formats.shapes import Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
-from feasid.formats.xml import ReadLimits, XmlText, written
+from feasid.formats.xml import ReadLimits, XmlText, shortest_decimal
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
@@ -357,7 +357,7 @@ class NewInertial:
 
     def is_possible(self) -> bool:
         """Whether the decimals, as written, are the inertia of some body with volume."""
-        exact = [Fraction(written(v)) for v in (self.mass, *self.moments)]
+        exact = [Fraction(shortest_decimal(v)) for v in (self.mass, *self.moments)]
         return can_exist(exact[0], exact[1:])
 
 

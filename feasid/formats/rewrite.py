@@ -27,8 +27,8 @@ from feasid.formats.description import (
     NeedsCompilerError,
     NewInertial,
 )
-from feasid.formats.terms import TERM_FIELDS, JointTerms, summed
-from feasid.formats.xml import LIMITS, parse_xml, representable, written
+from feasid.formats.terms import TERM_FIELDS, JointTerms, sum_drives
+from feasid.formats.xml import LIMITS, flush_to_zero, parse_xml, shortest_decimal
 from feasid.robot import inertia
 from feasid.robot.axis_frames import SCREW_TOLERANCE
 from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
@@ -137,8 +137,8 @@ def inertial_of(delta: Array, axes: Array | None = None) -> NewInertial | None:
     trace = float(np.trace(about_com))
     for lift in _LIFTS:
         lifted = about_com + lift * trace * np.eye(3)
-        moments = tuple(representable(lifted[r, c]) for r, c in inertia.UPPER)
-        new = NewInertial(float(mass), moments, tuple(map(representable, com)), reset)
+        moments = tuple(flush_to_zero(lifted[r, c]) for r, c in inertia.UPPER)
+        new = NewInertial(float(mass), moments, tuple(map(flush_to_zero, com)), reset)
         if new.is_possible():
             return new
     return None
@@ -160,14 +160,14 @@ def new_terms(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
 
     Joints of one degree of freedom without a drive get zeros: a file says what the model says.
     Joints with a drive without values keep what the file says. A spring's rest position is kept
-    where the drive says it; see `summed` for how drives of one joint count.
+    where the drive says it; see `sum_drives` for how drives of one joint count.
 
     Raises
     ------
     InputError
         A term is negative; names the joint.
     """
-    values = summed(robot.drives)
+    values = sum_drives(robot.drives)
     unsaid = {joint for d in robot.drives if d.values is None for joint in d.coupling}
     rests = {}
     for drive in robot.drives:
@@ -178,14 +178,14 @@ def new_terms(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
     for body in robot.bodies:
         if body.dof == 1 and body.joint not in unsaid:
             given = values.get(((body.joint, 1.0),), {})
-            terms = {s: representable(given.get(s, 0.0)) for s in TERM_FIELDS if s in holds}
+            terms = {s: flush_to_zero(given.get(s, 0.0)) for s in TERM_FIELDS if s in holds}
             for symbol, value in terms.items():
                 if value < 0 and symbol != "k":
                     raise InputError(
                         f"joint {body.joint!r}: {TERMS[symbol].name} {value:.3g} is negative",
                         joint=body.joint,
                     )
-            rest = representable(rests.get(body.joint, 0.0)) if terms.get("k") else 0.0
+            rest = flush_to_zero(rests.get(body.joint, 0.0)) if terms.get("k") else 0.0
             out[body.joint] = JointTerms(**{TERM_FIELDS[s]: v for s, v in terms.items()}, rest=rest)
     return out
 
@@ -225,7 +225,7 @@ def patched_source(robot: Robot, form: Format) -> bytes:
     _verify_terms(after, terms, form.holds)
     stated = GRAVITY if after.gravity is None else after.gravity
     if gravity is not None and tuple(gravity) != tuple(stated):
-        raise not_verified("gravity does not read back as it was written")
+        raise verification_error("gravity does not read back as it was written")
     return data
 
 
@@ -234,9 +234,9 @@ def _verify_links(before: Description, after: Description, changed: Collection[s
     for old, new in zip(before.links, after.links, strict=True):
         if new.name in changed:
             if new.mass is None or not new.is_harmless:
-                raise not_verified(f"link {new.name!r} is not exactly positive definite")
+                raise verification_error(f"link {new.name!r} is not exactly positive definite")
         elif _numbers(old) != _numbers(new):
-            raise not_verified(f"link {new.name!r} changed although it should not")
+            raise verification_error(f"link {new.name!r} changed although it should not")
 
 
 def _numbers(link: Link) -> object:
@@ -255,7 +255,7 @@ def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -
         ]
         found = lumped_parameters(links)
         if found is None or disagreement(found, body.inertial) > AGREEMENT:
-            raise not_verified(f"body {body.name!r} does not read back as it was written")
+            raise verification_error(f"body {body.name!r} does not read back as it was written")
 
 
 def _given(description: Description, member: Member) -> Array | None:
@@ -277,7 +277,7 @@ def _verify_terms(
         for name in [*fields, *(["rest"] if wanted.stiffness else [])]:
             found, value = getattr(joint.terms, name), getattr(wanted, name)
             if abs(found - value) > AGREEMENT * abs(value):
-                raise not_verified(
+                raise verification_error(
                     f"{name} of joint {joint.name!r} reads back as {found:g}, not {value:g}"
                 )
 
@@ -309,12 +309,14 @@ def generated_file(robot: Robot, form: Format) -> bytes:
     for body in robot.bodies:
         seen = found.get(body.joint)
         if seen is None:
-            raise not_verified(f"body {body.name!r} is not read back")
+            raise verification_error(f"body {body.name!r} is not read back")
         for name in ("rotation", "position", "motion", "inertial"):
             wanted, got = getattr(body, name), getattr(seen, name)
             got = np.zeros(10) if got is None else got
             if np.abs(wanted - got).max() > AGREEMENT * max(1.0, np.abs(wanted).max()):
-                raise not_verified(f"the {name} of body {body.name!r} reads back as {got.tolist()}")
+                raise verification_error(
+                    f"the {name} of body {body.name!r} reads back as {got.tolist()}"
+                )
     return data
 
 
@@ -370,7 +372,7 @@ def joint_shape(body: Body, title: str) -> tuple[str, Array | None, Array]:
     )
 
 
-def led_by_one(coupling: Coupling, title: str) -> tuple[str, float]:
+def single_leader(coupling: Coupling, title: str) -> tuple[str, float]:
     """The joint that a joint follows, and the factor; ("", 0.0) for one that is held.
 
     Raises
@@ -399,10 +401,10 @@ def to_rpy(rotation: Array) -> Array:
 
 
 def decimals(values: object) -> str:
-    """Numbers in a line, see `feasid.formats.xml.written`."""
-    return " ".join(written(float(v)) for v in np.asarray(values, dtype=np.float64))
+    """Numbers in a line, see `feasid.formats.xml.shortest_decimal`."""
+    return " ".join(shortest_decimal(float(v)) for v in np.asarray(values, dtype=np.float64))
 
 
-def not_verified(what: str) -> OutputError:
+def verification_error(what: str) -> OutputError:
     """The error of a file that does not say what it should."""
     return OutputError(f"nothing was written, since the new file failed verification: {what}")

@@ -49,7 +49,7 @@ class JointTerms:
 NO_TERMS = JointTerms()
 
 
-def summed(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[str, float]]:
+def sum_drives(drives: Iterable[Drive]) -> dict[tuple[tuple[str, float], ...], dict[str, float]]:
     """Values of drives per coupling and symbol, springs slack at zero; those without values none.
 
     Drives of one joint count as one with factor 1, each term scaled by `JointTerm.scaling`; a

@@ -97,7 +97,7 @@ def write(
         )
     content = file_bytes(robot, kind)
     _write_loops(robot, kind, target, content, overwrite=overwrite)
-    lost = unheld(whole, kind)
+    lost = unrepresentable_terms(whole, kind)
     if not (lost or complete is not None):
         write_atomically(target, content, overwrite=overwrite)
         beside.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ def _prepared(robot: Robot, kind: str) -> Robot:
     return prepare(robot) if prepare is not None and own != kind else robot
 
 
-def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
+def unrepresentable_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
     """Which standard parameters a format has no place for; bool, shape (n,)."""
     out = np.zeros(robot.size, dtype=bool)
     for i in range(len(robot.bodies)):
@@ -154,14 +154,14 @@ def unheld_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
     return out
 
 
-def unheld(robot: Robot, kind: str) -> tuple[str, ...]:
+def unrepresentable_terms(robot: Robot, kind: str) -> tuple[str, ...]:
     """Names of the parameters that a format has no place for and that are not zero."""
     values = np.nan_to_num(robot.values, nan=0.0)
-    lost = np.flatnonzero(unheld_columns(robot, kind) & (values != 0))
+    lost = np.flatnonzero(unrepresentable_columns(robot, kind) & (values != 0))
     return tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
 
 
-def held_part(robot: Robot, kind: str) -> Robot:
+def representable_part(robot: Robot, kind: str) -> Robot:
     """The robot with only the terms that a format can hold, and without rotors."""
     drives = []
     for drive in robot.drives:

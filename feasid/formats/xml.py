@@ -365,17 +365,17 @@ class _Builder:
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def representable(value: float) -> float:
+def flush_to_zero(value: float) -> float:
     """The value, or zero for one so small that the reader of description files refuses it."""
     return 0.0 if abs(value) < SMALLEST else float(value)
 
 
-def written(value: float) -> str:
+def shortest_decimal(value: float) -> str:
     """The shortest decimal that reads back as the same float (at most 17 digits).
 
     Values below `feasid.exact.decimals.SMALLEST` are written as zero.
     """
-    return repr(representable(value) + 0.0)
+    return repr(flush_to_zero(value) + 0.0)
 
 
 class Patch:
@@ -399,8 +399,8 @@ class Patch:
 
     def numbers(self, element: Element, attribute: str, values: Sequence[float]) -> None:
         """Set the numbers of an attribute; those with the same value keep their text."""
-        values = [representable(v) for v in values]
-        new = [written(v) for v in values]
+        values = [flush_to_zero(v) for v in values]
+        new = [shortest_decimal(v) for v in values]
         spans = self.text.spans(element)[0]
         if attribute not in spans:
             at = element.start + 1 + len(element.tag.encode())
@@ -417,8 +417,8 @@ class Patch:
 
     def content(self, element: Element, values: Sequence[float]) -> None:
         """Set the numbers inside an element; those with the same value keep their text."""
-        values = [representable(v) for v in values]
-        new = " ".join(map(written, values)).encode()
+        values = [flush_to_zero(v) for v in values]
+        new = " ".join(map(shortest_decimal, values)).encode()
         start = self.text.spans(element)[1]
         if self.text.closes_itself(element):
             self.changes.append((start - 2, start, b">" + new + f"</{element.tag}>".encode()))
@@ -430,7 +430,7 @@ class Patch:
             return
         for token, value in zip(tokens, values, strict=True):
             if float(token[0]) != value:
-                self.changes.append((*token.span(), written(value).encode()))
+                self.changes.append((*token.span(), shortest_decimal(value).encode()))
 
     def insert_first(self, parent: Element, lines: Sequence[str]) -> None:
         """Insert lines of markup as the first thing inside `parent`."""

@@ -31,8 +31,8 @@ from feasid.identifiability.restricted import (
     ReorderedCoefficients,
     RestrictedCoefficients,
 )
-from feasid.identifiability.rounding import EXACT, Rounding, Snapped, rounding_of
-from feasid.identifiability.rounding import snapped as with_exact_geometry
+from feasid.identifiability.rounding import EXACT, RoundedNumber, Rounding, choose_rounding
+from feasid.identifiability.rounding import with_exact_geometry as with_exact_geometry
 from feasid.identifiability.sampling import SampleCheck
 from feasid.identifiability.views import (
     ALONE,
@@ -135,7 +135,7 @@ class BaseParameters(Displayed):
         The computation, with its spans and ranks.
     experiment : Experiment
         What moves and what is measured.
-    snapped : tuple of Snapped
+    snapped : tuple of RoundedNumber
         Roundings in the description that were taken for exact geometry; see `literal`.
     rounding : Rounding
         How far off a number may be to be taken so.
@@ -143,7 +143,7 @@ class BaseParameters(Displayed):
 
     robot: Robot
     coefficients: Coefficients
-    snapped: tuple[Snapped, ...] = ()
+    snapped: tuple[RoundedNumber, ...] = ()
     rounding: Rounding = EXACT
     experiment: Experiment = field(default_factory=Experiment)
 
@@ -255,7 +255,7 @@ class BaseParameters(Displayed):
         return self.coefficients.check
 
     @cached_property
-    def deciding(self) -> tuple[Snapped, ...]:
+    def deciding(self) -> tuple[RoundedNumber, ...]:
         """Those of `snapped` that change the count: undone alone, each gives another one."""
         if self.literal.size == self.size:
             return ()
@@ -461,7 +461,7 @@ def base_parameters(
     if not isinstance(robot, Robot):
         robot = load_robot(robot)
     asked = Experiment(measured, held, static, gravity)
-    rounding = rounding_of(robot, snap)
+    rounding = choose_rounding(robot, snap)
     exact, changes = with_exact_geometry(robot, rounding)
     joints, still = asked.measured_bodies(robot), asked.held_bodies(robot)
     run = Recursion.for_joints(asked.apply_to(exact), joints, static, still)

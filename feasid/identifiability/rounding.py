@@ -49,7 +49,7 @@ PROJECTIONS = 80
 
 
 @dataclass(frozen=True, eq=False)
-class Meant:
+class IntendedPose:
     """The home pose that a file's numbers mean, as a change of the one that they say.
 
     ``turn`` (3, 3) goes before the home rotation, ``shift`` (3,) is added to the position [m].
@@ -67,7 +67,7 @@ class Rounding:
     """
 
     angles: tuple[float, ...] = ()
-    meant: tuple[Meant | None, ...] = ()
+    meant: tuple[IntendedPose | None, ...] = ()
 
 
 EXACT = Rounding()
@@ -75,7 +75,7 @@ EXACT = Rounding()
 
 
 @dataclass(frozen=True)
-class Snapped:
+class RoundedNumber:
     """One number that was taken for zero, or for a unit.
 
     ``what`` is "angle" or "offset"; ``value`` what the file says [rad or m].
@@ -117,7 +117,7 @@ def _chain(description: Description, body: Body) -> Iterator[Link]:
         name = links[name].parent
 
 
-def _meant(chain: list[Link]) -> Meant | None:
+def _meant(chain: list[Link]) -> IntendedPose | None:
     """How the angles that are meant change a home pose.
 
     None if a joint in between is held, or where a pose does not follow from its angles alone.
@@ -136,12 +136,12 @@ def _meant(chain: list[Link]) -> Meant | None:
             rotation, position = compose(rotation, position, turned, pose.position)
         poses.append((rotation, position))
     (said, said_at), (exactly, exactly_at) = poses
-    return Meant(exactly @ said.T, exactly_at - said_at)
+    return IntendedPose(exactly @ said.T, exactly_at - said_at)
 
 
-def snapped(
+def with_exact_geometry(
     robot: Robot, rounding: Rounding, literal: Collection[str] = ()
-) -> tuple[Robot, tuple[Snapped, ...]]:
+) -> tuple[Robot, tuple[RoundedNumber, ...]]:
     """The robot with exact geometry, and what was changed for it.
 
     Parameters
@@ -151,7 +151,7 @@ def snapped(
     literal : collection of str
         Joints whose numbers stay as they are.
     """
-    notes: list[Snapped] = []
+    notes: list[RoundedNumber] = []
     bodies: list[Body] = []
     if not rounding.angles:
         return robot, ()
@@ -162,16 +162,16 @@ def snapped(
             continue
         new, off, offset = _exact(body, angle) if change is None else _as_meant(body, change)
         if off > NEGLIGIBLE:
-            notes.append(Snapped(body.joint, "angle", off))
+            notes.append(RoundedNumber(body.joint, "angle", off))
         if offset > NEGLIGIBLE:
-            notes.append(Snapped(body.joint, "offset", offset))
+            notes.append(RoundedNumber(body.joint, "offset", offset))
         bodies.append(new)
     if not notes:
         return robot, ()
     return replace(robot, bodies=tuple(bodies)), tuple(notes)
 
 
-def _as_meant(body: Body, change: Meant) -> tuple[Body, float, float]:
+def _as_meant(body: Body, change: IntendedPose) -> tuple[Body, float, float]:
     """The body where its file means it, how far its axes turn, how large an offset vanishes."""
     rotation, _ = exact_rotation(change.turn @ body.rotation, ROUNDED)
     position = body.position + change.shift
@@ -266,7 +266,7 @@ def angle_error(token: str) -> float:
     return 0.0
 
 
-def rounding_of(robot: Robot, snap: str | float | None) -> Rounding:
+def choose_rounding(robot: Robot, snap: str | float | None) -> Rounding:
     """How coarse a robot's numbers are: as its file shows, not at all, or as the caller says."""
     if snap is None:
         return EXACT

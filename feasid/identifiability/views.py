@@ -15,7 +15,7 @@ from feasid.core.display import Display, Measure, shortened
 from feasid.core.figures import BLUE, CYAN, GREEN, GREY, add_legend, new_figure
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
-from feasid.identifiability.rounding import Snapped
+from feasid.identifiability.rounding import RoundedNumber
 from feasid.identifiability.sampling import SampleCheck
 from feasid.identifiability.spectral import column_basis
 from feasid.robot.description import Robot
@@ -147,11 +147,11 @@ class IdentifiedParameters(Protocol):
         """What random motions showed."""
 
     @property
-    def snapped(self) -> tuple[Snapped, ...]:
+    def snapped(self) -> tuple[RoundedNumber, ...]:
         """Roundings taken for exact geometry."""
 
     @property
-    def deciding(self) -> tuple[Snapped, ...]:
+    def deciding(self) -> tuple[RoundedNumber, ...]:
         """Those that change the count."""
 
     @property

@@ -30,8 +30,14 @@ from feasid.dynamics.regressor import CHUNK, inverse_dynamics
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean, missing_extra
 from feasid.formats.load import load_robot
-from feasid.formats.terms import summed
-from feasid.formats.write import Written, format_of, held_part, unheld, write
+from feasid.formats.terms import sum_drives
+from feasid.formats.write import (
+    Written,
+    format_of,
+    representable_part,
+    unrepresentable_terms,
+    write,
+)
 from feasid.identification.predictor import Predictor
 from feasid.identification.ranges import Ranged, Residual
 from feasid.logs.motion import Motion, Run
@@ -238,9 +244,9 @@ def export(
 ) -> Export:
     """Write `robot`, what a file may hold of a model; measure the file's errors beside it."""
     kind = format_of(model.robot, path)
-    lost = unheld(model.robot, kind)
+    lost = unrepresentable_terms(model.robot, kind)
     whole = model.robot if lost else None
-    written = write(held_part(robot, kind), path, overwrite=overwrite, complete=whole)
+    written = write(representable_part(robot, kind), path, overwrite=overwrite, complete=whole)
     seen = model.base.K @ as_client(model, written.path)
     columns = {"fit": model.relative_error, "file": model.errors_of(model.reduced, seen)}
     if test is not None:
@@ -341,7 +347,7 @@ def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
     own = source is not None and source.format == format_of(fit.robot, path)
     reading = dict(source.reading) if source is not None and own else {}
     seen = load_robot(path, **{**reading, "sidecar": False})
-    terms = summed(seen.drives)
+    terms = sum_drives(seen.drives)
     delta = np.zeros(fit.robot.size)
     read = _inertials(fit.robot, seen, path)
     for i, columns in enumerate(fit.robot.inertial_columns):

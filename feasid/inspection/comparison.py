@@ -20,7 +20,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.formats.load import load_robot
-from feasid.formats.terms import summed
+from feasid.formats.terms import sum_drives
 from feasid.identifiability.base import base_parameters
 from feasid.identifiability.sampling import random_configurations
 from feasid.robot.bodies import Body
@@ -234,7 +234,7 @@ def _arranged(a: Robot, b: Robot) -> Robot:
 
 def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:
     """Both robots with the joint terms that either has; zero where the other is silent."""
-    terms = summed(a.drives), summed(b.drives)
+    terms = sum_drives(a.drives), sum_drives(b.drives)
     names = {body.joint: body.name for body in a.bodies}
     drives: tuple[list[Drive], list[Drive]] = [], []
     for coupling in dict.fromkeys((*terms[0], *terms[1])):

@@ -25,7 +25,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.exact.inertia import can_exist
-from feasid.formats.xml import written
+from feasid.formats.xml import shortest_decimal
 from feasid.robot import inertia
 
 METRICS = ("euclidean", "barrier")
@@ -67,7 +67,7 @@ class Corrected:
     note: str = ""
 
 
-def closest(
+def closest_inertia(
     mass: Fraction,
     moments: Sequence[Fraction],
     metric: str = "euclidean",
@@ -117,7 +117,7 @@ def closest(
     for lift in (0.0, 1e-15, 1e-12, 1e-9):
         nearby = axes @ np.diag(new + lift * max(size, least)) @ axes.T
         entries = tuple(_entry(nearby, tensor, k) for k in range(6))
-        exact = [Fraction(written(v)) for v in (positive, *entries)]
+        exact = [Fraction(shortest_decimal(v)) for v in (positive, *entries)]
         if can_exist(exact[0], exact[1:]):
             whole = float(np.linalg.norm(tensor)) or float(np.linalg.norm(nearby))
             distance = float(np.linalg.norm(nearby - tensor)) / whole

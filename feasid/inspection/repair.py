@@ -13,7 +13,7 @@ from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Link, NewInertial
 from feasid.formats.registry import format_of_text
 from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
-from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest
+from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest_inertia
 from feasid.inspection.report import LinkReport, Report, inspect_description
 
 FILL_MASS = 1e-6
@@ -166,7 +166,7 @@ def _corrected(report: LinkReport, metric: str, margin: float) -> Corrected:
             link=link.name,
             line=link.line,
         )
-    return closest(link.mass, link.moments, metric, margin)
+    return closest_inertia(link.mass, link.moments, metric, margin)
 
 
 def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
@@ -180,7 +180,7 @@ def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
         moments = link.moments or (Fraction(0),) * 6
         least = max(float(mass) * FILL_RADIUS**2, SMALLEST)
         yield Change(
-            link, replace(closest(mass, moments, margin=margin, smallest=least), note=note)
+            link, replace(closest_inertia(mass, moments, margin=margin, smallest=least), note=note)
         )
 
 

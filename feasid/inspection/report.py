@@ -27,7 +27,7 @@ from feasid.inspection.judge import (
     judge_body,
     judge_link,
 )
-from feasid.inspection.nearest import Corrected, closest
+from feasid.inspection.nearest import Corrected, closest_inertia
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class LinkReport:
         link = self.link
         if self.verdict.possible or not link.mass or link.moments is None:
             return None
-        return closest(link.mass, link.moments)
+        return closest_inertia(link.mass, link.moments)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from robots import ARM, example_urdfs, without_geometry
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
 from feasid.exact.inertia import can_exist
-from feasid.inspection.nearest import MARGIN, METRICS, closest
+from feasid.inspection.nearest import MARGIN, METRICS, closest_inertia
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect
 from feasid.robot import inertia
@@ -44,7 +44,7 @@ def test_the_answer_is_exactly_possible(values, metric, scale):
     if not any(values):
         values[0] = 1.0
     values = [v * scale for v in values]
-    new = closest(Fraction(2), fractions(values), metric)
+    new = closest_inertia(Fraction(2), fractions(values), metric)
     assert can_exist(Fraction(repr(new.mass)), fractions(new.moments))
     assert new.mass == 2.0
 
@@ -55,7 +55,7 @@ def test_no_possible_inertia_is_closer(values, seed):
     """Against random possible inertias, and against small steps from the answer."""
     if not any(values):
         values[0] = 1.0
-    new = closest(Fraction(1), fractions(values))
+    new = closest_inertia(Fraction(1), fractions(values))
     old, found = tensor(values), tensor(new.moments)
     distance = np.linalg.norm(found - old)
     assert distance == pytest.approx(new.distance * np.linalg.norm(old), abs=1e-9)
@@ -73,21 +73,21 @@ def test_no_possible_inertia_is_closer(values, seed):
 
 def test_a_hand_worked_projection():
     """(1, 1, 5): the excess 3 is shared along (-1, -1, 1), so (2, 2, 4) up to the margin."""
-    new = closest(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), margin=1e-9)
+    new = closest_inertia(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), margin=1e-9)
     np.testing.assert_allclose(np.diag(tensor(new.moments)), [2, 2, 4], rtol=1e-7)
     assert new.distance == pytest.approx(np.sqrt(3) / np.sqrt(27), rel=1e-7)
 
 
 def test_entropy_stays_further_inside():
     flat = fractions([1, 0, 0, 1, 0, 5])
-    near, inside = closest(Fraction(1), flat), closest(Fraction(1), flat, "barrier")
+    near, inside = closest_inertia(Fraction(1), flat), closest_inertia(Fraction(1), flat, "barrier")
     smallest = [np.linalg.eigvalsh(second_moments(tensor(c.moments)))[0] for c in (near, inside)]
     assert smallest[1] > 10 * smallest[0]
     assert inside.distance > near.distance
 
 
 def test_a_negative_mass_is_turned_and_said():
-    new = closest(Fraction(-2), fractions([1, 0, 0, 1, 0, 1]))
+    new = closest_inertia(Fraction(-2), fractions([1, 0, 0, 1, 0, 1]))
     assert new.mass == 2.0
     assert "negative" in new.note
 
@@ -103,7 +103,7 @@ def test_a_negative_mass_is_turned_and_said():
 )
 def test_options_are_checked(options, words):
     with pytest.raises(InputError, match=words):
-        closest(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), **options)
+        closest_inertia(Fraction(1), fractions([1, 0, 0, 1, 0, 5]), **options)
 
 
 # -- files ----------------------------------------------------------------------------------------

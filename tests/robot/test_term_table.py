@@ -14,7 +14,7 @@ from feasid.dynamics.energy import drive_energy
 from feasid.errors import DescriptionError, InputError
 from feasid.excitation.drives import DriveColumns, Gradient
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.formats.terms import summed
+from feasid.formats.terms import sum_drives
 from feasid.formats.write import HELD
 from feasid.options.complete import option_table
 from feasid.options.tables import FitOptions
@@ -302,7 +302,7 @@ def test_drives_of_one_joint_are_added_as_the_joint_sees_them(symbol):
         replace(drive(symbol, values=np.full(count, 2.0), ratio=ratio), rest=0.0)
         for ratio in (1.0, -1.0)
     ]
-    ((key, total),) = summed(both).items()
+    ((key, total),) = sum_drives(both).items()
     assert key == (("1", 1.0),)
     assert total[symbol] == pytest.approx(2.0 + 2.0 * TERMS[symbol].scaling(-1.0))
 

@@ -18,8 +18,8 @@ from feasid.formats.mjcf.geometry import (
     WEIGHTLESS,
     MjcfPose,
     about_origin,
-    solid,
-    turned,
+    rotation_from,
+    solid_inertia,
     volume,
 )
 from feasid.formats.mjcf.model import Compiler, Geom, Mjcf, MjcfBody, MjcfJoint
@@ -62,7 +62,7 @@ def describe_mjcf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
 
 
 def _link(mjcf: Mjcf, body: MjcfBody) -> Link:
-    given = body.inertial if stated(body, mjcf.compiler) else None
+    given = body.inertial if states_inertia(body, mjcf.compiler) else None
     element = body.element if given is None else given.element
     text = mjcf.files.text(element)
     derived = mjcf.compiler.from_geoms != "false" and any(
@@ -113,7 +113,7 @@ def _joint(mjcf: Mjcf, joint: MjcfJoint) -> Joint:
 # -- inertial parameters: stated, or summed over primitive geoms ----------------------------------
 
 
-def stated(body: MjcfBody, compiler: Compiler) -> bool:
+def states_inertia(body: MjcfBody, compiler: Compiler) -> bool:
     """Whether the body's ``<inertial>`` counts, and not its geoms."""
     return body.inertial is not None and compiler.from_geoms != "true"
 
@@ -129,7 +129,7 @@ def body_parameters(mjcf: Mjcf, body: MjcfBody) -> Array | None:
         A geom's size or mass is wrong.
     """
     given = body.inertial
-    if given is not None and stated(body, mjcf.compiler):
+    if given is not None and states_inertia(body, mjcf.compiler):
         tensor = inertia.rotational_inertia([*(n.value for n in given.moments), 0, 0, 0, 0])
         rotation = given.pose.rotation
         about_com = rotation @ tensor @ rotation.T
@@ -163,7 +163,7 @@ def _geom_parameters(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> Array | None:
         raise NeedsCompilerError(f"{place}: the mass of body {body.name!r} comes from {what}")
     size, rotation, position = placed
     heavy = mass[0] if mass else volume(kind, size) * (density[0] if density else DENSITY)
-    return about_origin(solid(kind, size, heavy), rotation, position)
+    return about_origin(solid_inertia(kind, size, heavy), rotation, position)
 
 
 def primitive_of(mjcf: Mjcf, body: MjcfBody, geom: Geom) -> tuple[list[float], Array, Array] | None:
@@ -192,7 +192,9 @@ def _from_to(
     half = float(np.linalg.norm(along)) / 2
     if not half:
         _fail(mjcf, body, geom, "fromto has zero length")
-    axis = turned("zaxis", [to_decimal(Number.of(repr(float(x))).exact) for x in along], False, "")
+    axis = rotation_from(
+        "zaxis", [to_decimal(Number.of(repr(float(x))).exact) for x in along], False, ""
+    )
     new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]
     return new, np.array(axis, dtype=np.float64), (ends[:3] + ends[3:]) / 2
 

@@ -60,7 +60,7 @@ class MjcfPose:
         return MjcfPose(*compose(self.precise(), inner.precise()))
 
 
-def turned(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
+def rotation_from(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
     """Rotation of one of the `ORIENTATIONS`; ``ValueError`` for a direction of zero length.
 
     `degrees` and `sequence` are the compiler's angle unit and eulerseq: lower case letters turn
@@ -160,7 +160,7 @@ def volume(kind: str, size: Sequence[float]) -> float:
     return 8 * math.prod(size[:3])
 
 
-def solid(kind: str, size: Sequence[float], mass: float) -> GeomInertia:
+def solid_inertia(kind: str, size: Sequence[float], mass: float) -> GeomInertia:
     """Inertia of a primitive filled uniformly with this mass."""
     if kind == "sphere":
         moment = 2 / 5 * mass * size[0] ** 2

@@ -233,7 +233,7 @@ Attributes = Callable[[Element, Sequence[str]], dict[str, str]]
 """An element's attributes over those that its class keeps under these tags."""
 
 
-def acting(text: str) -> bool:
+def is_nonzero(text: str) -> bool:
     """Whether an attribute holds a number other than zero."""
     try:
         return any(float(token) for token in text.split())
@@ -252,7 +252,7 @@ def section_effects(
     for section in sections:
         if section.tag == "option":
             for name in ("density", "viscosity"):
-                if acting(section.attributes.get(name, "0")):
+                if is_nonzero(section.attributes.get(name, "0")):
                     yield effect("fluid", section, f"option {name}={section.attributes[name]}")
         elif section.tag == "deformable":
             for flex in section.all("flex"):
@@ -263,7 +263,7 @@ def section_effects(
             for child in files.children(section):
                 values = attributes(child, tags)
                 for name in terms:
-                    if acting(values.get(name, "0")):
+                    if is_nonzero(values.get(name, "0")):
                         label = values.get("name") or f"<{child.tag}>"
                         text = f"{section.tag} {label!r} has {name}={values[name]}"
                         yield effect(section.tag, child, text)
@@ -294,14 +294,14 @@ def joint_terms(
     """
     effects = []
     for name in ("springdamper", "springyield"):
-        if acting(values.get(name, "0")):
+        if is_nonzero(values.get(name, "0")):
             effects.append(("nonlinear", f"{name}={values[name]}"))
     found = {}
     for name in ("armature", "damping", "frictionloss", "stiffness", "springref"):
         text = values.get(name, "0")
         first, *more = text.split() or [""]
         if more and name in ("damping", "stiffness"):
-            if acting(" ".join(more)):
+            if is_nonzero(" ".join(more)):
                 effects.append(("nonlinear", f"{name}={text}"))
             text = first
         off = FLAGS.get(name) in disabled or (name == "frictionloss" and "constraint" in disabled)

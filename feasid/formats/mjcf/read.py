@@ -13,7 +13,7 @@ from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.decimals import Number, shown
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import MAX_NAME, Bond
-from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, turned
+from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from
 from feasid.formats.mjcf.model import (
     HIDING,
     JOINT_TYPES,
@@ -27,7 +27,7 @@ from feasid.formats.mjcf.model import (
     MjcfFiles,
     MjcfInertial,
     MjcfJoint,
-    acting,
+    is_nonzero,
     joint_terms,
     left_out,
     motors,
@@ -267,7 +267,7 @@ class _MjcfReader:
                 body=name,
                 first_line=first,
             )
-        if acting(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
+        if is_nonzero(element.attributes.get("gravcomp", "0")) and "gravity" not in self.disabled:
             self.effect("gravcomp", element, f"body {name!r}")
         pose = scope.frame.then(self.pose(element, element.attributes))
         self.bodies[name] = MjcfBody(name, element, scope.body, pose, (), None, ())
@@ -389,7 +389,7 @@ class _MjcfReader:
             return MjcfPose(place=place) if place else MjcfPose()
         numbers = [to_decimal(n.exact) for n in self.of(element, kind, ORIENTATIONS[kind], values)]
         try:
-            turn = turned(kind, numbers, self.compiler.degrees, self.compiler.eulerseq)
+            turn = rotation_from(kind, numbers, self.compiler.degrees, self.compiler.eulerseq)
         except ValueError as error:
             self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
         return MjcfPose(turn, place or [Decimal(0)] * 3)

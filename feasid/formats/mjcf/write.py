@@ -18,9 +18,9 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.formats.description import Changes, Description, NewInertial
 from feasid.formats.mjcf.model import Mjcf, MjcfBody, MjcfJoint
-from feasid.formats.rewrite import decimals, generated_inertial, joint_shape, led_by_one
+from feasid.formats.rewrite import decimals, generated_inertial, joint_shape, single_leader
 from feasid.formats.terms import NO_TERMS, JointTerms
-from feasid.formats.xml import Element, Patch, written
+from feasid.formats.xml import Element, Patch, shortest_decimal
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
 from feasid.robot.description import GRAVITY, Robot
@@ -125,7 +125,7 @@ def _inertial_attributes(new: NewInertial, axes: Array) -> str:
     moments = f'fullinertia="{decimals((xx, yy, zz, xy, xz, yz))}"'
     if not any((xy, xz, yz)):
         moments = f'diaginertia="{decimals((xx, yy, zz))}"'
-    return f'pos="{decimals(new.com or (0.0, 0.0, 0.0))}" mass="{written(new.mass)}" {moments}'
+    return f'pos="{decimals(new.com or (0.0, 0.0, 0.0))}" mass="{shortest_decimal(new.mass)}" {moments}'
 
 
 def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: JointTerms) -> None:
@@ -206,7 +206,7 @@ def _equalities(robot: Robot) -> Iterator[str]:
     if robot.couplings:
         yield "  <equality>"
     for coupling in robot.couplings:
-        leader, factor = led_by_one(coupling, "MJCF")
+        leader, factor = single_leader(coupling, "MJCF")
         leads = f" joint2={quoteattr(leader)}" if leader else ""
         polynomial = decimals([coupling.offset, factor, 0, 0, 0])
         name = quoteattr(coupling.joint)
@@ -235,7 +235,7 @@ def _joint(body: Body, terms: JointTerms) -> str:
     if low is not None and high is not None and low < high:
         text += f' limited="true" range="{decimals([low, high])}"'
     values = ((k, getattr(terms, field)) for k, field in TERMS.items())
-    return text + "".join(f' {k}="{written(v)}"' for k, v in values if v) + "/>"
+    return text + "".join(f' {k}="{shortest_decimal(v)}"' for k, v in values if v) + "/>"
 
 
 def _inertial(body: Body) -> str:

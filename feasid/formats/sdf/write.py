@@ -13,10 +13,10 @@ from xml.sax.saxutils import escape, quoteattr
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.exact.decimals import Number
 from feasid.formats.description import Changes, Description, NewInertial
-from feasid.formats.rewrite import decimals, generated_inertial, joint_shape, led_by_one, to_rpy
+from feasid.formats.rewrite import decimals, generated_inertial, joint_shape, single_leader, to_rpy
 from feasid.formats.sdf.read import MOMENTS
 from feasid.formats.terms import NO_TERMS, JointTerms
-from feasid.formats.xml import Element, Patch, written
+from feasid.formats.xml import Element, Patch, shortest_decimal
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
@@ -81,7 +81,7 @@ def _set_children(patch: Patch, parent: Element, values: Mapping[str, float]) ->
         if child is not None:
             patch.content(child, [value])
         elif value:
-            missing.append(f"<{tag}>{written(value)}</{tag}>")
+            missing.append(f"<{tag}>{shortest_decimal(value)}</{tag}>")
     if missing:
         patch.insert_first(parent, missing)
 
@@ -97,7 +97,7 @@ def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
         if said * ratio**2 != wanted.inertia:
             patch.content(rotor, [inertia])
     elif wanted.inertia:
-        inserted.append(f"<drake:rotor_inertia>{written(inertia)}</drake:rotor_inertia>")
+        inserted.append(f"<drake:rotor_inertia>{shortest_decimal(inertia)}</drake:rotor_inertia>")
     given = {tag: getattr(wanted, field) for tag, field in DYNAMICS.items()}
     if not wanted.stiffness:
         del given["spring_reference"]
@@ -117,7 +117,7 @@ def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
 
 
 def _elements(values: Mapping[str, float | None]) -> list[str]:
-    return [f"<{tag}>{written(v)}</{tag}>" for tag, v in values.items() if v is not None]
+    return [f"<{tag}>{shortest_decimal(v)}</{tag}>" for tag, v in values.items() if v is not None]
 
 
 def _inertial_lines(new: NewInertial) -> list[str]:
@@ -125,7 +125,7 @@ def _inertial_lines(new: NewInertial) -> list[str]:
     return [
         "<inertial>",
         f"  <pose>{decimals(new.com or (0.0, 0.0, 0.0))} 0 0 0</pose>",
-        f"  <mass>{written(new.mass)}</mass>",
+        f"  <mass>{shortest_decimal(new.mass)}</mass>",
         f"  <inertia>{''.join(moments)}</inertia>",
         "</inertial>",
     ]
@@ -201,7 +201,7 @@ def _joint(body: Body, terms: JointTerms, follows: Coupling | None) -> Iterator[
     if position.any():
         yield f"  <pose>{decimals(position)} 0 0 0</pose>"
     if terms.inertia:
-        yield f"  <drake:rotor_inertia>{written(terms.inertia)}</drake:rotor_inertia>"
+        yield f"  <drake:rotor_inertia>{shortest_decimal(terms.inertia)}</drake:rotor_inertia>"
     if axis is not None:
         yield "  <axis>"
         yield f"    <xyz>{decimals(axis)}</xyz>"
@@ -217,7 +217,7 @@ def _joint(body: Body, terms: JointTerms, follows: Coupling | None) -> Iterator[
 
 
 def _mimic(coupling: Coupling) -> Iterator[str]:
-    leader, factor = led_by_one(coupling, "SDF")
+    leader, factor = single_leader(coupling, "SDF")
     if not leader:
         raise InputError(
             f"joint {coupling.joint!r} is held by a coupling; in SDF a joint mimics another one",

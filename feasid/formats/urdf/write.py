@@ -16,10 +16,10 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError, UnsupportedJointError
 from feasid.formats.description import Changes, Description, NewInertial
-from feasid.formats.rewrite import decimals, generated_inertial, led_by_one, to_rpy
+from feasid.formats.rewrite import decimals, generated_inertial, single_leader, to_rpy
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
-from feasid.formats.xml import Patch, written
+from feasid.formats.xml import Patch, shortest_decimal
 from feasid.robot.axis_frames import SCREW_TOLERANCE
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
@@ -63,7 +63,7 @@ def _set_origin(patch: Patch, old: UrdfInertial, new: NewInertial) -> None:
     element = old.origin.element
     if element is None:
         if any(new.com):
-            xyz = " ".join(map(written, new.com))
+            xyz = " ".join(map(shortest_decimal, new.com))
             patch.insert_before(old.mass_element, f'<origin xyz="{xyz}" rpy="0 0 0"/>')
         return
     if tuple(new.com) != old.origin.position:
@@ -73,19 +73,19 @@ def _set_origin(patch: Patch, old: UrdfInertial, new: NewInertial) -> None:
 
 
 def _inertial_lines(new: NewInertial) -> list[str]:
-    com = " ".join(map(written, new.com or (0.0, 0.0, 0.0)))
-    moments = (f'{k}="{written(v)}"' for k, v in zip(MOMENTS, new.moments, strict=True))
+    com = " ".join(map(shortest_decimal, new.com or (0.0, 0.0, 0.0)))
+    moments = (f'{k}="{shortest_decimal(v)}"' for k, v in zip(MOMENTS, new.moments, strict=True))
     return [
         "<inertial>",
         f'  <origin xyz="{com}" rpy="0 0 0"/>',
-        f'  <mass value="{written(new.mass)}"/>',
+        f'  <mass value="{shortest_decimal(new.mass)}"/>',
         f"  <inertia {' '.join(moments)}/>",
         "</inertial>",
     ]
 
 
 def _dynamics_line(terms: JointTerms) -> str:
-    values = (f'{k}="{written(getattr(terms, field))}"' for k, field in DYNAMICS.items())
+    values = (f'{k}="{shortest_decimal(getattr(terms, field))}"' for k, field in DYNAMICS.items())
     return f"<dynamics {' '.join(values)}/>"
 
 
@@ -185,15 +185,19 @@ def _limit(body: Body, kind: str) -> Iterator[str]:
 
 def _limits_written(given: Mapping[str, float | None]) -> str:
     numbers = {k: UNLIMITED if v is None else v for k, v in given.items()}
-    return "    <limit " + " ".join(f'{k}="{written(v)}"' for k, v in numbers.items()) + "/>"
+    return (
+        "    <limit " + " ".join(f'{k}="{shortest_decimal(v)}"' for k, v in numbers.items()) + "/>"
+    )
 
 
 def _mimic(coupling: Coupling) -> str:
-    leader, factor = led_by_one(coupling, "URDF")
+    leader, factor = single_leader(coupling, "URDF")
     if not leader:
         raise InputError(
             f"joint {coupling.joint!r} is held by a coupling; in URDF a joint mimics another one",
             joint=coupling.joint,
         )
-    numbers = f'multiplier="{written(factor)}" offset="{written(coupling.offset)}"'
+    numbers = (
+        f'multiplier="{shortest_decimal(factor)}" offset="{shortest_decimal(coupling.offset)}"'
+    )
     return f"<mimic joint={quoteattr(leader)} {numbers}/>"
