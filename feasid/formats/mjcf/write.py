@@ -125,7 +125,8 @@ def _inertial_attributes(new: NewInertial, axes: Array) -> str:
     moments = f'fullinertia="{decimals((xx, yy, zz, xy, xz, yz))}"'
     if not any((xy, xz, yz)):
         moments = f'diaginertia="{decimals((xx, yy, zz))}"'
-    return f'pos="{decimals(new.com or (0.0, 0.0, 0.0))}" mass="{shortest_decimal(new.mass)}" {moments}'
+    position = decimals(new.com or (0.0, 0.0, 0.0))
+    return f'pos="{position}" mass="{shortest_decimal(new.mass)}" {moments}'
 
 
 def _set_terms(patch: Patch, mjcf: Mjcf, joint: MjcfJoint, wanted: JointTerms) -> None:
