@@ -14,6 +14,13 @@ SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
     "feasid.inspection.control": "pandas and the nullspace, only for a mass matrix",
+    "feasid.feasibility.closest": "the proof of a conflict, when nothing can exist",
+    "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
+    "feasid.identification.fitted": "the certificate, when it is asked for",
+    "feasid.identification.identify": "momentum and robust weights, where options ask for them",
+    "feasid.identification.predictor": "code generation, when code is written",
+    "feasid.identification.ranges": "regions and their proofs, when ranges are asked for",
+    "feasid.identification.result": "report, figures and archive, when they are asked for",
 }
 """Modules that import ours inside functions, and why; besides them only the command line."""
 

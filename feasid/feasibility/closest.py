@@ -20,10 +20,6 @@ from feasid.feasibility.program.bound import ConeArrays, lower_bound
 from feasid.feasibility.program.interior import Anchor, NoInteriorError
 from feasid.feasibility.program.reference import Reference
 from feasid.feasibility.program.solve import Attempt, SolverAnswer
-from feasid.feasibility.proof.conflict import minimal_conflict
-from feasid.feasibility.proof.decide import decide
-from feasid.feasibility.proof.question import Question
-from feasid.feasibility.verdict import Verdict
 from feasid.robot.description import Robot
 
 UNSEEN = 1e-10
@@ -262,6 +258,11 @@ def _contradiction(
     robot: Robot, feasible: FeasibleSet, scale: Units, aim: Array, error: NoInteriorError
 ) -> InputError:
     """The error that names the constraints which leave no room for each other."""
+    from feasid.feasibility.proof.conflict import minimal_conflict
+    from feasid.feasibility.proof.decide import decide
+    from feasid.feasibility.proof.question import Question
+    from feasid.feasibility.verdict import Verdict
+
     question = Question.of(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
     verdict = Verdict(question, decide(question, scale, aim), scale, ())
     suspects = [name for name in verdict.clash if name in feasible.asked]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,12 @@ from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.problems import Program
 from feasid.feasibility.program.reference import Reference, reference
 from feasid.feasibility.program.solve import Attempt
-from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.optimum import Optimum, optimum
-from feasid.feasibility.proof.question import Question
 from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    from feasid.feasibility.proof.claim import Certificate
+    from feasid.feasibility.proof.optimum import Optimum
+
 
 FRICTION_RIDGE = 1e-3
 """Ridge on fv, fc and fo as a fraction of their columns' norm in the data: it moves a well
@@ -146,6 +148,9 @@ class FeasibleFit:
     @cached_property
     def _optimum(self) -> Optimum | None:
         problem, robot = self.problem, self.problem.base.robot
+        from feasid.feasibility.proof.optimum import optimum
+        from feasid.feasibility.proof.question import Question
+
         question = Question.of(
             robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
         )

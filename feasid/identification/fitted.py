@@ -13,7 +13,6 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import CertificateError
 from feasid.feasibility import problems
-from feasid.feasibility.check import check
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -238,6 +237,8 @@ class Fitted(WritableModel):
     @cached_property
     def certificate(self) -> Certificate:
         """Proof, in rationals, that the identified parameters can exist; see its ``verify``."""
+        from feasid.feasibility.check import check
+
         certificate = check(self, feasible=self.feasible).certificate
         if certificate is None:
             raise CertificateError("the identified parameters could not be certified")

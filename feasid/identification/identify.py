@@ -26,7 +26,6 @@ from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import completed, documented, select_options
 from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, SetOptions
-from feasid.reduction import momentum, robust
 from feasid.reduction.fleet import LogTask
 from feasid.reduction.reduce import (
     Log,
@@ -165,6 +164,8 @@ def _equations(
             option="measured",
         )
     if chosen["method"] == "momentum":
+        from feasid.reduction import momentum
+
         parts = [
             momentum.reduce_momentum(m, robot, columns, chosen["window"])
             for m in _prepared_motions(tasks, robot)
@@ -173,6 +174,8 @@ def _equations(
         return total, [total.notes[-1]]
     if chosen["robust"] is None:
         return reduced, []
+    from feasid.reduction import robust
+
     blocks = [
         block
         for motions in _prepared_motions(tasks, robot)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from feasid.codegen.c import CCode, write_c
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
@@ -24,6 +23,8 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from feasid.codegen.c import CCode
 
 
 class Predictor:
@@ -193,6 +194,8 @@ class Predictor:
         InputError, OutputError
             As of `feasid.write_c`.
         """
+        from feasid.codegen.c import write_c
+
         return write_c(self.robot, path, **options)
 
     def test_options(self, options: LogOptions | None = None) -> LogOptions:

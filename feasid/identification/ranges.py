@@ -26,8 +26,6 @@ from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.region import End, Region
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.views import parameter_label
 from feasid.options.complete import completed, documented
@@ -36,6 +34,9 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from feasid.feasibility.proof.claim import Certificate
+    from feasid.feasibility.region import End, Region
 
 Wanted: TypeAlias = "str | tuple[str, str] | Mapping[Any, float]"
 """A parameter, or a sum of some: "forearm.m", ("forearm", "m"), "m3", "forearm.m + 2 hand.m",
@@ -103,6 +104,8 @@ class Residual:
                 notes = (Note(text, "implausible"),)
         scale = units(self.base.robot, feasible, self.r @ K, self.rho, torques=True)
         robot = self.base.robot
+        from feasid.feasibility.region import Region
+
         return Region.of(robot, feasible, K, self.r, self.rho, budget, scale, start), notes
 
 

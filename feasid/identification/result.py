@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feasid.core.display import Display, Displayed
 from feasid.errors import OutputError
-from feasid.identification.archive import save
-from feasid.identification.export import Export
 from feasid.identification.fitted import Fitted
-from feasid.identification.report.contents import contents
-from feasid.identification.report.figures import Plots
-from feasid.identification.report.page import write_report
-from feasid.identification.report.summary import display, summary
+
+if TYPE_CHECKING:
+    from feasid.identification.export import Export
+    from feasid.identification.report.figures import Plots
 
 
 class Fit(Displayed, Fitted):
@@ -36,8 +34,11 @@ class Fit(Displayed, Fitted):
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
-        told = contents(self, fitted=self.recordings)
-        save(self, path, self.summary(), self.display(), told, overwrite=overwrite)
+        from feasid.identification.archive import save
+        from feasid.identification.report.contents import contents
+
+        content = contents(self, fitted=self.recordings)
+        save(self, path, self.summary(), self.display(), content, overwrite=overwrite)
 
     def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
         """`write` for a robot that came from a URDF file.
@@ -118,11 +119,15 @@ class Fit(Displayed, Fitted):
         LogError, InputError
             What is wrong with the test log.
         """
+        from feasid.identification.report.summary import summary
+
         return summary(self, test)
 
     @property
     def plot(self) -> Plots:
         """Pictures: ``fit.plot()`` draws torques, ``fit.plot.friction()`` and others the rest."""
+        from feasid.identification.report.figures import Plots
+
         return Plots(self)
 
     def report(
@@ -162,6 +167,8 @@ class Fit(Displayed, Fitted):
         MissingExtraError
             Names the extra that templates or pictures need.
         """
+        from feasid.identification.report.page import write_report
+
         write_report(self, path, test=test, log=log, command=command, overwrite=overwrite)
 
     def display(self, test: Any = None) -> Display:
@@ -181,4 +188,6 @@ class Fit(Displayed, Fitted):
         LogError, InputError
             What is wrong with the test log.
         """
+        from feasid.identification.report.summary import display
+
         return display(self, test)

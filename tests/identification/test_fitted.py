@@ -92,7 +92,8 @@ def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
 
 
 def test_a_fit_that_cannot_be_certified_says_so(fit, monkeypatch):
-    monkeypatch.setattr(fitted, "check", lambda *_, **__: SimpleNamespace(certificate=None))
+    unproved = SimpleNamespace(certificate=None)
+    monkeypatch.setattr("feasid.feasibility.check.check", lambda *_, **__: unproved)
     with pytest.raises(CertificateError, match="could not be certified"):
         _ = replace(fit).certificate
 
