@@ -135,7 +135,7 @@ class ScaledParameters:
         return self.delta[self.feasible.names.index(name)]
 
     def exist(self, margin: float | None = None, s: Any = None) -> tuple[tuple[Any, ...], Any]:
-        """``D(delta) >= margin``: the matrices, eq. (21)-(24), and the numbers, eq. (26)-(28).
+        """``D(delta) >= margin``: the matrices, eq. (21)-(24), and the numbers, eq. (26) and (28).
 
         The margin is absolute in SI numbers, or `MARGIN` in units for None, or the unknown ``s`` of
         at most 1 in units.

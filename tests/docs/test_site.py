@@ -15,7 +15,8 @@ from feasid.cli import COMMANDS
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = {p.name: p.read_text() for p in sorted((DOCS / "reference").glob("*.md"))}
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
-NAMES = [n for n in feasid.__all__ if not n.startswith("_") and n not in ("datasets", "errors")]
+MODULES = ("datasets", "errors", "problems")
+NAMES = [n for n in feasid.__all__ if not n.startswith("_") and n not in MODULES]
 
 LARGEST = 300_000
 """Bytes of a picture."""
