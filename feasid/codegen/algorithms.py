@@ -121,7 +121,7 @@ class Algorithms:
         return self._independent(self._newton_euler(self._motions(still, still), self.delta))
 
     def friction(self) -> list[Expression]:
-        """Friction and springs; what no motion tells from weight counts with its leader."""
+        """Friction and springs, by the base parameters that lead their combinations."""
         return self._independent(self._drives(without="Ia"))
 
     def _newton_euler(

@@ -39,8 +39,8 @@ MEANING = {
 TEST_SEED = 0
 
 PRECISIONS = {"double": 1e-12, "float": 1e-4}
-"""What the written test asks of the code, relative to the largest output: rounding of a few hundred
-operations, with room for compilers that fuse them."""
+"""Largest deviation that the written self-test allows, relative to the largest output: rounding of
+a few hundred operations, with a margin for compilers that fuse them."""
 
 
 @dataclass(frozen=True, eq=False)

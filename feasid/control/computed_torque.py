@@ -1,4 +1,4 @@
-"""Computed torque: the torques that a model asks for a commanded acceleration.
+"""Computed torque: the torques that a model needs for a commanded acceleration.
 
 ``tau = Y(q, dq, ddq) Theta``, eq. (37) of the Valkyrie identification paper, on code generated for
 the robot: see `feasid.codegen`.

@@ -201,8 +201,8 @@ def imu_motion(
     lever = np.asarray(position, dtype=np.float64)
     omega = rate @ turn.T
     alpha = _samples(angular_acceleration, (3,), "angular_acceleration", count) @ turn.T
-    felt = _samples(accelerometer, (3,), "accelerometer", count) @ turn.T
-    felt = felt - np.cross(alpha, lever) - np.cross(omega, np.cross(omega, lever))
+    measured = _samples(accelerometer, (3,), "accelerometer", count) @ turn.T
+    measured = measured - np.cross(alpha, lever) - np.cross(omega, np.cross(omega, lever))
     home = robot.bodies[base_index(robot)].rotation
     none = np.zeros((count, 3))
     return floating_motion(
@@ -210,7 +210,7 @@ def imu_motion(
         joints,
         rotation=np.broadcast_to(home, (count, 3, 3)),
         twist=np.hstack([omega, none]),
-        acceleration=np.hstack([alpha, felt + robot.gravity @ home]),
+        acceleration=np.hstack([alpha, measured + robot.gravity @ home]),
     )
 
 
@@ -239,7 +239,7 @@ def base_index(robot: Robot) -> int:
 def _samples(
     values: npt.ArrayLike, shape: tuple[int, ...], what: str, count: int | None = None
 ) -> Array:
-    """An array of this shape per sample, finite, or an error that says where it is not."""
+    """Return a finite array of this shape per sample; `InputError` names the sample otherwise."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape[1:] != shape or (count is not None and len(array) != count):
         raise InputError(

@@ -26,7 +26,7 @@ from feasid.robot.description import Robot
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A body or rotor: where it hangs, how it moves, which rows carry it.
+    """A body or rotor: its parent, its motion, and the joint rows that carry it.
 
     ``rows`` are all generalised coordinates that move it, its own last; ``own`` those of its
     joint; ``columns`` its parameters' columns, and ``reduction`` (10, k) their expression through
@@ -106,7 +106,7 @@ def nodes(robot: Robot) -> tuple[Node, ...]:
             reduction = BALANCED_ROTOR if body.rotor.symmetric else np.eye(10)
             p, rotor = robot.parents[i], body.rotor
             if body.dof != 1:
-                raise NotImplementedError("rotors hang on joints with one degree of freedom")
+                raise NotImplementedError("rotors are of joints with one degree of freedom")
             spin = np.array([[0.0], [0.0], [rotor.gear], [0.0], [0.0], [0.0]])
             columns = tuple(range(span.start, span.stop))
             out.append(

@@ -329,7 +329,7 @@ def mass_matrix(robot: Robot, delta: Array, q: Array) -> Array:
 
 
 def require_values(robot: Robot, remedy: str) -> Array:
-    """``robot.values``, when the description gives them all; `remedy` says what to do if not."""
+    """Return ``robot.values``; `InputError`, which ends with `remedy`, when some are not given."""
     missing = np.flatnonzero(np.isnan(robot.values))
     if missing.size:
         body, symbol = robot.parameter_names[int(missing[0])]

@@ -3,7 +3,7 @@
 With q = A z + b after the couplings and the loops' conditions c(q) = 0, the columns of C A, C the
 Jacobian of c, fall into those of independent coordinates s and of passive ones p. Positions of p
 follow by Newton's method along the straight way from the assembled configuration, so that every
-sample gets the same branch whatever its neighbours do; velocities and accelerations by C.
+sample gets the same branch independently of its neighbours; velocities and accelerations by C.
 
 A loop's condition depends on the joints between its two ends only. With both ends' poses seen from
 the body where the two chains part, twists (angular, linear) about that body's origin give, for
@@ -29,37 +29,39 @@ from feasid.robot.tree import KinematicTree
 Index = npt.NDArray[np.intp]
 
 PASSIVE_COLUMN_SHARES = (0.1, 0.03, 0.01, 1e-3, 1e-4)
-"""Share of the largest column that a passive coordinate's own must add: the first that goes."""
+"""Thresholds, tried in this order, for what a passive coordinate's column must add to those taken
+before, relative to the largest column. The first with which enough columns are found is used."""
 
 MAX_STRIDE = 0.1
-"""Longest step of an independent coordinate between two solutions [rad or m]."""
+"""Largest step of an independent coordinate between two solutions [rad or m]."""
 
 MAX_NEWTON_STEPS = 25
-"""Most iterations per step; two or three are usual."""
+"""Iterations per stride; two or three are usual. Assembling may take four times as many."""
 
 CLOSURE_TOLERANCE = 1e-12
 """Distance [m or rad] at which a loop is closed, for mechanisms of a metre."""
 
 ROUNDED_CLOSURE_TOLERANCE = 1e-6
-"""... that Newton's method must reach at least where numbers in a file are rounded."""
+"""Distance [m or rad] that Newton's method must reach at least; numbers in files are rounded."""
 
 RANK_TOLERANCE = 1e-8
 """Singular values of the conditions below this, relative to the largest, are zero."""
 
 SINGULARITY_TOLERANCE = 1e-6
-"""Below this a configuration is singular: passive velocities are not determined."""
+"""Ratio of the smallest to the largest singular value of the passive columns below which passive
+velocities count as not determined."""
 
 REGULARITY_MARGIN = 1e-2
-"""Configurations further from singular ones than this are used to judge what shows."""
+"""The same ratio, above which configurations are used as samples for base parameters."""
 
 MAX_NEWTON_STEP = 0.5
-"""Longest Newton step [rad or m]."""
+"""Largest change of a passive coordinate in one Newton step [rad or m]; longer steps are scaled."""
 
 MAX_PASSIVE_STRIDE = 1.0
-"""A passive joint that moves further [rad or m] in one stride has left its branch."""
+"""A passive coordinate that changes more [rad or m] in one stride has left its branch."""
 
 PROBE_STEP = 1e-2
-"""How far [rad or m] independent joints are moved to see that they are."""
+"""How far [rad or m] independent joints are moved, both ways, to check that they can move."""
 
 
 @dataclass(frozen=True, eq=False)

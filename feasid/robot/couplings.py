@@ -162,7 +162,7 @@ class Loop:
         The point in each body's frame [m].
     kind : {"connect", "weld"}
     first_rotation, second_rotation : ndarray, shape (3, 3)
-        The frame's axes in each body's frame; only a weld asks them to agree.
+        The frame's axes in each body's frame; only a weld makes them coincide.
     """
 
     name: str

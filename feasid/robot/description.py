@@ -55,7 +55,7 @@ class Robot(RobotLayout):
     fixed : sequence of Member
         Links that do not move (fixed to the world), remembered for writing back.
     load_model : ndarray, shape (n_bodies, 10), or None
-        Inertial parameters by which load-dependent friction (fl) knows its load.
+        Inertial parameters from which the load of load friction (fl) is computed.
     couplings : sequence of Coupling
         Joints that follow others; see `feasid.robot.couplings`.
     loops, active, configuration

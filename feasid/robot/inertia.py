@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a body: the one place that knows their order.
+"""The ten inertial parameters of a body: their order and their forms as matrices.
 
 A body's parameters are, in the order of [Sousa2014]_ eq. (13),
 

@@ -1,7 +1,7 @@
 """Joint terms: what multiplies each coefficient of friction, springs and drive inertia.
 
 A drive along the combination ``c . q`` of joint positions adds to the joint torques the sum over
-its terms of ``c * coefficient * factor``. This table is the only place that knows the terms; the
+its terms of ``c * coefficient * factor``. Each term is defined in this table only; the
 regressor, energies, gradients, generated code, sign constraints, the words of ``friction=`` and the
 documentation follow from it. `feasid.certificate` keeps its own list of signs, because a checker
 must not trust what it checks; a test compares the two.

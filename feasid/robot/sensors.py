@@ -3,7 +3,7 @@
 A sensor in the base, a wrist or an ankle shows the wrench that what it carries needs. That is the
 torque of a joint that stays where it is: with one put there, the regressor has six rows for it
 (moment about the sensor's origin, then force, in its own axes), a log has zeros for its motion, and
-``base_parameters(robot, held=sensor)`` tells what it shows.
+``base_parameters(robot, held=sensor)`` gives what it shows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Every joint term of the table through everything that follows from it."""
 
+import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,8 @@ from feasid.dynamics.energy import drive_energy
 from feasid.errors import DescriptionError, InputError
 from feasid.excitation.drives import DriveColumns, Gradient
 from feasid.feasibility.constraints.sets import feasible_set
+from feasid.formats.registry import FORMATS
 from feasid.formats.terms import sum_drives
-from feasid.formats.write import HELD
 from feasid.options.complete import option_table
 from feasid.options.tables import FitOptions
 from feasid.robot.joint_terms import (
@@ -275,12 +277,22 @@ def test_every_term_but_drive_inertia_has_a_word():
     assert [t.symbol for t in JOINT_TERMS if not t.word] == ["Ia"]
 
 
-@pytest.mark.parametrize("name", ["arm.urdf", "arm.xml"])
+PAGE = Path(__file__).parents[2] / "docs" / "fitting.md"
+
+
+@pytest.mark.parametrize("word", [*FRICTION])
+def test_the_page_on_fitting_has_every_word_with_its_symbols(word):
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    (row,) = (r for r in rows if f"`{word}`" in r.split("|")[1])
+    assert all(re.search(rf"\b{symbol}\b", row) for symbol in FRICTION[word])
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=lambda form: form.name)
 @pytest.mark.parametrize("symbol", SYMBOLS)
-def test_files_keep_every_term(symbol, name, tmp_path):
+def test_files_keep_every_term(symbol, form, tmp_path):
     """In the format's own place, or in the sidecar."""
     robot = arm(symbol)
-    path = tmp_path / name
+    path = tmp_path / f"arm{form.suffixes[0]}"
     feasid.write(robot, path)
     again = feasid.load_robot(path)
     q, dq, ddq = np.random.default_rng(6).uniform(-2, 2, (3, SAMPLES, 2))
@@ -288,10 +300,9 @@ def test_files_keep_every_term(symbol, name, tmp_path):
     np.testing.assert_allclose(
         feasid.inverse_dynamics(again, q, dq, ddq), wanted, rtol=1e-9, atol=1e-9
     )
-    held = HELD["urdf" if name.endswith("urdf") else "mjcf"]
     bare = feasid.load_robot(path, sidecar=False)
     given = {s for d in bare.drives for s in d.symbols}
-    assert (symbol in given) == (symbol in held)
+    assert (symbol in given) == (symbol in form.holds)
 
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
