@@ -109,8 +109,8 @@ def load_robot(
         remember(source, description)
     robot = build_robot(description, source, floating, gravity, ignore)
     if sidecar and text.path != TEXT:
-        robot = with_sidecar(robot, text.path, text.data)
         robot = with_loop_table(robot, text.path)
+        return with_sidecar(robot, text.path, text.data, held)
     return robot.locked(held) if held else robot
 
 

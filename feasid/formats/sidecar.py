@@ -63,6 +63,7 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "version": VERSION,
         "sha256": hashlib.sha256(content).hexdigest(),
         "robot": robot.name,
+        "joints": list(robot.joints),
         "drives": [_drive(d) for d in robot.drives],
         "rotors": {b.name: _rotor(b.rotor) for b in robot.bodies if b.rotor is not None},
         "inertials": {
@@ -77,8 +78,13 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
-def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
-    """The robot of a file, completed by the file's sidecar when there is one.
+def with_sidecar(
+    robot: Robot, path: str | Path, content: bytes, lock: Mapping[str, float] | None = None
+) -> Robot:
+    """The robot of a file with joints held, completed by the file's sidecar when there is one.
+
+    A sidecar that was written for the robot with these joints held completes that one; any other
+    completes the robot before its joints are held.
 
     Raises
     ------
@@ -86,8 +92,9 @@ def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
         The sidecar is damaged, from a newer version, or belongs to another file or robot.
     """
     file = sidecar_path(path)
+    held = robot.locked(lock) if lock else robot
     if not is_regular(file):
-        return robot
+        return held
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
     data = _parsed(file)
     if data["version"] > VERSION:
@@ -101,11 +108,14 @@ def with_sidecar(robot: Robot, path: str | Path, content: bytes) -> Robot:
             path=str(file),
         )
     try:
-        return _completed(robot, data)
+        if data.get("joints") == list(held.joints):
+            return _completed(held, data)
+        completed = _completed(robot, data)
     except MALFORMED as error:
         raise DescriptionError(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
         ) from error
+    return completed.locked(lock) if lock else completed
 
 
 def _parsed(file: Path) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """What is beside a description and is no sidecar of it is an error with its name."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from robots import ARM
 
@@ -33,3 +35,21 @@ def test_a_version_that_is_none(arm, value):
     sidecar_path(arm).write_text(json.dumps(data | {"version": value}))
     with pytest.raises(DescriptionError, match="is not a sidecar"):
         feasid.load_robot(arm)
+
+
+@pytest.mark.parametrize("load", [False, True])
+def test_a_robot_with_a_held_joint_is_read_back_with_it_held(arm, load, tmp_path):
+    held = {"slide": 0.05}
+    words = ("viscous", "offset", "load") if load else ("viscous", "offset")
+    robot = feasid.load_robot(arm).locked(held)
+    ten = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
+    bodies = tuple(replace(b, inertial=ten) for b in robot.bodies)
+    robot = replace(robot, bodies=bodies).with_joint_terms(words, drive_inertia=True)
+    drives = tuple(replace(d, values=np.full(len(d.symbols), 0.3)) for d in robot.drives)
+    robot = replace(robot, drives=drives, load_model=np.array([ten, ten]) if load else None)
+    path = tmp_path / "written.urdf"
+    feasid.write(robot, path, complete=robot)
+    again = feasid.load_robot(path, lock=held)
+    q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, 2))
+    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, again))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
