@@ -132,8 +132,8 @@ def run_arms(arguments: argparse.Namespace) -> None:
         best = -np.inf
         for _ in range(DRAWS):
             motion = problem.basis.matrices(t)[:3] @ random_coefficients(problem, rng)
-            model = problem.chain.robot, tuple(motion)
-            best = max(best, information(model, problem.chain.columns)[1])
+            model = problem.dynamics.robot, tuple(motion)
+            best = max(best, information(model, problem.dynamics.columns)[1])
         between = time.process_time()
         motion = feasid.excite(
             robot,

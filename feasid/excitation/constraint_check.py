@@ -56,15 +56,15 @@ def check_times(problem: Problem) -> Array:
 def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     """The least margin of every limit over these times."""
     motion = [np.ascontiguousarray(m.T) for m in problem.basis.matrices(t) @ coefficients]
-    joints = problem.chain.robot.joints
+    joints = problem.dynamics.robot.joints
     out: list[Margin] = []
     kinds = problem.bounds.items()
     values = dict(zip([k for k, _ in kinds], motion, strict=False))
     torque = bool(np.isfinite(problem.bounds.torque).any())
-    sweep = None
+    evaluation = None
     if torque or problem.constraints:
-        sweep = problem.exact.forward(*motion[:3], torque=torque)
-        values["torque"] = sweep.torques
+        evaluation = problem.exact.forward(*motion[:3], torque=torque)
+        values["torque"] = evaluation.torques
     for kind, limit in kinds:
         if np.isfinite(limit).any():
             margins, rows, _ = limit_margins(values[kind], limit)
@@ -72,8 +72,8 @@ def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Ma
                 name = f"{kind} limit of joint {joints[j]!r}"
                 out.append(Margin(name, joints[j], kind, float(low)))
     for part in problem.constraints:
-        assert sweep is not None
-        lows = part(sweep)[0].min(axis=1)
+        assert evaluation is not None
+        lows = part(evaluation)[0].min(axis=1)
         out += [Margin(n, None, "space", float(m)) for n, m in zip(part.names, lows, strict=True)]
     return out
 

@@ -130,7 +130,7 @@ class DesignSetting:
         """Standard parameters of the base regressor's columns."""
         return tuple(int(c) for c in self.base.independent)
 
-    def chain(self) -> MotionRegressor:
+    def dynamics(self) -> MotionRegressor:
         """With friction's sign smoothed by the size of velocities."""
         low, high = self.bounds.velocity
         speed = np.where(np.isfinite(high - low), 0.5 * (high - low), 1.0)
@@ -177,17 +177,17 @@ def make_problem(
     rest: bool,
     noise: Array,
     known: Array,
-    believed: Array | None,
+    prior_deviations: Array | None,
     rate: float,
 ) -> Problem:
     """The problem of a setting, with equations from other data and the prior's deviations."""
-    scale = np.ones(len(setting.columns)) if believed is None else believed
+    scale = np.ones(len(setting.columns)) if prior_deviations is None else prior_deviations
     scaled = known * scale
     samples = len(sample_times(basis.period, rate))
     return Problem(
         basis,
         Coordinates.around(basis, setting.bounds, setting.posture, rest),
-        setting.chain(),
+        setting.dynamics(),
         setting.bounds,
         setting.constraints,
         SAMPLES_PER_HARMONIC * max(harmonics, 3),

@@ -175,9 +175,11 @@ def excite(
         seed,
     )  # fmt: skip
     deviation = value_per_joint(noise, setting.robot, "noise")
-    known, believed = given_equations(given, prior, setting.base, deviation)
+    known, prior_deviations = given_equations(given, prior, setting.base, deviation)
     basis = make_basis(family, duration, harmonics, slow)
-    problem = make_problem(setting, basis, harmonics, rest, deviation, known, believed, rate)
+    problem = make_problem(
+        setting, basis, harmonics, rest, deviation, known, prior_deviations, rate
+    )
     rng = np.random.default_rng(seed)
     tasks = task_rows(task, problem, setting, rate, rng) if needs_task(objective, task) else None
     objectives = objective_family(objective, tasks)

@@ -38,7 +38,7 @@ class PostureConstraint(Protocol):
     def names(self) -> tuple[str, ...]:
         """Name of each margin."""
 
-    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
+    def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """Margins, positive when satisfied, in units of the constraint's own scale (m, N), and the
         function that adds derivatives by them to a gradient by the motion.
         """
@@ -93,7 +93,7 @@ class Problem:
     ----------
     basis, coordinates : Basis, Coordinates
         What a motion is made of.
-    chain : Chain
+    dynamics : MotionRegressor
         With smoothed friction.
     bounds : Bounds
         Limits per joint.
@@ -111,7 +111,7 @@ class Problem:
 
     basis: Basis
     coordinates: Coordinates
-    chain: MotionRegressor
+    dynamics: MotionRegressor
     bounds: Bounds
     constraints: tuple[PostureConstraint, ...]
     samples: int
@@ -137,7 +137,7 @@ class Problem:
     @cached_property
     def exact(self) -> MotionRegressor:
         """Torques and poses alone, with friction as it is."""
-        return replace(self.chain, columns=(), smoothing=None)
+        return replace(self.dynamics, columns=(), smoothing=None)
 
     def sharper(self) -> Problem:
         """The same on a finer grid, with friction closer to its sign."""
@@ -145,9 +145,11 @@ class Problem:
 
     def smoothed(self, times: float) -> Problem:
         """The same with friction that changes sign over so many times the velocity."""
-        smoothing = self.chain.smoothing
-        chain = replace(self.chain, smoothing=None if smoothing is None else smoothing * times)
-        return replace(self, chain=chain)
+        smoothing = self.dynamics.smoothing
+        dynamics = replace(
+            self.dynamics, smoothing=None if smoothing is None else smoothing * times
+        )
+        return replace(self, dynamics=dynamics)
 
     def motion(self, z: Array) -> tuple[Array, Array, Array]:
         """q, dq and ddq at the samples, each (dof, N)."""
@@ -163,22 +165,22 @@ class Problem:
         torque = bool(np.isfinite(self.bounds.torque).any())
         if objective is None and not torque and not self.constraints:
             return value, self.coordinates.pull_back(slope)
-        sweep = self.chain.forward(*motion, torque=torque)
+        evaluation = self.dynamics.forward(*motion, torque=torque)
         out = Gradient.zeros(*motion[0].shape)
-        bar = np.zeros_like(sweep.regressor)
+        bar = np.zeros_like(evaluation.regressor)
         if objective is not None:
-            added, bar = self._information(sweep.regressor, objective)
+            added, bar = self._information(evaluation.regressor, objective)
             value += added
         torque_bar = None
         if torque:
-            added, torque_bar = _limit_barrier(sweep.torques, self.bounds.torque, barrier)
+            added, torque_bar = _limit_barrier(evaluation.torques, self.bounds.torque, barrier)
             value += added
         for part in self.constraints:
-            margins, pull = part(sweep)
+            margins, pull = part(evaluation)
             added, slope_by_margin = barrier(margins)
             value += added
             pull(slope_by_margin, out)
-        sweep.backward(bar, torque_bar, out)
+        evaluation.backward(bar, torque_bar, out)
         slope += np.tensordot(self._coarse, np.stack(out.parts), ((0, 1), (0, 2)))
         return value, self.coordinates.pull_back(slope)
 

@@ -185,7 +185,7 @@ class TreeMotion:
     ``acceleration`` (6, N, n) V and A.
     """
 
-    links: NodeTopology
+    topology: NodeTopology
     turn: Array
     place: Array
     axes: Array
@@ -197,7 +197,7 @@ class TreeMotion:
 
     def pull_back(self, pose: Array, axes: Array, velocity: Array, acceleration: Array) -> Gradient:
         """Derivatives by the nodes' poses (as wrenches), axes, V and A, (6, N, n) each."""
-        carried = self.links.path.T
+        carried = self.topology.path.T
         pushed = acceleration @ carried
         total = velocity + force_cross(self.swept, pushed)
         swept = total @ carried - force_cross(self.velocity, pushed)
@@ -207,7 +207,7 @@ class TreeMotion:
 
     def by_joint(self, wrench: Array) -> Array:
         """Wrenches on all nodes (6, N, n) along their axes, summed joint by joint: (dof, N)."""
-        return self.links.by_joint(dot(self.axes, wrench).T)
+        return self.topology.by_joint(dot(self.axes, wrench).T)
 
 
 SPIN, TURN, PUSH = slice(0, 3), slice(3, 9), slice(9, 12)
@@ -360,7 +360,7 @@ class MotionRegressor:
         return nodes(self.robot)
 
     @cached_property
-    def links(self) -> NodeTopology:
+    def topology(self) -> NodeTopology:
         """How they hang together."""
         return NodeTopology.from_nodes(self.tree)
 
@@ -402,18 +402,18 @@ class MotionRegressor:
         self, q: Array, dq: Array, ddq: Array, *, torque: bool = False
     ) -> RegressorEvaluation:
         """Regressor and, if wanted, the description's torques of a motion, (dof, N) arrays."""
-        flow = self.links.motion(q, dq, ddq, self.robot.gravity)
+        flow = self.topology.motion(q, dq, ddq, self.robot.gravity)
         wrenches = WrenchColumns.from_motion(flow) if torque or len(self.places[0]) else None
         forces = self._wanted_wrenches(wrenches) if wrenches else np.zeros((q.shape[1], 6, 0))
         regressor = np.zeros((q.shape[1], self.robot.dof, len(self.columns)))
         if forces.size:
-            carried = self.links.path[:, self.places[0]]
+            carried = self.topology.path[:, self.places[0]]
             block = ((flow.axes.transpose(1, 2, 0) @ forces) * carried).swapaxes(0, 1)
-            regressor[:, :, self.places[2]] = self.links.by_joint(block).swapaxes(0, 1)
+            regressor[:, :, self.places[2]] = self.topology.by_joint(block).swapaxes(0, 1)
         loads = np.zeros((6, *flow.rate.shape))
         if torque:
             assert wrenches is not None
-            loads = (wrenches.columns * self.inertials).sum(axis=1) @ self.links.path.T
+            loads = (wrenches.columns * self.inertials).sum(axis=1) @ self.topology.path.T
         torques = flow.by_joint(loads)
         drives = self.drives.at(q, dq, ddq)
         drives.add(regressor, torques)
@@ -454,7 +454,7 @@ class RegressorEvaluation:
         By the description's own parameters, when asked for [N m or N].
     """
 
-    chain: MotionRegressor
+    dynamics: MotionRegressor
     flow: TreeMotion
     wrenches: WrenchColumns | None
     forces: Array
@@ -468,16 +468,16 @@ class RegressorEvaluation:
         self.drives.pull_back(regressor_bar, torque_bar, out)
         if self.wrenches is None:
             return
-        links, flow = self.chain.links, self.flow
-        node, _, column = self.chain.places
-        bar = regressor_bar[:, links.rows[:, None], column] * links.path[:, node]
+        topology, flow = self.dynamics.topology, self.flow
+        node, _, column = self.dynamics.places
+        bar = regressor_bar[:, topology.rows[:, None], column] * topology.path[:, node]
         axes = (self.forces @ bar.swapaxes(1, 2)).transpose(1, 0, 2)
-        columns = self.chain.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
+        columns = self.dynamics.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
         if torque_bar is not None:
-            pushed = torque_bar.T[:, links.rows]
+            pushed = torque_bar.T[:, topology.rows]
             axes = axes + self.loads * pushed
-            carried = (flow.axes * pushed) @ links.path
-            columns += carried[:, None] * self.chain.inertials
+            carried = (flow.axes * pushed) @ topology.path
+            columns += carried[:, None] * self.dynamics.inertials
         pose, velocity, acceleration = self.wrenches.pull_back(columns)
         found = flow.pull_back(pose, axes, velocity, acceleration)
         for total, part in zip(out.parts, found.parts, strict=True):

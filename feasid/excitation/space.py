@@ -158,23 +158,23 @@ MIN_AXIS_DISTANCE = 1e-9
 
 
 def _add_force_gradient(
-    sweep: RegressorEvaluation, body: int, points: Array, forces: Array, out: Gradient
+    evaluation: RegressorEvaluation, body: int, points: Array, forces: Array, out: Gradient
 ) -> None:
     """Add the gradient of forces on world points (3, m, N) of a body."""
     if body < 0:
         return
     wrench = np.concatenate([cross(points, forces).sum(axis=1), forces.sum(axis=1)])
-    carriers = np.flatnonzero(sweep.chain.links.path[:, body])
-    out.q[sweep.chain.links.rows[carriers]] += dot(
-        sweep.flow.axes[:, :, carriers], wrench[:, :, None]
+    carriers = np.flatnonzero(evaluation.dynamics.topology.path[:, body])
+    out.q[evaluation.dynamics.topology.rows[carriers]] += dot(
+        evaluation.flow.axes[:, :, carriers], wrench[:, :, None]
     ).T
 
 
-def _world_points(sweep: RegressorEvaluation, body: int, points: Array) -> Array:
+def _world_points(evaluation: RegressorEvaluation, body: int, points: Array) -> Array:
     """World coordinates (3, m, N) of points (3, m) fixed to a body."""
     if body < 0:
-        return np.repeat(points[:, :, None], sweep.flow.rate.shape[0], axis=2)
-    turn, place = sweep.flow.turn[..., body], sweep.flow.place[..., body]
+        return np.repeat(points[:, :, None], evaluation.flow.rate.shape[0], axis=2)
+    turn, place = evaluation.flow.turn[..., body], evaluation.flow.place[..., body]
     turned: Array = np.einsum("ijn,jm->imn", turn, points)
     return turned + place[:, None]
 
@@ -203,15 +203,15 @@ class WorkspaceBox:
         sides = [(k, (self.low if s > 0 else self.high)[k], s * unit[k]) for k, s in ends]
         return [(k, float(e), float(u)) for k, e, u in sides if np.isfinite(e)]
 
-    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
+    def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.PostureConstraint`."""
-        point = _world_points(sweep, self.frame.body, self.frame.position[:, None])
+        point = _world_points(evaluation, self.frame.body, self.frame.position[:, None])
 
         def pull_back(bar: Array, out: Gradient) -> None:
             force = np.zeros_like(point)
             for (k, _, unit), row in zip(self._sides, bar, strict=True):
                 force[k, 0] += unit * row
-            _add_force_gradient(sweep, self.frame.body, point, force, out)
+            _add_force_gradient(evaluation, self.frame.body, point, force, out)
 
         return np.stack([unit * (point[k, 0] - edge) for k, edge, unit in self._sides]), pull_back
 
@@ -228,15 +228,17 @@ class FloorDistance:
         """Name of each margin."""
         return tuple(f"floor under link {c.link!r}" for c in self.capsules for _ in range(2))
 
-    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
+    def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.PostureConstraint`."""
-        ends = [_world_points(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
+        ends = [
+            _world_points(evaluation, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules
+        ]
 
         def pull_back(bar: Array, out: Gradient) -> None:
             for k, (capsule, points) in enumerate(zip(self.capsules, ends, strict=True)):
                 force = np.zeros_like(points)
                 force[2] = bar[2 * k : 2 * k + 2] / DISTANCE_UNIT
-                _add_force_gradient(sweep, capsule.body, points, force, out)
+                _add_force_gradient(evaluation, capsule.body, points, force, out)
 
         heights = [p[2] - c.radius - self.height for c, p in zip(self.capsules, ends, strict=True)]
         return np.concatenate(heights) / DISTANCE_UNIT, pull_back
@@ -256,9 +258,11 @@ class LinkDistance:
         links = [c.link for c in self.capsules]
         return tuple(f"distance between {links[a]!r} and {links[b]!r}" for a, b in self.pairs)
 
-    def __call__(self, sweep: RegressorEvaluation) -> tuple[Array, MarginPullback]:
+    def __call__(self, evaluation: RegressorEvaluation) -> tuple[Array, MarginPullback]:
         """See `feasid.excitation.problem.PostureConstraint`."""
-        ends = [_world_points(sweep, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules]
+        ends = [
+            _world_points(evaluation, c.body, np.stack([c.start, c.end], 1)) for c in self.capsules
+        ]
         start, end = np.stack(ends, axis=2).swapaxes(0, 1)
         a, b = self.pairs.T
         near, far = closest_points(start[:, a], end[:, a], start[:, b], end[:, b])
@@ -273,7 +277,7 @@ class LinkDistance:
                 first, second = (bodies == body).T
                 points = np.concatenate([near[:, first], far[:, second]], axis=1)
                 forces = np.concatenate([force[:, first], -force[:, second]], axis=1)
-                _add_force_gradient(sweep, int(body), points, forces, out)
+                _add_force_gradient(evaluation, int(body), points, forces, out)
 
         return (length - radii[:, None] - self.clearance) / DISTANCE_UNIT, pull_back
 
@@ -313,7 +317,7 @@ def collision_pairs(
 
 
 def posture_constraints(
-    chain: MotionRegressor,
+    dynamics: MotionRegressor,
     bounds: Bounds,
     *,
     workspace: Mapping[str, Any] | None,
@@ -329,7 +333,7 @@ def posture_constraints(
     Pairs of links that overlap in every one of many random postures are left out with a note;
     capsules whose height no joint changes are left out.
     """
-    robot = chain.robot
+    robot = dynamics.robot
     out: list[PostureConstraint] = [
         _box(find_frame(robot, name), box) for name, box in (workspace or {}).items()
     ]
@@ -344,16 +348,16 @@ def posture_constraints(
             "floor needs shapes: the description has no collision primitives; pass capsules="
         )
     still = draw_postures(bounds, np.random.default_rng(0), OVERLAP_POSTURES)
-    sweep = chain.forward(still, np.zeros_like(still), np.zeros_like(still))
+    evaluation = dynamics.forward(still, np.zeros_like(still), np.zeros_like(still))
     if floor is not None:
-        heights = [(c, FloorDistance(floor, (c,))(sweep)[0]) for c in found if c.body >= 0]
+        heights = [(c, FloorDistance(floor, (c,))(evaluation)[0]) for c in found if c.body >= 0]
         moved = tuple(c for c, m in heights if np.ptp(m, axis=1).max() > MIN_AXIS_DISTANCE)
         out.append(FloorDistance(floor, moved))
     pairs = (
         collision_pairs(found, robot.parents, ignore) if collision else np.zeros((0, 2), np.intp)
     )
     if len(pairs):
-        always = (LinkDistance(found, pairs, clearance)(sweep)[0] < 0).all(axis=1)
+        always = (LinkDistance(found, pairs, clearance)(evaluation)[0] < 0).all(axis=1)
         for a, b in pairs[always]:
             links = f"{found[a].link!r} and {found[b].link!r}"
             notes.append(
@@ -392,24 +396,27 @@ FIRST_SPREAD = 0.25
 
 
 def posture_margins(
-    chain: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint], q: Array
+    dynamics: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint], q: Array
 ) -> Array:
     """Margins of postures q (dof, N) at rest, a row per limit; see `margin_names`."""
     still = np.zeros_like(q)
-    sweep = chain.forward(q, still, still, torque=True)
-    rows = [limit_margins(q, bounds.position)[0], limit_margins(sweep.torques, bounds.torque)[0]]
-    return np.vstack([*rows, *(part(sweep)[0] for part in constraints)])
+    evaluation = dynamics.forward(q, still, still, torque=True)
+    rows = [
+        limit_margins(q, bounds.position)[0],
+        limit_margins(evaluation.torques, bounds.torque)[0],
+    ]
+    return np.vstack([*rows, *(part(evaluation)[0] for part in constraints)])
 
 
 def margin_names(
-    chain: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint]
+    dynamics: MotionRegressor, bounds: Bounds, constraints: Sequence[PostureConstraint]
 ) -> list[str]:
     """Names of the rows of `posture_margins`."""
     out = []
     for kind, limit in (("position", bounds.position), ("torque", bounds.torque)):
         for low_or_high in limit:
             rows = np.flatnonzero(np.isfinite(low_or_high))
-            out += [f"{kind} limit of joint {chain.robot.joints[j]!r}" for j in rows]
+            out += [f"{kind} limit of joint {dynamics.robot.joints[j]!r}" for j in rows]
     return [*out, *(name for part in constraints for name in part.names)]
 
 
@@ -420,7 +427,7 @@ def draw_postures(bounds: Bounds, rng: np.random.Generator, count: int = POSTURE
 
 
 def find_rest_posture(
-    chain: MotionRegressor,
+    dynamics: MotionRegressor,
     bounds: Bounds,
     constraints: Sequence[PostureConstraint],
     rng: np.random.Generator,
@@ -438,15 +445,15 @@ def find_rest_posture(
     q = np.hstack([bounds.middle[:, None], draw_postures(bounds, rng)])
     spread, most = FIRST_SPREAD, np.full(0, -np.inf)
     for _ in range(REFINEMENT_ROUNDS):
-        found = posture_margins(chain, bounds, constraints, q)
+        found = posture_margins(dynamics, bounds, constraints, q)
         most = found.max(axis=1) if not most.size else np.maximum(most, found.max(axis=1))
         best = q[:, [int(np.argmax(found.min(axis=0)))]]
         step = spread * (high - low)[:, None] * rng.standard_normal((len(low), POSTURES))
         q = np.hstack([best, np.clip(best + step, low[:, None], high[:, None])])
         spread /= 2
-    room_left = posture_margins(chain, bounds, constraints, best)[:, 0]
+    room_left = posture_margins(dynamics, bounds, constraints, best)[:, 0]
     if room_left.min() <= 0:
-        names = margin_names(chain, bounds, constraints)
+        names = margin_names(dynamics, bounds, constraints)
         never = [n for n, m in zip(names, most, strict=True) if m <= 0]
         broken = [n for n, m in zip(names, room_left, strict=True) if m <= 0]
         why = (

@@ -101,14 +101,16 @@ def test_distances_are_those_of_a_collision_library():
     )
     pairs = np.array([[0, 1], [0, 2], [1, 2]])
     q = rng.uniform(-3, 3, (3, 40))
-    sweep = MotionRegressor(robot, ()).forward(q, 0 * q, 0 * q)
-    ours = LinkDistance(capsules, pairs, 0.0)(sweep)[0] * 0.05
+    evaluation = MotionRegressor(robot, ()).forward(q, 0 * q, 0 * q)
+    ours = LinkDistance(capsules, pairs, 0.0)(evaluation)[0] * 0.05
     for k in range(q.shape[1]):
         for row, (a, b) in enumerate(pairs):
             shapes = []
             for capsule in (capsules[a], capsules[b]):
                 body = capsule.body
-                turn, place = (x[..., k, body] for x in (sweep.flow.turn, sweep.flow.place))
+                turn, place = (
+                    x[..., k, body] for x in (evaluation.flow.turn, evaluation.flow.place)
+                )
                 start, end = turn @ capsule.start + place, turn @ capsule.end + place
                 axis = (end - start) / np.linalg.norm(end - start)
                 other = np.linalg.svd(axis[None])[2][1:]

@@ -40,27 +40,32 @@ def motion(robot, count=4):
 def test_regressor_and_torques(robot):
     columns = tuple(range(0, robot.size, 2))
     way = motion(robot)
-    sweep = MotionRegressor(robot, columns).forward(*way, torque=True)
+    evaluation = MotionRegressor(robot, columns).forward(*way, torque=True)
     rows = [x.T for x in way]
-    assert relative(sweep.regressor, feasid.regressor(robot, *rows, columns=columns)) < RTOL
+    assert relative(evaluation.regressor, feasid.regressor(robot, *rows, columns=columns)) < RTOL
     known = np.nan_to_num(robot.values)
     torques = feasid.inverse_dynamics(robot, *rows, parameters=known)
-    assert np.abs(sweep.torques.T - torques).max() <= RTOL * max(1.0, np.abs(torques).max())
+    assert np.abs(evaluation.torques.T - torques).max() <= RTOL * max(1.0, np.abs(torques).max())
 
 
 def test_gradient_is_that_of_differences(robot):
     rng = np.random.default_rng(1)
-    chain = MotionRegressor(robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3))
+    dynamics = MotionRegressor(
+        robot, tuple(range(0, robot.size, 3)), np.full(len(robot.drives), 0.3)
+    )
     way = motion(robot)
-    sweep = chain.forward(*way, torque=True)
-    weights, pushes = rng.standard_normal(sweep.regressor.shape), rng.standard_normal(way[0].shape)
+    evaluation = dynamics.forward(*way, torque=True)
+    weights, pushes = (
+        rng.standard_normal(evaluation.regressor.shape),
+        rng.standard_normal(way[0].shape),
+    )
 
     def value(x):
-        at = chain.forward(*x, torque=True)
+        at = dynamics.forward(*x, torque=True)
         return (at.regressor * weights).sum() + (at.torques * pushes).sum()
 
     out = Gradient.zeros(*way[0].shape)
-    sweep.backward(weights, pushes, out)
+    evaluation.backward(weights, pushes, out)
     differences = np.zeros_like(way)
     for i in np.ndindex(way.shape):
         step = np.zeros_like(way)
@@ -120,8 +125,8 @@ def test_smoothed_signs_tell_as_much_of_friction_as_signs():
     way[1, 0] = v
     lost = []
     for width in (0.1, 0.05):
-        chain = MotionRegressor(robot, (column,), np.full(len(robot.drives), width))
-        sign = chain.forward(*way).regressor[:, 0, 0]
+        dynamics = MotionRegressor(robot, (column,), np.full(len(robot.drives), width))
+        sign = dynamics.forward(*way).regressor[:, 0, 0]
         lost.append(abs(np.mean(sign * v) - np.mean(np.abs(v))))
         assert abs(np.mean(sign**2) - 1) < 1e-4
         assert abs(np.mean(np.tanh(v / width) ** 2) - 1) > 0.03
