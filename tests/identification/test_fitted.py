@@ -11,7 +11,7 @@ from robots import ARM
 
 import feasid
 from feasid.errors import CertificateError, OutputError, UselessFitError
-from feasid.identification import fitted, noise, result
+from feasid.identification import fitted, noise
 from feasid.identification.quality import HeldOut, judged
 
 RTOL = 1e-9
@@ -110,9 +110,13 @@ def test_a_file_that_exists_is_kept_unless_told(fit, tmp_path):
 
 def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
     monkeypatch.setattr(type(fit), "write", lambda _, path, **told: told)
-    monkeypatch.setattr(result, "save", lambda *_, **told: asked.append(told))
-    monkeypatch.setattr(result, "write_report", lambda *_, **told: asked.append(told))
     asked = []
+
+    def ask(*_, **told):
+        asked.append(told)
+
+    monkeypatch.setattr("feasid.identification.archive.save", ask)
+    monkeypatch.setattr("feasid.identification.report.page.write_report", ask)
     other = replace(fit, robot=replace(fit.robot, source=replace(fit.robot.source, format="mjcf")))
     for write in (fit.to_urdf, other.to_mjcf):
         assert write("x") == {"overwrite": False, "force": False}
