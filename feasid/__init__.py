@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from feasid.excitation.excite import excite as excite
     from feasid.excitation.trajectory import Trajectory as Trajectory
     from feasid.feasibility import problems as problems
+    from feasid.feasibility.check import Verdict as Verdict
     from feasid.feasibility.constraints.sets import feasible_set as feasible_set
     from feasid.feasibility.correct import Correction as Correction
     from feasid.feasibility.correct import correct as correct
     from feasid.feasibility.proof.claim import Certificate as Certificate
-    from feasid.feasibility.verdict import Verdict as Verdict
     from feasid.formats.load import load_robot as load_robot
     from feasid.formats.write import write as write
     from feasid.formats.write import write_mjcf as write_mjcf
@@ -93,7 +93,7 @@ __version__ = "0.1.0"
 # plots stay unloaded until something needs them.
 _HOME = {
     "Fit": "identification.result",
-    "Verdict": "feasibility.verdict",
+    "Verdict": "feasibility.check",
     "SavedFit": "identification.archive",
     "load": "identification.archive",
     "Correction": "feasibility.correct",

@@ -16,10 +16,8 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.problems import Program, margins, normalised
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.bound import ConeArrays, lower_bound
-from feasid.feasibility.program.interior import Anchor, NoInteriorError
-from feasid.feasibility.program.reference import Reference
-from feasid.feasibility.program.solve import Attempt, SolverAnswer
+from feasid.feasibility.program.reference import Anchor, NoInteriorError, Reference
+from feasid.feasibility.program.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
 from feasid.robot.description import Robot
 
 UNSEEN = 1e-10
@@ -258,10 +256,10 @@ def _contradiction(
     robot: Robot, feasible: FeasibleSet, scale: Units, aim: Array, error: NoInteriorError
 ) -> InputError:
     """The error that names the constraints which leave no room for each other."""
+    from feasid.feasibility.check import Verdict
     from feasid.feasibility.proof.conflict import minimal_conflict
     from feasid.feasibility.proof.decide import decide
     from feasid.feasibility.proof.question import Question
-    from feasid.feasibility.verdict import Verdict
 
     question = Question.of(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
     verdict = Verdict(question, decide(question, scale, aim), scale, ())

@@ -11,7 +11,7 @@ feasible. Without the traces it is the logarithmic barrier.
 
 `minimise` follows Newton's method over a weighted sum of such terms and of quadratics: the entropic
 estimate (`feasid.identification.priors`), the choice of a full model (`project`), its trade against
-the residual (`feasid.feasibility.settle`) and the ends of ranges (`feasid.feasibility.region`).
+the residual (`feasid.feasibility.least_squares`) and ends of ranges (`feasid.feasibility.region`).
 The primal-dual method beside it (`feasid.feasibility.program.squares`) is there for proofs, which
 need its multipliers.
 """

@@ -13,10 +13,12 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
 from feasid.feasibility import problems
 from feasid.feasibility.closest import closest
+from feasid.feasibility.cone import Cone, Quadratic, Term, minimise
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.problems import Program
+from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import Reference, reference
 from feasid.feasibility.program.solve import Attempt
 from feasid.robot.description import Robot
@@ -337,3 +339,88 @@ def _least_squares_rows(
         rows.append(np.sqrt(prior_weight) * np.eye(A.shape[1]))
         target.append(np.sqrt(prior_weight) * robot.check_parameters(prior))
     return np.vstack(rows), np.concatenate(target)
+
+
+WEIGHTS = (1e-12, 1e6)
+"""Weights between which the bound is searched; beyond them it does not bind, or cannot be kept."""
+
+SEARCH_STEPS = 14
+"""Halvings of the interval of log weights: to one part in 16 000 of its width."""
+
+NEGLIGIBLE_PARAMETER = 1e-14
+"""Parameters below this share of their unit are zeros that the iteration approached."""
+
+DECREMENT = 1e-8
+"""Newton decrement, squared and halved, at which a minimiser is close enough, per weight."""
+
+
+def regularise(
+    R: npt.ArrayLike,
+    rho: npt.ArrayLike,
+    residual: float,
+    base: Base,
+    feasible: FeasibleSet,
+    solution: FeasibleFit,
+    slack: float,
+) -> FeasibleFit:
+    """Among models with residual at most (1 + slack) times the optimum, the nearest to a reference.
+
+    The optimum often lies on the boundary of the feasible set, or at infinity: a link whose inertia
+    tends to zero while its mass grows to hundreds of kilograms predicts a log better by one part
+    in a thousand. The reference is the description's own inertials, or a generic body, and near is
+    meant by the entropic divergence. By Lagrange duality that is the minimiser of
+
+        |A delta - b|^2 / (2 |A delta* - b|^2) + weight * divergence(delta, reference)
+
+    for the largest weight that keeps the bound; every such minimiser is strictly feasible.
+
+    Parameters
+    ----------
+    R, rho, residual
+        The triangle of the fit: ``|R K delta - rho|^2 + residual^2`` is its squared residual.
+    base : BaseParameters
+    feasible : FeasibleSet
+    solution : FeasibleFit
+        The optimum, from `feasid.feasibility.least_squares.feasible_least_squares`.
+    slack : float
+        Relative increase of the residual that is given up at most; 0 returns `solution`.
+
+    Returns
+    -------
+    FeasibleFit
+        Verified in exact arithmetic like `solution`.
+    """
+    if not (np.isfinite(slack) and slack >= 0):
+        raise InputError(f"slack must be a non-negative number, not {slack}")
+    R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
+    optimum = solution.objective + residual**2
+    if slack == 0 or not optimum > 0:
+        return solution
+    bound = (1 + slack) ** 2 * optimum - residual**2
+    door = Elimination.of(feasible).required()
+    A = (R @ np.asarray(base.K, dtype=np.float64)) @ door.T
+    b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ door.fixed
+    aim = solution.problem.aim.delta.copy()
+    for k in range(len(base.robot.drives)):
+        columns = list(base.robot.drive_columns(k).values())
+        aim[columns] = solution.delta[columns]  # friction is data's business, not the reference's
+    sizes = solution.units.parameters[door.roots]
+    directions = np.diag(sizes)
+    cone = Cone.divergence(door.inside, aim[door.roots], directions)
+    residual_share = Quadratic(A / np.sqrt(optimum), b / np.sqrt(optimum), directions)
+    z = solution.delta[door.roots]
+    low, high = np.log(WEIGHTS)
+    for _ in range(SEARCH_STEPS):
+        middle = 0.5 * (low + high)
+        weight = float(np.exp(middle))
+        terms: list[tuple[float, Term]] = [(1.0, residual_share), (weight, cone)]
+        trial = minimise(terms, z, directions, DECREMENT * weight).delta
+        if float(np.sum((A @ trial - b) ** 2)) <= bound:
+            z, low = trial, middle
+        else:
+            high = middle
+    delta = door.expanded(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
+    broken = feasible.violations(delta)
+    if broken:
+        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+    return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)

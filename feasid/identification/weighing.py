@@ -12,8 +12,7 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.feasibility.settle import settle
+from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares, regularise
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import (
     ENTROPIC,
@@ -199,7 +198,7 @@ class Weighing:
                 optimum, triangle = self._plain(equations, weights)
                 text = "joints are weighted by the inverse of their residuals (WLS)"
                 said.append(Note(text, "wls"))
-        solution = settle(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
+        solution = regularise(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
         r, rho, residual = triangle
         weights = np.where(measured_rows(equations), weights, 0.0)
         rows = equations.rows * int(measured_rows(equations).sum())

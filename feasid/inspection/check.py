@@ -6,8 +6,8 @@ import os
 from typing import Any, Literal, overload
 
 from feasid.errors import InputError
+from feasid.feasibility.check import Verdict
 from feasid.feasibility.check import check as check_parameters
-from feasid.feasibility.verdict import Verdict
 from feasid.formats.load import load_robot
 from feasid.inspection.report import Report, inspect
 

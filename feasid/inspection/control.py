@@ -25,7 +25,7 @@ from feasid.identifiability.sampling import random_configurations
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
-    from feasid.feasibility.verdict import Verdict
+    from feasid.feasibility.check import Verdict
 
 SAMPLES = 64
 """Configurations at which the mass matrix is looked at."""

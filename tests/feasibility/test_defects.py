@@ -14,10 +14,9 @@ from feasid.feasibility import problems
 from feasid.feasibility.check import check
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.least_squares import feasible_least_squares, regularise
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.solve import SolverAnswer
-from feasid.feasibility.settle import settle
 from feasid.robot import inertia
 
 RNG = np.random.default_rng(0)
@@ -118,7 +117,7 @@ def test_fits_with_ties_settle(fitting, ties):
     }[ties]
     feasible = feasible_set(ROBOT, **options)
     optimum = feasible_least_squares(R, rho, BASE, feasible)
-    settled = settle(R, rho, 1.0, BASE, feasible, optimum, 0.005)
+    settled = regularise(R, rho, 1.0, BASE, feasible, optimum, 0.005)
     assert not feasible.violations(settled.delta)
     assert settled.objective >= optimum.objective
     assert feasible_set(ROBOT).violations(settled.delta) == ()
@@ -128,7 +127,7 @@ def test_a_settled_fit_tells_its_own_gap_and_margins(fitting):
     R, rho = fitting
     feasible = feasible_set(ROBOT)
     optimum = feasible_least_squares(R, rho, BASE, feasible)
-    settled = settle(R, rho, 0.0, BASE, feasible, optimum, 0.01)
+    settled = regularise(R, rho, 0.0, BASE, feasible, optimum, 0.01)
     assert settled.gap > 2 * optimum.gap
     assert settled.objective == pytest.approx(np.sum((R @ settled.beta - rho) ** 2))
     assert settled.margins != optimum.margins

@@ -11,8 +11,7 @@ import feasid
 from feasid.certificate import definiteness
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.feasibility.least_squares import feasible_least_squares
-from feasid.feasibility.settle import settle
+from feasid.feasibility.least_squares import feasible_least_squares, regularise
 from feasid.robot import inertia
 
 TIGHT = 1e-3  # of the slack: fourteen halvings of the weight's range
@@ -43,7 +42,7 @@ def residual(R, rho, solution, rest):
 @pytest.mark.parametrize("slack", [0.001, 0.01, 0.1])
 def test_the_price_is_used_up_and_never_exceeded(problem, slack, rest):
     R, rho, base, feasible, optimum = problem
-    settled = settle(R, rho, rest, base, feasible, optimum, slack)
+    settled = regularise(R, rho, rest, base, feasible, optimum, slack)
     price = residual(R, rho, settled, rest) / residual(R, rho, optimum, rest) - 1
     assert price <= slack * (1 + 1e-9)
     assert price > slack * (1 - 100 * TIGHT)
@@ -52,7 +51,7 @@ def test_the_price_is_used_up_and_never_exceeded(problem, slack, rest):
 def test_every_answer_is_exactly_feasible(problem):
     R, rho, base, feasible, optimum = problem
     for slack in (0.001, 0.1, 10.0):
-        settled = settle(R, rho, 1.0, base, feasible, optimum, slack)
+        settled = regularise(R, rho, 1.0, base, feasible, optimum, slack)
         for columns in base.robot.inertial_columns:
             assert definiteness(inertia_matrix(settled.delta[columns])) == "positive definite"
         for k in range(len(base.robot.drives)):
@@ -73,7 +72,8 @@ def test_more_slack_is_closer_to_the_description(problem):
         return np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 4
 
     distances = [
-        divergence(settle(R, rho, 1.0, base, feasible, optimum, s)) for s in (0.001, 0.03, 0.3, 30)
+        divergence(regularise(R, rho, 1.0, base, feasible, optimum, s))
+        for s in (0.001, 0.03, 0.3, 30)
     ]
     assert distances == sorted(distances, reverse=True)
     assert distances[-1] < 1e-3 * distances[0]
@@ -81,17 +81,17 @@ def test_more_slack_is_closer_to_the_description(problem):
 
 def test_no_slack_is_the_optimum_and_nonsense_is_refused(problem):
     R, rho, base, feasible, optimum = problem
-    assert settle(R, rho, 1.0, base, feasible, optimum, 0.0) is optimum
+    assert regularise(R, rho, 1.0, base, feasible, optimum, 0.0) is optimum
     for slack in (-0.1, np.nan, np.inf):
         with pytest.raises(InputError, match="slack must be"):
-            settle(R, rho, 1.0, base, feasible, optimum, slack)
+            regularise(R, rho, 1.0, base, feasible, optimum, slack)
 
 
 def test_units_do_not_matter(problem):
     """Torques in other units settle on the same model."""
     R, rho, base, feasible, optimum = problem
-    settled = settle(R, rho, 1.0, base, feasible, optimum, 0.01)
+    settled = regularise(R, rho, 1.0, base, feasible, optimum, 0.01)
     inner = replace(optimum.problem, R=1e-3 * R, rho=1e-3 * rho)
     small = replace(optimum, problem=inner)
-    scaled = settle(1e-3 * R, 1e-3 * rho, 1e-3, base, feasible, small, 0.01)
+    scaled = regularise(1e-3 * R, 1e-3 * rho, 1e-3, base, feasible, small, 0.01)
     np.testing.assert_allclose(scaled.delta, settled.delta, rtol=1e-6, atol=1e-9)

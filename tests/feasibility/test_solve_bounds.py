@@ -19,9 +19,8 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.bound import lower_bound
 from feasid.feasibility.program.reference import reference
-from feasid.feasibility.program.solve import SolverAnswer
+from feasid.feasibility.program.solve import SolverAnswer, lower_bound
 from feasid.feasibility.proof.directions import bad_direction, short_direction
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -10,9 +10,8 @@ from feasid.feasibility import closest
 from feasid.feasibility.constraints.sets import feasible_set, stacked
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.bound import lower_bound
 from feasid.feasibility.program.reference import reference
-from feasid.feasibility.program.solve import SolverAnswer
+from feasid.feasibility.program.solve import SolverAnswer, lower_bound
 from feasid.feasibility.program.squares import Squares
 
 SAME = 1e-8
