@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -61,10 +61,8 @@ def format_of_text(text: XmlText) -> Format:
     """
     form = FORMATS.get(text.root.tag)
     if form is None:
-        known = {f.name: f"<{f.roots[0]}> ({f.title})" for f in FORMATS.values()}
-        *others, last = known.values()
-        expected = f"{', '.join(others)} or {last}"
-        text.fail(f"root is <{text.root.tag}>, expected {expected}", text.root)
+        expected = [f"<{f.roots[0]}> ({f.title})" for f in dict.fromkeys(FORMATS.values())]
+        text.fail(f"root is <{text.root.tag}>, expected {_either(expected)}", text.root)
     return form
 
 
@@ -82,9 +80,14 @@ def format_of_path(path: str | Path, default: str | None = None) -> Format:
             return form
     if default in NAMES:
         return format_named(str(default))
-    titles = " or ".join(dict.fromkeys(f.title for f in FORMATS.values()))
-    named = " or ".join(f.suffixes[0] for f in dict.fromkeys(FORMATS.values()))
-    raise InputError(f"{path}: is this {titles}? Name it {named}", path=str(path))
+    known = dict.fromkeys(FORMATS.values())
+    titles, suffixes = _either([f.title for f in known]), _either([f.suffixes[0] for f in known])
+    raise InputError(f"{path}: is this {titles}? Name it {suffixes}", path=str(path))
+
+
+def _either(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
