@@ -32,8 +32,7 @@ from feasid.feasibility.correct import correct
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.proof.binding import Holding, bind
 from feasid.feasibility.proof.claim import Certificate, mark
-from feasid.feasibility.proof.data import Data
-from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.question import Data, Question
 
 AGREES = 1e-7
 """Difference of coefficients from Pinocchio's and of moments, relative to the largest: least

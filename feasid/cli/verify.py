@@ -34,8 +34,7 @@ from feasid.errors import CertificateError, InputError
 from feasid.feasibility.check import allowed_set, check_base_values
 from feasid.feasibility.proof.binding import Holding, bind
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.data import Data
-from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.question import Data, Question
 from feasid.options.complete import select_options
 from feasid.options.tables import BoundOptions, FitOptions, SetOptions
 from feasid.robot.description import Robot

@@ -20,8 +20,7 @@ from feasid.feasibility.constraints.units import Units, units
 from feasid.feasibility.program.reference import reference
 from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.conflict import minimal_conflict
-from feasid.feasibility.proof.decide import Outcome, decide
+from feasid.feasibility.proof.decide import Outcome, decide, minimal_conflict
 from feasid.feasibility.proof.question import Question
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters

@@ -217,7 +217,7 @@ def closest(
     A solver's answer is judged by the gap between its cost and a lower bound that we evaluate
     ourselves from its multipliers, for the program as it was given to it: with the margin, and
     with the pull on faint directions. What is proved of the problem itself is said by
-    `feasid.feasibility.proof.optimum`.
+    `feasid.feasibility.proof.optimality`.
     """
     door = Elimination.of(feasible).required()
     if not len(door.roots):
@@ -257,8 +257,7 @@ def _contradiction(
 ) -> InputError:
     """The error that names the constraints which leave no room for each other."""
     from feasid.feasibility.check import Verdict
-    from feasid.feasibility.proof.conflict import minimal_conflict
-    from feasid.feasibility.proof.decide import decide
+    from feasid.feasibility.proof.decide import decide, minimal_conflict
     from feasid.feasibility.proof.question import Question
 
     question = Question.of(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))

@@ -22,7 +22,7 @@ from feasid.feasibility.program.reference import Reference, generic_body, refere
 from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import decide
-from feasid.feasibility.proof.optimum import Optimum, optimum
+from feasid.feasibility.proof.optimality import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.formats.load import load_robot
 from feasid.options.complete import completed, documented, select_options

@@ -25,7 +25,7 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate
-    from feasid.feasibility.proof.optimum import Optimum
+    from feasid.feasibility.proof.optimality import Optimum
 
 
 FRICTION_RIDGE = 1e-3
@@ -150,7 +150,7 @@ class FeasibleFit:
     @cached_property
     def _optimum(self) -> Optimum | None:
         problem, robot = self.problem, self.problem.base.robot
-        from feasid.feasibility.proof.optimum import optimum
+        from feasid.feasibility.proof.optimality import optimum
         from feasid.feasibility.proof.question import Question
 
         question = Question.of(

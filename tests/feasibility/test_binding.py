@@ -15,8 +15,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.proof.binding import Holding, bind
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.data import Data
-from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.question import Data, Question
 
 
 class Reader:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from feasid.exact.integers import Columns, doubles, fixed, integral, over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.sets import block_value, feasible_set
-from feasid.feasibility.proof.question import adjoint
-from feasid.feasibility.proof.rows import ExactRows
+from feasid.feasibility.proof.question import ExactRows, adjoint
 
 SEEDS = st.integers(0, 2**32 - 1)
 LONG = st.integers(-(10**70), 10**70)

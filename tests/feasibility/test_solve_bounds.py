@@ -21,7 +21,7 @@ from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
 from feasid.feasibility.program.solve import SolverAnswer, lower_bound
-from feasid.feasibility.proof.directions import bad_direction, short_direction
+from feasid.feasibility.proof.presolve import bad_direction, short_direction
 
 SEEDS = st.integers(0, 2**32 - 1)
 GAP = {"CLARABEL": 1e-4, "SCS": 1e-2}

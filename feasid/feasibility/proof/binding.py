@@ -19,9 +19,8 @@ import numpy as np
 from feasid import certificate as checker
 from feasid.core.arrays import Array
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.data import Data
 from feasid.feasibility.proof.presolve import Presolved
-from feasid.feasibility.proof.question import HEAVIEST, Question
+from feasid.feasibility.proof.question import HEAVIEST, Data, Question
 
 ROUNDING = Fraction(1, 10**12)
 """Difference of computed coefficients, relative to each, up to which two machines may differ. At
@@ -68,7 +67,7 @@ class Holding:
         """The keys of a certificate about it, but those of the proof."""
         out = self.question.stated("").data
         if self.data is not None:
-            out["data"] = self.data.told
+            out["data"] = self.data.entries
         return out
 
 
@@ -112,8 +111,6 @@ def bind(certificate: Certificate, holdings: Sequence[Holding]) -> Binding:
     if not some:
         what = "the data" if certificate.claim == "bound" else "the values"
         return Binding((f"{what} in the file were compared with nothing: name --beta or --log",))
-    precise = [(own, own.question.precise()) for own in some]
-    some += [replace(own, question=finer) for own, finer in precise if finer is not None]
     bindings = [_bind(certificate, holding) for holding in some]
     return min(bindings, key=lambda binding: len(binding.refused))
 

@@ -11,7 +11,7 @@ they show which matrices must be singular, and delta that singular ones will do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -23,9 +23,8 @@ from feasid.feasibility import problems
 from feasid.feasibility.constraints.units import Units, assemble, slimmed, visible
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.solve import Attempt, SolverAnswer
-from feasid.feasibility.proof.boundary import on_boundary
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.farkas import Multipliers, Prover
+from feasid.feasibility.proof.infeasibility import Multipliers, Prover, on_boundary
 from feasid.feasibility.proof.presolve import Presolved
 from feasid.feasibility.proof.question import HEAVIEST, Question
 
@@ -75,8 +74,6 @@ def decide(
 ) -> Outcome:
     """Decide whether some feasible delta has ``K delta = beta``, with an exact proof.
 
-    Where the rounding of K stands in the way of a proof, or limits it, K is taken to more digits.
-
     Parameters
     ----------
     question : Question
@@ -90,14 +87,10 @@ def decide(
         Equations that others say, too, have been left out already.
     """
     outcome = _decided(question, scale, aim, solver, again, first=True)
-    if outcome.certificate is not None and outcome.certificate.limit is None:
+    if outcome.certificate is not None:
         return outcome
-    finer = question.precise()
-    if finer is None and outcome.certificate is not None:
-        return outcome
-    better = _decided(finer or question, scale, aim, solver, again, first=False)
-    chosen = outcome if better.certificate is None and outcome.certificate is not None else better
-    return replace(chosen, attempts=outcome.attempts + better.attempts)
+    better = _decided(question, scale, aim, solver, again, first=False)
+    return replace(better, attempts=outcome.attempts + better.attempts)
 
 
 def _decided(
@@ -267,3 +260,46 @@ def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, A
     left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
     nearest = right[: len(K)].T @ (left.T @ target / singular)
     return aim / units + nearest, np.ascontiguousarray(right[len(K) :].T)
+
+
+def minimal_conflict(
+    question: Question,
+    scale: Units,
+    aim: Array,
+    suspects: Sequence[str],
+    solver: Any = None,
+) -> tuple[str, ...]:
+    """The bounds among `suspects` that clash, such that dropping any one of them ends the clash.
+
+    The deletion filter: each in turn is left out for good if the rest are still proved infeasible.
+    What makes parameters parameters at all, consistent bodies and the signs of joint terms, is
+    never up for discussion, nor are the given values.
+
+    Parameters
+    ----------
+    question : Question
+    scale, aim, solver
+        As for `decide`.
+    suspects : sequence of str
+        Names of bounds that clash, as a proof says.
+
+    Returns
+    -------
+    tuple of str
+        Empty when the given values clash without any bound, or nothing can be proved.
+    """
+    asked = question.feasible.asked
+
+    def clash(subset: Collection[str]) -> bool:
+        part = question.feasible.without(asked - frozenset(subset))
+        units = assemble(part, scale.mass, scale.length, scale.parameters)
+        return decide(replace(question, feasible=part), units, aim, solver).feasible is False
+
+    kept = [name for name in suspects if name in asked]
+    if not kept or clash(()):
+        return ()
+    for name in tuple(kept):
+        rest = [k for k in kept if k != name]
+        if rest and clash(rest):
+            kept = rest
+    return tuple(kept)

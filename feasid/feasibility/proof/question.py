@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import lcm
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid import certificate as checker
 from feasid.core.arrays import Array
-from feasid.exact.integers import integral, over_one
+from feasid.exact.integers import Columns, integral, over_one
 from feasid.exact.numbers import decimal, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import lengths
 from feasid.feasibility.proof.claim import Certificate, mark
-from feasid.feasibility.proof.energies import Energies
-from feasid.feasibility.proof.precise import precise_rows
-from feasid.feasibility.proof.rows import ExactRows
+from feasid.feasibility.proof.facial_reduction import FaceRelations
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
 
@@ -37,6 +37,98 @@ HEAVIEST = (10**12, 10**10, 10**8)
 
 ROOM = 10.0
 """Reach of a body beyond the robot's longest lever arm that a limit leaves it, at least."""
+
+
+class ExactRows(tuple[Row, ...]):
+    """The non-zero entries of a matrix, row by row."""
+
+    @cached_property
+    def integers(self) -> tuple[tuple[tuple[tuple[int, int], ...], ...], int]:
+        """Pairs of column and integer, row by row, and the denominator of all."""
+        numbers, over = over_one(c for row in self for c in row.values())
+        following = iter(numbers.tolist())
+        return tuple(tuple((j, next(following)) for j in row) for row in self), over
+
+    def combined(self, y: Sequence[int], columns: int) -> list[int]:
+        """``K'y``, times the denominator of all."""
+        out = [0] * columns
+        for factor, row in zip(y, self.integers[0], strict=True):
+            if factor:
+                for j, c in row:
+                    out[j] += factor * c
+        return out
+
+    def doubles(self, columns: int) -> Array:
+        """As a matrix."""
+        out = np.zeros((len(self), columns))
+        out[self._places] = self._values
+        return out
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        rows = [i for i, row in enumerate(self) for _ in row]
+        columns = [j for row in self for j in row]
+        return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+    @cached_property
+    def _values(self) -> Array:
+        return np.array([float(c) for row in self for c in row.values()])
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """R and rho as decimals: integers times ``10^-places``."""
+
+    R: npt.NDArray[np.int64]
+    rho: npt.NDArray[np.int64]
+    places: tuple[int, int]
+
+    @classmethod
+    def of(cls, R: Array, rho: Array) -> Data:
+        """Doubles, rounded to `_fixed` digits of the largest."""
+        (rows, first), (target, second) = _fixed(R), _fixed(rho)
+        return cls(rows, target, (first, second))
+
+    @property
+    def entries(self) -> dict[str, object]:
+        """As a certificate holds them."""
+        first, second = (Fraction(1, 10**p) for p in self.places)
+        rows = [[[i, text(x * first)] for i, x in enumerate(row) if x] for row in self.R.tolist()]
+        return {"rows": rows, "target": [text(x * second) for x in self.rho.tolist()], "rest": "0"}
+
+    def pulled(self, pull: Row) -> list[Fraction]:
+        """``sum_i pull_i R_ri`` by row."""
+        over = 10 ** self.places[0]
+        columns = self.R[:, [*pull]].tolist()
+        return [
+            sum((c * x for c, x in zip(pull.values(), row, strict=True)), Fraction(0)) / over
+            for row in columns
+        ]
+
+    def combination(self, w: Sequence[Fraction]) -> list[Fraction]:
+        """``R'w``."""
+        numbers, over = over_one(w)
+        over *= 10 ** self.places[0]
+        return [Fraction(x, over) for x in self.columns.sums(numbers.tolist())]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Of R."""
+        return Columns(self.R)
+
+    @property
+    def doubles(self) -> tuple[Array, Array]:
+        """R and rho, rounded to these decimals."""
+        first, second = (10.0**p for p in self.places)
+        return self.R / first, self.rho / second
+
+
+def _fixed(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
+    """Integers of at most 53 bits, and the power of ten by which they are too large."""
+    size = float(np.abs(numbers).max(initial=0.0))
+    places = int(np.floor(np.log10(2.0**53 / size))) if size else 0
+    places = max(places, 0)
+    return np.rint(numbers * 10.0**places).astype(np.int64), places
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +146,6 @@ class Question:
         beta; None where K only says what base parameters are.
     margin : float
         Absolute, in SI numbers, on every matrix and number.
-    energies : Energies, optional
-        To sixty digits, of a question whose K is precise.
     """
 
     robot: Robot
@@ -63,7 +153,6 @@ class Question:
     rows: ExactRows
     values: tuple[Fraction, ...] | None
     margin: float = 0.0
-    energies: Energies | None = None
     door: Elimination = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,20 +169,18 @@ class Question:
     ) -> Question:
         """From floating-point numbers: beta as it is printed, K as `plain` numbers."""
         values = None if beta is None else tuple(decimal(b) for b in beta)
-        return cls(robot, feasible, plain_rows(K), values, margin)
+        return cls(robot, feasible, _rows(robot, feasible, K), values, margin)
+
+    @cached_property
+    def relations(self) -> FaceRelations:
+        """What holds of bodies on faces."""
+        return _relations(self.robot, self.feasible)
 
     def without(self, dropped: Sequence[int]) -> Question:
         """Without these equations, which the others say, too."""
         kept = [i for i in range(len(self.rows)) if i not in set(dropped)]
         values = None if self.values is None else tuple(self.values[i] for i in kept)
         return replace(self, rows=ExactRows(self.rows[i] for i in kept), values=values)
-
-    def precise(self) -> Question | None:
-        """With K to 45 digits; None where it is exact as it stands, or no base parameters' K."""
-        found = None if self.energies else precise_rows(self.robot, self.rows)
-        if found is None or found[1] is self.rows:
-            return None
-        return replace(self, energies=found[0], rows=found[1])
 
     @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
@@ -275,15 +362,31 @@ def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
     return {"mass": str(heaviest), "length": text(decimal(reach)), "terms": str(heaviest)}
 
 
-def plain_rows(K: Array) -> ExactRows:
-    """K as `plain` numbers; the same object for the same K."""
-    return _plain_rows(np.ascontiguousarray(K, dtype=np.float64).tobytes(), K.shape[1])
+_known: WeakKeyDictionary[Robot, dict[Any, Any]] = WeakKeyDictionary()
 
 
-@lru_cache(maxsize=8)
-def _plain_rows(K: bytes, columns: int) -> ExactRows:
-    matrix = np.frombuffer(K).reshape(-1, columns)
-    return ExactRows({int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in matrix)
+def _relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
+    """Of the bodies and rotors; remembered for the robot."""
+    known = _known.setdefault(robot, {})
+    blocks = [b for b in feasible.blocks if b.role != "asked"]
+    key = feasible.consistency, len(blocks)
+    if key not in known:
+        known[key] = FaceRelations.of(robot, blocks)
+    out: FaceRelations = known[key]
+    return out
+
+
+def _rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
+    """K as `plain` numbers, consistent with how bodies move; remembered for the robot."""
+    known = _known.setdefault(robot, {})
+    key = feasible.consistency, np.ascontiguousarray(K, dtype=np.float64).tobytes()
+    if key not in known:
+        rows = [{int(j): plain(row[j]) for j in np.flatnonzero(row)} for row in K]
+        single = all(len(row) == 1 for row in rows)
+        exact = rows if single else _relations(robot, feasible).consistent(rows)
+        known[key] = ExactRows(exact)
+    out: ExactRows = known[key]
+    return out
 
 
 def cost(

@@ -29,9 +29,8 @@ from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal, text
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import Exact, Question
-from feasid.feasibility.proof.rationals import corrected, rounded
-from feasid.feasibility.proof.rows import ExactRows
+from feasid.feasibility.proof.question import Exact, ExactRows, Question
+from feasid.feasibility.proof.rounding import corrected, rounded
 
 ROOT_DIGITS = 30
 """Digits of a square root that is rounded up."""

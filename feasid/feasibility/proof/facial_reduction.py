@@ -1,0 +1,401 @@
+"""Facial reduction: the ways a body can move, as the face of the cone of its multipliers.
+
+Whatever can be known of a body is a combination of kinetic energies, potential energies and
+dissipated powers of motions. Near the base bodies move in a few ways only; a multiplier that is
+positive definite in other directions would speak of what no motion shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import linalg
+
+from feasid.core.arrays import Array
+from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
+from feasid.exact.elimination import Equation, independent, solve_near, solved
+from feasid.exact.numbers import decimal, plain
+from feasid.feasibility.constraints.affine import Block
+from feasid.feasibility.constraints.units import lengths
+from feasid.identifiability.sampling import random_configurations
+from feasid.robot.description import Robot
+from feasid.robot.inertia import pseudo_inertia, skew
+from feasid.robot.known import Row
+
+Exact = list[list[Fraction]]
+
+REACHED = 1e-9
+"""Relative eigenvalue below which motion does not reach a direction."""
+
+ROUNDED_ZERO = 1e-13
+"""Entries of this relative size are the rounding of zeros."""
+
+VISIBLE = (1e-6, 1e-2)
+"""Eigenvalues of a solver's multipliers, relative to the largest of all, that may be no rounded
+zeros: the second share leaves what a short proof needs, where a solver ends early."""
+
+SAMPLES = 64
+
+DIGITS = 45
+"""Of coefficients, after the point: what is left of them times 1e12 kg does not matter."""
+
+NO_PULL = Fraction(1, 10**10)
+"""Of an equation, relative to the relation: below, it is the rounding of K."""
+
+FEW_DIGITS = 10**24
+"""Largest denominator of lines that rational geometry and decimals of data make."""
+
+REFINEMENTS = 4
+"""Each adds about twelve digits."""
+
+SAME = Fraction(1, 10**11)
+"""Error of doubles, relative to the largest coefficient, in a relation that holds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """Matrices ``V W V'``.
+
+    Attributes
+    ----------
+    V : list of lists of Fraction, shape (s, r)
+        The identity on the rows `lead`.
+    lead : tuple of int
+    projector : ndarray, shape (s, s)
+        On the span of V, in units.
+    unit : ndarray, shape (s,)
+    """
+
+    V: Exact
+    lead: tuple[int, ...]
+    projector: Array
+    unit: Array
+
+    @classmethod
+    def of(cls, energy: Array, unit: Array) -> Face | None:
+        """The face that an energy is inside of; None when that is the whole cone."""
+        values, vectors = np.linalg.eigh(energy * np.outer(unit, unit))
+        if not values[-1] > 0:
+            return None
+        kept = vectors[:, values > REACHED * values[-1]]
+        return None if kept.shape[1] == len(unit) else cls._spanned(kept, unit, ROUNDED_ZERO)
+
+    @classmethod
+    def seen(cls, Z: Array, unit: Array, least: float) -> Face | None:
+        """The face on which a solver's multiplier nearly lies; None when that is the whole cone.
+
+        Parameters
+        ----------
+        Z : ndarray, shape (s, s)
+        unit : ndarray, shape (s,)
+        least : float
+            Eigenvalue, in units, that is no rounded zero.
+        """
+        values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
+        kept = vectors[:, values > least]
+        return None if kept.shape[1] == len(unit) else cls._spanned(kept, unit, VISIBLE[0])
+
+    @classmethod
+    def _spanned(cls, kept: Array, unit: Array, nothing: float) -> Face:
+        lead: list[int] = []
+        for r in range(len(unit)) if kept.shape[1] else ():
+            if np.linalg.svd(kept[[*lead, r]], compute_uv=False)[-1] > REACHED:
+                lead.append(r)
+            if len(lead) == kept.shape[1]:
+                break
+        span = kept @ np.linalg.inv(kept[lead])
+        span[np.abs(span) < 1e3 * nothing] = 0.0
+        plain_span = span * unit[lead] / unit[:, None]
+        return cls(
+            [[_near(x, nothing) for x in row] for row in plain_span],
+            tuple(lead),
+            kept @ kept.T,
+            unit,
+        )
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Index pairs of W, the upper triangle."""
+        count = len(self.lead)
+        return [(a, b) for a in range(count) for b in range(a, count)]
+
+    def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
+        """W of the nearest ``V W V'``."""
+        V = np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
+        inverse = np.linalg.pinv(V)
+        W = inverse @ Z @ inverse.T
+        return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.pairs}
+
+    def form(self, basis: Array) -> dict[tuple[int, int], Fraction]:
+        """Coefficients of ``<B, V W V'>`` in the entries of W."""
+        out = {}
+        entries = [
+            (int(r), int(c), decimal(basis[r, c])) for r, c in zip(*np.nonzero(basis), strict=True)
+        ]
+        for a, b in self.pairs:
+            total = sum((v * self.V[r][a] * self.V[c][b] for r, c, v in entries), Fraction(0))
+            if total:
+                out[a, b] = total * (1 + (a != b))
+        return out
+
+    def matrix(self, W: Mapping[tuple[int, int], Fraction]) -> Exact:
+        """``V W V'`` exactly."""
+        count = range(len(self.lead))
+        full = [[W[min(a, b), max(a, b)] for b in count] for a in count]
+        half = [[_dot(row, column) for column in full] for row in self.V]
+        return [[_dot(row, other) for other in self.V] for row in half]
+
+    def nearest(self, Z: Array) -> Exact:
+        """``V W V'`` near Z, exactly."""
+        return self.matrix({pair: decimal(w) for pair, w in self.coordinates(Z).items()})
+
+    def corrected(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
+        """Z plus ``V W V'`` whose adjoint is `remainder`, which satisfies the face's relations."""
+        forms = [[f.get(p, Fraction(0)) for p in self.pairs] for f in map(self.form, basis)]
+        lead, _ = independent(forms)
+        some = [forms[k] for k in lead]
+        gram = [[_dot(one, two) for two in some] for one in some]
+        factors = solved(gram, [remainder[k] for k in lead]) or []
+        W = {
+            pair: sum((c * f[i] for c, f in zip(factors, some, strict=False)), Fraction(0))
+            for i, pair in enumerate(self.pairs)
+        }
+        pairs = zip(Z, self.matrix(W), strict=True)
+        return [[x + y for x, y in zip(a, b, strict=True)] for a, b in pairs]
+
+    def size(self, a: int, b: int) -> float:
+        """What one unit of W[a, b] is worth, in units."""
+        return float(self.unit[self.lead[a]] * self.unit[self.lead[b]])
+
+
+# -- what holds on faces exactly -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FaceRelations:
+    """Combinations of a robot's parameters that no multiplier of a body on its face pulls at.
+
+    A body's multiplier ``V W V'`` pulls at its ten parameters by ``<B_j, V W V'>``; on a face that
+    is fewer than ten numbers, and ``sum_j c_j <B_j, V W V'> = 0`` for some c, exactly.
+
+    Attributes
+    ----------
+    bodies : tuple of (columns, relations)
+        Per body on a face: its columns, and the c by column.
+    faces : mapping of columns to Face
+        Of these bodies.
+    """
+
+    bodies: tuple[tuple[frozenset[int], tuple[Row, ...]], ...]
+    faces: Mapping[frozenset[int], Face]
+
+    @classmethod
+    def of(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
+        """Of these bodies and rotors, by how they can move."""
+        own = lengths(robot)
+        units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
+        out, faces = [], {}
+        energies = kinetic_energy(robot, blocks, units)
+        for block, unit, energy in zip(blocks, units, energies, strict=True):
+            face = Face.of(energy, unit) if energy.any() else None
+            if face is None:
+                continue
+            forms = [face.form(B) for B in block.basis]
+            _, rows = independent([[f.get(p, Fraction(0)) for p in face.pairs] for f in forms])
+            columns = block.columns.tolist()
+            named = tuple({columns[k]: c for k, c in row.items()} for row in rows)
+            out.append((frozenset(columns), named))
+            faces[frozenset(columns)] = face
+        return cls(tuple(out), faces)
+
+    def consistent(self, rows: Sequence[Row]) -> list[Row]:
+        """Rows of K within the rounding of doubles that satisfy the relations to `DIGITS` digits.
+
+        Whatever can be known of a body is a combination of energies of its motions, so that K's
+        exact coefficients satisfy them; those of doubles do so within 1e-16, which a proof with a
+        limit of 1e12 kg cannot afford. Parts of rows that are no multiplier's stay as they are.
+        """
+        counts = Counter(j for row in rows for j in row)
+        leads = {j for row in rows for j, c in row.items() if c == 1 and counts[j] == 1}
+        out = []
+        for row in rows:
+            new = dict(row)
+            for columns, relations in self.bodies:
+                new.update(_consistent(row, columns, relations, leads))
+            out.append({j: c for j, c in new.items() if c})
+        return out
+
+    def pulls(
+        self, rows: Sequence[Row], touched: Collection[int], free: Sequence[int]
+    ) -> list[Row]:
+        """What equations ask of bodies and parameters that these cannot give, one row each.
+
+        Parameters
+        ----------
+        rows : sequence of mappings
+            K.
+        touched : collection of int
+            Parameters that something else pulls at, too: nothing is known of their bodies.
+        free : sequence of int
+            Parameters that have no constraint.
+        """
+        some = [r for columns, own in self.bodies if columns.isdisjoint(touched) for r in own]
+        out = []
+        for relation in (*some, *({j: Fraction(1)} for j in free)):
+            sums = (
+                (i, sum((c * row[j] for j, c in relation.items() if j in row), Fraction(0)))
+                for i, row in enumerate(rows)
+            )
+            size = max(map(abs, relation.values()))
+            pull = {i: total for i, total in sums if abs(total) > NO_PULL * size}
+            out += [pull] if pull else []
+        return out
+
+
+def without_pull(lines: Sequence[Sequence[Fraction]], x: Sequence[Fraction]) -> list[Fraction]:
+    """The x nearby for which every ``line . x`` is zero: to `DIGITS` digits, or exactly.
+
+    Iterative refinement, the error in rationals and the correction in doubles; then, where the
+    lines have few digits, a few entries are moved by an exact solution.
+    """
+    out = list(x)
+    if not lines:
+        return out
+    moves = np.array([[float(c) for c in line] for line in lines])
+    sizes = np.maximum(np.abs(moves).max(axis=1), np.finfo(np.float64).tiny)
+    moves /= sizes[:, None]
+    inverse = np.linalg.pinv(moves, rcond=REACHED)
+    for _ in range(REFINEMENTS):
+        errors = np.array([float(_dot(line, out)) for line in lines])
+        out = [a - decimal(d) for a, d in zip(out, inverse @ (errors / sizes), strict=True)]
+    if any(c.denominator > FEW_DIGITS for line in lines for c in line):
+        return out
+    kept = _leading(moves.T)
+    moved = _leading(moves[kept])
+    right = [-_dot(lines[k], out) for k in kept]
+    change = solved([[lines[k][r] for r in moved] for k in kept], right)
+    for r, d in zip(moved, change or (), strict=False):
+        out[r] += d
+    return out
+
+
+def _leading(matrix: Array) -> list[int]:
+    """Places of independent columns, as few as there are."""
+    _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
+    sizes = np.abs(np.diagonal(R))
+    return [int(k) for k in order[: int((sizes > REACHED * sizes[0]).sum())]]
+
+
+def _consistent(
+    row: Row, columns: frozenset[int], relations: Sequence[Row], leads: set[int]
+) -> Row:
+    """The coefficients of one body, changed by their rounding at most."""
+    part = {j: row.get(j, Fraction(0)) for j in columns}
+    size = max(map(abs, part.values()))
+    zero = Fraction(0)
+    errors = [sum((c * part[j] for j, c in relation.items()), zero) for relation in relations]
+    scales = [sum(map(abs, relation.values()), zero) * size for relation in relations]
+    if not any(errors) or any(abs(e) > SAME * s for e, s in zip(errors, scales, strict=True)):
+        return {}
+    for fixed in ({j for j, c in part.items() if not c or c == 1}, columns & leads):
+        equations: list[Equation] = [
+            (
+                {(j,): c for j, c in relation.items() if j not in fixed},
+                -sum((c * part[j] for j, c in relation.items() if j in fixed), Fraction(0)),
+            )
+            for relation in relations
+        ]
+        start = {(j,): part[j] for j in columns - fixed}
+        near = solve_near(equations, start, lambda _: 1.0)
+        if near is None:
+            continue
+        found = {j: Fraction(round(x * 10**DIGITS), 10**DIGITS) for (j,), x in near.items()}
+        if all(abs(x - part[j]) <= SAME * size for j, x in found.items()):
+            return found
+    return {}
+
+
+def _near(x: float, error: float) -> Fraction:
+    """The simplest number within the error that x may have."""
+    if error <= 1e3 * ROUNDED_ZERO:
+        return plain(x)
+    for largest in (12, 100, 1000, 10**6):
+        simple = Fraction(x).limit_denominator(largest)
+        if abs(float(simple) - x) <= error * max(1.0, abs(x)):
+            return simple
+    return decimal(x)
+
+
+def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]) -> list[Array]:
+    """Multipliers Z_k with ``sum_k <Z_k, C_k(delta)>`` = twice the energy of random motions.
+
+    Scaled so that the largest entry is 1 in units; zero for blocks that are not inertia matrices.
+    """
+    rng = np.random.default_rng(0)
+    s, ds = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
+    if robot.closure is not None:
+        s = random_configurations(robot, rng, SAMPLES)
+    q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
+    tree = nodes(robot)
+    states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
+    out = []
+    for block in blocks:
+        node = next((k for k, n in enumerate(tree) if n.columns == tuple(block.columns)), None)
+        if node is None or block.role == "asked":
+            out.append(np.zeros((block.size, block.size)))
+            continue
+        state, rates = states[node], dq[list(tree[node].rows)]
+        turn = np.einsum("ikn,kn->ni", state.angular_axes, rates)
+        shift = np.einsum("ikn,kn->ni", state.linear_axes, rates)
+        A = np.concatenate([skew(turn), shift[:, :, None]], axis=2)
+        square = np.einsum("nai,naj->ij", A, A)
+        if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2
+            out.append(square)
+        elif block.kind == "matrix":
+            out.append(_balanced(square, block))
+        else:  # semi consistency has the first moment's sign turned
+            twist = np.concatenate([turn, -shift], axis=1)
+            out.append(_spread(twist.T @ twist))
+    sizes = [np.abs(E * np.outer(unit, unit)).max() for E, unit in zip(out, units, strict=True)]
+    largest = max(sizes, default=0.0) or 1.0
+    return [np.where(np.abs(E) < ROUNDED_ZERO * np.abs(E).max(), 0.0, E) / largest for E in out]
+
+
+def _balanced(square: Array, block: Block) -> Array:
+    """The energy of a rotor that is symmetric about its axis, on its own 3x3 matrix."""
+    xx, _, _, yy, _, zz, _, _, z, m = np.einsum("cij,ij->c", pseudo_inertia(np.eye(10)), square)
+    out = np.array([[zz, 0, 0], [0, xx + yy, z / 2], [0, z / 2, m]])
+    out[0, 0] -= block.basis[1, 1, 1] * out[1, 1]  # full: Lxx - Lzz / 2 stands there
+    return out
+
+
+def _spread(E: Array) -> Array:
+    """The multiplier of a semi-consistent body with the same energy and the largest span.
+
+    Of the lower right 3x3 matrix only the trace is felt, of the upper right X only X - X'.
+    """
+    values, vectors = np.linalg.eigh(E[:3, :3])
+    kept = values > REACHED * max(values[-1], np.trace(E[3:, 3:]) * REACHED)
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    # X = root G; the smallest G with this X - X' leaves the trace most room.
+    pairs = ((1, 2), (2, 0), (0, 1))
+    one = np.eye(3)
+    forms = np.array([np.outer(root[r], one[c]) - np.outer(root[c], one[r]) for r, c in pairs])
+    given = np.array([E[r, 3 + c] - E[c, 3 + r] for r, c in pairs])
+    G = (np.linalg.pinv(forms.reshape(3, -1), rcond=REACHED) @ given).reshape(-1, 3)
+    room = np.trace(E[3:, 3:]) - float(np.sum(G * G))
+    if room <= REACHED * np.trace(E[3:, 3:]):
+        return E
+    out = E.copy()
+    out[:3, 3:] = root @ G
+    out[3:, :3] = out[:3, 3:].T
+    out[3:, 3:] = G.T @ G + room / 3 * np.eye(3)
+    return out
+
+
+def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))

@@ -1,0 +1,325 @@
+"""Infeasibility certificates: exact multipliers from a solver's approximate ones.
+
+Three ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
+elimination: most of them vanish, and what cancels needs no limit. As they are, rounded
+(`rounding.completed`). Mixed with a little kinetic energy of random motions, which is positive
+definite exactly where K'y can be, so that rounding cannot make them indefinite.
+Where even the rounding of K is in the way (joint axes that are no decimals), the proof pays for it
+with a limit: it speaks of all parameters below an enormous size instead of all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.exact.elimination import Equation, Unknown, solve_near
+from feasid.exact.numbers import decimal
+from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.sets import FeasibleSet
+from feasid.feasibility.constraints.units import Units
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy
+from feasid.feasibility.proof.presolve import Presolved
+from feasid.feasibility.proof.question import Exact
+from feasid.feasibility.proof.rounding import adjoint, completed, lifted, project, rounded
+from feasid.robot.known import Row
+
+ENERGY_SHARES = (0.3, 1e-2, 1e-5)
+"""Shares of kinetic energy to try, as a fraction of what the proof can afford."""
+
+ROUNDED_ZERO = 1e-13
+"""Combinations of this relative size are the rounding of zeros."""
+
+NEGLIGIBLE_PRICE = 1e-7
+"""Multipliers of bounds below this fraction of the largest are a solver's zeros."""
+
+MAX_UNKNOWNS = 400
+"""Of exact elimination for faces; beyond, it would take minutes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Exact multipliers: y by equation of the question, Z by place of its constraint."""
+
+    y: list[Fraction]
+    Z: dict[int, Exact]
+
+
+@dataclass(frozen=True, eq=False)
+class Prover:
+    """Turns a solver's multipliers into exact ones, for one question.
+
+    Attributes
+    ----------
+    problem : Presolved
+    scale : Units
+        Of what remains.
+    """
+
+    problem: Presolved
+    scale: Units
+
+    @property
+    def feasible(self) -> FeasibleSet:
+        """The constraints that remain."""
+        return self.problem.feasible
+
+    def from_solver(self, multipliers: tuple[Array, ...], prices: Array) -> Iterator[Multipliers]:
+        """Exact multipliers near those that a solver returned, in units; simple proofs first."""
+        count = len(self.feasible.linear)
+        if len(multipliers) != len(self.feasible.blocks) or len(prices) < count:
+            return
+        blocks = [project(Z, u) for Z, u in zip(multipliers, self.scale.blocks, strict=True)]
+        si = np.maximum(prices[:count], 0.0) / self.scale.linear
+        if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
+            return
+        for share in VISIBLE:
+            on_faces = self._on_faces(blocks, si, share)
+            if on_faces is not None:
+                yield on_faces
+        yield self._rounded(blocks, si)
+        energy, nothing = self._energy, np.zeros_like(si)
+        if self._total(energy, nothing) < 0:  # motions whose energy would be negative
+            yield self._rounded(energy, nothing)
+        size = abs(self._total(energy, nothing)) or 1.0
+        share = abs(self._total(blocks, si)) / size
+        for part in ENERGY_SHARES:
+            pairs = zip(blocks, energy, strict=True)
+            yield self._rounded([Z + part * share * E for Z, E in pairs], si)
+
+    # -- in doubles --------------------------------------------------------------------------
+
+    @cached_property
+    def _energy(self) -> list[Array]:
+        """Kinetic energy of random motions as multipliers of the inertia blocks, scaled to 1."""
+        constraints = self.problem.question.feasible.constraints
+        count = len(self.feasible.blocks)
+        blocks = [
+            b for b in (constraints[k] for k in self.problem.places[:count]) if isinstance(b, Block)
+        ]
+        return kinetic_energy(self.problem.question.robot, blocks, self.scale.blocks)
+
+    def _bought(self, prices: Array) -> list[int]:
+        """Linear constraints that own no column and take part in the proof."""
+        worth = prices * self.scale.linear
+        least = NEGLIGIBLE_PRICE * worth.max(initial=0.0)
+        return [i for i in range(len(prices)) if i not in self._signs and worth[i] > least]
+
+    def _total(self, blocks: list[Array], prices: Array) -> float:
+        """``<C, Z> + prices.constants + y.beta``, which a proof needs to be negative."""
+        constants = sum(
+            float(np.sum(b.constant * Z)) for b, Z in zip(self.feasible.blocks, blocks, strict=True)
+        )
+        linear = float(prices @ self.feasible.linear_constant)
+        return constants + linear + float(self._combination(blocks, prices) @ self.problem.beta)
+
+    def _combination(self, blocks: list[Array], prices: Array) -> Array:
+        """The y for which K'y is nearest to ``sum_k C_k*(Z_k)``, in units; shape (nb,).
+
+        Reading it off the leading columns would do if K were always well conditioned.
+        """
+        pull = np.asarray(self.feasible.linear_matrix.T @ prices, dtype=np.float64)
+        for block, Z in zip(self.feasible.blocks, blocks, strict=True):
+            np.add.at(pull, block.columns, np.einsum("cij,ij->c", block.basis, Z))
+        inverse, sizes = self._inverse
+        y = inverse @ (self.scale.parameters * pull)
+        return np.where(np.abs(y) < ROUNDED_ZERO * np.abs(y).max(initial=0.0), 0.0, y) / sizes
+
+    @cached_property
+    def _inverse(self) -> tuple[Array, Array]:
+        """Pseudo-inverse of K' in units with its rows scaled, and the rows' sizes."""
+        scaled = self.problem.K * self.scale.parameters
+        sizes = np.linalg.norm(scaled, axis=1)
+        return np.linalg.pinv((scaled / sizes[:, None]).T), sizes
+
+    @cached_property
+    def _signs(self) -> dict[int, int]:
+        """Column outside all blocks that each linear constraint on a single parameter owns."""
+        taken = {j for b in self.feasible.blocks for j in b.columns.tolist()}
+        owners: dict[int, int] = {}
+        for i, row in enumerate(self.feasible.linear):
+            (*columns,) = row.columns.tolist()
+            if len(columns) == 1 and columns[0] not in taken and row.coefficients[0] > 0:
+                owners.setdefault(columns[0], i)
+        return {i: j for j, i in owners.items()}
+
+    # -- in rationals ------------------------------------------------------------------------
+
+    def _rounded(self, blocks: list[Array], prices: Array) -> Multipliers:
+        """The nearest decimals, what is left taken by its owners."""
+        y = [decimal(v) for v in self._combination(blocks, prices)]
+        units, count = self.scale.blocks, len(blocks)
+        Z = {k: lifted(rounded(M), units[k]) for k, M in enumerate(blocks) if M.any()}
+        Z |= {count + i: [[decimal(prices[i])]] for i in self._bought(prices)}
+        return self._assembled(y, Z)
+
+    def _assembled(self, y: list[Fraction], Z: Mapping[int, Exact]) -> Multipliers:
+        """In terms of the question, whose fixed parameters take what is left there."""
+        whole, _ = completed(self.feasible, Z, self._left(y, Z), self.scale.blocks)
+        places = self.problem.places
+        out = {places[k]: value for k, value in whole.items() if any(map(any, value))}
+        kept = dict(zip(self.problem.kept, y, strict=True))
+        return Multipliers(self.problem.lifted(kept, out), out)
+
+    def _left(self, y: list[Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
+        """``sum_k <B_kj, Z_k> - (K'y)_j`` by column that remains."""
+        out = [Fraction(0)] * self.feasible.size
+        for row, factor in zip(self._rows, y, strict=True):
+            for j, value in row.items():
+                out[j] -= factor * value
+        count = len(self.feasible.blocks)
+        for k, M in Z.items():
+            if k < count:
+                block = self.feasible.blocks[k]
+                parts = zip(block.columns.tolist(), adjoint(block.basis, M), strict=True)
+            else:
+                row_k = self.feasible.linear[k - count]
+                numbers = (decimal(c) * M[0][0] for c in row_k.coefficients)
+                parts = zip(row_k.columns.tolist(), numbers, strict=True)
+            for j, part in parts:
+                out[j] += part
+        return out
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        """Equations that remain, exactly, by place among what remains."""
+        place = {int(j): k for k, j in enumerate(self.problem.door.roots)}
+        reduced = self.problem.reduced
+        return [
+            {place[j]: c for j, c in reduced[i].items() if j in place} for i in self.problem.kept
+        ]
+
+    def _on_faces(self, blocks: list[Array], prices: Array, share: float) -> Multipliers | None:
+        """Every multiplier on the face on which it seems to lie; None where that fails.
+
+        In every column that no body on the whole cone and no sign owns
+        ``(K'y)_j - sum of prices a_ij - <B_j, V W V'> = 0`` is solved for y, prices and W.
+        """
+        units, count = self.scale.blocks, len(blocks)
+        sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
+        largest = max([*sizes, *(prices * self.scale.linear)], default=0.0)
+        faces = {k: Face.seen(Z, units[k], share * largest) for k, Z in enumerate(blocks)}
+        found = {k: face for k, face in faces.items() if face is not None}
+        unknowns = len(self._rows) + sum(len(f.pairs) for f in found.values())
+        if not largest > 0 or unknowns > MAX_UNKNOWNS:
+            return None
+        whole = {k: lifted(rounded(blocks[k]), units[k]) for k in faces.keys() - found.keys()}
+        asked = {k: Z for k, Z in whole.items() if self.feasible.blocks[k].role == "asked"}
+        solution = self._solved(self._combination(blocks, prices), prices, blocks, found, asked)
+        if solution is None:
+            return None
+        Z: dict[int, Exact] = {
+            k: face.matrix({(a, b): solution["W", k, a, b] for a, b in face.pairs})
+            for k, face in found.items()
+        }
+        Z |= {count + i: [[solution["price", i]]] for i in self._bought(prices)}
+        return self._assembled([solution["y", i] for i in range(len(self._rows))], {**whole, **Z})
+
+    def _solved(
+        self,
+        y: Array,
+        prices: Array,
+        blocks: list[Array],
+        faces: Mapping[int, Face],
+        asked: Mapping[int, Exact],
+    ) -> dict[Unknown, Fraction] | None:
+        """The unknowns of `_on_faces`, exactly and as near as possible."""
+        columns: list[dict[Unknown, Fraction]] = [{} for _ in range(self.feasible.size)]
+        start: dict[Unknown, Fraction] = {("y", i): decimal(v) for i, v in enumerate(y)}
+        for i, equation in enumerate(self._rows):
+            for j, coefficient in equation.items():
+                columns[j]["y", i] = coefficient
+        for i in self._bought(prices):
+            start["price", i] = decimal(prices[i])
+            row = self.feasible.linear[i]
+            for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
+                columns[j]["price", i] = columns[j].get(("price", i), Fraction(0)) - decimal(c)
+        for k, face in faces.items():
+            block = self.feasible.blocks[k]
+            for (a, b), entry in face.coordinates(blocks[k]).items():
+                start["W", k, a, b] = decimal(entry)
+            for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
+                for (a, b), value in face.form(basis).items():
+                    columns[j]["W", k, a, b] = columns[j].get(("W", k, a, b), Fraction(0)) - value
+        others = self._left([Fraction(0)] * len(self._rows), asked)
+        taken = {*self._signs.values()} | {
+            j
+            for k, b in enumerate(self.feasible.blocks)
+            if k not in faces and k not in asked
+            for j in b.columns.tolist()
+        }
+        free = [j for j in range(self.feasible.size) if j not in taken]
+        equations: list[Equation] = [(columns[j], others[j]) for j in free]
+        return solve_near(equations, start, lambda unknown: self._size(unknown, faces))
+
+    def _size(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
+        """What one unit of an unknown is worth, in the problem's units."""
+        if unknown[0] == "y":
+            return float(self._inverse[1][unknown[1]])
+        if unknown[0] == "price":
+            return float(self.scale.linear[unknown[1]])
+        _, k, a, b = unknown
+        return faces[k].size(a, b)
+
+
+# -- the boundary ----------------------------------------------------------------------------------
+
+
+def on_boundary(problem: Presolved, found: Multipliers, z: Array) -> Certificate | None:
+    """The proof that given values lie on the boundary: a point on the face that is left.
+
+    Where <M_k, Z_k> must be zero, ``M_k(delta) Z_k = 0``: linear equations, solved exactly near the
+    solver's point.
+    """
+    question, door = problem.question, problem.question.door
+    if question.margin:
+        return None
+    constraints, place = question.feasible.constraints, problem.known
+    start = {(j,): decimal(x) for j, x in enumerate(problem.expanded(z))}
+    start.update({(j,): value for j, value in place.items()})
+    equations: list[Equation] = [({(j,): Fraction(1)}, value) for j, value in place.items()]
+    for i, row in enumerate(problem.question.rows):
+        if i in problem.kept:
+            equations.append(({(j,): c for j, c in row.items()}, (question.values or ())[i]))
+    for j, (row, value) in door.solved.items():
+        tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
+        equations.append((tie, value))
+    for k, Z in found.Z.items():
+        equations += _orthogonal(constraints[k], Z)
+    solved = solve_near(equations, start, lambda _: 1.0)
+    if solved is None:
+        return None
+    point = [solved[(j,)] for j in range(question.feasible.size)]
+    return question.boundary(found.y, found.Z, point)
+
+
+def _orthogonal(constraint: Block | Linear, Z: Exact) -> list[Equation]:
+    """``M(delta) Z = 0`` as linear equations."""
+    basis, constant, columns = _affine(constraint)
+    out: list[Equation] = []
+    for r in range(len(Z)):
+        for c in range(len(Z)):
+            row = {
+                (j,): total
+                for j, B in zip(columns, basis, strict=True)
+                if (total := sum((B[r][i] * Z[i][c] for i in range(len(Z))), Fraction(0)))
+            }
+            right = -sum((constant[r][i] * Z[i][c] for i in range(len(Z))), Fraction(0))
+            if row:
+                out.append((row, right))
+    return out
+
+
+def _affine(constraint: Block | Linear) -> tuple[list[Exact], Exact, list[int]]:
+    columns = [int(j) for j in constraint.columns]
+    if isinstance(constraint, Linear):
+        coefficients = [[[decimal(c)]] for c in constraint.coefficients]
+        return coefficients, [[decimal(constraint.constant)]], columns
+    basis = [[[decimal(x) for x in row] for row in B] for B in constraint.basis]
+    return basis, [[decimal(x) for x in row] for row in constraint.constant], columns

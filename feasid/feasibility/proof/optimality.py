@@ -1,0 +1,489 @@
+"""A rational proof that no feasible model fits, or lies, much better than the one that was found.
+
+For ``minimise |R K delta - rho|`` over the feasible set take any w and any Z_k >= 0 with
+``K'R'w = sum_k C_k*(Z_k)``. Every feasible delta has
+
+    |w| |R K delta - rho| >= w.(R K delta - rho) >= -w.rho - sum_k <C_k, Z_k>.
+
+This is the dual problem. The primal is the one that the caller stated: without the ridge, the pull
+towards a reference and the margin of our own. A point of its central path has multipliers inside
+the cone of matrices that motions reach; every body's own takes exactly what is left in its columns
+(`feasid.feasibility.proof.rounding`), and what remains of the rounding of K is paid for with a
+limit on masses. Bounds that are far from tight at the answer take no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from feasid.core.arrays import Array
+from feasid.exact.integers import over_one
+from feasid.exact.numbers import decimal
+from feasid.feasibility.constraints.affine import Block, Linear
+from feasid.feasibility.constraints.sets import stacked
+from feasid.feasibility.constraints.units import Units
+from feasid.feasibility.program.squares import Iterate, Scaling, Squares
+from feasid.feasibility.proof.claim import Certificate
+from feasid.feasibility.proof.facial_reduction import Face, kinetic_energy, without_pull
+from feasid.feasibility.proof.question import HEAVIEST, Data, Exact, Question, cost
+from feasid.feasibility.proof.rounding import completed, lifted, rounded
+from feasid.robot.known import Row
+
+RELATIVE_GAP = 1e-5
+"""By what fraction of the cost the path's last centre proves less than the optimum."""
+
+BOUND_DIGITS = 15
+"""Decimal digits of a bound."""
+
+ZERO_RESIDUAL = 1e-10
+"""Error, as a fraction of the data's norm, that is none: then zero is the bound."""
+
+LIMIT_COST = Fraction(1, 10**7)
+"""Share of a bound that a larger limit may cost."""
+
+TIGHT = 1e-2
+"""Value of a bound, in units, up to which it may be in the way."""
+
+UNSEEN = 1e-9
+"""Singular value, relative to the largest, below which data do not show a direction."""
+
+INWARD = 1e-3
+"""How far the path starts from the answer, towards the middle."""
+
+UNFELT_PIVOT = 1e-10
+"""Share of the largest pivot at which nothing is felt of a direction."""
+
+NEWTON_STEPS = 4
+"""For stationarity, at most."""
+
+SPANNED = 1e-9
+"""Singular value, relative to the largest, of directions in which nothing pushes a body."""
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """What is proved, in exact numbers.
+
+    Attributes
+    ----------
+    question : Question
+    data : Data
+    floor : Fraction
+        No feasible model has a smaller ``|R K delta - rho|^2``.
+    weights, y : list of Fraction
+        w, and ``R'w``.
+    Z : dict of int to exact matrices
+        By place of the constraint.
+    limit : mapping or None
+        Sizes up to which it is proved.
+    delta : ndarray, shape (n,)
+        The answer.
+    """
+
+    question: Question
+    data: Data
+    floor: Fraction
+    weights: list[Fraction]
+    Z: dict[int, Exact]
+    y: list[Fraction]
+    limit: Mapping[str, str] | None
+    delta: Array
+
+    def certificate(self) -> Certificate | None:
+        """The proof as a file, checked; None when the checker refuses it."""
+        point = [decimal(x) for x in self.delta]
+        return self.question.bound(
+            self.data.entries, self.weights, self.Z, self.floor, point, self.y, self.limit
+        )
+
+
+def optimum(
+    question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
+) -> Optimum | None:
+    """A lower bound for ``|R K delta - rho|^2``, proved.
+
+    Parameters
+    ----------
+    question : Question
+        Without values; its rows are K.
+    R, rho : ndarray, shapes (rows, nb) and (rows,)
+    delta : ndarray, shape (n,)
+        The answer, strictly feasible.
+    aim : ndarray, shape (n,)
+        A model in the middle of what can exist.
+    scale : Units
+
+    Returns
+    -------
+    Optimum or None
+        None when nothing was proved.
+    """
+    data = Data.of(R, rho)
+    problem = CentralPath.of(question, *data.doubles, delta, aim, scale)
+    centre, _, solved = problem.path.solve(problem.start, 0.5 * RELATIVE_GAP, ZERO_RESIDUAL)
+    if not solved:
+        return None
+    if np.sqrt(2 * problem.path.cost(centre.x)) > ZERO_RESIDUAL * np.linalg.norm(problem.path.b):
+        found = problem.multipliers(centre)
+        proved = (
+            None
+            if found is None
+            else _proved(question, data, delta, *found, problem.whole(question), scale)
+        )
+        if proved is not None:
+            return proved
+    nothing = [Fraction(0)] * len(question.rows)
+    weights = [Fraction(0)] * len(rho)
+    return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
+
+
+def _proved(
+    question: Question,
+    data: Data,
+    delta: Array,
+    w: Array,
+    multipliers: Mapping[int, Array],
+    whole: set[int],
+    scale: Units,
+) -> Optimum | None:
+    """What these multipliers prove with the largest limit that they afford; None for nothing."""
+    weights, units = [decimal(x) for x in w], scale.blocks
+    touched = _touched(question, multipliers)
+    pulls = _pulls(question, touched | whole)
+    weights = without_pull([data.pulled(pull) for pull in pulls], weights)
+    y = data.combination(weights)
+    faces = {
+        place: face
+        for place, block in enumerate(question.feasible.blocks)
+        if (face := question.relations.faces.get(frozenset(block.columns.tolist()))) is not None
+        and place in multipliers
+        and block.kind == "semi"
+        and whole.isdisjoint(block.columns.tolist())
+        and touched.isdisjoint(block.columns.tolist())
+    }
+    Z = {
+        place: lifted(rounded(M), units[place]) if place < len(units) else rounded(M)
+        for place, M in multipliers.items()
+    }
+    Z |= {place: face.nearest(multipliers[place]) for place, face in faces.items()}
+    Z, _ = completed(question.feasible, Z, question.tied(question.left(y, Z))[1], units, faces)
+    tied, left = question.tied(question.left(y, Z))
+    integers, over = over_one(weights)
+    along = Fraction(int(integers @ data.rho.astype(object)), over * 10 ** data.places[1])
+    gain = -question.constants(Z, tied) - along
+    square = Fraction(int(integers @ integers), over * over)
+    for heaviest in HEAVIEST:
+        limit = question.limit(heaviest) if any(left) else None
+        paid = cost(question.feasible.names, left, limit) if limit else Fraction(0)
+        least = gain - paid
+        if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
+            floor = _rounded_down(least * least / square)
+            return Optimum(question, data, floor, weights, Z, y, limit, delta)
+    return None
+
+
+def _touched(question: Question, multipliers: Mapping[int, Array]) -> set[int]:
+    """Parameters that ties and further constraints pull at, too."""
+    constraints, solved = question.feasible.constraints, question.door.solved
+    out = {j for i, (row, _) in solved.items() for j in (i, *row)}
+    for place in multipliers:
+        if constraints[place].role == "asked":
+            out |= {*constraints[place].columns.tolist()}
+    return out
+
+
+def _pulls(question: Question, touched: set[int]) -> list[Row]:
+    """What data ask of bodies that no motion shows, and of parameters that nothing holds."""
+    constraints = question.feasible.constraints
+    owned = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | touched
+    free = [j for j in range(question.feasible.size) if j not in owned]
+    return question.relations.pulls(question.rows, touched, free)
+
+
+def _rounded_down(number: Fraction) -> Fraction:
+    """A decimal of `BOUND_DIGITS` digits that is not larger."""
+    if number <= 0:
+        return Fraction(0)
+    whole = len(str(int(number))) if number >= 1 else int(np.log10(float(number)))
+    scale = 10 ** max(BOUND_DIGITS - whole, 0)
+    return Fraction(number * scale // 1, scale)
+
+
+# -- the problem on faces, in units ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedMatrix:
+    """A matrix constraint on a face of its cone: ``Q' C(x) Q`` must be positive definite.
+
+    Attributes
+    ----------
+    place : int
+        Among the question's constraints.
+    block : Block
+        On the unknowns.
+    unit : ndarray, shape (s,)
+    Q : ndarray, shape (s, r)
+        Orthonormal in units.
+    """
+
+    place: int
+    block: Block
+    unit: Array
+    Q: Array
+
+    def scaled(self, matrices: Array) -> Array:
+        """Matrices of the block in units and on the face."""
+        return np.asarray(self.Q.T @ (matrices / np.outer(self.unit, self.unit)) @ self.Q)
+
+    def multiplier(self, W: Array) -> Array:
+        """``Q W Q'`` in SI."""
+        return np.asarray(self.Q @ W @ self.Q.T / np.outer(self.unit, self.unit))
+
+
+@dataclass(frozen=True, eq=False)
+class CentralPath:
+    """The primal and dual problem over what remains of the question.
+
+    Attributes
+    ----------
+    path : Squares
+        In units and divided by `size`.
+    start : ndarray, shape (nz,)
+        Near the answer.
+    size : float
+    matrices : tuple of ReducedMatrix
+    numbers : tuple of (place, row over the unknowns, unit)
+    """
+
+    path: Squares
+    start: Array
+    size: float
+    matrices: tuple[ReducedMatrix, ...]
+    numbers: tuple[tuple[int, Linear, float], ...]
+
+    @classmethod
+    def of(
+        cls, question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
+    ) -> CentralPath:
+        """For data (R, rho) and an answer delta, which is moved towards `aim` to start from."""
+        door = question.door
+        unit, x = scale.parameters[door.roots], delta[door.roots]
+        K = question.rows.doubles(len(delta))
+        A, b = R @ (K @ door.T) * unit, rho - R @ (K @ door.fixed)
+        size = float(np.linalg.norm(A)) or 1.0
+        seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A) * UNSEEN < 1
+        numbers = _numbers(question, x, scale)
+        matrices = _matrices(question, x, scale, [row for _, row, _ in numbers], seen)
+        path = _path(A / size, b / size, unit, matrices, numbers)
+        x = x / unit
+        start = x + INWARD * (aim[door.roots] / unit - x)
+        return cls(path, start, size, matrices, numbers)
+
+    def whole(self, question: Question) -> set[int]:
+        """Parameters of bodies that may be pushed in every direction."""
+        constraints = question.feasible.constraints
+        free = (m.place for m in self.matrices if m.Q.shape[0] == m.Q.shape[1])
+        return {int(j) for place in free for j in constraints[place].columns}
+
+    def multipliers(self, centre: Iterate) -> tuple[Array, dict[int, Array]] | None:
+        """Weights w of norm 1, and Z by place in SI: stationary but for the rounding of doubles.
+
+        None where the point is at the boundary.
+        """
+        path = self.path
+        error = path.A @ centre.x - path.b
+        share = 1 / float(np.linalg.norm(error))
+        w, prices = share * error, share * centre.prices
+        inner = {
+            k: share * W
+            for group, some in zip(path.groups, centre.multipliers, strict=True)
+            for k, W in zip(group.members, some, strict=True)
+        }
+        try:
+            stationarity = Stationarity(Scaling.of(path, centre, path.residuals(centre)))
+        except linalg.LinAlgError:
+            return None
+        worst = np.inf
+        for _ in range(NEWTON_STEPS):
+            left = path.A.T @ w - path.G.T @ prices
+            for group in path.groups:
+                each = zip(group.members, group.columns, group.basis, strict=True)
+                for k, columns, basis in each:
+                    np.subtract.at(left, columns, np.einsum("cij,ij->c", basis, inner[k]))
+            now = float(np.abs(left).max(initial=0.0))
+            if not now or 2 * now > worst:
+                break
+            worst = now
+            more, blocks, rise = stationarity.cancelling(left)
+            w, prices = w + more, prices + rise
+            inner = {k: W + blocks[k] for k, W in inner.items()}
+        out = {
+            m.place: self.size * m.multiplier(inner[k])
+            for k, m in enumerate(self.matrices)
+            if k in inner
+        }
+        for (place, _, unit), price in zip(self.numbers, prices, strict=True):
+            out[place] = np.array([[self.size * price / unit]])
+        return w, out
+
+
+def _numbers(question: Question, x: Array, scale: Units) -> tuple[tuple[int, Linear, float], ...]:
+    """The signs, and the bounds that are tight."""
+    inside, count = question.door.inside.with_margin(question.margin), len(question.feasible.blocks)
+    out = []
+    for place, row in zip(_places(question)[len(inside.blocks) :], inside.linear, strict=True):
+        unit = float(scale.linear[place - count])
+        value = row.constant + float(row.coefficients @ x[row.columns])
+        if row.role == "sign" or value <= TIGHT * unit:
+            out.append((place, row, unit))
+    return tuple(out)
+
+
+def _matrices(
+    question: Question, x: Array, scale: Units, rows: Sequence[Linear], seen: bool
+) -> tuple[ReducedMatrix, ...]:
+    """Bodies on what motions and tight bounds reach of their cone, and tight asked matrices.
+
+    Else a mass that no data show would grow for ever along the path.
+    """
+    inside, whole = question.door.inside.with_margin(question.margin), question.feasible.constraints
+    pairs = list(zip(_places(question), inside.blocks, strict=False))
+    originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
+    units = [scale.blocks[place] for place, _ in pairs]
+    energy = kinetic_energy(question.robot, originals, units)
+    tight = [
+        block
+        for (_, block), unit in zip(pairs, units, strict=True)
+        if block.role == "asked" and _least(block, x, unit) <= TIGHT
+    ]
+    touched = {int(j) for block in tight for j in block.columns}
+    asked = [row for row in rows if row.role == "asked"]
+    out = []
+    for (place, block), unit, E in zip(pairs, units, energy, strict=True):
+        if block.role == "asked" and not any(block is other for other in tight):
+            continue
+        Q = np.eye(len(unit))
+        free = seen or block.role == "asked" or not touched.isdisjoint(block.columns.tolist())
+        face = None if free or not E.any() else Face.of(E, unit)
+        if face is not None:
+            pushes = [
+                push * np.outer(unit, unit) for row in asked if (push := _push(block, row)).any()
+            ]
+            left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
+            Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
+        out.append(ReducedMatrix(place, block, unit, Q))
+    return tuple(out)
+
+
+def _push(block: Block, row: Linear) -> Array:
+    """The matrix by which a bound pushes a body; zero where it does not touch it."""
+    weights = np.zeros(len(block.columns))
+    for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
+        weights[block.columns == j] = c
+    gram = np.einsum("aij,bij->ab", block.basis, block.basis)
+    return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
+
+
+def _path(
+    A: Array,
+    b: Array,
+    unit: Array,
+    matrices: Sequence[ReducedMatrix],
+    numbers: Sequence[tuple[int, Linear, float]],
+) -> Squares:
+    bases = [m.scaled(m.block.basis * unit[m.block.columns][:, None, None]) for m in matrices]
+    constants = [m.scaled(m.block.constant) for m in matrices]
+    groups = stacked([m.block.columns for m in matrices], bases, constants)
+    G, h = np.zeros((len(numbers), len(unit))), np.zeros(len(numbers))
+    for i, (_, row, size) in enumerate(numbers):
+        np.add.at(G[i], row.columns, row.coefficients * unit[row.columns] / size)
+        h[i] = row.constant / size
+    return Squares(A, b, groups, G, h)
+
+
+def _least(block: Block, x: Array, unit: Array) -> float:
+    """Smallest eigenvalue in units."""
+    return float(np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0])
+
+
+def _places(question: Question) -> list[int]:
+    """Which of the question's constraints touch what remains of it."""
+    T = question.door.T
+    return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
+
+
+@dataclass(frozen=True, eq=False)
+class Stationarity:
+    """Changes of a point's multipliers that make the gradient of the Lagrangian vanish.
+
+    Attributes
+    ----------
+    scaling : Scaling
+        Of the point.
+    """
+
+    scaling: Scaling
+
+    @cached_property
+    def _factors(self) -> tuple[Array, Array, npt.NDArray[np.intp], Array]:
+        """Q, R, pivots and scale of the normal equations' square root, of what is felt.
+
+        Its condition is the root of theirs.
+        """
+        scaling, path = self.scaling, self.scaling.problem
+        parts = [path.A, path.G * scaling.weights[:, None]]
+        for group, white in zip(path.groups, scaling.bases, strict=True):
+            rows, columns, double = _triangle(group.constant.shape[1])
+            size = group.constant.shape[1]
+            half = white[:, :, rows * size + columns] * double
+            part = np.zeros((len(half), len(rows), len(path.A[0])))
+            for where, some, own in zip(group.columns, half, part, strict=True):
+                own[:, where] = some.T
+            parts.append(part.reshape(-1, part.shape[2]))
+        stacked = np.vstack(parts)
+        scale = np.asarray(1 / np.maximum(np.linalg.norm(stacked, axis=0), 1e-300))
+        stacked *= scale
+        Q, R, pivots = linalg.qr(
+            stacked, mode="economic", pivoting=True, overwrite_a=True, check_finite=False
+        )
+        diagonal = np.abs(np.diagonal(R))
+        rank = int((diagonal > UNFELT_PIVOT * diagonal.max(initial=0.0)).sum())
+        return (
+            np.asarray(Q[:, :rank]),
+            np.asarray(R[:rank, :rank]),
+            np.asarray(pivots[:rank], dtype=np.intp),
+            scale,
+        )
+
+    def cancelling(self, left: Array) -> tuple[Array, dict[int, Array], Array]:
+        """The smallest changes of w, W and z, relative to themselves, that take away ``left``."""
+        Q, R, pivots, scale = self._factors
+        right = (left * scale)[pivots]
+        u = Q @ linalg.solve_triangular(R, right, trans="T", check_finite=False)
+        scaling, path = self.scaling, self.scaling.problem
+        at = len(path.b) + len(path.h)
+        blocks: dict[int, Array] = {}
+        for group, inward in zip(path.groups, scaling.inward, strict=True):
+            rows, columns, double = _triangle(inward.shape[1])
+            own = u[at : at + len(inward) * len(rows)].reshape(len(inward), -1) / double
+            inner = np.zeros_like(inward)
+            inner[:, rows, columns] = inner[:, columns, rows] = own
+            changes = inward.transpose(0, 2, 1) @ inner @ inward
+            blocks.update(zip(group.members, changes, strict=True))
+            at += own.size
+        z = scaling.weights * u[len(path.b) : len(path.b) + len(path.h)]
+        return -u[: len(path.b)], blocks, z
+
+
+def _triangle(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Array]:
+    """Rows and columns of the upper triangle, and by how much its entries count."""
+    rows, columns = np.triu_indices(size)
+    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
