@@ -169,18 +169,19 @@ def run_report(arguments: argparse.Namespace) -> int:
         raise InputError(f"a page shows one fit or two, not {len(arguments.models)}")
     check_outputs({"--out": arguments.out}, arguments.models, overwrite=arguments.overwrite)
     from feasid.identification.archive import load
-    from feasid.identification.report.page import write_told
+    from feasid.identification.report.page import write_report_contents
 
     models = [load(path) for path in arguments.models]
     for path, model in zip(arguments.models, models, strict=True):
-        if not model.told:
+        if not model.report_content:
             raise InputError(
                 f"{path} keeps no report: it was saved by an older feasid; fit and save it again",
                 path=path,
             )
-    write_told([m.told for m in models], arguments.out, overwrite=arguments.overwrite)
+    contents = [m.report_content for m in models]
+    write_report_contents(contents, arguments.out, overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):
         print(f"wrote {arguments.out}")
     if arguments.json:
-        print_json("report", {"out": arguments.out, "reports": [m.told for m in models]})
+        print_json("report", {"out": arguments.out, "reports": contents})
     return 0

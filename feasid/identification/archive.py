@@ -54,7 +54,7 @@ def save(
     fit: Fitted,
     path: str | Path,
     text: str,
-    shown: Display,
+    display: Display,
     report: Mapping[str, Any],
     *,
     overwrite: bool = False,
@@ -68,7 +68,7 @@ def save(
     model = {
         "format": FORMAT,
         "version": VERSION,
-        "made": made(fit),
+        "made": provenance(fit),
         "robot": to_data(fit.robot),
         "source": None if source is None else _origin(source),
         "quality": [fit.quality.level, [str(r) for r in fit.quality.reasons]],
@@ -77,7 +77,7 @@ def save(
         "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
         "summary": text,
-        "display": asdict(shown),
+        "display": asdict(display),
         "ranges": {
             "deviation": fit.deviation,
             "feasible": as_plain(fit.feasible),
@@ -102,7 +102,7 @@ def save(
     write_atomically(path, buffer.getvalue(), overwrite=overwrite)
 
 
-def made(fit: Fitted) -> dict[str, Any]:
+def provenance(fit: Fitted) -> dict[str, Any]:
     """Where a model came from: versions, time, hashes of its description and its logs."""
     source = fit.robot.source
     return {
@@ -134,10 +134,17 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-LARGEST = 256 * 1024 * 1024
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Bytes that an archive may unpack to."""
 
-MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+CONTENT_ERRORS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 """What content raises that is not what `save` writes."""
 
 MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
@@ -171,15 +178,15 @@ class SavedFit(WritableModel, Displayed):
     notes : tuple of Note
     fitted_errors : mapping
         Relative torque error on the fitted log, per joint and "all".
-    said : Residual or None
+    stored_residual : Residual or None
         What ranges are taken from; None in files of versions that did not keep it.
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
         The fit's summary.
-    shown : Display or None
+    stored_display : Display or None
         What the fit showed; None in files of versions that did not keep it.
-    told : mapping
+    report_content : mapping
         What its report says, see `feasid.identification.report.contents`; empty in older files.
     quality : SavedQuality
     """
@@ -192,11 +199,11 @@ class SavedFit(WritableModel, Displayed):
     log_options: Mapping[str, Any]
     notes: tuple[Note, ...]
     fitted_errors: Mapping[str, float]
-    said: Residual | None
+    stored_residual: Residual | None
     made: Mapping[str, Any]
     text: str = field(default="", repr=False)
-    shown: Display | None = field(default=None, repr=False)
-    told: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    stored_display: Display | None = field(default=None, repr=False)
+    report_content: Mapping[str, Any] = field(default_factory=dict, repr=False)
     quality: SavedQuality = SavedQuality()
 
     @property
@@ -213,9 +220,9 @@ class SavedFit(WritableModel, Displayed):
         InputError
             When the file was written by a version that did not keep it.
         """
-        if self.said is None:
+        if self.stored_residual is None:
             raise InputError("this file keeps no ranges: it is of an older version; fit again")
-        return self.said
+        return self.stored_residual
 
     @cached_property
     def relative_error(self) -> pd.Series[float]:
@@ -241,9 +248,9 @@ class SavedFit(WritableModel, Displayed):
     def display(self) -> Display:
         """The fit at a glance, as it showed itself, and when and by what it was saved."""
         more = f"{self.saved}\nmore: fit.summary(), fit.base_table, fit.errors(log)"
-        if self.shown is None:
+        if self.stored_display is None:
             return Display(f"feasible fit of {self.robot.name!r}", more=more)
-        return replace(self.shown, more=more)
+        return replace(self.stored_display, more=more)
 
     @property
     def saved(self) -> str:
@@ -270,18 +277,18 @@ def load(path: str | Path) -> SavedFit:
         It unpacks to more than 256 MB.
     """
     try:
-        with open_for_reading(path, LARGEST) as file:
-            content = unpack(file, str(path), LARGEST)
+        with open_for_reading(path, MAX_UNPACKED_BYTES) as file:
+            content = unpack(file, str(path), MAX_UNPACKED_BYTES)
         if missing := [m for m in MEMBERS if m not in content]:
             raise ValueError(f"it lacks {', '.join(missing)}")
-        return _loaded(path, content)
+        return _read_fit(path, content)
     except FeasidError:
         raise
-    except MALFORMED as error:
+    except CONTENT_ERRORS as error:
         raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
 
 
-def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
+def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     model = json.loads(content["model.json"])
     if model["format"] != FORMAT:
         raise ValueError(f"its format is {model['format']!r}")
@@ -315,16 +322,16 @@ def _loaded(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],
-        said=_said(base, model.get("ranges"), numbers),
+        stored_residual=_read_residual(base, model.get("ranges"), numbers),
         made=model["made"],
         text=model["summary"],
-        shown=_shown(model.get("display")),
-        told=json.loads(content.get("report.json", b"{}")),
+        stored_display=_read_display(model.get("display")),
+        report_content=json.loads(content.get("report.json", b"{}")),
         quality=SavedQuality(*model.get("quality", ())),
     )
 
 
-def _shown(kept: Mapping[str, Any] | None) -> Display | None:
+def _read_display(kept: Mapping[str, Any] | None) -> Display | None:
     """What the fit showed, where the file has it."""
     if kept is None:
         return None
@@ -334,14 +341,14 @@ def _shown(kept: Mapping[str, Any] | None) -> Display | None:
 
 
 def _arrays(data: bytes, name: str) -> dict[str, Any]:
-    arrays = read_arrays(unpack(io.BytesIO(data), name, LARGEST))
+    arrays = read_arrays(unpack(io.BytesIO(data), name, MAX_UNPACKED_BYTES))
     for key, array in arrays.items():
         if array.dtype.kind != "f":
             raise ValueError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")
     return arrays
 
 
-def _said(
+def _read_residual(
     base: BaseParameters, kept: Mapping[str, Any] | None, numbers: Mapping[str, Array]
 ) -> Residual | None:
     """What ranges need, where the file has it."""

@@ -14,7 +14,7 @@ import feasid
 from feasid.cli import main
 from feasid.errors import InputError, MissingExtraError, OutputError
 from feasid.identification.report.contents import VERSION
-from feasid.identification.report.page import drawing, write_told
+from feasid.identification.report.page import drawing, write_report_contents
 
 pytest.importorskip("matplotlib")
 
@@ -137,7 +137,7 @@ def test_damaged_reports_are_refused(case, tmp_path, damage):
     _, _, folder = case
     told = json.loads((folder / "report.json").read_text()) | damage
     with pytest.raises(InputError):
-        write_told([told], tmp_path / "x.html", overwrite=False)
+        write_report_contents([told], tmp_path / "x.html", overwrite=False)
     assert not list(tmp_path.iterdir())
 
 

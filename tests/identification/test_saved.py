@@ -177,7 +177,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
         fit.save(source)
     big = changed(source, tmp_path / "big.feasid", description=b"0" * 1000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("feasid.identification.archive.LARGEST", 1000)
+        patch.setattr("feasid.identification.archive.MAX_UNPACKED_BYTES", 1000)
         with pytest.raises(LimitError, match="limit of 1000"):
             feasid.load(big)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import as_json
-from feasid.identification.archive import made
+from feasid.identification.archive import provenance
 from feasid.identification.fitted import Fitted
 from feasid.identification.report.replay import Replay
 from feasid.identification.report.summary import SURE, goal
@@ -80,7 +80,7 @@ def contents(
             "base_parameters": _table(fit.base_table),
             "curves": _curves(fit, tests, fitted),
             "notes": [{"text": str(n), "code": n.code} for n in fit.notes],
-            "made": {**made(fit), "options": fit.log_options, "command": command},
+            "made": {**provenance(fit), "options": fit.log_options, "command": command},
         }
     )
     return told

@@ -134,7 +134,9 @@ def numbers_beside(path: str | Path) -> Path:
     return numbers
 
 
-def write_told(reports: Sequence[Mapping[str, Any]], path: str | Path, *, overwrite: bool) -> None:
+def write_report_contents(
+    reports: Sequence[Mapping[str, Any]], path: str | Path, *, overwrite: bool
+) -> None:
     """Write the page of one report that was kept, or of two side by side."""
     for told in reports:
         if told.get("schema") != SCHEMA or int(told.get("version", 0)) > VERSION:
