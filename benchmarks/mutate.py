@@ -47,7 +47,7 @@ LAST = 40.0
 """Of the costlier ones, for what none of these notices [s]."""
 
 MODULES = {
-    "statistics": "identification/statistics.py",
+    "statistics": "identification/noise.py",
     "noise": "identification/noise.py",
     "result": "identification/result.py",
     "fitted": "identification/fitted.py",

@@ -34,7 +34,7 @@ WRITTEN = {
     "_SearchProcess": "processes of a search that are still there",
     "Clock": "how much of a budget is left",
     "SearchPoint": "the best motion so far",
-    "Solutions": "where the next minimiser is sought from",
+    "WarmStarts": "where the next minimiser is sought from",
     "_Strategy": "what a way of searching has brought so far",
     "Search": "the state of a search",
     "Tally": "what of a log is left out, while it is read",

@@ -24,10 +24,9 @@ from feasid.errors import FeasidError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms, resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import Solutions, Task
-from feasid.identification.noise import estimate, squares
+from feasid.identification.estimate import EstimationProblem, WarmStarts
+from feasid.identification.noise import align_torques, estimate_noise, squared_residuals
 from feasid.identification.priors import WEIGHT
-from feasid.identification.timing import aligned
 from feasid.logs.recording import Recording
 from feasid.options.complete import checked, documented, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
@@ -236,9 +235,9 @@ class Trial:
     def models(self) -> dict[int, Array]:
         """Base parameters per stretch, fitted to the others as `quality.held_out` fits them."""
         feasible = feasible_set(self.base.robot)
-        task = Task.of(self.reduced, self.base, feasible)
-        noise, _ = estimate(self.reduced)
-        solutions = Solutions(task, WEIGHT, task.reference)
+        task = EstimationProblem.of(self.reduced, self.base, feasible)
+        noise, _ = estimate_noise(self.reduced)
+        solutions = WarmStarts(task, WEIGHT, task.reference)
         out = {}
         for fold in self.folds:
             others = [f for f in self.folds if f != fold]
@@ -252,7 +251,7 @@ class Trial:
         joints = range(len(power))
         return np.array(
             [
-                [float(squares(tested, j, beta, [fold]).sum()) / power[j] for j in joints]
+                [float(squared_residuals(tested, j, beta, [fold]).sum()) / power[j] for j in joints]
                 for fold, beta in self.models.items()
             ]
         )
@@ -270,7 +269,7 @@ def _trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | 
         moved = with_motors(robot, {name: motors[name] for name in motors if name not in there})
         base, _ = base_with_terms(moved, [log], offer=CandidateTerms(()))
         work = LogTask(log, {**reading, "filtering": "equations"})
-        trial = Trial(aligned(reduce_tasks([work], base))[0], base)
+        trial = Trial(align_torques(reduce_tasks([work], base))[0], base)
         if len(trial.folds) < MIN_FOLDS:
             return None
         trial.models  # noqa: B018  what cannot be fitted says so here

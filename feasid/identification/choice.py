@@ -22,8 +22,8 @@ from feasid.core.notes import Note
 from feasid.dynamics.kinematics import coordinate_map
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.estimate import Solutions, Task
-from feasid.identification.noise import Noise, estimate, squares
+from feasid.identification.estimate import EstimationProblem, WarmStarts
+from feasid.identification.noise import Noise, estimate_noise, squared_residuals
 from feasid.identification.priors import WEIGHT
 from feasid.reduction.restrict import restrict_terms
 from feasid.reduction.strata import FOLDS
@@ -40,7 +40,7 @@ GAIN = 0.05
 Torque ripple, which repeats with the motion, promised up to 3 % in simulation for terms that the
 truth does not have."""
 
-MISSED = 4.0
+UNEXPLAINED = 4.0
 """Mean squared whitened residual from which a model lacks something, and has a noise of its own."""
 
 CONDITIONAL = "deviations take this choice for certain: those of the chosen terms are too small"
@@ -161,9 +161,9 @@ def choose_terms(
     rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
     enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
     drives = range(len(wide.drives))
-    chosen = [_best(table, wide, k) if enough else len(sets) - 1 for k in drives]
+    chosen = [_best_set(table, wide, k) if enough else len(sets) - 1 for k in drives]
     if pruned and enough:
-        chosen = _pruned(trial, chosen)
+        chosen = _prune(trial, chosen)
     names = tuple(d.name for d in wide.drives)
     every = tuple(tuple(s) for s in sets)
     return Choice(trial.robot(chosen), every, table, tuple(chosen), names)
@@ -190,14 +190,14 @@ class _Trial:
         measured: Sequence[str] | None,
     ) -> _Trial:
         base = base_parameters(wide, measured=measured)
-        whole = Task.of(reduced, base, feasible_set(wide))
+        whole = EstimationProblem.of(reduced, base, feasible_set(wide))
         noise = whole.noise(reduced, weight, whole.reference)
         return cls(reduced, wide, sets, weight, noise, measured)
 
     def robot(self, chosen: Sequence[int]) -> Robot:
         """The robot with a set of terms per drive."""
-        candidates = _symbols([t for s in self.sets for t in s])
-        return without(self.wide, [candidates - _symbols(self.sets[c]) for c in chosen])
+        candidates = _symbols_of([t for s in self.sets for t in s])
+        return remove_terms(self.wide, [candidates - _symbols_of(self.sets[c]) for c in chosen])
 
     def errors(self, chosen: Sequence[int]) -> Array:
         """Held-out errors of every joint with these sets."""
@@ -205,7 +205,7 @@ class _Trial:
         return held_out_errors(self.reduced, self.wide, base, self.noise, self.weight)
 
 
-def _pruned(trial: _Trial, chosen: Sequence[int]) -> list[int]:
+def _prune(trial: _Trial, chosen: Sequence[int]) -> list[int]:
     """Without the sets that do not pay beside those of the other drives."""
     out = list(chosen)
     error = trial.errors(out)
@@ -213,23 +213,23 @@ def _pruned(trial: _Trial, chosen: Sequence[int]) -> list[int]:
         if not out[drive]:
             continue
         fewer = [*out[:drive], 0, *out[drive + 1 :]]
-        less, rows = trial.errors(fewer), _moved(trial.wide, drive)
+        less, rows = trial.errors(fewer), _rows_of_drive(trial.wide, drive)
         if (1 - GAIN) * np.linalg.norm(less[rows]) <= np.linalg.norm(error[rows]):
             out, error = fewer, less
     return out
 
 
-def sets_of(candidates: Sequence[str]) -> list[tuple[str, ...]]:
+def candidate_sets(candidates: Sequence[str]) -> list[tuple[str, ...]]:
     """No term, each, each two, and all."""
     few = [s for size in (0, 1, 2) for s in combinations(candidates, size)]
     return few if len(candidates) <= 2 else [*few, tuple(candidates)]
 
 
-def _symbols(terms: Sequence[str]) -> set[str]:
+def _symbols_of(terms: Sequence[str]) -> set[str]:
     return {symbol for term in terms for symbol in FRICTION[term]}
 
 
-def without(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
+def remove_terms(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
     """The robot without these symbols, one set per drive."""
     drives = []
     for drive, drop in zip(robot.drives, dropped, strict=True):
@@ -239,7 +239,7 @@ def without(robot: Robot, dropped: Sequence[set[str]]) -> Robot:
     return replace(robot, drives=tuple(drives), load_model=load)
 
 
-def _moved(robot: Robot, drive: int) -> list[int]:
+def _rows_of_drive(robot: Robot, drive: int) -> list[int]:
     """The coordinates whose torques a drive is part of."""
     joints = set(np.flatnonzero(robot.coupling(drive)).tolist())
     if robot.dof == robot.axes:
@@ -247,9 +247,9 @@ def _moved(robot: Robot, drive: int) -> list[int]:
     return [j for j, own in enumerate(coordinate_map(robot).rows) if joints.intersection(own)]
 
 
-def _best(table: Array, robot: Robot, drive: int) -> int:
+def _best_set(table: Array, robot: Robot, drive: int) -> int:
     """The set whose held-out errors of the drive's joints are smallest, by more than `GAIN`."""
-    rows = _moved(robot, drive)
+    rows = _rows_of_drive(robot, drive)
     error = np.sqrt(np.mean(table[:, rows] ** 2, axis=1))
     best = 0
     for k in range(1, len(error)):
@@ -263,22 +263,22 @@ def held_out_errors(
 ) -> Array:
     """Relative torque error of every joint on stretches that the fit did not see, shape (dof,)."""
     part = restrict_terms(reduced, wide, base)
-    noise = _own(part, noise)
-    task = Task.of(part, base, feasible_set(base.robot))
-    solutions = Solutions(task, weight, task.reference)
+    noise = _own_noise(part, noise)
+    task = EstimationProblem.of(part, base, feasible_set(base.robot))
+    solutions = WarmStarts(task, weight, task.reference)
     missed = np.zeros(len(part.triangles))
     for fold in range(FOLDS):
         others = [f for f in range(FOLDS) if f != fold]
         beta = base.K @ solutions.whole(*noise.whitened(part, others)[:2])
         for j in range(len(missed)):
-            missed[j] += float(squares(part, j, beta, [fold]).sum())
+            missed[j] += float(squared_residuals(part, j, beta, [fold]).sum())
     torque = part.torque_norms
     return np.asarray(np.sqrt(missed) / np.where(torque > 0, torque, 1.0))
 
 
-def _own(part: Reduced, noise: Noise) -> Noise:
+def _own_noise(part: Reduced, noise: Noise) -> Noise:
     """The noise, or what a model that misses far more than it takes for noise."""
     _, _, residual = noise.whitened(part)
-    if residual**2 <= MISSED * part.rows * len(part.triangles):
+    if residual**2 <= UNEXPLAINED * part.rows * len(part.triangles):
         return noise
-    return estimate(part)[0]
+    return estimate_noise(part)[0]

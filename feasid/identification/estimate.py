@@ -30,17 +30,17 @@ from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.noise import Noise, estimate
-from feasid.identification.plausible import Belief, beliefs, believing
-from feasid.identification.priors import BARRIERS, PRIORS, WEIGHT, Entropic, Prior
+from feasid.identification.noise import Noise, estimate_noise
+from feasid.identification.plausible import PlausibleBound, plausible_bounds, with_bounds
+from feasid.identification.priors import BARRIERS, PRIORS, WEIGHT, EntropicProblem, Prior
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
-INSISTENCE = 0.999
+RELEASE_LEVEL = 0.999
 """Probability, by a chi-square law, from which the log insists: had the bounds been true, it would
 ask to leave them this strongly once in a thousand times."""
 
-NOTHING = 1e-6
+NEGLIGIBLE_TERM = 1e-6
 """Joint terms below this share of their unit are zeros that the barrier held off."""
 
 ENTROPIC = PRIORS["entropic"]
@@ -62,10 +62,10 @@ class Estimate:
     evident : float
         Weight that the log's evidence asks for; `curve` has (weight, log evidence).
     covariance : ndarray, shape (n, n)
-        Of the standard parameters; see `Entropic.covariance`.
-    bounded : tuple of Belief
+        Of the standard parameters; see `EntropicProblem.covariance`.
+    bounded : tuple of PlausibleBound
         What is believed and just holds; see `feasid.identification.plausible`.
-    released : tuple of Belief
+    released : tuple of PlausibleBound
         What the log does not accept, and which was let go.
     price : float
         By how much twice the cost, in units of the squared whitened residual, is larger with all
@@ -78,21 +78,21 @@ class Estimate:
     evident: float
     curve: tuple[tuple[float, float], ...]
     covariance: Array
-    bounded: tuple[Belief, ...] = ()
-    released: tuple[Belief, ...] = ()
+    bounded: tuple[PlausibleBound, ...] = ()
+    released: tuple[PlausibleBound, ...] = ()
     price: float = 0.0
 
 
 BISECTIONS = 40
 """Halvings of the way to a model that holds constraints which are not affine."""
 
-NEAR = 3
+RESUMED_BARRIERS = 3
 """So many of the last `BARRIERS` are gone through for similar equations, from the point that the
 first of them has: later ones lie so close to the bounds that Newton's steps are short."""
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class EstimationProblem:
     """What does not depend on how the equations are weighted.
 
     Attributes
@@ -122,7 +122,7 @@ class Task:
         feasible: FeasibleSet,
         towards: Array | None = None,
         prior: Prior | None = None,
-    ) -> Task:
+    ) -> EstimationProblem:
         """The task of a log; `towards` (n,) is a reference other than the description."""
         r, rho, _ = reduced.triangle()
         scale = units(base.robot, feasible, r @ base.K, rho, torques=True)
@@ -141,16 +141,16 @@ class Task:
         return cls(base, feasible, aim, term_sizes(reduced, base), scale, prior or ENTROPIC)
 
     @cached_property
-    def beliefs(self) -> tuple[Belief, ...]:
+    def beliefs(self) -> tuple[PlausibleBound, ...]:
         """What is believed of the bodies besides."""
-        return beliefs(self.base.robot, self.reference)
+        return plausible_bounds(self.base.robot, self.reference)
 
     @cached_property
     def door(self) -> Elimination:
         """Known and tied parameters, out of the problem and back into the answer."""
         return Elimination.of(self.feasible).required()
 
-    def problem(self, r: Array, rho: Array, weight: float) -> tuple[Entropic, float]:
+    def problem(self, r: Array, rho: Array, weight: float) -> tuple[EntropicProblem, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.
 
         What a prior says by squares are rows of the equations.
@@ -162,7 +162,7 @@ class Task:
         whole = np.vstack([r @ self.base.K, pull, rows])
         right = np.concatenate([rho, np.zeros(len(terms)), target])
         door = self.door
-        return Entropic(
+        return EntropicProblem(
             whole @ door.T,
             right - whole @ door.fixed,
             door.inside,
@@ -200,36 +200,36 @@ class Task:
         self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
     ) -> Noise:
         """The noise of a log around the estimate that knows the prior."""
-        K, solution = self.base.K, Solutions(self, weight, start)
+        K, solution = self.base.K, WarmStarts(self, weight, start)
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
             free, problem, divergence = solution.of(r, rho)
             followed = self.spread(problem.followed(free, divergence))
             return K @ self.whole(free), K @ followed @ K.T
 
-        return estimate(reduced, solver, folds)[0]
+        return estimate_noise(reduced, solver, folds)[0]
 
 
 @dataclass(eq=False)
-class Solutions:
+class WarmStarts:
     """Minimisers for similar equations one after another, each sought from the one before.
 
     `weight` is the prior's and `start` (n,) a strictly feasible model.
     """
 
-    task: Task
+    task: EstimationProblem
     weight: float
     start: Array
     _near: Array | None = None
 
-    def of(self, r: Array, rho: Array) -> tuple[Array, Entropic, float]:
+    def of(self, r: Array, rho: Array) -> tuple[Array, EntropicProblem, float]:
         """The free parameters, the problem that they solve, and the divergence's weight in it."""
         problem, divergence = self.task.problem(r, rho, self.weight)
         if self._near is None:
             path = problem.path(self.task.free(self.start), divergence)
         else:
-            path = problem.path(self._near, divergence, BARRIERS[-NEAR:])
-        self._near = path[-min(NEAR, len(path))]
+            path = problem.path(self._near, divergence, BARRIERS[-RESUMED_BARRIERS:])
+        self._near = path[-min(RESUMED_BARRIERS, len(path))]
         return path[-1], problem, divergence
 
     def whole(self, r: Array, rho: Array) -> Array:
@@ -255,9 +255,9 @@ def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
     return out
 
 
-def infer(
+def estimate_model(
     reduced: Reduced,
-    task: Task,
+    task: EstimationProblem,
     start: Array,
     *,
     weight: float | str | None = None,
@@ -270,7 +270,7 @@ def infer(
     Parameters
     ----------
     reduced : Reduced
-    task : Task
+    task : EstimationProblem
     start : ndarray, shape (n,)
         Any strictly feasible model.
     weight : float, "evidence", "held-out" or None
@@ -288,14 +288,14 @@ def infer(
     noise = task.noise(reduced, known, start) if noise is None else noise
     whole, size = noise.whole(reduced), len(reduced.columns)
     r, rho = whole[:size, :size], whole[:size, size]
-    chosen, evident, curve = _weighed(reduced, task, noise, weight, start)
+    chosen, evident, curve = _choose_weight(reduced, task, noise, weight, start)
     problem, divergence = task.problem(r, rho, chosen)
     delta = task.whole(problem.minimise(task.free(start), divergence))
-    bounded: tuple[Belief, ...] = ()
-    released: tuple[Belief, ...] = ()
+    bounded: tuple[PlausibleBound, ...] = ()
+    released: tuple[PlausibleBound, ...] = ()
     price = 0.0
     if plausible:
-        delta, bounded, released, price = _within_beliefs(task, problem, delta, chosen, (r, rho))
+        delta, bounded, released, price = _within_bounds(task, problem, delta, chosen, (r, rho))
     covariance = task.prior.covariance(problem, task.free(delta), chosen, evident)
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
     covariance += np.outer(late, late)
@@ -304,12 +304,16 @@ def infer(
     )
 
 
-def _weighed(
-    reduced: Reduced, task: Task, noise: Noise, weight: float | str | None, start: Array
+def _choose_weight(
+    reduced: Reduced,
+    task: EstimationProblem,
+    noise: Noise,
+    weight: float | str | None,
+    start: Array,
 ) -> tuple[float, float, tuple[tuple[float, float], ...]]:
     """The prior's weight, the one of the largest evidence, and the curve it was read from."""
     if weight == "held-out":
-        curve = held_out(reduced, task, noise, start)
+        curve = held_out_weights(reduced, task, noise, start)
         best = min(curve, key=lambda point: point[1])[0]
         return best, best, curve
     given = float(weight) if isinstance(weight, int | float) else None
@@ -330,8 +334,8 @@ def _weighed(
     return task.prior.strongest(evident) if given is None else given, evident, curve
 
 
-def held_out(
-    reduced: Reduced, task: Task, noise: Noise, start: Array
+def held_out_weights(
+    reduced: Reduced, task: EstimationProblem, noise: Noise, start: Array
 ) -> tuple[tuple[float, float], ...]:
     """Whitened squared error on stretches that were held out, per weight of `HELD_OUT`.
 
@@ -345,7 +349,7 @@ def held_out(
     curve = []
     for weight in HELD_OUT:
         missed = 0.0
-        solutions = Solutions(task, weight, start)
+        solutions = WarmStarts(task, weight, start)
         for fold in range(FOLDS):
             others = [f for f in range(FOLDS) if f != fold]
             r, rho, _ = noise.whitened(reduced, others)
@@ -356,23 +360,27 @@ def held_out(
     return tuple(curve)
 
 
-def _within_beliefs(
-    task: Task, problem: Entropic, delta: Array, weight: float, equations: tuple[Array, Array]
-) -> tuple[Array, tuple[Belief, ...], tuple[Belief, ...], float]:
+def _within_bounds(
+    task: EstimationProblem,
+    problem: EntropicProblem,
+    delta: Array,
+    weight: float,
+    equations: tuple[Array, Array],
+) -> tuple[Array, tuple[PlausibleBound, ...], tuple[PlausibleBound, ...], float]:
     """The model within what is believed; what the log does not accept is let go."""
     broken = tuple(b for b in task.beliefs if b.least(delta) < 0)
     if not broken or task.feasible.equalities:
         return delta, (), (), 0.0
-    held = replace(task, feasible=believing(task.feasible, task.beliefs))
+    held = replace(task, feasible=with_bounds(task.feasible, task.beliefs))
     if not held.feasible.strictly_inside(task.reference):
         return delta, (), (), 0.0
     own = task.prior.divergence(weight)
-    enough, here = float(chi2.ppf(INSISTENCE, len(broken))), problem.cost(delta, own)
+    enough, here = float(chi2.ppf(RELEASE_LEVEL, len(broken))), problem.cost(delta, own)
     # Least squares alone bound the price from below; where they insist, Newton's way is long.
     price = feasible_least_squares(*equations, task.base, held.feasible).objective - 2.0 * here
     if price > enough:
         return delta, (), broken, price
-    inside = Solutions(held, weight, task.reference).whole(*equations)
+    inside = WarmStarts(held, weight, task.reference).whole(*equations)
     price = 2.0 * (problem.cost(inside, own) - here)
     if price > enough:
         return delta, (), broken, price
@@ -381,7 +389,11 @@ def _within_beliefs(
 
 
 def within_convex(
-    found: Estimate, task: Task, triangle: tuple[Array, Array, float], inside: Array, solver: Any
+    found: Estimate,
+    task: EstimationProblem,
+    triangle: tuple[Array, Array, float],
+    inside: Array,
+    solver: Any,
 ) -> Estimate:
     """The estimate when constraints that are not affine hold, too: of the program in CVXPY.
 
@@ -407,7 +419,7 @@ def within_convex(
     return replace(found, delta=task.whole(free + share * (anchor - free)))
 
 
-def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:
+def verify_model(optimum: FeasibleFit, delta: Array, task: EstimationProblem) -> FeasibleFit:
     """Another model of the same equations in place of their optimum, verified exactly.
 
     Raises
@@ -415,7 +427,7 @@ def verified(optimum: FeasibleFit, delta: Array, task: Task) -> FeasibleFit:
     SolverError
         When it breaks a constraint.
     """
-    small = np.abs(delta) < NOTHING * task.scale.parameters
+    small = np.abs(delta) < NEGLIGIBLE_TERM * task.scale.parameters
     free = task.free(np.where(np.isfinite(task.sizes) & small, 0.0, delta))
     delta = task.whole(free)
     broken = task.feasible.violations(delta)

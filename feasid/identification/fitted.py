@@ -17,14 +17,13 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Estimate
+from feasid.identification.estimator import Estimator
 from feasid.identification.export import WritableModel
-from feasid.identification.noise import estimate as noise_of
-from feasid.identification.noise import least_squares
+from feasid.identification.noise import condition_number, least_squares
+from feasid.identification.noise import estimate_noise as noise_of
 from feasid.identification.priors import find_prior
 from feasid.identification.quality import Quality, quality
 from feasid.identification.ranges import Residual
-from feasid.identification.statistics import condition_number
-from feasid.identification.weighing import Weighing
 from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -128,10 +127,10 @@ class Fitted(WritableModel):
         """Base parameters: value, standard deviation and relative deviation [%].
 
         The deviation is that of the printed value, given the joint terms that are there; of terms
-        that the log itself chose it is too small. With a prior `Entropic.covariance`, which counts
-        effective rows and what the prior holds; without one eq. (81)-(83) of Sousa and Cortesao
-        (2014) for the weighted equations, a lower bound where rows are not independent. ``ols`` is
-        weighted least squares, which neither feasibility nor a prior constrains.
+        that the log itself chose it is too small. With a prior `EntropicProblem.covariance`, which
+        counts effective rows and what the prior holds; without one eq. (81)-(83) of Sousa and
+        Cortesao (2014) for the weighted equations, a lower bound where rows are not independent.
+        ``ols`` is weighted least squares, which neither feasibility nor a prior constrains.
         """
         import pandas as pd
 
@@ -193,7 +192,7 @@ class Fitted(WritableModel):
         if self.estimate is None or prior is None:
             program, door = held.program()
         else:
-            task = Weighing(self.base, self.believed, self.reduced, self.options, None).task(prior)
+            task = Estimator(self.base, self.believed, self.reduced, self.options, None).task(prior)
             program, door = task.program(self.triangle, self.estimate.weight), task.door
         return problems.named(program, self.description, door.T, door.fixed)
 

@@ -204,9 +204,11 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConsta
 
 def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
     """Per joint its equations of all base parameters, in units of the noise of its current."""
-    _, beta = noise.estimate(reduced)
+    _, beta = noise.estimate_noise(reduced)
     spread = reduced.residuals(beta) / np.sqrt(max(reduced.rows, 1))
-    spread = np.maximum(spread, noise.FLOOR * reduced.torque_norms / np.sqrt(max(reduced.rows, 1)))
+    spread = np.maximum(
+        spread, noise.SMALLEST_DEVIATION * reduced.torque_norms / np.sqrt(max(reduced.rows, 1))
+    )
     out = []
     for j, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
         r = np.zeros((len(support), len(reduced.columns)))

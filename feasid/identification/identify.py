@@ -16,12 +16,12 @@ from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_terms, with_motors
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.choice import Choice, choose_terms, sets_of
+from feasid.identification.choice import Choice, candidate_sets, choose_terms
+from feasid.identification.estimator import Estimator
 from feasid.identification.log_warnings import diagnose_logs
+from feasid.identification.noise import align_torques
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
-from feasid.identification.timing import aligned
-from feasid.identification.weighing import Weighing
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import completed, documented, select_options
@@ -89,13 +89,13 @@ def fit(
     warnings = []
     if chosen["diagnose"]:
         warnings = diagnose_logs(tasks, with_fit_terms(described, *terms)[0], measured)
-    reduced, delay = aligned(reduced)
+    reduced, delay = align_torques(reduced)
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
     feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
-    weighing = Weighing.of(chosen, base, feasible, reduced, delay.deviation)
-    equations, method_notes = _equations(tasks, base, reduced, chosen, weighing, delay.value)
-    estimate = weighing.solved(equations)
+    estimator = Estimator.of(chosen, base, feasible, reduced, delay.deviation)
+    equations, method_notes = _equations(tasks, base, reduced, chosen, estimator, delay.value)
+    estimate = estimator.solved(equations)
     notes = [
         *estimate.notes,
         *measured_notes,
@@ -140,7 +140,9 @@ def _choose_friction_terms(
     if not present or not reduced.strata:
         return base, reduced, []
     pruned, measured = chosen["candidates"] is not None, chosen["measured"]
-    choice = choose_terms(reduced, base.robot, sets_of(present), pruned=pruned, measured=measured)
+    choice = choose_terms(
+        reduced, base.robot, candidate_sets(present), pruned=pruned, measured=measured
+    )
     kept = base_parameters(choice.robot, measured=measured)
     return kept, restrict_terms(reduced, base.robot, kept), [choice.note]
 
@@ -150,7 +152,7 @@ def _equations(
     base: BaseParameters,
     reduced: Reduced,
     chosen: Mapping[str, Any],
-    weighing: Weighing,
+    estimator: Estimator,
     delay: float,
 ) -> tuple[Reduced, list[Note]]:
     """Equations to solve: of the torques, of the momentum, or of blocks with robust weights."""
@@ -182,7 +184,7 @@ def _equations(
         for block in robust.reduce_blocks(motions, robot, columns, chosen["block"])
     ]
     kind = chosen["robust"]
-    equations, shares = robust.reweight(blocks, kind, weighing.beta)
+    equations, shares = robust.reweight(blocks, kind, estimator.beta)
     return equations.shifted(delay), robust.notes(blocks, shares, robot.coordinates, kind)
 
 
@@ -274,5 +276,5 @@ def compare_models(
         )
     have = {s for d in base.robot.drives for s in d.symbols}
     there = [t for t in chosen["candidates"] if have.intersection(FRICTION[t])]
-    sets = [tuple(m) for m in models] if models is not None else sets_of(there)
+    sets = [tuple(m) for m in models] if models is not None else candidate_sets(there)
     return choose_terms(reduced, base.robot, sets, pruned=True, measured=measured)

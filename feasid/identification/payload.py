@@ -264,7 +264,7 @@ def _without_robot(
     loaded: Reduced, unloaded: Reduced, added: Array
 ) -> tuple[Array, Array, Callable[[Array], Array]]:
     """Triangle of the load's ten columns with beta eliminated; beta for a load."""
-    first, second = (noise.estimate(x)[0].whitened(x) for x in (unloaded, loaded))
+    first, second = (noise.estimate_noise(x)[0].whitened(x) for x in (unloaded, loaded))
     size = added.shape[0]
     norms = np.linalg.norm(np.vstack([first[0], second[0]]), axis=0)
     scale = np.where(norms > 0, norms, 1.0)

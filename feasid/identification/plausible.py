@@ -29,19 +29,19 @@ Index = npt.NDArray[np.intp]
 MASS_RATIO = 3.0
 """Masses stay within this factor of the description's unless the log insists."""
 
-ROOM = 0.1, 0.01
+SHAPE_ROOM = 0.1, 0.01
 """How far mass may lie beyond a box of shapes: share of its size, and length [m]. Shapes for
 collisions are drawn around links, but not exactly."""
 
 DENSITIES = 30.0, 8000.0
 """Mass per volume of the shapes [kg/m^3]: thin shells to solid steel."""
 
-NEAR = 1e-3
+AT_BOUND = 1e-3
 """A number this close to its bound, as a share of the reference's, is at it."""
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class PlausibleBound:
     """What is believed of one body: its ``kind`` is "mass" or "shape"."""
 
     body: str
@@ -55,14 +55,14 @@ class Belief:
     def near(self, delta: Array, reference: Array) -> bool:
         """Whether some bound is reached."""
         values = ((_value(r, delta), _value(r, reference)) for r in self.rows)
-        return any(here < NEAR * there for here, there in values)
+        return any(here < AT_BOUND * there for here, there in values)
 
 
 def _value(row: Linear, delta: Array) -> float:
     return float(row.coefficients @ delta[row.columns]) + row.constant
 
 
-def beliefs(robot: Robot, reference: Array) -> tuple[Belief, ...]:
+def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ...]:
     """What is believed of the bodies that a description describes.
 
     A body whose reference itself contradicts its shapes has no belief about these.
@@ -74,15 +74,15 @@ def beliefs(robot: Robot, reference: Array) -> tuple[Belief, ...]:
         mass = float(reference[columns[9]])
         name = f"plausible mass of {body}"
         limits = bounds(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
-        out.append(Belief(body, "mass", tuple(limits)))
+        out.append(PlausibleBound(body, "mass", tuple(limits)))
         if int(i) in boxes:
-            shaped = Belief(body, "shape", tuple(_inside(body, columns, *boxes[int(i)])))
+            shaped = PlausibleBound(body, "shape", tuple(_inside(body, columns, *boxes[int(i)])))
             out += [shaped] if shaped.least(reference) > 0 else []
     return tuple(out)
 
 
 def _inside(body: str, columns: Index, low: Array, high: Array, volume: float) -> list[Linear]:
-    room = ROOM[0] * (high - low) + ROOM[1]
+    room = SHAPE_ROOM[0] * (high - low) + SHAPE_ROOM[1]
     low, high = low - room, high + room
     rows = com_box(f"{body} within its shape", columns, low, high)
     for axis in range(3):
@@ -97,11 +97,11 @@ def _inside(body: str, columns: Index, low: Array, high: Array, volume: float) -
     return rows + bounds(f"density of {body}", columns[9:], 1.0, thin, solid)
 
 
-def believing(feasible: FeasibleSet, held: Iterable[Belief]) -> FeasibleSet:
+def with_bounds(feasible: FeasibleSet, held: Iterable[PlausibleBound]) -> FeasibleSet:
     """The feasible set within these beliefs."""
     return replace(feasible, linear=(*feasible.linear, *(r for b in held for r in b.rows)))
 
 
-def names(held: Sequence[Belief], kind: str) -> tuple[str, ...]:
+def bounded_bodies(held: Sequence[PlausibleBound], kind: str) -> tuple[str, ...]:
     """The bodies that beliefs of a kind are about."""
     return tuple(b.body for b in held if b.kind == kind)

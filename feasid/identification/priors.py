@@ -82,7 +82,7 @@ GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
 
 
 @dataclass(frozen=True, eq=False)
-class Entropic:
+class EntropicProblem:
     """The problem: whitened rows, a feasible set, and the reference.
 
     Attributes
@@ -143,7 +143,7 @@ class Entropic:
         """The minimiser of J over the feasible set, from a strictly feasible start."""
         return self.path(start, weight)[-1]
 
-    def with_rows(self, A: Array, b: Array) -> Entropic:
+    def with_rows(self, A: Array, b: Array) -> EntropicProblem:
         """The same problem with other equations; what does not depend on them is kept."""
         other = replace(self, A=A, b=b)
         other.__dict__.update(
@@ -319,7 +319,7 @@ class Prior:
         return TRACE
 
     def evidence(
-        self, problem: Entropic, start: Array
+        self, problem: EntropicProblem, start: Array
     ) -> tuple[float, tuple[tuple[float, float], ...]] | None:
         """The weight that the log's evidence asks for, and the curve (weight, log evidence).
 
@@ -331,7 +331,9 @@ class Prior:
         """The weight that is taken where the evidence asks for `evident`."""
         return evident
 
-    def covariance(self, problem: Entropic, delta: Array, weight: float, evident: float) -> Array:
+    def covariance(
+        self, problem: EntropicProblem, delta: Array, weight: float, evident: float
+    ) -> Array:
         """Covariance of the free parameters' estimate delta in SI units, shape (n, n)."""
         own = self.divergence(weight)
         return problem.covariance(delta, own, own)
@@ -347,7 +349,7 @@ class EntropicPrior(Prior):
         return weight
 
     def evidence(
-        self, problem: Entropic, start: Array
+        self, problem: EntropicProblem, start: Array
     ) -> tuple[float, tuple[tuple[float, float], ...]]:
         """Laplace's approximation over a grid of weights."""
         return problem.most_evident(problem.minimise(start, WEIGHT))
@@ -356,7 +358,9 @@ class EntropicPrior(Prior):
         """At most `STRONGEST`: a description that contradicts the log is believed less."""
         return min(evident, STRONGEST)
 
-    def covariance(self, problem: Entropic, delta: Array, weight: float, evident: float) -> Array:
+    def covariance(
+        self, problem: EntropicProblem, delta: Array, weight: float, evident: float
+    ) -> Array:
         """With the truth a draw of the evident weight, of `DOUBTED` at most."""
         return problem.covariance(delta, weight, min(weight, evident, DOUBTED))
 

@@ -17,8 +17,8 @@ from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import Solutions, Task
-from feasid.identification.noise import Noise, least_squares, squares
+from feasid.identification.estimate import EstimationProblem, WarmStarts
+from feasid.identification.noise import Noise, least_squares, squared_residuals
 from feasid.identification.priors import WEIGHT
 from feasid.reduction.restrict import measured_rows
 from feasid.reduction.strata import FOLDS
@@ -176,8 +176,8 @@ def held_out(
     unseen = len(folds) >= FEWEST
     solutions = None
     if unseen:
-        task = Task.of(reduced, base, feasible)
-        solutions = Solutions(task, weight, task.reference)
+        task = EstimationProblem.of(reduced, base, feasible)
+        solutions = WarmStarts(task, weight, task.reference)
     for fold in folds if unseen else (None,):
         tested = None if fold is None else [fold]
         others = None if fold is None else [f for f in folds if f != fold]
@@ -190,7 +190,7 @@ def held_out(
         }
         for name, values in found.items():
             for j in range(dof):
-                missed[name][j] += float(squares(reduced, j, values, tested).sum())
+                missed[name][j] += float(squared_residuals(reduced, j, values, tested).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = {n: np.where(power > 0, np.sqrt(m / power), 0.0) for n, m in missed.items()}
     relative = {n: np.where(measured_rows(reduced), e, np.nan) for n, e in relative.items()}

@@ -22,8 +22,8 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.program.reference import reference
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import NOTHING, Task
-from feasid.identification.priors import Entropic
+from feasid.identification.estimate import NEGLIGIBLE_TERM, EstimationProblem
+from feasid.identification.priors import EntropicProblem
 from feasid.reduction.strata import stack_triangles
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -92,7 +92,7 @@ class FeasibleProblem:
         self.nominal = nominal_parameters(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
         motion = _nominal_motion(described, base)
-        task = Task.of(motion, base, feasible, self.nominal)
+        task = EstimationProblem.of(motion, base, feasible, self.nominal)
         size = np.maximum(motion.torque_norms / np.sqrt(motion.rows), TINY_TORQUE)
         usual, _, _ = motion.triangle(1.0 / (size * np.sqrt(motion.rows)))
         self._from_usual = np.linalg.pinv(usual)
@@ -110,7 +110,7 @@ class FeasibleProblem:
                     out[column] = 1e-3 * self.task.scale.parameters[column]
         return out
 
-    def problem(self, R: Array, rho: Array) -> Entropic:
+    def problem(self, R: Array, rho: Array) -> EntropicProblem:
         """The problem for whitened equations of the base parameters."""
         task = self.task
         terms = np.flatnonzero(np.isfinite(task.sizes))
@@ -147,7 +147,7 @@ class FeasibleProblem:
         free = problem.resume(self._start, self.weight)
         task = self.task
         delta = task.whole(free)
-        small = np.isfinite(task.sizes) & (np.abs(delta) < NOTHING * task.scale.parameters)
+        small = np.isfinite(task.sizes) & (np.abs(delta) < NEGLIGIBLE_TERM * task.scale.parameters)
         delta = task.whole(task.free(np.where(small, 0.0, delta)))
         broken = self.feasible.violations(delta)
         if broken:
@@ -175,7 +175,7 @@ def nominal_parameters(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
     return np.asarray(out)
 
 
-def _joint_term_sizes(task: Task, robot: Robot) -> Array:
+def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
     """Sizes of joint terms; for drive inertias that no motion tells from a body's, the body's.
 
     Without samples nothing else would hold them.

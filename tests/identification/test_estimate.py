@@ -10,8 +10,8 @@ from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.choice import choose_terms
-from feasid.identification.estimate import Solutions, Task, infer
-from feasid.identification.noise import estimate
+from feasid.identification.estimate import EstimationProblem, WarmStarts, estimate_model
+from feasid.identification.noise import estimate_noise
 from feasid.identification.priors import DECREMENT, WEIGHT
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
@@ -34,8 +34,8 @@ def reduced(log, base):
 def fitted(arm, robot=None, **options):
     base = base_parameters((arm.terms if robot is None else robot).with_transition(TRANSITION))
     data = reduced(arm.log, base)
-    task = Task.of(data, base, feasible_set(base.robot))
-    return base, infer(data, task, task.reference, **options)
+    task = EstimationProblem.of(data, base, feasible_set(base.robot))
+    return base, estimate_model(data, task, task.reference, **options)
 
 
 def errors(arm, base, delta):
@@ -63,9 +63,9 @@ def test_minimisers_do_not_depend_on_those_they_were_sought_from():
     arm = hidden("ur5", 0)
     base = base_parameters(arm.terms.with_transition(TRANSITION))
     data = reduced(arm.log, base)
-    task = Task.of(data, base, feasible_set(base.robot))
-    noise, _ = estimate(data)
-    solutions = Solutions(task, WEIGHT, task.reference)
+    task = EstimationProblem.of(data, base, feasible_set(base.robot))
+    noise, _ = estimate_noise(data)
+    solutions = WarmStarts(task, WEIGHT, task.reference)
     for folds in ([0, 1, 2], [1, 4]):
         r, rho, _ = noise.whitened(data, folds)
         for pull in (0.0, 30.0):
@@ -126,7 +126,7 @@ def test_an_impossible_reference_is_refused():
     towards = base.robot.values.copy()
     towards[base.robot.inertial_columns[2, 0]] = -1.0
     with pytest.raises(InputError, match="impossible"):
-        Task.of(reduced(arm.log, base), base, feasible_set(base.robot), towards)
+        EstimationProblem.of(reduced(arm.log, base), base, feasible_set(base.robot), towards)
 
 
 def test_narrowed_data_are_those_of_the_narrower_robot():

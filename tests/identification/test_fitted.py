@@ -85,7 +85,7 @@ def test_deviations_are_roots_of_the_covariance_also_of_what_is_zero(fit):
 
 def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
     bare = replace(fit, estimate=None)
-    found, _ = noise.estimate(fit.reduced)
+    found, _ = noise.estimate_noise(fit.reduced)
     wanted = fitted.quality(fit.reduced, fit.base, fit.feasible, fit.beta, found, doubts=fit.notes)
     np.testing.assert_array_equal(bare.quality.errors.model, wanted.errors.model)
     assert bare.condition_number == pytest.approx(np.linalg.cond(fit.reduced.triangle()[0]))

@@ -32,7 +32,7 @@ def made(quick, slow, seed=0):
 
 @pytest.mark.parametrize(("quick", "slow"), [(0.04, 1.0), (1.0, 0.0), (1e-4, 4.0)])
 def test_both_variances_come_back(quick, slow):
-    found, beta = noise.estimate(made(quick, slow))
+    found, beta = noise.estimate_noise(made(quick, slow))
     assert found.quick[0] == pytest.approx(quick, rel=0.15)  # 6000 rows, six classes
     assert found.slow[0] == pytest.approx(slow, rel=0.15, abs=0.15 * quick)
     assert found.correlation[0] == pytest.approx(1.0, abs=0.15)
@@ -41,7 +41,7 @@ def test_both_variances_come_back(quick, slow):
 
 def test_whitened_residuals_have_unit_variance():
     data = made(0.04, 1.0)
-    found, beta = noise.estimate(data, correlated=False)
+    found, beta = noise.estimate_noise(data, correlated=False)
     r, rho, residual = found.whitened(data)
     total = residual**2 + np.sum((r @ beta - rho) ** 2)
     assert total / ROWS == pytest.approx(1.0, abs=0.1)
@@ -113,7 +113,9 @@ def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
         error = (beta[list(SUPPORTS[j])] @ rows[:2] - rows[2]) ** 2
         error = error if folds is None else np.where(np.isin(fold, folds), error, 0.0)
         wanted = [error[slow == level].sum() for level in LEVELS]
-        np.testing.assert_allclose(noise.squares(data, j, beta, folds), wanted, rtol=EXACT)
+        np.testing.assert_allclose(
+            noise.squared_residuals(data, j, beta, folds), wanted, rtol=EXACT
+        )
 
 
 def test_without_strata_all_rows_are_one_class():
@@ -125,9 +127,9 @@ def test_without_strata_all_rows_are_one_class():
     np.testing.assert_allclose(r, wanted[0], atol=EXACT)
     np.testing.assert_allclose(rho, wanted[1], atol=EXACT)
     beta = np.array([0.3, -1.0, 2.0])
-    (found,) = noise.squares(plain, 1, beta)
+    (found,) = noise.squared_residuals(plain, 1, beta)
     assert found == pytest.approx(np.sum((beta[[1, 2]] @ joints[1][:2] - joints[1][2]) ** 2))
-    guess, _ = noise.estimate(plain)
+    guess, _ = noise.estimate_noise(plain)
     np.testing.assert_array_equal(guess.correlation, 1.0)
     np.testing.assert_allclose(guess.slow, 0.0)
 
@@ -174,7 +176,7 @@ def test_noise_is_never_less_than_a_thousandth_of_the_torque():
         builder.add(exact, exact, slow, fold)
         strata.append(builder.result())
     totals = tuple(s.total for s in strata)
-    found, solved = noise.estimate(replace(data, strata=tuple(strata), triangles=totals))
+    found, solved = noise.estimate_noise(replace(data, strata=tuple(strata), triangles=totals))
     np.testing.assert_allclose(found.quick, 1e-6 * np.array(power), rtol=1e-6)
     np.testing.assert_allclose(solved, beta, atol=EXACT)
 
@@ -199,7 +201,7 @@ def test_the_first_estimate_takes_a_tenth_of_the_torque_for_noise():
         asked.append((r, rho))
         return noise.least_squares(r, rho)
 
-    noise.estimate(strong, solver)
+    noise.estimate_noise(strong, solver)
     power = np.array([np.mean(j[2] ** 2) for j in joints]) * [1, 100]
     weights = 1 / (0.1 * np.sqrt(power + 1e-3 * power.mean()))  # a joint without torque counts too
     np.testing.assert_allclose(asked[0][0], strong.triangle(weights)[0], rtol=EXACT, atol=EXACT)
@@ -209,7 +211,7 @@ def test_logs_without_torque_have_finite_noise():
     data, *_ = classed(5)
     nothing = tuple(0 * t for t in data.triangles)
     silent = replace(data, triangles=nothing, strata=tuple(s.emptied() for s in data.strata))
-    found, beta = noise.estimate(silent)
+    found, beta = noise.estimate_noise(silent)
     assert np.isfinite(found.quick).all()
     np.testing.assert_array_equal(beta, 0.0)
 
@@ -224,7 +226,7 @@ def test_rows_at_reversals_are_what_biases():
     for run in motion.runs:
         reducer.add(run)
     data = reducer.result()
-    _, weighted = noise.estimate(data)
+    _, weighted = noise.estimate_noise(data)
     plain, _ = noise.least_squares(*data.triangle()[:2])
     truth = arm.truth(base)
     error = {k: np.linalg.norm(b - truth) for k, b in (("plain", plain), ("weighted", weighted))}

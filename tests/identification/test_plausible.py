@@ -6,7 +6,7 @@ from logs import simulate
 
 import feasid
 from feasid.formats.registry import shape_boxes
-from feasid.identification.plausible import ROOM, beliefs
+from feasid.identification.plausible import SHAPE_ROOM, plausible_bounds
 from feasid.robot import inertia
 
 WORDS = ("viscous", "coulomb", "offset")
@@ -60,10 +60,12 @@ def log_of(robot, com, noise=0.02, samples=2000, mass=2.0):
 def test_point_masses_inside_a_box_keep_every_bound_and_none_outside_does(tmp_path):
     robot = arm(tmp_path)
     reference = robot.values
-    (shape,) = [b for b in beliefs(robot, reference) if (b.body, b.kind) == ("fore", "shape")]
+    (shape,) = [
+        b for b in plausible_bounds(robot, reference) if (b.body, b.kind) == ("fore", "shape")
+    ]
     rng = np.random.default_rng(0)
     half = np.array(SIZE) / 2
-    room = ROOM[0] * np.array(SIZE) + ROOM[1]
+    room = SHAPE_ROOM[0] * np.array(SIZE) + SHAPE_ROOM[1]
     for _ in range(200):
         points = np.array(CENTRE) + rng.uniform(-1, 1, (8, 3)) * (half + room)
         masses = rng.uniform(0.1, 0.5, 8)
@@ -116,7 +118,7 @@ def test_a_log_that_says_little_leaves_links_in_their_shapes(tmp_path):
     options = {"prior_weight": 1e-4, "diagnose": False, "friction": WORDS}
     free = feasid.fit(log, robot, plausible=False, **options)
     held = feasid.fit(log, robot, **options)
-    shapes = [b for b in beliefs(robot, robot.values) if b.kind == "shape"]
+    shapes = [b for b in plausible_bounds(robot, robot.values) if b.kind == "shape"]
     known = dict(zip(free.robot.parameter_names, range(free.robot.size), strict=True))
 
     def worst(fit):
@@ -134,7 +136,9 @@ def test_a_log_that_says_little_leaves_links_in_their_shapes(tmp_path):
 
 def test_a_description_outside_its_own_shape_is_not_held_to_it(tmp_path):
     robot = arm(tmp_path, com="0.5 0 0.2")
-    assert not [b for b in beliefs(robot, robot.values) if (b.body, b.kind) == ("upper", "shape")]
+    assert not [
+        b for b in plausible_bounds(robot, robot.values) if (b.body, b.kind) == ("upper", "shape")
+    ]
 
 
 def test_nothing_is_said_where_nothing_binds(tmp_path):

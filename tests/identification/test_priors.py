@@ -10,7 +10,7 @@ from robots import random_robot
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import units
 from feasid.identifiability.base import base_parameters
-from feasid.identification.priors import Entropic
+from feasid.identification.priors import EntropicProblem
 from feasid.robot import inertia
 
 SOLVERS_AGREE = 1e-5
@@ -41,7 +41,11 @@ def problem(seed, rows=60, noise=1.0, friction=True):
     rho = R @ base.K @ truth + noise * rng.standard_normal(rows)
     feasible = feasible_set(robot)
     scale = units(robot, feasible, R @ base.K, rho, torques=True)
-    return Entropic(R @ base.K, rho, feasible, reference_model, scale.parameters), truth, base
+    return (
+        EntropicProblem(R @ base.K, rho, feasible, reference_model, scale.parameters),
+        truth,
+        base,
+    )
 
 
 def stated(entropic, weight, turn):
@@ -138,7 +142,7 @@ def test_normaliser_is_that_of_the_density():
 
 def test_evidence_prefers_a_strong_prior_when_the_reference_is_right():
     entropic, truth, _ = problem(3, rows=30, noise=1.0)
-    exact = Entropic(entropic.A, entropic.b, entropic.feasible, truth + 0.0, entropic.unit)
+    exact = EntropicProblem(entropic.A, entropic.b, entropic.feasible, truth + 0.0, entropic.unit)
     strong, _ = exact.most_evident(entropic.reference)
     weak, curve = entropic.most_evident(entropic.reference)
     assert strong > 3 * weak

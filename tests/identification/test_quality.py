@@ -13,7 +13,7 @@ from feasid.cli.fit import EXIT_USELESS
 from feasid.core.notes import Note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
-from feasid.identification.noise import estimate
+from feasid.identification.noise import estimate_noise
 from feasid.identification.quality import HeldOut, judged, quality
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
@@ -113,7 +113,7 @@ def by_stretches(change):
     for run in motion.runs:
         reducer.add(run)
     reduced = reducer.result()
-    noise, beta = estimate(reduced)
+    noise, beta = estimate_noise(reduced)
     return quality(reduced, base, feasible_set(robot), beta, noise), reduced.residuals(beta)
 
 

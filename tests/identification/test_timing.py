@@ -7,7 +7,7 @@ import pytest
 from simulated import RATE, Conditions, hidden
 
 import feasid
-from feasid.identification.timing import LONGEST, aligned
+from feasid.identification.noise import LONGEST_DELAY, align_torques
 
 SHARE = 0.2  # of a sample: three deviations of the worst of three arms
 
@@ -30,7 +30,7 @@ def test_a_log_in_time_is_left_alone():
     arm = hidden("ur5", 1)
     fit = feasid.fit(arm.log, arm.robot, diagnose=False)
     assert not told(fit)
-    _, delay = aligned(feasid.reduce(arm.log, base=fit.base, filtering="equations"))
+    _, delay = align_torques(feasid.reduce(arm.log, base=fit.base, filtering="equations"))
     assert abs(delay.value) * RATE < SHARE
     assert 0 < delay.deviation * RATE < 0.5  # known better than before the log was seen
 
@@ -46,9 +46,9 @@ def test_longer_delays_are_reported_and_left(samples):
     assert not told(fit)
     (note,) = [n for n in fit.notes if n.code == "long-delay"]
     assert ("behind" if samples > 0 else "ahead of") in note
-    assert LONGEST < note.values["delay"] * RATE * np.sign(samples) < 1.1 * abs(samples)
+    assert LONGEST_DELAY < note.values["delay"] * RATE * np.sign(samples) < 1.1 * abs(samples)
     reduced = feasid.reduce(late, base=fit.base, filtering="equations")
-    same, delay = aligned(reduced)
+    same, delay = align_torques(reduced)
     assert same is reduced
     assert (delay.value, delay.deviation) == (0.0, 0.0)
 
@@ -57,4 +57,4 @@ def test_without_a_period_nothing_is_shifted():
     arm = hidden("ur5", 1)
     reduced = feasid.reduce(arm.log, arm.robot)
     for unknown in (replace(reduced, period=0.0), replace(reduced, strata=())):
-        assert aligned(unknown)[0] is unknown
+        assert align_torques(unknown)[0] is unknown

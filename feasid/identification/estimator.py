@@ -17,15 +17,14 @@ from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import (
     ENTROPIC,
     Estimate,
-    Task,
-    infer,
-    verified,
+    EstimationProblem,
+    estimate_model,
+    verify_model,
     within_convex,
 )
-from feasid.identification.noise import Noise, estimate
-from feasid.identification.plausible import MASS_RATIO, believing, names
+from feasid.identification.noise import Noise, estimate_noise, standard_deviations
+from feasid.identification.plausible import MASS_RATIO, bounded_bodies, with_bounds
 from feasid.identification.priors import WEIGHT, Prior, find_prior
-from feasid.identification.statistics import standard_deviations
 from feasid.reduction.restrict import measured_rows
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -37,7 +36,7 @@ Triangle = tuple[Array, Array, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class EstimatorResult:
     """What came out, and of which equations.
 
     ``triangle`` is what was solved, ``weights`` (dof,) the factors on fast rows; ``covariance``
@@ -57,7 +56,7 @@ class Solved:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighing:
+class Estimator:
     """The choices of a fit, ready for any equations of its robot.
 
     Attributes
@@ -89,7 +88,7 @@ class Weighing:
         feasible: FeasibleSet,
         reduced: Reduced,
         timing: float = 0.0,
-    ) -> Weighing:
+    ) -> Estimator:
         """Check the weights."""
         factors = _factors(chosen["weights"], base.robot)
         return cls(base, feasible, reduced, chosen, factors, timing)
@@ -97,10 +96,10 @@ class Weighing:
     def beta(self, equations: Reduced) -> Array:
         """A quick estimate, for weights that depend on residuals."""
         if self.factors is None:
-            return estimate(equations, correlated=False)[1]
+            return estimate_noise(equations, correlated=False)[1]
         return self._plain(equations, self.factors)[0].beta
 
-    def solved(self, equations: Reduced) -> Solved:
+    def solved(self, equations: Reduced) -> EstimatorResult:
         """The answer."""
         prior = find_prior(self.chosen["prior"])
         if prior is None:
@@ -110,7 +109,7 @@ class Weighing:
         triangle = noise.whitened(equations)
         optimum = self._least_squares(triangle)
         held = self.chosen["plausible"] and not self.chosen["mass"]
-        found = infer(
+        found = estimate_model(
             equations,
             task,
             optimum.delta,
@@ -120,7 +119,7 @@ class Weighing:
             timing=self.timing,
         )
         found = within_convex(found, task, triangle, optimum.delta, self.chosen["solver"])
-        solution = verified(optimum, found.delta, task)
+        solution = verify_model(optimum, found.delta, task)
         K = self.base.K
         said = (*_belief_notes(found), _prior_note(found, prior.name))
         said += _outside_note(self.feasible)
@@ -130,12 +129,16 @@ class Weighing:
         believed = self.feasible
         if held and not self.feasible.equalities:
             kept = [b for b in task.beliefs if b not in found.released]
-            believed = believing(self.feasible, kept)
-        return Solved(solution, optimum, triangle, weights, covariance, believed, 1.0, found, said)
+            believed = with_bounds(self.feasible, kept)
+        return EstimatorResult(
+            solution, optimum, triangle, weights, covariance, believed, 1.0, found, said
+        )
 
-    def task(self, prior: Prior) -> Task:
+    def task(self, prior: Prior) -> EstimationProblem:
         """What is sought, however the equations are weighted."""
-        return Task.of(self.reduced, self.base, self.feasible, self._reference(), prior)
+        return EstimationProblem.of(
+            self.reduced, self.base, self.feasible, self._reference(), prior
+        )
 
     def _reference(self) -> Array | None:
         given, robot = self.chosen["reference"], self.base.robot
@@ -151,21 +154,21 @@ class Weighing:
         out[robot.inertial_columns.ravel()] = ten.ravel()
         return out
 
-    def _noise(self, equations: Reduced, task: Task) -> Noise:
+    def _noise(self, equations: Reduced, task: EstimationProblem) -> Noise:
         """The log's own, or one that weighs as the caller wants."""
         entropic = replace(task, prior=ENTROPIC)
         noise = entropic.noise(equations, WEIGHT, self._start(entropic, equations))
         if self.factors is None and self.chosen["weights"] == "noise":
             return noise
         factors = self.factors
-        beta = estimate(equations, correlated=False)[1]
+        beta = estimate_noise(equations, correlated=False)[1]
         rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
         if factors is None:
             return Noise(_above(rms, equations) ** 2, 0 * rms, noise.correlation)
         common = float(np.mean((factors * _above(rms, equations))[measured_rows(equations)] ** 2))
         return Noise(common / factors**2, 0 * rms, noise.correlation)
 
-    def _start(self, task: Task, equations: Reduced) -> Array:
+    def _start(self, task: EstimationProblem, equations: Reduced) -> Array:
         """A strictly feasible model."""
         if not self.feasible.equalities and self.feasible.strictly_inside(task.reference):
             return task.reference
@@ -180,11 +183,11 @@ class Weighing:
         triangle = equations.triangle(factors)
         return self._least_squares(triangle), triangle
 
-    def _without_prior(self, equations: Reduced) -> Solved:
+    def _without_prior(self, equations: Reduced) -> EstimatorResult:
         """Feasible least squares, Sousa and Cortesao (2014) eq. (64)-(75), and its slack."""
         said = [*_outside_note(self.feasible)]
         if self.factors is None and self.chosen["weights"] == "noise":
-            noise, _ = estimate(equations)
+            noise, _ = estimate_noise(equations)
             triangle = noise.whitened(equations)
             weights = 1.0 / np.sqrt(noise.quick)
             optimum = self._least_squares(triangle)
@@ -207,7 +210,7 @@ class Weighing:
             total = np.sqrt(max(rows - len(rho), 0))  # whitened: effective rows of unit variance
         deviation = standard_deviations(r, total, rows)
         own = total / np.sqrt(max(rows - len(rho), 1))
-        return Solved(
+        return EstimatorResult(
             solution,
             optimum,
             triangle,
@@ -257,26 +260,26 @@ def _belief_notes(found: Estimate) -> list[Note]:
     said = [
         (
             "mass-bound",
-            names(kept, "mass"),
+            bounded_bodies(kept, "mass"),
             f"at {MASS_RATIO:g} times the description's or a third of it, where plausible=True "
             f"ends, {paid}; the log says little against it",
         ),
         (
             "shape-bound",
-            names(kept, "shape"),
+            bounded_bodies(kept, "shape"),
             f"as far out as its collision or visual shape reaches, where plausible=True ends, "
             f"{paid}; the log says little against it",
         ),
         (
             "mass-released",
-            names(left, "mass"),
+            bounded_bodies(left, "mass"),
             f"more than {MASS_RATIO:g} times the description's or less than a third, because the "
             f"log insists (by {found.price:.3g} in the squared whitened residual); check the "
             "description",
         ),
         (
             "shape-released",
-            names(left, "shape"),
+            bounded_bodies(left, "shape"),
             "outside its collision or visual shape, because the log insists (by "
             f"{found.price:.3g} in the squared whitened residual); check the description",
         ),
