@@ -315,26 +315,69 @@ class Prior:
         return np.zeros((0, robot.size)), np.zeros(0)
 
     def divergence(self, weight: float) -> float:
-        """Weight of the entropic divergence from the reference; positive."""
+        """Weight of the entropic divergence from the reference.
+
+        Parameters
+        ----------
+        weight : float
+            Of the prior.
+
+        Returns
+        -------
+        float
+            Positive.
+        """
         return TRACE
 
     def evidence(
         self, problem: EntropicProblem, start: Array
     ) -> tuple[float, tuple[tuple[float, float], ...]] | None:
-        """The weight that the log's evidence asks for, and the curve (weight, log evidence).
+        """The weight of the largest evidence, and the curve (weight, log evidence).
 
-        None where the evidence of this prior is not known.
+        Parameters
+        ----------
+        problem : EntropicProblem
+            Equations, feasible set and reference of the estimate.
+        start : ndarray, shape (n,)
+            A strictly feasible model in the problem's free parameters.
+
+        Returns
+        -------
+        (float, tuple of (float, float)), or None
+            None where the evidence of this prior is not known.
         """
         return None
 
     def strongest(self, evident: float) -> float:
-        """The weight that is taken where the evidence asks for `evident`."""
+        """The weight that is taken where the evidence is largest at `evident`.
+
+        Parameters
+        ----------
+        evident : float
+
+        Returns
+        -------
+        float
+        """
         return evident
 
     def covariance(
         self, problem: EntropicProblem, delta: Array, weight: float, evident: float
     ) -> Array:
-        """Covariance of the free parameters' estimate delta in SI units, shape (n, n)."""
+        """Covariance of the estimate of the free parameters, in SI units.
+
+        Parameters
+        ----------
+        problem : EntropicProblem
+        delta : ndarray, shape (n,)
+            The estimate.
+        weight, evident : float
+            Weight that was taken, and that of the largest evidence.
+
+        Returns
+        -------
+        ndarray, shape (n, n)
+        """
         own = self.divergence(weight)
         return problem.covariance(delta, own, own)
 
@@ -437,9 +480,22 @@ class GaussianPrior(Prior):
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))
 
+    def __repr__(self) -> str:
+        names = [".".join(name) for name in self.parameters[:3]]
+        return f"GaussianPrior of {len(self.parameters)} parameters ({', '.join(names)}, ...)"
+
     @classmethod
     def of(cls, fit: Any) -> GaussianPrior:
-        """What an earlier `feasid.Fit` with a prior says of the robot's standard parameters.
+        """The estimate and covariance of an earlier fit as a prior of its standard parameters.
+
+        Parameters
+        ----------
+        fit : feasid.Fit or feasid.SavedFit
+            Fitted with a prior.
+
+        Returns
+        -------
+        GaussianPrior
 
         Raises
         ------
@@ -453,7 +509,26 @@ class GaussianPrior(Prior):
     def rows(
         self, robot: Robot, reference: Array, units: Units, weight: float
     ) -> tuple[Array, Array]:
-        """``sqrt(weight) C^(-1/2) (delta - mean)`` of the parameters that the robot has."""
+        """``sqrt(weight) C^(-1/2) (delta - mean)`` of the parameters that the robot has.
+
+        Parameters
+        ----------
+        robot : Robot
+        reference : ndarray, shape (n,)
+            Not used: the mean is the prior's own.
+        units : Units
+            Size of one unit of each parameter.
+        weight : float
+
+        Returns
+        -------
+        A, b : ndarray, shapes (m, n) and (m,)
+
+        Raises
+        ------
+        InputError
+            When the robot has none of the prior's parameters.
+        """
         columns = {name: j for j, name in enumerate(robot.parameter_names)}
         shared = [k for k, name in enumerate(self.parameters) if name in columns]
         if not shared:
