@@ -132,7 +132,9 @@ def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
     return Rule(zero, dict(zip(columns.values(), both, strict=True)), True)
 
 
-def implied(kind: str, names: Sequence[Sequence[str]], none: set[int]) -> dict[Any, Rule]:
+def physical_constraints(
+    kind: str, names: Sequence[Sequence[str]], none: set[int]
+) -> dict[Any, Rule]:
     """Every matrix and sign that parameters of these names must keep, whatever a file says."""
     owned: dict[str, dict[str, int]] = {}
     for j, (owner, symbol) in enumerate(names):
@@ -155,7 +157,7 @@ def implied(kind: str, names: Sequence[Sequence[str]], none: set[int]) -> dict[A
     return rules
 
 
-def asked(item: Mapping[str, Any], size: int) -> Rule:
+def read_constraint(item: Mapping[str, Any], size: int) -> Rule:
     """A further constraint: a symmetric matrix by the entries of its upper triangle."""
     if set(item) != {"name", "strict", "size", "entries"} or type(item["strict"]) is not bool:
         raise ValueError("a further constraint has a name, strict, a size and entries")
@@ -191,9 +193,11 @@ class Claim:
         self.ties = [read_row(tie["row"], n) for tie in data["ties"]]
         self.tied = [exact(tie["value"]) for tie in data["ties"]]
         zero = [row for row, value in zip(self.ties, self.tied, strict=True) if not value]
-        self.rules = implied(self.kind, names, {j for row in zero if len(row) == 1 for j in row})
+        self.rules = physical_constraints(
+            self.kind, names, {j for row in zero if len(row) == 1 for j in row}
+        )
         for k, item in enumerate(data["constraints"]):
-            self.rules["asked", str(k)] = asked(item, n)
+            self.rules["asked", str(k)] = read_constraint(item, n)
         self.known = [read_name(tie["name"]) for tie in data["ties"]]
         given = len(self.matrix) if "values" in data else 0
         self.values = read_list(data.get("values", []), given, "values")
@@ -241,7 +245,7 @@ class Claim:
                 raise ValueError(f"the point breaks constraint {' '.join(key)!r}")
         return point
 
-    def combined(self, combination: Sequence[Fraction]) -> tuple[Fraction, bool]:
+    def combine(self, combination: Sequence[Fraction]) -> tuple[Fraction, bool]:
         """``sum_k <C_k, Z_k> + v.t`` and what a limit costs; whether something strict counts."""
         left, total, strictly, seen = [ZERO] * self.size, ZERO, False, set()
         for label, triangle in self.data["multipliers"]:
@@ -277,13 +281,13 @@ class Claim:
         """Check the proof; the sentence that is proved."""
         claim = self.data["claim"]
         if claim == "bound":
-            return self.bound()
+            return self.check_bound()
         if claim != "infeasible":
             self.check_point(claim == "feasible", self.margin)
         if claim == "feasible":
             return "a point satisfies every constraint"
         y = read_list(self.data["combination"], len(self.matrix), "the combination")
-        total, strictly = self.combined(y)
+        total, strictly = self.combine(y)
         total += sum((a * b for a, b in zip(y, self.values, strict=True)), ZERO)
         if total > 0 or (total == 0 and not strictly) or (total and claim == "boundary"):
             raise ValueError("the multipliers prove nothing")
@@ -291,7 +295,7 @@ class Claim:
             return "a point satisfies the constraints, but only with singular matrices"
         return "no parameters satisfy the constraints"
 
-    def bound(self) -> str:
+    def check_bound(self) -> str:
         """Check the claim that no parameters fit better: ``w.(R K d - rho) >= least`` for all d."""
         data, nb = self.data["data"], len(self.matrix)
         R = [read_row(row, nb) if row else {} for row in data["rows"]]
@@ -302,7 +306,7 @@ class Claim:
         for row, weight in zip(R, w, strict=True):
             for i, value in row.items():
                 y[i] += weight * value
-        total, _ = self.combined(y)
+        total, _ = self.combine(y)
         least = -total - sum((a * b for a, b in zip(w, rho, strict=True)), ZERO)
         square = sum((x * x for x in w), ZERO)
         if (
@@ -318,7 +322,7 @@ class Claim:
         root = float(floor) ** 0.5 * (1 - 1e-9) if floor > 0 else 0.0  # rounded down
         return f"no parameters fit better than {root:.9g}; the point given reaches {here:.9g}"
 
-    def said(self, sentence: str) -> list[str]:
+    def describe(self, sentence: str) -> list[str]:
         """What was verified, line by line."""
         data = self.data
         name, mark = (read_name(data["robot"][key]) for key in ("name", "digest"))
@@ -366,7 +370,7 @@ def verify(data: Any) -> str:
         if data["digest"] != digest(data):
             raise ValueError("the digest does not match: something was changed after writing")
         claim = Claim(data)
-        return "\n".join(claim.said(claim.check()))
+        return "\n".join(claim.describe(claim.check()))
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(f"malformed certificate: {type(error).__name__} {error}"[:200]) from error
 

@@ -109,12 +109,12 @@ class Reader:
         plain = feasible_set(robot)
         for beta, options in ((self.beta, {}), (self.bad, {}), (self.beta, self.bounds)):
             allowed = feasible_set(robot, **options)
-            question = Question.of(robot, allowed, K, beta)
+            question = Question.from_doubles(robot, allowed, K, beta)
             yield self._case(question, None, prove(robot, allowed, K, beta), (K, beta))
-        question = Question.of(robot, plain, np.eye(robot.size), self.delta)
+        question = Question.from_doubles(robot, plain, np.eye(robot.size), self.delta)
         identity = np.eye(robot.size), self.delta
         yield self._case(question, None, prove(robot, plain, *identity), identity)
-        open_question = Question.of(robot, plain, K, None)
+        open_question = Question.from_doubles(robot, plain, K, None)
         fit = feasible_least_squares(self.R, self.rho, self.base, plain)
         log = self.R, self.rho
         yield self._case(open_question, log, fit.optimality, None)
@@ -122,7 +122,7 @@ class Reader:
         yield self._case(open_question, (np.eye(len(K)), self.bad), near, None)
 
     def _case(self, question, data, certificate, equations):
-        held = Holding(question, "file", None if data is None else Data.of(*data))
+        held = Holding(question, "file", None if data is None else Data.from_doubles(*data))
         return held, certificate, equations, data
 
     def is_own(self, file, case) -> str:

@@ -148,9 +148,9 @@ def of_values(
     K = np.asarray(base.K, dtype=np.float64)
     values = check_base_values(given, base, allowed)
     about = f"the {len(K)} base parameters in {path} of {robot_path}"
-    yield Holding(Question.of(base.robot, allowed, K, values, margin or 0.0), about)
-    distance = Question.of(base.robot, allowed, K, None, margin or 0.0)
-    yield Holding(distance, about, Data.of(np.eye(len(K)), values))
+    yield Holding(Question.from_doubles(base.robot, allowed, K, values, margin or 0.0), about)
+    distance = Question.from_doubles(base.robot, allowed, K, None, margin or 0.0)
+    yield Holding(distance, about, Data.from_doubles(np.eye(len(K)), values))
 
 
 def of_log(
@@ -166,9 +166,11 @@ def of_log(
     found = fit(path, robot, **options)
     problem = found.optimum.problem
     K = np.asarray(problem.base.K, dtype=np.float64)
-    question = Question.of(problem.base.robot, problem.feasible, K, None, problem.margin or 0.0)
+    question = Question.from_doubles(
+        problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
+    )
     about = f"{path} of {robot_path}"
-    yield Holding(question, about, Data.of(problem.R, problem.rho))
+    yield Holding(question, about, Data.from_doubles(problem.R, problem.rho))
     yield from _model(found.robot, found.feasible, found.delta, f"the fit of {about}", margin)
 
 
@@ -178,7 +180,7 @@ def _model(
     """Standard parameters, as far as they are known."""
     known = np.isfinite(delta)
     if known.any():
-        question = Question.of(
+        question = Question.from_doubles(
             robot, feasible, np.eye(robot.size)[known], delta[known], margin or 0.0
         )
         yield Holding(question, about)

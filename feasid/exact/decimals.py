@@ -22,7 +22,7 @@ LARGEST, SMALLEST = 1e50, 1e-150
 class Number:
     """A decimal number as it stands in a file.
 
-    >>> n = Number.of("0.1")
+    >>> n = Number.parse("0.1")
     >>> n.value, n.exact
     (0.1, Fraction(1, 10))
     """
@@ -31,7 +31,7 @@ class Number:
     value: float
 
     @classmethod
-    def of(cls, text: str) -> Number:
+    def parse(cls, text: str) -> Number:
         """The number that `text` writes; ``ValueError`` says what is wrong with it."""
         token = text.strip(" \t\r\n")
         return cls(token, parse(token))
@@ -48,22 +48,22 @@ def parse(token: str) -> float:
     if match is None:
         raise ValueError(_complaint(token))
     if match[1] and abs(int(match[1])) > MAX_EXPONENT:
-        raise ValueError(f"{shown(token)} has an exponent beyond +-{MAX_EXPONENT}")
+        raise ValueError(f"{quote(token)} has an exponent beyond +-{MAX_EXPONENT}")
     value = float(token)
     if abs(value) > LARGEST:
-        raise ValueError(f"{shown(token)} is beyond {LARGEST:g}")
+        raise ValueError(f"{quote(token)} is beyond {LARGEST:g}")
     if abs(value) < SMALLEST and re.match(r"[^eE]*[1-9]", token):
-        raise ValueError(f"{shown(token)} is smaller than {SMALLEST:g} and not zero")
+        raise ValueError(f"{quote(token)} is smaller than {SMALLEST:g} and not zero")
     return value
 
 
-def shown(token: str) -> str:
+def quote(token: str) -> str:
     """The text in quotes, shortened when long."""
     return repr(token if len(token) <= 60 else token[:57] + "...")
 
 
 def _complaint(token: str) -> str:
-    seen = shown(token)
+    seen = quote(token)
     if not token:
         return "a number is missing (the text is empty)"
     if len(token) > MAX_LENGTH:

@@ -38,9 +38,7 @@ def solve_near(
         row, value = {u: c for u, c in coefficients.items() if c}, right
         # A pivot's row holds only later pivots, so that taking the earliest first ends.
         while pending := [u for u in row if u in known]:
-            row, value = _substituted(
-                row, value, pivots[known[min(pending, key=known.__getitem__)]]
-            )
+            row, value = _substitute(row, value, pivots[known[min(pending, key=known.__getitem__)]])
         if not row:
             if value:
                 return None
@@ -55,7 +53,7 @@ def solve_near(
     return out
 
 
-def _substituted(
+def _substitute(
     row: dict[Unknown, Fraction],
     value: Fraction,
     pivot: tuple[Unknown, dict[Unknown, Fraction], Fraction],
@@ -76,7 +74,7 @@ def _substituted(
     return out, value - factor * constant
 
 
-def solved(
+def solve_square(
     matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> list[Fraction] | None:
     """The solution of so many equations in as many unknowns; None where there is not one.

@@ -39,7 +39,7 @@ def integral(numbers: Array) -> tuple[Integers, int]:
     return out.reshape(numbers.shape), over
 
 
-def fixed(numbers: Array, places: int) -> Integers:
+def to_fixed_point(numbers: Array, places: int) -> Integers:
     """Doubles times ``10^places``, to the integer below."""
     mantissas, exponents = np.frexp(numbers)
     whole = (mantissas * 2.0**MANTISSA).astype(np.int64).ravel().tolist()

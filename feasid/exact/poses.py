@@ -124,7 +124,7 @@ def add(matrices: Sequence[Sequence[Sequence[Decimal]]]) -> list[list[Fraction]]
     return [[Fraction(total[r][c] + total[c][r]) / 2 for c in range(4)] for r in range(4)]
 
 
-def enclosed(
+def definiteness_within(
     matrix: list[list[Fraction]],
     scale: Fraction,
     decide: Callable[[list[list[Fraction]]], str],

@@ -78,7 +78,7 @@ def check(
     bounds = select_options(BoundOptions, options)
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
-        allowed = _refined(subject.feasible, subject.robot, consistency, feasible, bounds)
+        allowed = _merge_constraints(subject.feasible, subject.robot, consistency, feasible, bounds)
         return _of_values(subject.robot, allowed, fitted.delta, margin, solver)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
@@ -118,7 +118,7 @@ def allowed_set(
     return feasible
 
 
-def _refined(
+def _merge_constraints(
     fitted: FeasibleSet,
     robot: Robot,
     consistency: str | None,
@@ -217,12 +217,12 @@ def _of_equations(
     solver: Any,
 ) -> Verdict:
     """Given linear combinations of standard parameters."""
-    question = Question.of(robot, feasible, K, beta, margin)
+    question = Question.from_doubles(robot, feasible, K, beta, margin)
     scale = units(robot, feasible, K, beta)
     aim = reference(robot, scale).delta
     outcome = decide(question, scale, aim, solver)
     verdict = Verdict(question, outcome, scale, tuple(labels))
-    suspects = [name for name in verdict.clash if name in feasible.asked]
+    suspects = [name for name in verdict.clash if name in feasible.user_constraints]
     if verdict.feasible is False and suspects:
         conflict = minimal_conflict(question, scale, aim, suspects, solver)
         verdict = replace(verdict, conflict=conflict)
@@ -393,17 +393,17 @@ class Verdict(Displayed):
         if self.boundary:
             lines.append("possible only with singular matrices: a rod, a point mass, no mass")
         if self.clash:
-            lines.append(f"what clashes: {_listed(self.clash, ', ')}")
+            lines.append(f"what clashes: {_join_names(self.clash, ', ')}")
         if self.conflict:
             lines.append(
                 f"a minimal set of bounds that cannot hold together: {', '.join(self.conflict)}"
             )
         if self.parameters:
-            lines.append(f"with the given values of {_listed(self.parameters, '; ')}")
+            lines.append(f"with the given values of {_join_names(self.parameters, '; ')}")
         if self.outside:
             lines.append(
                 "not affine, and therefore judged in floating point, outside any proof: "
-                f"{_listed(self.outside, ', ')}"
+                f"{_join_names(self.outside, ', ')}"
             )
         if self.certificate is None:
             lines += ["neither answer could be proved; tried:", *map(str, self.attempts)]
@@ -432,7 +432,7 @@ class Verdict(Displayed):
         ]
         said = self.explain().splitlines()[1:] if not yes else []
         hidden = ("proved in exact", "neither answer")
-        wrong = [f"whose: {_listed(self.bodies, ', ')}"] if self.bodies else []
+        wrong = [f"whose: {_join_names(self.bodies, ', ')}"] if self.bodies else []
         return Display(
             f"verdict: {self.status} under {self.consistency} consistency",
             measures,
@@ -441,7 +441,7 @@ class Verdict(Displayed):
         )
 
 
-def _listed(names: tuple[str, ...], between: str) -> str:
+def _join_names(names: tuple[str, ...], between: str) -> str:
     shown = [n if len(n) <= LONGEST else f"{n[: LONGEST - 3]}..." for n in names[:NAMED]]
     more = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
     return between.join(shown) + more

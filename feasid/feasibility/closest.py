@@ -14,7 +14,7 @@ from feasid.feasibility.cone import project
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
-from feasid.feasibility.problems import Program, margins, normalised
+from feasid.feasibility.problems import Program, margins, normalise_constraints
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import Anchor, NoInteriorError, Reference
 from feasid.feasibility.program.solve import Attempt, ConeArrays, SolverAnswer, lower_bound
@@ -143,7 +143,7 @@ class _Problem:
         """Cost of the solver's point in the scaled program, with the pull of faint directions."""
         return float(np.linalg.norm(self.arrays.A @ raw.x - self.arrays.b))
 
-    def pulled(self, raw: SolverAnswer) -> bool:
+    def pull_matters(self, raw: SolverAnswer) -> bool:
         """Whether the pull is felt in the residual of the solver's point."""
         error = self.arrays.A @ raw.x - self.arrays.b
         rows = len(self.target)
@@ -151,7 +151,7 @@ class _Problem:
         none = GOOD_GAP * float(np.linalg.norm(self.target)) / self.size
         return pull > max(PULL_SHARE * float(np.linalg.norm(error[:rows])), none)
 
-    def narrowed(self, raw: SolverAnswer) -> bool:
+    def margins_matter(self, raw: SolverAnswer) -> bool:
         """Whether the margins are felt in the residual: by their multipliers, to first order."""
         if (
             len(raw.multipliers) != len(self.arrays.sizes)
@@ -219,7 +219,7 @@ def closest(
     with the pull on faint directions. What is proved of the problem itself is said by
     `feasid.feasibility.proof.optimality`.
     """
-    door = Elimination.of(feasible).required()
+    door = Elimination.from_equalities(feasible).require_consistent()
     if not len(door.roots):
         return Closest(door.fixed, door.fixed, ())
     inner, inner_aim = _behind(door, scale, aim)
@@ -237,13 +237,13 @@ def closest(
         )
     except NoInteriorError as error:
         raise _contradiction(robot, feasible, scale, aim.delta, error) from error
-    delta = door.expanded(found.delta)
+    delta = door.expand(found.delta)
     broken = feasible.violations(delta)
     if broken:
-        raise solve.failed(
+        raise solve.solver_error(
             f"the answer breaks {', '.join(broken)} in exact arithmetic", found.attempts
         )
-    return replace(found, delta=delta, raw=door.expanded(found.raw))
+    return replace(found, delta=delta, raw=door.expand(found.raw))
 
 
 def _behind(door: Elimination, scale: Units, aim: Reference) -> tuple[Units, Reference]:
@@ -260,12 +260,12 @@ def _contradiction(
     from feasid.feasibility.proof.decide import decide, minimal_conflict
     from feasid.feasibility.proof.question import Question
 
-    question = Question.of(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
+    question = Question.from_doubles(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
     verdict = Verdict(question, decide(question, scale, aim), scale, ())
-    suspects = [name for name in verdict.clash if name in feasible.asked]
+    suspects = [name for name in verdict.clash if name in feasible.user_constraints]
     clash = minimal_conflict(question, scale, aim, suspects)
     among = "" if clash else "some of "  # met by bodies without mass only
-    conflict = tuple(clash) or tuple(sorted(feasible.asked))
+    conflict = tuple(clash) or tuple(sorted(feasible.user_constraints))
     tried = "; ".join(map(str, error.data["attempts"]))
     return InputError(
         f"no parameters satisfy all constraints at once: {among}{', '.join(conflict)} cannot hold "
@@ -288,30 +288,34 @@ def _closest(
     anchor = Anchor(feasible, scale, aim)
     problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
     ladder = solve.ladder(solver)
-    raw, attempts = _solved(problem, anchor, ladder)
+    raw, attempts = _solve_verified(problem, anchor, ladder)
     if raw is None:
         anchor.delta()  # contradictory constraints are the caller's error, not the solver's
-        raise solve.failed("no solver answer passed verification", attempts)
-    chosen = problem, raw, _repaired(problem, raw, anchor, aim.delta, margin)
+        raise solve.solver_error("no solver answer passed verification", attempts)
+    chosen = problem, raw, _repair(problem, raw, anchor, aim.delta, margin)
     for pull in WEAKER_PULLS if refine else ():
         weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
-        again, more = _solved(weaker, anchor, ladder[:1], REFINED_GAP)
+        again, more = _solve_verified(weaker, anchor, ladder[:1], REFINED_GAP)
         attempts += more
         if again is not None:
-            closer = _repaired(weaker, again, anchor, aim.delta, margin)
+            closer = _repair(weaker, again, anchor, aim.delta, margin)
             if problem.prefers(closer, chosen[2]):
                 chosen = weaker, again, closer
-    if generic is not None and not refine and (problem.pulled(raw) or problem.narrowed(raw)):
+    if (
+        generic is not None
+        and not refine
+        and (problem.pull_matters(raw) or problem.margins_matter(raw))
+    ):
         chosen, more = _less_pulled(chosen, generic, aim.delta, margin, solver)
         attempts += more
     problem, raw, delta = chosen
     if not np.isfinite(problem.cost(delta)):
-        raise solve.failed("the answer's cost is not finite", attempts)
+        raise solve.solver_error("the answer's cost is not finite", attempts)
     found = raw.x * problem.units
     worse = max(0.0, problem.cost(delta) - problem.cost(found)) / problem.size
     gap = problem.gap(problem.value(raw) + worse, problem.least(raw))
     if not (gap <= POOR_GAP or refine):
-        raise solve.failed(f"the best answer may be {gap:.2g} from the optimum", attempts)
+        raise solve.solver_error(f"the best answer may be {gap:.2g} from the optimum", attempts)
     return Closest(delta, found, tuple(attempts))
 
 
@@ -337,7 +341,7 @@ def _less_pulled(
             problem = _problem(
                 first.rows, first.target, first.feasible, scale, middle.delta, margin, pull, scaled
             )
-            raw, more = _solved(problem, anchor, ladder)
+            raw, more = _solve_verified(problem, anchor, ladder)
             attempts += more
             small = (
                 raw is not None and problem.gap(problem.value(raw), problem.least(raw)) < STALLED
@@ -346,22 +350,22 @@ def _less_pulled(
                 break
         if raw is None or not small:
             break
-        delta = _repaired(problem, raw, anchor, aim, margin)
+        delta = _repair(problem, raw, anchor, aim, margin)
         if first.prefers(delta, chosen[2], SAME):
             chosen = problem, raw, delta
-        if not problem.pulled(raw):
+        if not problem.pull_matters(raw):
             break
     return chosen, attempts
 
 
-def _repaired(
+def _repair(
     problem: _Problem, raw: SolverAnswer, anchor: Anchor, aim: Array, margin: float | None
 ) -> Array:
     """The strictly feasible model for a solver's point."""
-    return _chosen(problem, anchor.repair(raw.x * problem.units), aim, margin)
+    return _choose_nearest(problem, anchor.repair(raw.x * problem.units), aim, margin)
 
 
-def _solved(
+def _solve_verified(
     problem: _Problem,
     anchor: Anchor,
     solver: Any,
@@ -413,7 +417,7 @@ def _problem(
     A, b = A * (unit.parameters / scale.parameters / size), b / size
     p = problems.unknowns(feasible, unit)
     program = problems.feasible_least_squares(A / unit.parameters, b, p, margin)
-    F, f, G, h = normalised(feasible, unit)
+    F, f, G, h = normalise_constraints(feasible, unit)
     blocks, numbers = margins(unit, margin)
     sides = tuple(block.size for block in feasible.blocks)
     arrays = ConeArrays(A, b, F, f - blocks, sides, G, h - numbers)
@@ -423,12 +427,12 @@ def _problem(
     )
 
 
-def _chosen(problem: _Problem, delta: Array, aim: Array, margin: float | None) -> Array:
+def _choose_nearest(problem: _Problem, delta: Array, aim: Array, margin: float | None) -> Array:
     """The model nearest to `aim` that moves like `delta`, polished where nothing constrains it."""
     room = _shrunk(problem.feasible, problem.scale, margin)
     room = room if room.strictly_inside(delta) else problem.feasible
     delta = _centre(room, delta, problem.unseen, aim)
-    polished = _polished(problem, delta)
+    polished = _polish(problem, delta)
     if room.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
         delta = _centre(room, polished, problem.unseen, aim)
     return delta
@@ -467,7 +471,7 @@ def _shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> Feasib
     )
 
 
-def _polished(problem: _Problem, delta: Array) -> Array:
+def _polish(problem: _Problem, delta: Array) -> Array:
     """One least-squares correction: exact when no constraint is active at the optimum."""
     scale = problem.scale.parameters
     error = problem.rows @ delta - problem.target

@@ -96,23 +96,23 @@ class Ball:
 
     def value(self, delta: Array) -> float:
         """See `Term`."""
-        left = self.left(delta)
+        left = self.slack(delta)
         return -float(np.log(left)) if left > 0 else np.inf
 
-    def left(self, delta: Array) -> float:
+    def slack(self, delta: Array) -> float:
         """``radius^2 - |A delta - b|^2``."""
         return self.radius**2 - 2.0 * self.quadratic.value(delta)
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """See `Term`."""
-        left = self.left(delta)
+        left = self.slack(delta)
         slope, curvature = self.quadratic.derivatives(delta)
         gradient = slope * (2.0 / left)
         return gradient, curvature * (2.0 / left) + np.outer(gradient, gradient)
 
     def multipliers(self, delta: Array, move: Array) -> Array:
         """Of the equations, linear in a move, shape (rows,)."""
-        A, left = self.quadratic.A, self.left(delta)
+        A, left = self.quadratic.A, self.slack(delta)
         error, moved = A @ delta - self.quadratic.b, A @ move
         along = 4.0 * float(error @ moved) / left**2
         return np.asarray(2.0 / left * (error + moved) + along * error)
@@ -144,7 +144,7 @@ class LogDets:
     weights: Array
 
     @classmethod
-    def of(
+    def from_group(
         cls, group: Group, weights: Array, reference: Array | None, directions: Array
     ) -> LogDets:
         """Around a reference; matrices that are not definite there have no slope."""
@@ -240,7 +240,7 @@ class Cone:
         for group in feasible.groups:
             kinds = [feasible.blocks[k].kind for k in group.members]
             weights = np.array([1.0 if k != "matrix" else other for k in kinds])
-            blocks.append(LogDets.of(group, weights, reference, directions))
+            blocks.append(LogDets.from_group(group, weights, reference, directions))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)
         moving = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) > FIXED * size)

@@ -15,7 +15,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.check import allowed_set, base_of, check_base_values
 from feasid.feasibility.closest import Closest, closest
-from feasid.feasibility.constraints.elimination import Elimination, described
+from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.program.reference import Reference, generic_body, reference
@@ -74,7 +74,7 @@ class Correction(Displayed):
         """To what was given, in `metric`."""
         if not self.changed:
             return 0.0
-        return float(np.linalg.norm(self.rows @ (self._seen - self.given)))
+        return float(np.linalg.norm(self.rows @ (self._base_parameters - self.given)))
 
     @property
     def gap(self) -> float:
@@ -101,7 +101,7 @@ class Correction(Displayed):
         return optimum(self.question, self.rows, self.rows @ self.given, delta, aim, self.scale)
 
     @property
-    def _seen(self) -> Array:
+    def _base_parameters(self) -> Array:
         delta = np.where(np.isfinite(self.delta), self.delta, 0.0)
         return np.array(
             [sum(float(c) * delta[j] for j, c in row.items()) for row in self.question.rows]
@@ -170,7 +170,7 @@ def correct(
     K = np.asarray(base.K, dtype=np.float64)
     scale = units(base.robot, allowed, K, beta)
     aim = reference(base.robot, scale)
-    question = Question.of(base.robot, allowed, K, beta, margin or 0.0)
+    question = Question.from_doubles(base.robot, allowed, K, beta, margin or 0.0)
     now = decide(question, scale, aim.delta, solver)
     if around is not None:
         aim = replace(aim, delta=_model(around, base.robot, allowed))
@@ -222,16 +222,16 @@ def _corrected_robot(
         rows = np.eye(robot.size) if weight is None else _weight(weight, robot.size)
     delta = given.copy()
     attempts: tuple[Attempt, ...] = ()
-    for group in _apart(described(feasible, known | free), free, rows):
-        found = _freed(robot, feasible, group, rows, scale, aim, margin, solver)
+    for group in _apart(restrict(feasible, known | free), free, rows):
+        found = _correct_part(robot, feasible, group, rows, scale, aim, margin, solver)
         delta[group] = found.delta[group]
         attempts += found.attempts
-    broken = described(feasible, known).violations(np.where(known, delta, 0.0))
+    broken = restrict(feasible, known).violations(np.where(known, delta, 0.0))
     if broken:
         raise InputError(f"known values break {broken[0]}", constraint=broken[0])
     names = [n for n, f in zip(feasible.names, free, strict=True) if f]
     return Correction(
-        Question.of(robot, feasible, np.eye(robot.size)[known], None, margin or 0.0),
+        Question.from_doubles(robot, feasible, np.eye(robot.size)[known], None, margin or 0.0),
         rows[:, known],
         given[known],
         delta,
@@ -244,7 +244,7 @@ def _corrected_robot(
     )
 
 
-def _freed(
+def _correct_part(
     robot: Robot,
     feasible: FeasibleSet,
     part: Mask,
@@ -256,11 +256,11 @@ def _freed(
 ) -> Closest:
     """The closest values of some parameters while the others keep theirs."""
     given, known = robot.values, np.isfinite(robot.values)
-    seen = described(feasible, known)
+    seen = restrict(feasible, known)
     seen = replace(seen, equalities=tuple(e for e in seen.equalities if part[[*e.columns]].any()))
     start = np.where(known, given, aim)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
-    door = Elimination.of(seen, kept)
+    door = Elimination.from_equalities(seen, kept)
     if not len(door.roots):
         return Closest(door.fixed, door.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]
@@ -276,7 +276,7 @@ def _freed(
         solver,
         refine=True,
     )
-    return replace(found, delta=door.expanded(found.delta), raw=door.expanded(found.raw))
+    return replace(found, delta=door.expand(found.delta), raw=door.expand(found.raw))
 
 
 def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
@@ -299,7 +299,7 @@ def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
 def _to_change(robot: Robot, feasible: FeasibleSet) -> Mask:
     """Parameters of bodies and drives that break something or are tied to one that does, (n,)."""
     known = np.isfinite(robot.values)
-    values, seen = np.where(known, robot.values, 0.0), described(feasible, known)
+    values, seen = np.where(known, robot.values, 0.0), restrict(feasible, known)
     broken = set(seen.violations(values))
     free = np.zeros(robot.size, dtype=bool)
     for constraint in feasible.constraints:

@@ -79,7 +79,7 @@ class LeastSquares:
 
     def program(self, ridge: float = FRICTION_RIDGE) -> tuple[Program, Elimination]:
         """The program in CVXPY over the parameters that equalities leave free, and these."""
-        door = Elimination.of(self.feasible).required()
+        door = Elimination.from_equalities(self.feasible).require_consistent()
         A = self.R @ np.asarray(self.base.K)
         rows, target = _least_squares_rows(A, self.rho, self.base.robot, ridge, None, 0.0)
         unit = self.units.parameters[door.roots]
@@ -153,7 +153,7 @@ class FeasibleFit:
         from feasid.feasibility.proof.optimality import optimum
         from feasid.feasibility.proof.question import Question
 
-        question = Question.of(
+        question = Question.from_doubles(
             robot, problem.feasible, np.asarray(problem.base.K), None, problem.margin or 0.0
         )
         scale, middle = problem.generic
@@ -176,12 +176,12 @@ class FeasibleFit:
         """Towards what the part that data cannot see was chosen.
 
         "description": the description's own inertials; "centre": generic bodies; "mixed": the
-        former for the bodies in `described`.
+        former for the bodies in `bodies_with_reference`.
         """
         return self.problem.aim.tie_break
 
     @property
-    def described(self) -> tuple[str, ...]:
+    def bodies_with_reference(self) -> tuple[str, ...]:
         """Bodies whose own inertials were usable as a reference."""
         known = self.problem.aim.from_description
         return tuple(b for b, k in zip(self.problem.feasible.bodies, known, strict=True) if k)
@@ -273,7 +273,7 @@ def feasible_least_squares(
     SolverError
         When no attempt gave a point that passed verification; ``attempts`` says what was tried.
     """
-    R, rho = _checked(R, rho, base, feasible)
+    R, rho = _validate_data(R, rho, base, feasible)
     robot, K = base.robot, np.asarray(base.K, dtype=np.float64)
     scale = units(robot, feasible, R @ K, rho, torques=True)
     problem = LeastSquares(R, rho, base, feasible, scale, margin)
@@ -292,7 +292,7 @@ def feasible_least_squares(
     return FeasibleFit(problem, found.delta, found.raw, found.attempts)
 
 
-def _checked(
+def _validate_data(
     R: npt.ArrayLike, rho: npt.ArrayLike, base: Base, feasible: FeasibleSet
 ) -> tuple[Array, Array]:
     R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
@@ -397,7 +397,7 @@ def regularise(
     if slack == 0 or not optimum > 0:
         return solution
     bound = (1 + slack) ** 2 * optimum - residual**2
-    door = Elimination.of(feasible).required()
+    door = Elimination.from_equalities(feasible).require_consistent()
     A = (R @ np.asarray(base.K, dtype=np.float64)) @ door.T
     b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ door.fixed
     aim = solution.problem.aim.delta.copy()
@@ -419,8 +419,8 @@ def regularise(
             z, low = trial, middle
         else:
             high = middle
-    delta = door.expanded(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
+    delta = door.expand(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
     broken = feasible.violations(delta)
     if broken:
-        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+        raise solve.solver_error(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
     return FeasibleFit(solution.problem, delta, solution.raw, solution.attempts)

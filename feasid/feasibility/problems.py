@@ -92,7 +92,7 @@ class Program:
         """Number of linear constraints."""
         return 0 if self.numbers is None else int(self.numbers.size)
 
-    def squared(self) -> Any:
+    def with_squared_cost(self) -> Any:
         """The problem with half the square of the norm: the same minimisers."""
         half = cp.Minimize(0.5 * cp.sum_squares(self.error))
         return cp.Problem(half, self.problem.constraints)
@@ -140,7 +140,7 @@ class ScaledParameters:
         The margin is absolute in SI numbers, or `MARGIN` in units for None, or the unknown ``s`` of
         at most 1 in units.
         """
-        F, f, G, h = normalised(self.feasible, self.scale)
+        F, f, G, h = normalise_constraints(self.feasible, self.scale)
         identity, ones = identities(self.scale)
         if s is None:
             taken, numbers = margins(self.scale, margin)
@@ -299,7 +299,7 @@ def entropic(A: Array, b: Array, weight: float, reference: Array, p: ScaledParam
     return p.program(cp.Minimize(cost), (matrices, numbers))
 
 
-def named(program: Program, robot: Robot, T: Array, fixed: Array) -> Any:
+def name_variables(program: Program, robot: Robot, T: Array, fixed: Array) -> Any:
     """The problem with a variable in SI per body and drive, under its name.
 
     ``delta = T z + fixed``, and z are the program's unknowns times the `cvxpy.Parameter` "units".
@@ -313,7 +313,9 @@ def named(program: Program, robot: Robot, T: Array, fixed: Array) -> Any:
     return cp.Problem(program.problem.objective, [*program.problem.constraints, *rules])
 
 
-def normalised(feasible: FeasibleSet, scale: Units) -> tuple[sparse.csr_array, Array, Array, Array]:
+def normalise_constraints(
+    feasible: FeasibleSet, scale: Units
+) -> tuple[sparse.csr_array, Array, Array, Array]:
     """Constraints as ``F x + f`` (stacked matrices) and ``G x + h``, x = delta / units."""
     values, constants = [np.zeros(0)], [np.zeros(0)]
     rows, columns = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]

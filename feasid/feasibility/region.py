@@ -104,7 +104,7 @@ class Region:
     largest: float
 
     @classmethod
-    def of(
+    def with_limits(
         cls,
         robot: Robot,
         feasible: FeasibleSet,
@@ -129,7 +129,7 @@ class Region:
         limited = replace(feasible, linear=(*feasible.linear, *limits))
         whole = assemble(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
-        door = Elimination.of(limited).required()
+        door = Elimination.from_equalities(limited).require_consistent()
         if not (error < budget and door.inside.strictly_inside(start[door.roots])):
             raise InputError(
                 "the model to start from is not inside: its squared residual is "
@@ -153,22 +153,22 @@ class Region:
             When no proof was found.
         """
         elimination = self._elimination
-        x, w, multipliers = self._maximised(elimination.T.T @ form)
-        proof = self._proved(form, w, multipliers)
-        reached = elimination.expanded(x)
+        x, w, multipliers = self._maximise(elimination.T.T @ form)
+        proof = self._prove(form, w, multipliers)
+        reached = elimination.expand(x)
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:
             only = dict.fromkeys(SOURCES, 0.0) | {"feasibility": 1.0}
             return End(plain, reached, only)
         return End(proof, reached, self._shares(proof, seen_from))
 
-    def _proved(self, form: Array, w: Array, multipliers: dict[int, Array]) -> Reach:
+    def _prove(self, form: Array, w: Array, multipliers: dict[int, Array]) -> Reach:
         """The bound of these multipliers, without our own limits where it holds without."""
         limited = self.prover.reach(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
         kept = {place: Z for place, Z in multipliers.items() if place < first}
         try:
-            free = self._unlimited.reach(form, w, kept)
+            free = self._prover_without_limits.reach(form, w, kept)
         except SolverError:
             return limited
         return free if free.bound <= limited.bound else limited
@@ -179,20 +179,22 @@ class Region:
 
     def certificate(self, end: End) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
-        prover = self.prover if self.needs_limit(end) else self._unlimited
+        prover = self.prover if self.needs_limit(end) else self._prover_without_limits
         return prover.certificate(end.proof, self._beyond(end))
 
     @cached_property
-    def _unlimited(self) -> ReachProver:
+    def _prover_without_limits(self) -> ReachProver:
         """The region without our own limits, which come last."""
         linear = self.feasible.linear[: self.own]
-        question = Question.of(self.robot, replace(self.feasible, linear=linear), self.K, None)
+        question = Question.from_doubles(
+            self.robot, replace(self.feasible, linear=linear), self.K, None
+        )
         return ReachProver(question, self.R, self.rho, self.budget, {})
 
     @cached_property
     def prover(self) -> ReachProver:
         """The region in exact numbers."""
-        question = Question.of(self.robot, self.feasible, self.K, None)
+        question = Question.from_doubles(self.robot, self.feasible, self.K, None)
         first = len(self.feasible.blocks) + self.own + 1
         columns = [int(c.columns[0]) for c in self.feasible.linear[self.own + 1 :: 2]]
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
@@ -230,9 +232,9 @@ class Region:
     @cached_property
     def _centre(self) -> Array:
         """The analytic centre."""
-        return self._centred(self.start[self._elimination.roots], None)
+        return self._tilted_centre(self.start[self._elimination.roots], None)
 
-    def _centred(self, x: Array, tilt: Array | None) -> Array:
+    def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:
         """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
         terms: list[tuple[float, Term]] = [(1.0, self._cone), (1.0, self._ball)]
         found = minimise(
@@ -248,7 +250,7 @@ class Region:
         target = np.zeros(len(x)) if right is None else self._directions.T @ right
         return newton_step(H + curvature, target - g - slope)
 
-    def _maximised(self, c: Array) -> tuple[Array, Array, dict[int, Array]]:
+    def _maximise(self, c: Array) -> tuple[Array, Array, dict[int, Array]]:
         """The largest ``c.x``: a point strictly inside, and multipliers w and by place.
 
         Central points maximise ``c.x / mu`` plus the logarithms; mu falls until the duality gap is
@@ -260,7 +262,7 @@ class Region:
         mu = float(np.sqrt(max(float(along @ newton_step(H, along)), 0.0)))
         start, order = float(c @ x), self._cone.order + 2
         while mu > 0:
-            x = self._centred(x, c / mu)
+            x = self._tilted_centre(x, c / mu)
             if order * mu <= RELATIVE_GAP * (float(c @ x) - start):
                 break
             mu /= PATH_FACTOR
@@ -300,7 +302,7 @@ class Region:
         c = elimination.T.T @ end.proof.form
         along, x = directions.T @ c, end.reached[elimination.roots]
         for _ in range(MAX_DIKIN_STEPS):
-            delta = elimination.expanded(x)
+            delta = elimination.expand(x)
             if float(end.proof.form @ delta) > end.proof.bound:
                 return delta
             step = newton_step(self._cone.derivatives(x)[1], along)

@@ -148,7 +148,7 @@ class EstimationProblem:
     @cached_property
     def door(self) -> Elimination:
         """Known and tied parameters, out of the problem and back into the answer."""
-        return Elimination.of(self.feasible).required()
+        return Elimination.from_equalities(self.feasible).require_consistent()
 
     def problem(self, r: Array, rho: Array, weight: float) -> tuple[EntropicProblem, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.
@@ -184,7 +184,7 @@ class EstimationProblem:
 
     def whole(self, free: Array) -> Array:
         """All standard parameters from the free ones."""
-        return self.door.expanded(free)
+        return self.door.expand(free)
 
     def spread(self, covariance: Array) -> Array:
         """Covariance of all standard parameters from that of the free ones."""
@@ -408,7 +408,9 @@ def within_convex(
 
     raw, attempts = solve.run(program, judge, solver)
     if raw is None:
-        raise solve.failed("no solver gave a model for constraints that are not affine", attempts)
+        raise solve.solver_error(
+            "no solver gave a model for constraints that are not affine", attempts
+        )
     free = raw.x * program.parameters.scale.parameters
     anchor, low, high = task.free(inside), 0.0, 1.0
     for _ in range(BISECTIONS if not task.door.inside.strictly_inside(free) else 0):
@@ -432,5 +434,5 @@ def verify_model(optimum: FeasibleFit, delta: Array, task: EstimationProblem) ->
     delta = task.whole(free)
     broken = task.feasible.violations(delta)
     if broken:
-        raise solve.failed(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
+        raise solve.solver_error(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())
     return FeasibleFit(optimum.problem, delta, optimum.raw, optimum.attempts)

@@ -194,7 +194,7 @@ class Fitted(WritableModel):
         else:
             task = Estimator(self.base, self.believed, self.reduced, self.options, None).task(prior)
             program, door = task.program(self.triangle, self.estimate.weight), task.door
-        return problems.named(program, self.description, door.T, door.fixed)
+        return problems.name_variables(program, self.description, door.T, door.fixed)
 
     # -- quality -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.feasibility.constraints.affine import Linear, bounds, com_box
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import described
+from feasid.feasibility.constraints.units import usable_inertials
 from feasid.formats.registry import shape_boxes
 from feasid.robot.description import Robot
 
@@ -69,7 +69,7 @@ def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ..
     """
     boxes = shape_boxes(robot)
     out = []
-    for i in np.flatnonzero(described(robot)):
+    for i in np.flatnonzero(usable_inertials(robot)):
         body, columns = robot.bodies[i].name, robot.inertial_columns[i]
         mass = float(reference[columns[9]])
         name = f"plausible mass of {body}"

@@ -106,7 +106,7 @@ class Residual:
         robot = self.base.robot
         from feasid.feasibility.region import Region
 
-        return Region.of(robot, feasible, K, self.r, self.rho, budget, scale, start), notes
+        return Region.with_limits(robot, feasible, K, self.r, self.rho, budget, scale, start), notes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,7 +18,14 @@ import numpy as np
 
 from feasid.certificate import definiteness
 from feasid.exact.inertia import second_moments, tensor
-from feasid.exact.poses import PrecisePose, add, compose, enclosed, identity, pseudo_inertia
+from feasid.exact.poses import (
+    PrecisePose,
+    add,
+    compose,
+    definiteness_within,
+    identity,
+    pseudo_inertia,
+)
 from feasid.formats.description import Description, ExactPose, Link
 
 FEASIBLE = "feasible"
@@ -169,11 +176,11 @@ def _decide(body: LinkGroup) -> str:
     """
     matrix, scale = _summed(body, _float_pose)
     width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
-    decided = enclosed(matrix, scale, definiteness, width)
+    decided = definiteness_within(matrix, scale, definiteness, width)
     if decided != "undecided":
         return decided
     matrix, scale = _summed(body, ExactPose.precise_pose)
-    return enclosed(matrix, scale, definiteness)
+    return definiteness_within(matrix, scale, definiteness)
 
 
 def _summed(

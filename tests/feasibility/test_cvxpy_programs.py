@@ -171,7 +171,7 @@ def case():
 def test_affine_constraints_enter_sets_proofs_and_answers(case):
     robot, base, R, rho, _ = case
     feasible = feasible_set(robot, constraints=light)
-    assert feasible.asked == {"light", "spread"}
+    assert feasible.user_constraints == {"light", "spread"}
     assert [e.name for e in feasible.equalities] == ["even"]
     fit = feasible_least_squares(R, rho, base, feasible)
     ten = fit.delta[robot.inertial_columns]

@@ -8,7 +8,7 @@ from feasibility_problems import random_robot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feasid.exact.integers import Columns, doubles, fixed, integral, over_one
+from feasid.exact.integers import Columns, doubles, integral, over_one, to_fixed_point
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.sets import block_value, feasible_set
 from feasid.feasibility.proof.question import ExactRows, adjoint
@@ -44,7 +44,7 @@ def test_the_largest_sums_do_not_overflow():
 
 @given(st.lists(st.floats(-1e40, 1e40), min_size=1), st.integers(0, 60))
 def test_fixed_points_are_the_integers_below(numbers, places):
-    for x, found in zip(numbers, fixed(np.array(numbers), places).tolist(), strict=True):
+    for x, found in zip(numbers, to_fixed_point(np.array(numbers), places).tolist(), strict=True):
         assert 0 <= Fraction(x) * 10**places - found < 1
 
 
@@ -87,6 +87,6 @@ def test_values_and_adjoints_of_matrices(seed, consistency):
 def test_combinations_of_rows():
     rows = ExactRows([{0: Fraction(1, 3), 2: Fraction(-5)}, {}, {1: Fraction(7, 10)}])
     over = rows.integers[1]
-    found = [Fraction(x, over) for x in rows.combined([6, 5, 10**50], 4)]
+    found = [Fraction(x, over) for x in rows.combine([6, 5, 10**50], 4)]
     assert found == [2, 7 * 10**49, -30, 0]
     assert rows.doubles(4) == pytest.approx(np.array([[1 / 3, 0, -5, 0], [0] * 4, [0, 0.7, 0, 0]]))

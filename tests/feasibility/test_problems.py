@@ -71,7 +71,7 @@ def test_the_unseen_part_goes_to_the_description_when_it_has_one():
     base = type(base)(described, base.K, base.independent)
     fit = feasible_least_squares(R, rho, base, feasible_set(described), friction_ridge=0.0)
     assert fit.tie_break == "description"
-    assert fit.described == tuple(b.name for b in robot.bodies)
+    assert fit.bodies_with_reference == tuple(b.name for b in robot.bodies)
     assert fit.delta == pytest.approx(truth, rel=1e-3, abs=1e-4)
 
 
@@ -83,7 +83,7 @@ def test_an_unusable_description_is_not_a_reference():
     base = type(base)(robot.with_values(values), base.K, base.independent)
     fit = feasible_least_squares(R, rho, base, feasible_set(base.robot))
     assert fit.tie_break == "mixed"
-    assert fit.described == ("b0", "b3")
+    assert fit.bodies_with_reference == ("b0", "b3")
 
 
 def test_bounds_are_kept():

@@ -12,7 +12,7 @@ from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import assemble
-from feasid.feasibility.problems import normalised
+from feasid.feasibility.problems import normalise_constraints
 from feasid.feasibility.proof.question import Question
 from feasid.robot import inertia
 
@@ -183,12 +183,12 @@ def test_constraints_are_the_same_for_numpy_cvxpy_and_certificates():
     delta = random_parameters(np.random.default_rng(3), ROBOT)
     ones = np.ones(ROBOT.size)
     scale = assemble(feasible, np.ones(3), np.ones(3), ones)
-    F, f, G, h = normalised(feasible, scale)
+    F, f, G, h = normalise_constraints(feasible, scale)
     x = cp.Variable(ROBOT.size, value=delta)
     stacked, numbers = (F @ x + f).value, (G @ x + h).value * scale.linear
     exact = [decimal(d) for d in delta]
-    question = Question.of(ROBOT, feasible, np.eye(ROBOT.size), delta)
-    claim = certificate.Claim(question.stated("feasible", point=[]).data)
+    question = Question.from_doubles(ROBOT, feasible, np.eye(ROBOT.size), delta)
+    claim = certificate.Claim(question.state("feasible", point=[]).data)
     start = 0
     for label, constraint in zip(question.labels, feasible.constraints, strict=True):
         constant, basis, _ = claim.rules[label]

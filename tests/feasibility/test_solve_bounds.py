@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from feasid.certificate import definiteness
 from feasid.errors import SolverError
-from feasid.exact.elimination import independent, solve_near, solved
+from feasid.exact.elimination import independent, solve_near, solve_square
 from feasid.exact.numbers import plain, text
 from feasid.feasibility import closest
 from feasid.feasibility.constraints.sets import feasible_set
@@ -196,7 +196,7 @@ def test_systems_are_solved_exactly_or_said_to_have_no_single_solution(size, see
         assert relation
         for k in range(size):
             assert sum(c * matrix[i][k] for i, c in relation.items()) == 0
-    x = solved(matrix, right)
+    x = solve_square(matrix, right)
     assert (x is None) == bool(relations)
     if x is not None:
         assert [sum(a * b for a, b in zip(row, x, strict=True)) for row in matrix] == right

@@ -7,7 +7,7 @@ import pytest
 from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
 
 from feasid.feasibility import closest
-from feasid.feasibility.constraints.sets import feasible_set, stacked
+from feasid.feasibility.constraints.sets import feasible_set, stack_by_shape
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference
@@ -50,7 +50,7 @@ def groups(feasible, scale):
     pairs = list(zip(feasible.blocks, squares, strict=True))
     units = [scale.parameters[b.columns][:, None, None] for b in feasible.blocks]
     taken = [1e-6 * np.eye(b.size) for b in feasible.blocks]
-    return stacked(
+    return stack_by_shape(
         [b.columns for b in feasible.blocks],
         [b.basis * u / square for (b, square), u in zip(pairs, units, strict=True)],
         [b.constant / square - t for (b, square), t in zip(pairs, taken, strict=True)],

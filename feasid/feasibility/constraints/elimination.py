@@ -1,4 +1,4 @@
-"""Eliminate linear equalities from a feasible set; `expanded` restores the full vector.
+"""Eliminate linear equalities from a feasible set; `expand` restores the full vector.
 
 Parameters that are known, equal, mirrored or sum to a known mass are no unknowns. Before any
 solver, barrier or proof they are eliminated, ``delta = T z + fixed``; the constraints on z have no
@@ -56,7 +56,9 @@ class Elimination:
     broken: tuple[str, ...]
 
     @classmethod
-    def of(cls, feasible: FeasibleSet, given: Mapping[int, float] | None = None) -> Elimination:
+    def from_equalities(
+        cls, feasible: FeasibleSet, given: Mapping[int, float] | None = None
+    ) -> Elimination:
         """Eliminate the equalities of a set, and the parameters whose values are `given`.
 
         Raises
@@ -80,13 +82,13 @@ class Elimination:
             blocks=tuple(b for b in blocks if len(b.columns)),
             linear=tuple(c for c in rows if len(c.columns)),
             equalities=(),
-            convex=tuple(c.eliminated(T, fixed) for c in feasible.convex),
+            convex=tuple(c.substitute(T, fixed) for c in feasible.convex),
         )
         broken = [b.name for b in blocks if not len(b.columns) and not _holds(b)]
         broken += [c.name for c in rows if not len(c.columns) and c.constant < 0]
         return cls(feasible, inside, T, fixed, roots, solved, tuple(broken))
 
-    def expanded(self, z: Array) -> Array:
+    def expand(self, z: Array) -> Array:
         """All parameters, shape (n,), in which the equalities hold exactly as decimals."""
         z = np.array(z, dtype=np.float64)
         sums = {
@@ -103,7 +105,7 @@ class Elimination:
             out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
         return out
 
-    def required(self) -> Elimination:
+    def require_consistent(self) -> Elimination:
         """The same, when nothing is broken by itself.
 
         Raises
@@ -115,7 +117,7 @@ class Elimination:
         return self
 
 
-def described(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
+def restrict(feasible: FeasibleSet, mask: Mask) -> FeasibleSet:
     """The constraints and ties all of whose parameters are in `mask`, shape (n,)."""
     return replace(
         feasible,

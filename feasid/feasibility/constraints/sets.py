@@ -92,7 +92,7 @@ class FeasibleSet:
     def groups(self) -> tuple[Group, ...]:
         """The blocks, stacked by shape."""
         blocks = self.blocks
-        return stacked(
+        return stack_by_shape(
             [b.columns for b in blocks], [b.basis for b in blocks], [b.constant for b in blocks]
         )
 
@@ -140,7 +140,7 @@ class FeasibleSet:
         return (*broken, *(c.name for c in self.convex if not c.holds(np.asarray(delta))))
 
     @property
-    def asked(self) -> frozenset[str]:
+    def user_constraints(self) -> frozenset[str]:
         """Names of the constraints that the caller asked for, which could be given up."""
         return frozenset(c.name for c in self.constraints if c.role == "asked")
 
@@ -178,7 +178,7 @@ class FeasibleSet:
         )
 
 
-def stacked(
+def stack_by_shape(
     columns: Sequence[npt.NDArray[np.intp]], bases: Sequence[Array], constants: Sequence[Array]
 ) -> tuple[Group, ...]:
     """Matrices by shape; those of no size are left out."""

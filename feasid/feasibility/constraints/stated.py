@@ -131,7 +131,7 @@ class ConvexConstraint:
     def expression(self, z: Any) -> Any:
         """The entries of g as a CVXPY expression of z, shape (k,)."""
         p = StandardParameters(self.robot, self.T @ z + self.fixed)
-        return cp.vec(dict(_named(self.function(p)))[self.name].expr, order="F")
+        return cp.vec(dict(_name_constraints(self.function(p)))[self.name].expr, order="F")
 
     def values(self, z: Array) -> Array:
         """G at z, shape (k,)."""
@@ -153,7 +153,7 @@ class ConvexConstraint:
         """Whether it is kept, in floating point."""
         return bool((self.values(z) <= 0).all())
 
-    def eliminated(self, T: Array, fixed: Array) -> ConvexConstraint:
+    def substitute(self, T: Array, fixed: Array) -> ConvexConstraint:
         """The same on what equalities leave free."""
         return replace(self, T=self.T @ T, fixed=self.T @ fixed + self.fixed)
 
@@ -185,7 +185,7 @@ def stated_constraints(robot: Robot, value: Function | None) -> AffineConstraint
     rows: list[Linear] = []
     ties: list[Equality] = []
     convex: list[ConvexConstraint] = []
-    for name, rule in _named(value(StandardParameters(robot, delta))):
+    for name, rule in _name_constraints(value(StandardParameters(robot, delta))):
         _check(name, rule, delta)
         kind = type(rule).__name__
         if kind in ("Equality", "Zero"):
@@ -221,7 +221,7 @@ def stated_constraints(robot: Robot, value: Function | None) -> AffineConstraint
     return AffineConstraints(blocks, rows, ties, convex)
 
 
-def _named(given: Any) -> list[tuple[str, Any]]:
+def _name_constraints(given: Any) -> list[tuple[str, Any]]:
     """Constraints with their names."""
     if isinstance(given, Mapping):
         return [(str(name), rule) for name, rule in given.items()]

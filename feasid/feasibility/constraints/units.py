@@ -65,7 +65,7 @@ class Units:
         return np.asarray(feasible.linear_values(delta) / self.linear)
 
 
-def described(robot: Robot) -> Mask:
+def usable_inertials(robot: Robot) -> Mask:
     """Which bodies' own inertials are usable as a prior, shape (n_bodies,).
 
     Finite, of positive mass, and with a positive definite pseudo-inertia whose second moments
@@ -130,7 +130,7 @@ def units(
     """
     n_bodies = len(robot.bodies)
     length, mass = lengths(robot), np.full(n_bodies, np.nan)
-    known = described(robot) & inertials
+    known = usable_inertials(robot) & inertials
     values = robot.values[robot.inertial_columns]
     for i in np.flatnonzero(known):
         pseudo = inertia.pseudo_inertia(values[i])
@@ -196,7 +196,7 @@ def assemble(feasible: FeasibleSet, mass: Array, length: Array, parameters: Arra
     return Units(mass, length, parameters, blocks, np.where(linear > 0, linear, 1.0))
 
 
-def slimmed(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
+def concentrate(feasible: FeasibleSet, scale: Units, factor: float) -> Units:
     """Units with bodies `factor` times heavier and smaller: first moments stay, inertias shrink."""
     parameters = scale.parameters.copy()
     powers = np.array(LENGTH_POWERS)

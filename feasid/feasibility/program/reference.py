@@ -17,7 +17,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.errors import SolverError
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.constraints.units import Units, described
+from feasid.feasibility.constraints.units import Units, usable_inertials
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.solve import SolverAnswer
 from feasid.robot import inertia
@@ -55,7 +55,7 @@ def generic_body(mass: float, length: float) -> Array:
 def reference(robot: Robot, scale: Units, *, inertials: bool = True) -> Reference:
     """The reference model of a robot in these units; without `inertials` of generic bodies only."""
     delta = np.zeros(robot.size)
-    known = described(robot) & inertials
+    known = usable_inertials(robot) & inertials
     for i, columns in enumerate(robot.inertial_columns):
         delta[columns] = generic_body(scale.mass[i], scale.length[i])
         if known[i]:

@@ -136,14 +136,14 @@ def ladder(solver: Any = None) -> Ladder:
             ("scs", "cone", lambda p: solve(p, "SCS")),
         )
     if isinstance(solver, str):
-        name = _known(solver)
+        name = _installed_solver(solver)
         return ((name.lower(), "cone", lambda p: solve(p, name)),)
     if hasattr(solver, "solve_via_data"):
         return ((str(solver.name()).lower(), "cone", lambda p: solve(p, solver)),)
     return tuple(solver)
 
 
-def _known(solver: str) -> str:
+def _installed_solver(solver: str) -> str:
     """The name of an installed solver, as CVXPY spells it."""
     import cvxpy
 
@@ -207,7 +207,7 @@ def run(
     return (best[1] if best else None), attempts
 
 
-def failed(what: str, attempts: Sequence[Attempt]) -> SolverError:
+def solver_error(what: str, attempts: Sequence[Attempt]) -> SolverError:
     """The error that says what was tried."""
     lines = "\n  ".join(str(a) for a in attempts)
     return SolverError(f"{what}; tried:\n  {lines}", attempts=tuple(attempts))
@@ -220,7 +220,7 @@ def solve(program: Program, solver: Any, *, squared: bool = False, **settings: A
     """
     began = time.perf_counter()
     squared = squared and program.error is not None
-    problem = program.squared() if squared else program.problem
+    problem = program.with_squared_cost() if squared else program.problem
     settings = settings or SETTINGS.get(str(solver), {})
     status, iterations = _solve(problem, solver, dict(settings))
     scale = 1.0
@@ -246,13 +246,13 @@ def _solve(problem: Any, solver: Any, settings: dict[str, Any]) -> tuple[str, in
             solver, ignore_dpp=True, solver_opts=settings
         )
         raw = chain.solve_via_data(problem, data, False, False, settings)
-        status, kept = _kept(chain.solver.name(), raw)
+        status, kept = _keep_iterate(chain.solver.name(), raw)
         problem.unpack_results(kept, chain, inverse)
     iterations = problem.solver_stats.num_iters if problem.solver_stats else 0
     return status or problem.status, int(iterations or 0)
 
 
-def _kept(solver: str, raw: Any) -> tuple[str, Any]:
+def _keep_iterate(solver: str, raw: Any) -> tuple[str, Any]:
     """A solver's own status, and its result with a status under which CVXPY keeps the iterate."""
     if solver == "SCS":
         info = raw["info"]

@@ -153,7 +153,7 @@ class Squares:
             ):
                 return at, step, True
             try:
-                moved = Scaling.of(self, at, left).step()
+                moved = Scaling.from_iterate(self, at, left).step()
             except linalg.LinAlgError:
                 break
             if moved is None:
@@ -215,7 +215,7 @@ class Scaling:
     scale: Array
 
     @classmethod
-    def of(cls, problem: Squares, at: Iterate, left: Residuals) -> Scaling:
+    def from_iterate(cls, problem: Squares, at: Iterate, left: Residuals) -> Scaling:
         """Scale, and factorise ``A'A + sum_k B_k'B_k + G'G``, of what is scaled."""
         weights, roots = np.sqrt(at.prices / at.numbers), np.sqrt(at.prices * at.numbers)
         moving = problem.G * weights[:, None]
@@ -265,15 +265,15 @@ class Scaling:
         length = self._length(ahead, 1.0)
         mu = self.at.complementarity / max(self.problem.order, 1)
         aimed = max((1 - length) ** 3, LEAST_CENTRE) * mu
-        return self._moved(*self._corrected(ahead, aimed))
+        return self._advance(*self._corrector_targets(ahead, aimed))
 
-    def solved(self, right: Array) -> Array:
+    def solve(self, right: Array) -> Array:
         """What the normal equations give for a right side."""
         return np.asarray(
             self.scale * linalg.cho_solve(self.factor, self.scale * right, check_finite=False)
         )
 
-    def _corrected(self, ahead: Direction, mu: float) -> tuple[list[Array], Array]:
+    def _corrector_targets(self, ahead: Direction, mu: float) -> tuple[list[Array], Array]:
         """What slacks and multipliers shall change by together, to second order."""
         targets = []
         for d, S, Z in zip(self.diagonals, ahead.slacks, ahead.multipliers, strict=True):
@@ -287,7 +287,7 @@ class Scaling:
         right = self.problem.G.T @ (self.weights * (numbers - self.rest)) - self.left.gradient
         for where, white, T, r in zip(columns, self.bases, targets, self.rests, strict=True):
             np.add.at(right, where, _times(white, T - r))
-        x = self.solved(right)
+        x = self.solve(right)
         slacks = tuple(
             (x[where][:, None] @ white).reshape(r.shape) + r
             for where, white, r in zip(columns, self.bases, self.rests, strict=True)
@@ -308,7 +308,7 @@ class Scaling:
             worst = max(worst, -float(np.linalg.eigvalsh(both).min(initial=0.0)))
         return 1.0 if worst <= share else share / worst
 
-    def _moved(self, targets: Sequence[Array], numbers: Array) -> Iterate | None:
+    def _advance(self, targets: Sequence[Array], numbers: Array) -> Iterate | None:
         way = self._direction(targets, numbers)
         length = self._length(way, BACK)
         if not length > SHORTEST:

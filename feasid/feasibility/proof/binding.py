@@ -65,7 +65,7 @@ class Holding:
     @property
     def statement(self) -> dict[str, Any]:
         """The keys of a certificate about it, but those of the proof."""
-        out = self.question.stated("").data
+        out = self.question.state("").data
         if self.data is not None:
             out["data"] = self.data.entries
         return out
@@ -117,22 +117,22 @@ def bind(certificate: Certificate, holdings: Sequence[Holding]) -> Binding:
 
 def _bind(certificate: Certificate, holding: Holding) -> Binding:
     """For one holding, with all of its equations or without those that the others imply."""
-    whole = _compared(certificate, holding)
+    whole = _compare(certificate, holding)
     if not whole.refused or holding.data is not None:
         return whole
     question = holding.question
     if len(certificate.data["matrix"]) == len(question.rows):
         return whole
-    dropped = Presolved.of(question).dropped
+    dropped = Presolved.from_question(question).redundant_rows
     if not dropped:
         return whole
     some = ", ".join(map(str, dropped))
     about = f"{holding.about}, of which equations {some} agree with the others within rounding,"
-    rest = _compared(certificate, replace(holding, question=question.without(dropped), about=about))
+    rest = _compare(certificate, replace(holding, question=question.without(dropped), about=about))
     return whole if rest.refused else rest
 
 
-def _compared(certificate: Certificate, holding: Holding) -> Binding:
+def _compare(certificate: Certificate, holding: Holding) -> Binding:
     """For one statement, word by word."""
     file, own = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
@@ -147,7 +147,7 @@ def _compared(certificate: Certificate, holding: Holding) -> Binding:
         return Binding(tuple(refused))
     change = _largest_change(file, own)
     if change:
-        again = _transferred(certificate, holding)
+        again = _transfer(certificate, holding)
         if again is None:
             return Binding((f"computed numbers differ by {change:.1e}: not proved for yours",))
         certificate = again
@@ -178,8 +178,8 @@ def _differences(file: Statement, own: Statement, names: Sequence[str]) -> Itera
     if [list(name) for name in file["parameters"]] != own["parameters"]:
         yield "other parameters, or in another order"
         return
-    yield from _unnamed("tie", file["ties"], own["ties"], names)
-    yield from _unnamed("constraint", file["constraints"], own["constraints"], names)
+    yield from _one_sided_items("tie", file["ties"], own["ties"], names)
+    yield from _one_sided_items("constraint", file["constraints"], own["constraints"], names)
     yield from _coefficients(file["matrix"], own["matrix"])
     if "values" in file or "values" in own:
         yield from _values(file.get("values", []), own.get("values", []))
@@ -187,7 +187,7 @@ def _differences(file: Statement, own: Statement, names: Sequence[str]) -> Itera
         yield from _data(file["data"], own["data"])
 
 
-def _unnamed(
+def _one_sided_items(
     what: str, file: Sequence[Any], own: Sequence[Any], names: Sequence[str]
 ) -> Iterator[str]:
     """Ties or constraints that only one side has."""
@@ -282,12 +282,14 @@ def _largest_change(file: Statement, own: Statement) -> float:
 # -- the same proof for the reader's own numbers ---------------------------------------------------
 
 
-def _transferred(certificate: Certificate, holding: Holding) -> Certificate | None:
+def _transfer(certificate: Certificate, holding: Holding) -> Certificate | None:
     """A proof of the reader's own statement, from the file's; None when there is none."""
     file, question = certificate.data, holding.question
     if file["claim"] == "feasible":
         *numbers, over = (checker.exact(x) for x in file["point"])
-        point = Presolved.of(question).completed(np.array([float(x / over) for x in numbers]))
+        point = Presolved.from_question(question).complete(
+            np.array([float(x / over) for x in numbers])
+        )
         return None if point is None else question.feasibility(point)
     if file["claim"] == "boundary":
         return None
@@ -297,7 +299,7 @@ def _transferred(certificate: Certificate, holding: Holding) -> Certificate | No
         kept["data"] = holding.statement["data"]
     first = [file["limit"]] if file["limit"] else []
     for limit in (*first, *(question.limit(mass) for mass in HEAVIEST)):
-        found = question.stated(file["claim"], **{**kept, "limit": limit})
+        found = question.state(file["claim"], **{**kept, "limit": limit})
         if found.holds():
             return found
     return None

@@ -20,7 +20,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.feasibility import problems
-from feasid.feasibility.constraints.units import Units, assemble, slimmed, visible
+from feasid.feasibility.constraints.units import Units, assemble, concentrate, visible
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.solve import Attempt, SolverAnswer
 from feasid.feasibility.proof.claim import Certificate
@@ -86,14 +86,14 @@ def decide(
     again : bool
         Equations that others say, too, have been left out already.
     """
-    outcome = _decided(question, scale, aim, solver, again, first=True)
+    outcome = _decide(question, scale, aim, solver, again, first=True)
     if outcome.certificate is not None:
         return outcome
-    better = _decided(question, scale, aim, solver, again, first=False)
+    better = _decide(question, scale, aim, solver, again, first=False)
     return replace(better, attempts=outcome.attempts + better.attempts)
 
 
-def _decided(
+def _decide(
     question: Question,
     scale: Units,
     aim: Array,
@@ -102,15 +102,15 @@ def _decided(
     first: bool,
 ) -> Outcome:
     """`decide` for K as it stands; `first` for one solver and the given units only."""
-    problem = Presolved.of(question)
-    refuted = problem.refuted()
+    problem = Presolved.from_question(question)
+    refuted = problem.refute()
     if refuted is not None:
         return Outcome(refuted, _worst(question, scale, problem.known), None)
     if problem.wrong or any(s.outcome == "broken" for s in problem.settled):
         return Outcome(None, np.nan, None)
-    if problem.dropped and not again:
-        rest = question.without(problem.dropped)
-        return replace(decide(rest, scale, aim, solver, again=True), dropped=problem.dropped)
+    if problem.redundant_rows and not again:
+        rest = question.without(problem.redundant_rows)
+        return replace(decide(rest, scale, aim, solver, again=True), dropped=problem.redundant_rows)
     own = question.robot.values
     for delta in (aim, np.where(np.isfinite(own), own, aim), np.zeros(len(aim))):
         found = _at(problem, scale, delta)
@@ -118,7 +118,7 @@ def _decided(
             return found
     flat = problem.flat()
     if flat:
-        found_flat = Multipliers(problem.lifted({}, flat), flat)
+        found_flat = Multipliers(problem.lift({}, flat), flat)
         certificate = on_boundary(problem, found_flat, aim[problem.door.roots])
         if certificate is not None:
             return Outcome(certificate, _worst(question, scale, problem.known), None)
@@ -146,7 +146,7 @@ def _units(problem: Presolved, scale: Units) -> Iterator[Units]:
     shown = visible(robot, whole, scale, problem.K, problem.beta, roots)
     yield assemble(inside, shown.mass, shown.length, shown.parameters[roots])
     for factor in SLIMMER:
-        slim = slimmed(whole, scale, factor)
+        slim = concentrate(whole, scale, factor)
         yield assemble(inside, slim.mass, slim.length, slim.parameters[roots])
 
 
@@ -165,8 +165,8 @@ def _worst(question: Question, scale: Units, known: Mapping[int, Fraction]) -> f
 def _at(problem: Presolved, scale: Units, delta: Array) -> Outcome | None:
     """The answer when the point near `delta` with the given values is strictly feasible."""
     question = problem.question
-    near = np.array(problem.expanded(delta[problem.door.roots]))
-    exact = problem.completed(near)
+    near = np.array(problem.expand(delta[problem.door.roots]))
+    exact = problem.complete(near)
     if exact is None:
         return None
     feasible = question.feasible.with_margin(question.margin)
@@ -208,9 +208,9 @@ def _attempt(
     raw, attempts = solve.run(program, judge, solver)
     if raw is None:
         return Outcome(None, np.nan, None, tuple(attempts))
-    delta = problem.expanded(scale.parameters * (start + directions @ raw.x[:-1]))
+    delta = problem.expand(scale.parameters * (start + directions @ raw.x[:-1]))
     certificate = proved.get(id(raw))
-    exact = problem.completed(delta) if certificate and certificate.claim == "feasible" else None
+    exact = problem.complete(delta) if certificate and certificate.claim == "feasible" else None
     if exact is not None:  # the solver's own leaves rounding of large dependent parameters in beta
         delta = np.array([float(x) for x in exact])
     return Outcome(certificate, float(raw.x[-1]), delta, tuple(attempts))
@@ -222,12 +222,12 @@ def _proof(
     """Whatever a solver's answer proves."""
     question, flat = problem.question, problem.flat()
     if problem.feasible.strictly_inside(z) and not flat:
-        exact = problem.completed(problem.expanded(z))
+        exact = problem.complete(problem.expand(z))
         certificate = None if exact is None else question.feasibility(exact)
         if certificate is not None:
             return certificate
     if flat:
-        certificate = on_boundary(problem, Multipliers(problem.lifted({}, flat), flat), z)
+        certificate = on_boundary(problem, Multipliers(problem.lift({}, flat), flat), z)
         if certificate is not None:
             return certificate
     if not s < NEARLY:
@@ -288,7 +288,7 @@ def minimal_conflict(
     tuple of str
         Empty when the given values clash without any bound, or nothing can be proved.
     """
-    asked = question.feasible.asked
+    asked = question.feasible.user_constraints
 
     def clash(subset: Collection[str]) -> bool:
         part = question.feasible.without(asked - frozenset(subset))

@@ -17,7 +17,7 @@ from scipy import linalg
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
-from feasid.exact.elimination import Equation, independent, solve_near, solved
+from feasid.exact.elimination import Equation, independent, solve_near, solve_square
 from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.units import lengths
@@ -76,16 +76,16 @@ class Face:
     unit: Array
 
     @classmethod
-    def of(cls, energy: Array, unit: Array) -> Face | None:
+    def from_energy(cls, energy: Array, unit: Array) -> Face | None:
         """The face that an energy is inside of; None when that is the whole cone."""
         values, vectors = np.linalg.eigh(energy * np.outer(unit, unit))
         if not values[-1] > 0:
             return None
         kept = vectors[:, values > REACHED * values[-1]]
-        return None if kept.shape[1] == len(unit) else cls._spanned(kept, unit, ROUNDED_ZERO)
+        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, ROUNDED_ZERO)
 
     @classmethod
-    def seen(cls, Z: Array, unit: Array, least: float) -> Face | None:
+    def from_multiplier(cls, Z: Array, unit: Array, least: float) -> Face | None:
         """The face on which a solver's multiplier nearly lies; None when that is the whole cone.
 
         Parameters
@@ -97,10 +97,10 @@ class Face:
         """
         values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
         kept = vectors[:, values > least]
-        return None if kept.shape[1] == len(unit) else cls._spanned(kept, unit, VISIBLE[0])
+        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, VISIBLE[0])
 
     @classmethod
-    def _spanned(cls, kept: Array, unit: Array, nothing: float) -> Face:
+    def _from_span(cls, kept: Array, unit: Array, nothing: float) -> Face:
         lead: list[int] = []
         for r in range(len(unit)) if kept.shape[1] else ():
             if np.linalg.svd(kept[[*lead, r]], compute_uv=False)[-1] > REACHED:
@@ -153,13 +153,13 @@ class Face:
         """``V W V'`` near Z, exactly."""
         return self.matrix({pair: decimal(w) for pair, w in self.coordinates(Z).items()})
 
-    def corrected(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
+    def add_remainder(self, basis: Array, Z: Exact, remainder: Sequence[Fraction]) -> Exact:
         """Z plus ``V W V'`` whose adjoint is `remainder`, which satisfies the face's relations."""
         forms = [[f.get(p, Fraction(0)) for p in self.pairs] for f in map(self.form, basis)]
         lead, _ = independent(forms)
         some = [forms[k] for k in lead]
         gram = [[_dot(one, two) for two in some] for one in some]
-        factors = solved(gram, [remainder[k] for k in lead]) or []
+        factors = solve_square(gram, [remainder[k] for k in lead]) or []
         W = {
             pair: sum((c * f[i] for c, f in zip(factors, some, strict=False)), Fraction(0))
             for i, pair in enumerate(self.pairs)
@@ -194,14 +194,14 @@ class FaceRelations:
     faces: Mapping[frozenset[int], Face]
 
     @classmethod
-    def of(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
+    def from_blocks(cls, robot: Robot, blocks: Sequence[Block]) -> FaceRelations:
         """Of these bodies and rotors, by how they can move."""
         own = lengths(robot)
         units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
         out, faces = [], {}
         energies = kinetic_energy(robot, blocks, units)
         for block, unit, energy in zip(blocks, units, energies, strict=True):
-            face = Face.of(energy, unit) if energy.any() else None
+            face = Face.from_energy(energy, unit) if energy.any() else None
             if face is None:
                 continue
             forms = [face.form(B) for B in block.basis]
@@ -277,7 +277,7 @@ def without_pull(lines: Sequence[Sequence[Fraction]], x: Sequence[Fraction]) -> 
     kept = _leading(moves.T)
     moved = _leading(moves[kept])
     right = [-_dot(lines[k], out) for k in kept]
-    change = solved([[lines[k][r] for r in moved] for k in kept], right)
+    change = solve_square([[lines[k][r] for r in moved] for k in kept], right)
     for r, d in zip(moved, change or (), strict=False):
         out[r] += d
     return out
@@ -356,7 +356,7 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
         if block.kind == "full":  # |w x r + v|^2 = |A (r, 1)|^2
             out.append(square)
         elif block.kind == "matrix":
-            out.append(_balanced(square, block))
+            out.append(_symmetrise_rotor(square, block))
         else:  # semi consistency has the first moment's sign turned
             twist = np.concatenate([turn, -shift], axis=1)
             out.append(_spread(twist.T @ twist))
@@ -365,7 +365,7 @@ def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
     return [np.where(np.abs(E) < ROUNDED_ZERO * np.abs(E).max(), 0.0, E) / largest for E in out]
 
 
-def _balanced(square: Array, block: Block) -> Array:
+def _symmetrise_rotor(square: Array, block: Block) -> Array:
     """The energy of a rotor that is symmetric about its axis, on its own 3x3 matrix."""
     xx, _, _, yy, _, zz, _, _, z, m = np.einsum("cij,ij->c", pseudo_inertia(np.eye(10)), square)
     out = np.array([[zz, 0, 0], [0, xx + yy, z / 2], [0, z / 2, m]])

@@ -2,8 +2,8 @@
 
 Three ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
 elimination: most of them vanish, and what cancels needs no limit. As they are, rounded
-(`rounding.completed`). Mixed with a little kinetic energy of random motions, which is positive
-definite exactly where K'y can be, so that rounding cannot make them indefinite.
+(`rounding.complete_multipliers`). Mixed with a little kinetic energy of random motions, which is
+positive definite exactly where K'y can be, so that rounding cannot make them indefinite.
 Where even the rounding of K is in the way (joint axes that are no decimals), the proof pays for it
 with a limit: it speaks of all parameters below an enormous size instead of all parameters.
 """
@@ -27,7 +27,13 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy
 from feasid.feasibility.proof.presolve import Presolved
 from feasid.feasibility.proof.question import Exact
-from feasid.feasibility.proof.rounding import adjoint, completed, lifted, project, rounded
+from feasid.feasibility.proof.rounding import (
+    adjoint,
+    complete_multipliers,
+    lift_to_semidefinite,
+    project,
+    round_matrix,
+)
 from feasid.robot.known import Row
 
 ENERGY_SHARES = (0.3, 1e-2, 1e-5)
@@ -83,15 +89,15 @@ class Prover:
             on_faces = self._on_faces(blocks, si, share)
             if on_faces is not None:
                 yield on_faces
-        yield self._rounded(blocks, si)
+        yield self._round(blocks, si)
         energy, nothing = self._energy, np.zeros_like(si)
         if self._total(energy, nothing) < 0:  # motions whose energy would be negative
-            yield self._rounded(energy, nothing)
+            yield self._round(energy, nothing)
         size = abs(self._total(energy, nothing)) or 1.0
         share = abs(self._total(blocks, si)) / size
         for part in ENERGY_SHARES:
             pairs = zip(blocks, energy, strict=True)
-            yield self._rounded([Z + part * share * E for Z, E in pairs], si)
+            yield self._round([Z + part * share * E for Z, E in pairs], si)
 
     # -- in doubles --------------------------------------------------------------------------
 
@@ -105,7 +111,7 @@ class Prover:
         ]
         return kinetic_energy(self.problem.question.robot, blocks, self.scale.blocks)
 
-    def _bought(self, prices: Array) -> list[int]:
+    def _priced_constraints(self, prices: Array) -> list[int]:
         """Linear constraints that own no column and take part in the proof."""
         worth = prices * self.scale.linear
         least = NEGLIGIBLE_PRICE * worth.max(initial=0.0)
@@ -151,23 +157,27 @@ class Prover:
 
     # -- in rationals ------------------------------------------------------------------------
 
-    def _rounded(self, blocks: list[Array], prices: Array) -> Multipliers:
+    def _round(self, blocks: list[Array], prices: Array) -> Multipliers:
         """The nearest decimals, what is left taken by its owners."""
         y = [decimal(v) for v in self._combination(blocks, prices)]
         units, count = self.scale.blocks, len(blocks)
-        Z = {k: lifted(rounded(M), units[k]) for k, M in enumerate(blocks) if M.any()}
-        Z |= {count + i: [[decimal(prices[i])]] for i in self._bought(prices)}
-        return self._assembled(y, Z)
+        Z = {
+            k: lift_to_semidefinite(round_matrix(M), units[k])
+            for k, M in enumerate(blocks)
+            if M.any()
+        }
+        Z |= {count + i: [[decimal(prices[i])]] for i in self._priced_constraints(prices)}
+        return self._assemble(y, Z)
 
-    def _assembled(self, y: list[Fraction], Z: Mapping[int, Exact]) -> Multipliers:
+    def _assemble(self, y: list[Fraction], Z: Mapping[int, Exact]) -> Multipliers:
         """In terms of the question, whose fixed parameters take what is left there."""
-        whole, _ = completed(self.feasible, Z, self._left(y, Z), self.scale.blocks)
+        whole, _ = complete_multipliers(self.feasible, Z, self._remainder(y, Z), self.scale.blocks)
         places = self.problem.places
         out = {places[k]: value for k, value in whole.items() if any(map(any, value))}
         kept = dict(zip(self.problem.kept, y, strict=True))
-        return Multipliers(self.problem.lifted(kept, out), out)
+        return Multipliers(self.problem.lift(kept, out), out)
 
-    def _left(self, y: list[Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
+    def _remainder(self, y: list[Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
         """``sum_k <B_kj, Z_k> - (K'y)_j`` by column that remains."""
         out = [Fraction(0)] * self.feasible.size
         for row, factor in zip(self._rows, y, strict=True):
@@ -190,7 +200,7 @@ class Prover:
     def _rows(self) -> list[Row]:
         """Equations that remain, exactly, by place among what remains."""
         place = {int(j): k for k, j in enumerate(self.problem.door.roots)}
-        reduced = self.problem.reduced
+        reduced = self.problem.reduced_rows
         return [
             {place[j]: c for j, c in reduced[i].items() if j in place} for i in self.problem.kept
         ]
@@ -204,24 +214,31 @@ class Prover:
         units, count = self.scale.blocks, len(blocks)
         sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
         largest = max([*sizes, *(prices * self.scale.linear)], default=0.0)
-        faces = {k: Face.seen(Z, units[k], share * largest) for k, Z in enumerate(blocks)}
+        faces = {
+            k: Face.from_multiplier(Z, units[k], share * largest) for k, Z in enumerate(blocks)
+        }
         found = {k: face for k, face in faces.items() if face is not None}
         unknowns = len(self._rows) + sum(len(f.pairs) for f in found.values())
         if not largest > 0 or unknowns > MAX_UNKNOWNS:
             return None
-        whole = {k: lifted(rounded(blocks[k]), units[k]) for k in faces.keys() - found.keys()}
+        whole = {
+            k: lift_to_semidefinite(round_matrix(blocks[k]), units[k])
+            for k in faces.keys() - found.keys()
+        }
         asked = {k: Z for k, Z in whole.items() if self.feasible.blocks[k].role == "asked"}
-        solution = self._solved(self._combination(blocks, prices), prices, blocks, found, asked)
+        solution = self._solve_exactly(
+            self._combination(blocks, prices), prices, blocks, found, asked
+        )
         if solution is None:
             return None
         Z: dict[int, Exact] = {
             k: face.matrix({(a, b): solution["W", k, a, b] for a, b in face.pairs})
             for k, face in found.items()
         }
-        Z |= {count + i: [[solution["price", i]]] for i in self._bought(prices)}
-        return self._assembled([solution["y", i] for i in range(len(self._rows))], {**whole, **Z})
+        Z |= {count + i: [[solution["price", i]]] for i in self._priced_constraints(prices)}
+        return self._assemble([solution["y", i] for i in range(len(self._rows))], {**whole, **Z})
 
-    def _solved(
+    def _solve_exactly(
         self,
         y: Array,
         prices: Array,
@@ -235,7 +252,7 @@ class Prover:
         for i, equation in enumerate(self._rows):
             for j, coefficient in equation.items():
                 columns[j]["y", i] = coefficient
-        for i in self._bought(prices):
+        for i in self._priced_constraints(prices):
             start["price", i] = decimal(prices[i])
             row = self.feasible.linear[i]
             for j, c in zip(row.columns.tolist(), row.coefficients, strict=True):
@@ -247,7 +264,7 @@ class Prover:
             for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
                 for (a, b), value in face.form(basis).items():
                     columns[j]["W", k, a, b] = columns[j].get(("W", k, a, b), Fraction(0)) - value
-        others = self._left([Fraction(0)] * len(self._rows), asked)
+        others = self._remainder([Fraction(0)] * len(self._rows), asked)
         taken = {*self._signs.values()} | {
             j
             for k, b in enumerate(self.feasible.blocks)
@@ -281,7 +298,7 @@ def on_boundary(problem: Presolved, found: Multipliers, z: Array) -> Certificate
     if question.margin:
         return None
     constraints, place = question.feasible.constraints, problem.known
-    start = {(j,): decimal(x) for j, x in enumerate(problem.expanded(z))}
+    start = {(j,): decimal(x) for j, x in enumerate(problem.expand(z))}
     start.update({(j,): value for j, value in place.items()})
     equations: list[Equation] = [({(j,): Fraction(1)}, value) for j, value in place.items()]
     for i, row in enumerate(problem.question.rows):

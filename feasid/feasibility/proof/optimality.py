@@ -27,13 +27,17 @@ from feasid.core.arrays import Array
 from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import stacked
+from feasid.feasibility.constraints.sets import stack_by_shape
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program.squares import Iterate, Scaling, Squares
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import Face, kinetic_energy, without_pull
 from feasid.feasibility.proof.question import HEAVIEST, Data, Exact, Question, cost
-from feasid.feasibility.proof.rounding import completed, lifted, rounded
+from feasid.feasibility.proof.rounding import (
+    complete_multipliers,
+    lift_to_semidefinite,
+    round_matrix,
+)
 from feasid.robot.known import Row
 
 RELATIVE_GAP = 1e-5
@@ -99,7 +103,7 @@ class Optimum:
     def certificate(self) -> Certificate | None:
         """The proof as a file, checked; None when the checker refuses it."""
         point = [decimal(x) for x in self.delta]
-        return self.question.bound(
+        return self.question.lower_bound(
             self.data.entries, self.weights, self.Z, self.floor, point, self.y, self.limit
         )
 
@@ -125,8 +129,8 @@ def optimum(
     Optimum or None
         None when nothing was proved.
     """
-    data = Data.of(R, rho)
-    problem = CentralPath.of(question, *data.doubles, delta, aim, scale)
+    data = Data.from_doubles(R, rho)
+    problem = CentralPath.from_question(question, *data.doubles, delta, aim, scale)
     centre, _, solved = problem.path.solve(problem.start, 0.5 * RELATIVE_GAP, ZERO_RESIDUAL)
     if not solved:
         return None
@@ -135,7 +139,7 @@ def optimum(
         proved = (
             None
             if found is None
-            else _proved(question, data, delta, *found, problem.whole(question), scale)
+            else _prove(question, data, delta, *found, problem.whole(question), scale)
         )
         if proved is not None:
             return proved
@@ -144,7 +148,7 @@ def optimum(
     return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
 
 
-def _proved(
+def _prove(
     question: Question,
     data: Data,
     delta: Array,
@@ -155,9 +159,9 @@ def _proved(
 ) -> Optimum | None:
     """What these multipliers prove with the largest limit that they afford; None for nothing."""
     weights, units = [decimal(x) for x in w], scale.blocks
-    touched = _touched(question, multipliers)
+    touched = _constrained_parameters(question, multipliers)
     pulls = _pulls(question, touched | whole)
-    weights = without_pull([data.pulled(pull) for pull in pulls], weights)
+    weights = without_pull([data.multiply(pull) for pull in pulls], weights)
     y = data.combination(weights)
     faces = {
         place: face
@@ -169,12 +173,16 @@ def _proved(
         and touched.isdisjoint(block.columns.tolist())
     }
     Z = {
-        place: lifted(rounded(M), units[place]) if place < len(units) else rounded(M)
+        place: lift_to_semidefinite(round_matrix(M), units[place])
+        if place < len(units)
+        else round_matrix(M)
         for place, M in multipliers.items()
     }
     Z |= {place: face.nearest(multipliers[place]) for place, face in faces.items()}
-    Z, _ = completed(question.feasible, Z, question.tied(question.left(y, Z))[1], units, faces)
-    tied, left = question.tied(question.left(y, Z))
+    Z, _ = complete_multipliers(
+        question.feasible, Z, question.tie_multipliers(question.remainder(y, Z))[1], units, faces
+    )
+    tied, left = question.tie_multipliers(question.remainder(y, Z))
     integers, over = over_one(weights)
     along = Fraction(int(integers @ data.rho.astype(object)), over * 10 ** data.places[1])
     gain = -question.constants(Z, tied) - along
@@ -189,7 +197,7 @@ def _proved(
     return None
 
 
-def _touched(question: Question, multipliers: Mapping[int, Array]) -> set[int]:
+def _constrained_parameters(question: Question, multipliers: Mapping[int, Array]) -> set[int]:
     """Parameters that ties and further constraints pull at, too."""
     constraints, solved = question.feasible.constraints, question.door.solved
     out = {j for i, (row, _) in solved.items() for j in (i, *row)}
@@ -239,7 +247,7 @@ class ReducedMatrix:
     unit: Array
     Q: Array
 
-    def scaled(self, matrices: Array) -> Array:
+    def reduce(self, matrices: Array) -> Array:
         """Matrices of the block in units and on the face."""
         return np.asarray(self.Q.T @ (matrices / np.outer(self.unit, self.unit)) @ self.Q)
 
@@ -270,7 +278,7 @@ class CentralPath:
     numbers: tuple[tuple[int, Linear, float], ...]
 
     @classmethod
-    def of(
+    def from_question(
         cls, question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
     ) -> CentralPath:
         """For data (R, rho) and an answer delta, which is moved towards `aim` to start from."""
@@ -308,7 +316,7 @@ class CentralPath:
             for k, W in zip(group.members, some, strict=True)
         }
         try:
-            stationarity = Stationarity(Scaling.of(path, centre, path.residuals(centre)))
+            stationarity = Stationarity(Scaling.from_iterate(path, centre, path.residuals(centre)))
         except linalg.LinAlgError:
             return None
         worst = np.inf
@@ -372,7 +380,7 @@ def _matrices(
             continue
         Q = np.eye(len(unit))
         free = seen or block.role == "asked" or not touched.isdisjoint(block.columns.tolist())
-        face = None if free or not E.any() else Face.of(E, unit)
+        face = None if free or not E.any() else Face.from_energy(E, unit)
         if face is not None:
             pushes = [
                 push * np.outer(unit, unit) for row in asked if (push := _push(block, row)).any()
@@ -399,9 +407,9 @@ def _path(
     matrices: Sequence[ReducedMatrix],
     numbers: Sequence[tuple[int, Linear, float]],
 ) -> Squares:
-    bases = [m.scaled(m.block.basis * unit[m.block.columns][:, None, None]) for m in matrices]
-    constants = [m.scaled(m.block.constant) for m in matrices]
-    groups = stacked([m.block.columns for m in matrices], bases, constants)
+    bases = [m.reduce(m.block.basis * unit[m.block.columns][:, None, None]) for m in matrices]
+    constants = [m.reduce(m.block.constant) for m in matrices]
+    groups = stack_by_shape([m.block.columns for m in matrices], bases, constants)
     G, h = np.zeros((len(numbers), len(unit))), np.zeros(len(numbers))
     for i, (_, row, size) in enumerate(numbers):
         np.add.at(G[i], row.columns, row.coefficients * unit[row.columns] / size)

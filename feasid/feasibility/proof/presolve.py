@@ -80,16 +80,16 @@ class Presolved:
     beta: Array
 
     @classmethod
-    def of(cls, question: Question) -> Presolved:
+    def from_question(cls, question: Question) -> Presolved:
         """Settle what can be settled."""
         rows = [through(question.door, row) for row in question.rows]
         values = question.values or ()
-        fixed, at, active, wrong = _peeled(question, rows, values)
+        fixed, at, active, wrong = _fix_singletons(question, rows, values)
         known = dict(at)
         for j, (row, value) in question.door.solved.items():
             if all(i in at for i in row):
                 known[j] = value + sum((c * at[i] for i, c in row.items()), Fraction(0))
-        settled = tuple(_settled(question, known))
+        settled = tuple(_settle_constraints(question, known))
         numeric = question.feasible.with_margin(question.margin)
         # Constraints that are decided must not come back as numbers.
         left = [k for k, c in enumerate(numeric.constraints) if not _inside(c.columns, known)]
@@ -97,9 +97,9 @@ class Presolved:
         numeric = replace(
             numeric,
             blocks=tuple(numeric.blocks[k] for k in left if k < count),
-            linear=_paired(numeric, [k - count for k in left if k >= count]),
+            linear=_pair_opposites(numeric, [k - count for k in left if k >= count]),
         )
-        door = Elimination.of(numeric, {j: float(v) for j, v in at.items()})
+        door = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
         kept, dropped, K, beta = _independent(active, door.roots)
         wrong += dropped
         return cls(
@@ -112,53 +112,53 @@ class Presolved:
         return self.door.inside
 
     @cached_property
-    def reduced(self) -> list[Row]:
+    def reduced_rows(self) -> list[Row]:
         """The question's equations after its ties."""
         return [through(self.question.door, row)[0] for row in self.question.rows]
 
     @property
-    def dropped(self) -> tuple[int, ...]:
+    def redundant_rows(self) -> tuple[int, ...]:
         """Equations that the others say, too, up to rounding."""
         used = {*self.kept, *(i for _, i, _ in self.fixed)}
         return tuple(i for i in range(len(self.question.rows)) if i not in used)
 
-    def lifted(self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
+    def lift(self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
         """Multipliers of all equations: those of equations that fix something take what is left."""
         out = [y.get(i, Fraction(0)) for i in range(len(self.question.rows))]
-        _, left = self.question.tied(self.question.left(out, multipliers))
+        _, left = self.question.tie_multipliers(self.question.remainder(out, multipliers))
         for j, i, coefficient in reversed(self.fixed):
             amount = left[j] / coefficient
             if amount:
                 out[i] += amount
-                for other, c in self.reduced[i].items():
+                for other, c in self.reduced_rows[i].items():
                     left[other] -= amount * c
         return out
 
-    def refuted(self) -> Certificate | None:
+    def refute(self) -> Certificate | None:
         """The proof that what is given contradicts itself or breaks what it fixes, if it does."""
         for i, error in self.wrong:
             parts = self._combination(i)
             sign = -1 if error > 0 else 1
-            y = self.lifted({k: sign * v for k, v in parts.items()}, {})
+            y = self.lift({k: sign * v for k, v in parts.items()}, {})
             found = self.question.infeasibility(y, {})
             if found is not None:
                 return found
         broken = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
         if broken:
-            return self.question.infeasibility(self.lifted({}, broken), broken)
+            return self.question.infeasibility(self.lift({}, broken), broken)
         return None
 
     def flat(self) -> dict[int, Exact]:
         """Multipliers of the constraints that what is given makes singular."""
         return {s.place: s.multiplier for s in self.settled if s.outcome == "flat"}
 
-    def completed(self, delta: Array) -> list[Fraction] | None:
+    def complete(self, delta: Array) -> list[Fraction] | None:
         """The exact point near `delta`, (n,), that satisfies every equation and tie."""
         door = self.question.door
         point = [decimal(d) for d in delta]
         for j, value in self.known.items():
             point[j] = value
-        active = [(i, self.reduced[i]) for i in self.kept]
+        active = [(i, self.reduced_rows[i]) for i in self.kept]
         counts: dict[int, int] = {}
         for _, row in active:
             for j in row:
@@ -192,9 +192,9 @@ class Presolved:
             point[j] = value + sum((c * point[i] for i, c in row.items()), Fraction(0))
         return point
 
-    def expanded(self, z: Array) -> Array:
+    def expand(self, z: Array) -> Array:
         """All parameters in doubles."""
-        return self.door.expanded(z)
+        return self.door.expand(z)
 
     @cached_property
     def _shift(self) -> list[Fraction]:
@@ -207,7 +207,7 @@ class Presolved:
             return out
         place = {int(j): k for k, j in enumerate(self.door.roots)}
         row = np.zeros(len(place))
-        for j, c in self.reduced[i].items():
+        for j, c in self.reduced_rows[i].items():
             if j in place:
                 row[place[j]] = float(c)
         if row.any():
@@ -233,7 +233,7 @@ def through(door: Elimination, row: Row) -> tuple[Row, Fraction]:
 Active = list[tuple[int, Row, Fraction]]
 
 
-def _peeled(
+def _fix_singletons(
     question: Question, rows: Sequence[tuple[Row, Fraction]], values: Sequence[Fraction]
 ) -> tuple[list[Fixed], dict[int, Fraction], Active, list[tuple[int, Fraction]]]:
     """Fix what single entries fix, again and again; what remains, and what is contradicted."""
@@ -271,7 +271,7 @@ def _rounding(row: Row, error: Fraction, value: Fraction, at: Mapping[int, Fract
     return abs(error) <= ROUNDING * size
 
 
-def _settled(question: Question, known: Mapping[int, Fraction]) -> list[Settled]:
+def _settle_constraints(question: Question, known: Mapping[int, Fraction]) -> list[Settled]:
     out = []
     margin = decimal(question.margin)
     for k, constraint in enumerate(question.feasible.constraints):
@@ -297,7 +297,7 @@ def _inside(columns: npt.NDArray[np.intp], known: Mapping[int, Fraction]) -> boo
     return all(int(j) in known for j in columns)
 
 
-def _paired(feasible: FeasibleSet, kept: list[int]) -> tuple[Linear, ...]:
+def _pair_opposites(feasible: FeasibleSet, kept: list[int]) -> tuple[Linear, ...]:
     """These linear constraints, which still know their opposite where that stays."""
     place = {i: k for k, i in enumerate(kept)}
     out = []

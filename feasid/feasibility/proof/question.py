@@ -49,7 +49,7 @@ class ExactRows(tuple[Row, ...]):
         following = iter(numbers.tolist())
         return tuple(tuple((j, next(following)) for j in row) for row in self), over
 
-    def combined(self, y: Sequence[int], columns: int) -> list[int]:
+    def combine(self, y: Sequence[int], columns: int) -> list[int]:
         """``K'y``, times the denominator of all."""
         out = [0] * columns
         for factor, row in zip(y, self.integers[0], strict=True):
@@ -84,9 +84,9 @@ class Data:
     places: tuple[int, int]
 
     @classmethod
-    def of(cls, R: Array, rho: Array) -> Data:
-        """Doubles, rounded to `_fixed` digits of the largest."""
-        (rows, first), (target, second) = _fixed(R), _fixed(rho)
+    def from_doubles(cls, R: Array, rho: Array) -> Data:
+        """Doubles, rounded to integers of 53 bits over one power of ten (`_to_integers`)."""
+        (rows, first), (target, second) = _to_integers(R), _to_integers(rho)
         return cls(rows, target, (first, second))
 
     @property
@@ -96,7 +96,7 @@ class Data:
         rows = [[[i, text(x * first)] for i, x in enumerate(row) if x] for row in self.R.tolist()]
         return {"rows": rows, "target": [text(x * second) for x in self.rho.tolist()], "rest": "0"}
 
-    def pulled(self, pull: Row) -> list[Fraction]:
+    def multiply(self, pull: Row) -> list[Fraction]:
         """``sum_i pull_i R_ri`` by row."""
         over = 10 ** self.places[0]
         columns = self.R[:, [*pull]].tolist()
@@ -123,7 +123,7 @@ class Data:
         return self.R / first, self.rho / second
 
 
-def _fixed(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
+def _to_integers(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
     """Integers of at most 53 bits, and the power of ten by which they are too large."""
     size = float(np.abs(numbers).max(initial=0.0))
     places = int(np.floor(np.log10(2.0**53 / size))) if size else 0
@@ -156,10 +156,10 @@ class Question:
     door: Elimination = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "door", Elimination.of(self.feasible))
+        object.__setattr__(self, "door", Elimination.from_equalities(self.feasible))
 
     @classmethod
-    def of(
+    def from_doubles(
         cls,
         robot: Robot,
         feasible: FeasibleSet,
@@ -206,10 +206,10 @@ class Question:
 
     # -- exact sums --------------------------------------------------------------------------
 
-    def left(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
+    def remainder(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
         """``sum_k <B_kj, Z_k> - (K'y)_j`` for each parameter j; Z_k by place in the constraints."""
         numerators, over = over_one(y)
-        sums = self.rows.combined(numerators.tolist(), self.feasible.size)
+        sums = self.rows.combine(numerators.tolist(), self.feasible.size)
         over *= self.rows.integers[1]
         out = [Fraction(-x, over) if x else Fraction(0) for x in sums]
         constraints = self.feasible.constraints
@@ -218,7 +218,7 @@ class Question:
                 out[j] += part
         return out
 
-    def tied(self, left: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
+    def tie_multipliers(self, left: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
         """Multipliers of the ties that take what is left in tied parameters, and what remains."""
         remains = list(left)
         tied = []
@@ -241,7 +241,7 @@ class Question:
 
     def total(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> Fraction:
         """``sum_k <C_k, Z_k> + y.beta + v.t``: what a proof needs to be negative."""
-        tied, _ = self.tied(self.left(y, multipliers))
+        tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
         given = zip(y, self.values or (), strict=True)
         return self.constants(multipliers, tied) + sum((v * b for v, b in given), Fraction(0))
 
@@ -249,7 +249,7 @@ class Question:
 
     def feasibility(self, point: Sequence[Fraction]) -> Certificate | None:
         """The claim that it is feasible, by a point; None when that does not hold."""
-        return self._checked("feasible", point=_over(point))
+        return self._certify("feasible", point=_over(point))
 
     def infeasibility(
         self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]
@@ -257,13 +257,13 @@ class Question:
         """The claim that nothing is feasible, with a limit where one is needed and affordable."""
         over = self._dual(y, multipliers)
         total = self.total(y, multipliers)
-        _, remains = self.tied(self.left(y, multipliers))
+        _, remains = self.tie_multipliers(self.remainder(y, multipliers))
         if not any(remains):
-            return self._checked("infeasible", limit=None, **over) if total <= 0 else None
+            return self._certify("infeasible", limit=None, **over) if total <= 0 else None
         for heaviest in HEAVIEST:
             limit = self.limit(heaviest)
             if total + cost(self.feasible.names, remains, limit) < 0:
-                return self._checked("infeasible", limit=limit, **over)
+                return self._certify("infeasible", limit=limit, **over)
         return None
 
     def boundary(
@@ -274,9 +274,9 @@ class Question:
     ) -> Certificate | None:
         """The claim that only singular matrices satisfy it."""
         dual = self._dual(y, multipliers)
-        return self._checked("boundary", limit=None, point=_over(point), **dual)
+        return self._certify("boundary", limit=None, point=_over(point), **dual)
 
-    def bound(
+    def lower_bound(
         self,
         data: Mapping[str, Any],
         weights: Sequence[Fraction],
@@ -287,7 +287,7 @@ class Question:
         limit: Mapping[str, str] | None,
     ) -> Certificate | None:
         """The claim that no parameters fit `data` with a sum of squares below `floor`."""
-        tied, _ = self.tied(self.left(y, multipliers))
+        tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
         over = _common([*weights, *tied, *_entries(multipliers)])
         proof = {
             "data": dict(data),
@@ -298,11 +298,11 @@ class Question:
             "point": _over(point),
             "limit": limit and dict(limit),
         }
-        return self._checked("bound", **proof)
+        return self._certify("bound", **proof)
 
     def _dual(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> dict[str, Any]:
         """The multipliers times their common denominator: proofs are cones."""
-        tied, _ = self.tied(self.left(y, multipliers))
+        tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
         over = _common([*y, *tied, *_entries(multipliers)])
         return {
             "combination": [text(v * over) for v in y],
@@ -321,11 +321,11 @@ class Question:
         """`size_limit` for this robot."""
         return size_limit(self.robot, heaviest)
 
-    def _checked(self, claim: str, **proof: Any) -> Certificate | None:
-        found = self.stated(claim, **proof)
+    def _certify(self, claim: str, **proof: Any) -> Certificate | None:
+        found = self.state(claim, **proof)
         return found if found.holds() else None
 
-    def stated(self, claim: str, **proof: Any) -> Certificate:
+    def state(self, claim: str, **proof: Any) -> Certificate:
         """The claim with its proof, unchecked."""
         names = self.feasible.names
         data = {
@@ -371,7 +371,7 @@ def _relations(robot: Robot, feasible: FeasibleSet) -> FaceRelations:
     blocks = [b for b in feasible.blocks if b.role != "asked"]
     key = feasible.consistency, len(blocks)
     if key not in known:
-        known[key] = FaceRelations.of(robot, blocks)
+        known[key] = FaceRelations.from_blocks(robot, blocks)
     out: FaceRelations = known[key]
     return out
 

@@ -24,13 +24,13 @@ from scipy import linalg
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.errors import SolverError
-from feasid.exact.elimination import solved
+from feasid.exact.elimination import solve_square
 from feasid.exact.integers import over_one
 from feasid.exact.numbers import decimal, text
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Exact, ExactRows, Question
-from feasid.feasibility.proof.rounding import corrected, rounded
+from feasid.feasibility.proof.rounding import add_remainder, round_matrix
 
 ROOT_DIGITS = 30
 """Digits of a square root that is rounded up."""
@@ -98,13 +98,13 @@ class ReachProver:
         """
         question, weights = self.question, [decimal(x) for x in w]
         taken = {place for pair in self.limits.values() for place in pair} | {*self._signs.values()}
-        Z = {place: rounded(M) for place, M in multipliers.items() if place not in taken}
-        weights = self._cancelled(weights, form, Z)
-        tied, left = self._left(weights, form, Z)
+        Z = {place: round_matrix(M) for place, M in multipliers.items() if place not in taken}
+        weights = self._cancel(weights, form, Z)
+        tied, left = self._remainder(weights, form, Z)
         for place, block in enumerate(question.feasible.blocks):
             columns = block.columns.tolist()
             if place in Z and block.role != "asked":
-                Z[place] = corrected(block.basis, Z[place], [-left[j] for j in columns])
+                Z[place] = add_remainder(block.basis, Z[place], [-left[j] for j in columns])
                 for j in columns:
                     left[j] = Fraction(0)
         for j in (j for j, rest in enumerate(left) if rest):
@@ -114,27 +114,27 @@ class ReachProver:
             Z[place] = [[-left[j] if j in self._signs else abs(left[j])]]
         if any(definiteness(M) == "indefinite" for M in Z.values()):
             raise SolverError("the multipliers of a range are not those of a proof")
-        return Reach(form, self._bound(weights, Z, tied), weights, Z)
+        return Reach(form, self._upper_bound(weights, Z, tied), weights, Z)
 
-    def _left(
+    def _remainder(
         self, weights: Sequence[Fraction], form: Array, Z: Mapping[int, Exact]
     ) -> tuple[list[Fraction], list[Fraction]]:
         """Multipliers of ties, and what is left of ``c + sum_k F_k*(Z_k) - K'R'w`` by column."""
-        left = self.question.left(self._pulled(weights), Z)
+        left = self.question.remainder(self._data_pull(weights), Z)
         for i in np.flatnonzero(form):
             left[i] += decimal(form[i])
-        return self.question.tied(left)
+        return self.question.tie_multipliers(left)
 
-    def _cancelled(
+    def _cancel(
         self, weights: list[Fraction], form: Array, Z: Mapping[int, Exact]
     ) -> list[Fraction]:
         """W with nothing left in columns that no multiplier of their own can take."""
-        left = self._left(weights, form, Z)[1]
+        left = self._remainder(weights, form, Z)[1]
         places, exact, chosen = self._free
         if not any(left[j] for j in places):
             return weights
         matrix = [[exact[i][k] for i in chosen] for k in range(len(places))]
-        change = solved(matrix, [-left[j] for j in places]) if chosen else None
+        change = solve_square(matrix, [-left[j] for j in places]) if chosen else None
         if change is None:
             return weights
         out = list(weights)
@@ -155,7 +155,9 @@ class ReachProver:
         exact = []
         for i in range(rows if places else 0):
             one = [Fraction(int(i == k)) for k in range(rows)]
-            column = self.question.tied(self.question.left(self._pulled(one), {}))[1]
+            column = self.question.tie_multipliers(
+                self.question.remainder(self._data_pull(one), {})
+            )[1]
             exact.append([column[j] for j in places])
         if not places or rows < len(places):
             return places, exact, []
@@ -179,7 +181,7 @@ class ReachProver:
             if self.question.is_frame(block):
                 return None
             zero = [[Fraction(0)] * block.size for _ in range(block.size)]
-            Z[place] = corrected(block.basis, zero, [-left[j] for j in columns])
+            Z[place] = add_remainder(block.basis, zero, [-left[j] for j in columns])
             if definiteness(Z[place]) == "indefinite":
                 return None
             for j in columns:
@@ -214,12 +216,12 @@ class ReachProver:
         entries = [[[int(i), text(decimal(r[i]))] for i in np.flatnonzero(r)] for r in self.R]
         data = {"rows": entries, "target": [text(decimal(x)) for x in self.rho], "rest": "0"}
         point, floor = [decimal(x) for x in beyond], decimal(self.budget)
-        y = self._pulled(reach.weights)
-        return Question(robot, asked, rows, None).bound(
+        y = self._data_pull(reach.weights)
+        return Question(robot, asked, rows, None).lower_bound(
             data, reach.weights, Z, floor, point, y, None
         )
 
-    def _pulled(self, weights: Sequence[Fraction]) -> list[Fraction]:
+    def _data_pull(self, weights: Sequence[Fraction]) -> list[Fraction]:
         """``R'w``."""
         rows, over = self._integers
         numerators, own = over_one(weights)
@@ -238,7 +240,9 @@ class ReachProver:
         rows = enumerate(feasible.linear, len(feasible.blocks))
         return {int(c.columns[0]): k for k, c in rows if c.role == "sign"}
 
-    def _bound(self, weights: list[Fraction], Z: dict[int, Exact], tied: list[Fraction]) -> float:
+    def _upper_bound(
+        self, weights: list[Fraction], Z: dict[int, Exact], tied: list[Fraction]
+    ) -> float:
         total = self.question.constants(Z, tied)
         w, over = over_one(weights)
         rho, beside = over_one([decimal(b) for b in self.rho])

@@ -39,12 +39,12 @@ def project(Z: Array, unit: Array) -> Array:
     return np.asarray(clipped / np.outer(unit, unit))
 
 
-def rounded(Z: Array) -> Exact:
+def round_matrix(Z: Array) -> Exact:
     """The doubles of the upper triangle as decimals."""
     return [[decimal(Z[min(r, c), max(r, c)]) for c in range(len(Z))] for r in range(len(Z))]
 
 
-def lifted(Z: Exact, unit: Array) -> Exact:
+def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
     """Z and what makes it positive semidefinite, in the directions in which it is not."""
     if definiteness(Z) != "indefinite":
         return Z
@@ -60,7 +60,7 @@ def lifted(Z: Exact, unit: Array) -> Exact:
     low = values < rounding
     weights = 1.001 * np.maximum(-values[low], 0.0) + rounding
     added = (vectors[:, low] * weights) @ vectors[:, low].T + 1e-3 * rounding * np.eye(len(unit))
-    more = rounded(added / np.outer(unit, unit))
+    more = round_matrix(added / np.outer(unit, unit))
     return [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(Z, more, strict=True)]
 
 
@@ -73,7 +73,7 @@ def adjoint(basis: Array, Z: Exact) -> list[Fraction]:
     return out
 
 
-def corrected(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
+def add_remainder(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
     """Z plus the smallest matrix whose adjoint is `remainder`: ``sum_j w_j B_j``, ``G w = r``."""
     gram = np.einsum("aij,bij->ab", basis, basis)
     inverse = np.linalg.inv(gram)
@@ -91,7 +91,7 @@ def corrected(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
     return out
 
 
-def completed(
+def complete_multipliers(
     feasible: FeasibleSet,
     Z: Mapping[int, Exact],
     left: Sequence[Fraction],
@@ -131,8 +131,8 @@ def completed(
             continue
         before = out.get(k) or [[Fraction(0)] * block.size for _ in range(block.size)]
         face, wanted = (faces or {}).get(k), [-rest[j] for j in columns]
-        change = corrected if face is None else face.corrected
-        out[k] = lifted(change(block.basis, before, wanted), units[k])
+        change = add_remainder if face is None else face.add_remainder
+        out[k] = lift_to_semidefinite(change(block.basis, before, wanted), units[k])
         parts = zip(adjoint(block.basis, before), adjoint(block.basis, out[k]), strict=True)
         for j, (old, new) in zip(columns, parts, strict=True):
             rest[j] += new - old

@@ -193,7 +193,7 @@ def _from_to(
     if not half:
         _fail(mjcf, body, geom, "fromto has zero length")
     axis = rotation_from(
-        "zaxis", [to_decimal(Number.of(repr(float(x))).exact) for x in along], False, ""
+        "zaxis", [to_decimal(Number.parse(repr(float(x))).exact) for x in along], False, ""
     )
     new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]
     return new, np.array(axis, dtype=np.float64), (ends[:3] + ends[3:]) / 2
@@ -201,7 +201,7 @@ def _from_to(
 
 def _geom_numbers(mjcf: Mjcf, body: MjcfBody, geom: Geom, name: str) -> list[float]:
     try:
-        return [Number.of(t).value for t in geom.attributes.get(name, "").split()]
+        return [Number.parse(t).value for t in geom.attributes.get(name, "").split()]
     except ValueError as error:
         _fail(mjcf, body, geom, f"{name}: {error}")
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from feasid.errors import DescriptionError, did_you_mean
-from feasid.exact.decimals import Number, shown
+from feasid.exact.decimals import Number, quote
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import MAX_NAME, Bond
 from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from
@@ -88,7 +88,7 @@ class Defaults:
         """Attributes that class `name` keeps under these tags."""
         if name not in self.classes and name != MAIN:
             hint = did_you_mean(name, self.classes)
-            self.files.fail(f"default class {shown(name)} does not exist{hint}", element)
+            self.files.fail(f"default class {quote(name)} does not exist{hint}", element)
         known = self.classes.get(name, {})
         return {k: v for tag in tags for k, v in known.get(tag, {}).items()}
 
@@ -172,7 +172,7 @@ class _MjcfReader:
         if "eulerseq" in given:
             sequence = given["eulerseq"]
             if len(sequence) != 3 or any(x not in "xyzXYZ" for x in sequence):
-                self.files.fail(f"eulerseq {shown(sequence)} is not three of xyzXYZ", element)
+                self.files.fail(f"eulerseq {quote(sequence)} is not three of xyzXYZ", element)
             settings = replace(settings, eulerseq=sequence)
         chosen = self.choice(element, "inertiafromgeom", ("auto", "true", "false"))
         settings = replace(settings, from_geoms=chosen or settings.from_geoms)
@@ -196,7 +196,7 @@ class _MjcfReader:
         value = element.attributes.get(name)
         if value is not None and value not in known:
             hint = did_you_mean(value, known)
-            self.files.fail(f"{name}={shown(value)} is not one of {known}{hint}", element, name)
+            self.files.fail(f"{name}={quote(value)} is not one of {known}{hint}", element, name)
         return value
 
     def leave(self, element: Element, what: str) -> None:
@@ -256,7 +256,7 @@ class _MjcfReader:
     def body(self, element: Element, scope: _Scope) -> _Scope:
         name = element.attributes.get("name", "") or self.unnamed("body")
         if len(name) > MAX_NAME:
-            self.files.fail(f"body name {shown(name)} is longer than {MAX_NAME}", element)
+            self.files.fail(f"body name {quote(name)} is longer than {MAX_NAME}", element)
         if name == "world":
             self.files.fail("the name 'world' is taken by the world body", element, body=name)
         if name in self.bodies:
@@ -316,7 +316,7 @@ class _MjcfReader:
         kind = "free" if element.tag == "freejoint" else values.get("type", "hinge")
         if kind not in JOINT_TYPES:
             hint = did_you_mean(kind, JOINT_TYPES)
-            self.fail(f"<joint> type {shown(kind)}{hint} is unknown", element, scope)
+            self.fail(f"<joint> type {quote(kind)}{hint} is unknown", element, scope)
         name = values.get("name", "") or f"{scope.body}{'' if not count else f'_joint{count + 1}'}"
         if name in self.joint_names:
             first = self.joint_names[name].line
@@ -414,7 +414,7 @@ class _MjcfReader:
             return ()
         tokens = values[name].split()
         if len(tokens) != count:
-            seen = shown(values[name])
+            seen = quote(values[name])
             self.fail(
                 f"<{element.tag}> {name}={seen} has {len(tokens)} numbers, expected {count}",
                 element,
@@ -422,7 +422,7 @@ class _MjcfReader:
                 name,
             )
         try:
-            return tuple(Number.of(token) for token in tokens)
+            return tuple(Number.parse(token) for token in tokens)
         except ValueError as error:
             self.fail(f"<{element.tag}> {name}: {error}", element, scope, name)
 

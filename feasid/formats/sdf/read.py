@@ -19,7 +19,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact import poses
-from feasid.exact.decimals import Number, shown
+from feasid.exact.decimals import Number, quote
 from feasid.formats.description import MAX_NAME, Bond, Description, ExactPose, Joint, Link
 from feasid.formats.shapes import Shape, primitive
 from feasid.formats.terms import Effect, JointTerms, LeftOut
@@ -89,7 +89,7 @@ class _SdfReader:
         version = text.root.attributes.get("version", "")
         parts = version.split(".")
         if len(parts) != 2 or not all(p.isascii() and p.isdigit() and len(p) < 4 for p in parts):
-            text.fail(f"version {shown(version)} is not one of SDF, such as '1.9'", text.root)
+            text.fail(f"version {quote(version)} is not one of SDF, such as '1.9'", text.root)
         self.version = (int(parts[0]), int(parts[1]))
 
     def find_model(self) -> Element:
@@ -101,7 +101,7 @@ class _SdfReader:
         models = [*root.all("model"), *(m for world in worlds for m in world.all("model"))]
         moving = [m for m in models if not self.flag(m, "static")] or models
         if len(worlds) > 1 or len(moving) != 1:
-            names = ", ".join(shown(m.attributes.get("name", "")) for m in moving[:6])
+            names = ", ".join(quote(m.attributes.get("name", "")) for m in moving[:6])
             text.fail(f"needs one model that is not static, has {len(moving)}: {names}", root)
         return moving[0]
 
@@ -109,7 +109,7 @@ class _SdfReader:
         model = self.model
         for tag in ("model", "include"):
             for element in model.all(tag):
-                name = shown(element.attributes.get("name", ""))
+                name = quote(element.attributes.get("name", ""))
                 self.text.fail(f"<{tag}> {name} inside a model is not read", element)
         if "placement_frame" in model.attributes:
             self.text.fail("placement_frame= is not read", model, "placement_frame")
@@ -177,7 +177,7 @@ class _SdfReader:
         if len(tokens) != count:
             self.fail(owner, f"has {len(tokens)} numbers, expected {count}", element)
         try:
-            return tuple(Number.of(token) for token in tokens)
+            return tuple(Number.parse(token) for token in tokens)
         except ValueError as error:
             self.fail(owner, str(error), element)
 
@@ -187,7 +187,7 @@ class _SdfReader:
             return self.numbers(element, 1, owner)[0]
         if not default and parent is not None:
             self.fail(owner, f"needs a <{tag}>", parent)
-        return Number.of(default)
+        return Number.parse(default)
 
     def only(self, parent: Element, tag: str, owner: str) -> Element | None:
         found = parent.all(tag)
@@ -214,7 +214,7 @@ class _SdfReader:
         given = element.attributes
         if given.get("rotation_format", "euler_rpy") != "euler_rpy":
             self.fail(
-                owner, f"rotation_format={shown(given['rotation_format'])} is not read", element
+                owner, f"rotation_format={quote(given['rotation_format'])} is not read", element
             )
         if given.get("frame"):
             self.fail(owner, "frame= is of SDF 1.6: write relative_to=", element)
@@ -244,7 +244,7 @@ class _SdfReader:
             self.frames[name] = _Frame(base or attached, pose, angles, element, attached)
         pose, _, base = self.pose(self.model, "model pose")
         if base and base != WORLD:
-            self.text.fail(f"the model's pose is relative to {shown(base)}", self.model)
+            self.text.fail(f"the model's pose is relative to {quote(base)}", self.model)
         self.absolute[MODEL] = pose
         for name in self.frames:
             self.resolve(name)
@@ -256,13 +256,13 @@ class _SdfReader:
         while name not in self.absolute:
             if name in seen:
                 element = self.frames[name].element
-                self.text.fail(f"the poses of {shown(name)} go in a circle", element)
+                self.text.fail(f"the poses of {quote(name)} go in a circle", element)
             seen.add(name)
             chain.append(name)
             base = self.frames[name].base
             if base != MODEL and base not in self.frames:
                 hint = did_you_mean(base, self.frames)
-                what = f"{shown(name)} is relative to {shown(base)}, which does not exist{hint}"
+                what = f"{quote(name)} is relative to {quote(base)}, which does not exist{hint}"
                 self.text.fail(what, self.frames[name].element)
             name = base
         for frame in reversed(chain):
@@ -297,7 +297,7 @@ class _SdfReader:
             name = self.model.attributes.get("canonical_link", first)
         if name != WORLD and (name not in self.frames or self.frames[name].attached):
             hint = did_you_mean(name, [n for n, f in self.frames.items() if not f.attached])
-            self.text.fail(f"there is no link {shown(name)}{hint}", element)
+            self.text.fail(f"there is no link {quote(name)}{hint}", element)
         return name
 
     # -- links and joints -----------------------------------------------------------------------
@@ -338,7 +338,7 @@ class _SdfReader:
         given = element.attributes.get("type", "")
         if given not in KINDS:
             self.text.fail(
-                f"joint {name!r} has type {shown(given)}{did_you_mean(given, KINDS)}; "
+                f"joint {name!r} has type {quote(given)}{did_you_mean(given, KINDS)}; "
                 f"{', '.join(KINDS)} are read",
                 element,
                 "type",
@@ -444,7 +444,7 @@ class _SdfReader:
             given = MODEL
         if given and given not in self.absolute:
             hint = did_you_mean(given, self.frames)
-            self.fail(owner, f"expressed_in={shown(given)} does not exist{hint}", xyz or self.model)
+            self.fail(owner, f"expressed_in={quote(given)} does not exist{hint}", xyz or self.model)
         if not given or given == name:
             return np.asarray(frame.rotation @ direction)
         turns = (np.array(self.absolute[f][0], dtype=np.float64) for f in (child, given))
@@ -460,7 +460,7 @@ class _SdfReader:
             leader = mimic.attributes.get("joint", "")
             if leader not in joints or self.kinds[leader] not in ("revolute", "prismatic"):
                 hint = did_you_mean(leader, joints)
-                self.fail(owner, f"follows {shown(leader)}, no joint that moves{hint}", mimic)
+                self.fail(owner, f"follows {quote(leader)}, no joint that moves{hint}", mimic)
             factor, offset, reference = (
                 self.number(mimic, tag, owner, "0").value
                 for tag in ("multiplier", "offset", "reference")
@@ -504,7 +504,7 @@ class _SdfReader:
             try:
                 pose, _, base = self.pose(element, owner)
                 parts = [solid.find(k) for k in sizes[solid.tag].split()]
-                size = [float(Number.of(x).value) for part in parts if part is not None
+                size = [float(Number.parse(x).value) for part in parts if part is not None
                         for x in self.text.content(part).split()]  # fmt: skip
             except ValueError:
                 out.append(None)

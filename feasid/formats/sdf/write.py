@@ -69,7 +69,7 @@ def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
         if any(new.com):
             patch.insert_first(old, [f"<pose>{decimals(new.com)} 0 0 0</pose>"])
         return
-    angles = [Number.of(t).value for t in patch.text.content(pose).split()[3:]]
+    angles = [Number.parse(t).value for t in patch.text.content(pose).split()[3:]]
     patch.content(pose, [*new.com, *([0.0] * 3 if new.reset_axes else angles)])
 
 
@@ -89,11 +89,11 @@ def _set_children(patch: Patch, parent: Element, values: Mapping[str, float]) ->
 def _set_terms(patch: Patch, joint: Element, wanted: JointTerms) -> bool:
     """The terms of a joint; returns whether drive inertia was inserted."""
     gear, rotor = joint.find("drake:gear_ratio"), joint.find("drake:rotor_inertia")
-    ratio = 1.0 if gear is None else Number.of(patch.text.content(gear)).value
+    ratio = 1.0 if gear is None else Number.parse(patch.text.content(gear)).value
     inserted = []
     inertia = wanted.inertia / ratio**2 if ratio else wanted.inertia
     if rotor is not None:
-        said = Number.of(patch.text.content(rotor)).value
+        said = Number.parse(patch.text.content(rotor)).value
         if said * ratio**2 != wanted.inertia:
             patch.content(rotor, [inertia])
     elif wanted.inertia:

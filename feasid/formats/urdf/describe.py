@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from feasid.errors import did_you_mean
-from feasid.exact.decimals import Number, shown
+from feasid.exact.decimals import Number, quote
 from feasid.formats.description import Bond, Description, Joint, Link, pose_of_numbers
 from feasid.formats.shapes import Shape, primitive
 from feasid.formats.urdf.read import Urdf, UrdfJoint, UrdfLink, depth_first, urdf_of
@@ -116,7 +116,7 @@ def _bonds(urdf: Urdf, notes: list[str]) -> Iterator[Bond]:
             hint = did_you_mean(joint.mimic.joint, urdf.joints)
             notes.append(
                 f"{urdf.text.path}:{joint.mimic.element.line}: joint {joint.name!r} mimics "
-                f"{shown(joint.mimic.joint)}, which does not exist{hint}, and is taken to move by "
+                f"{quote(joint.mimic.joint)}, which does not exist{hint}, and is taken to move by "
                 "itself"
             )
             continue
@@ -177,4 +177,4 @@ def _lengths(element: Element, *attributes: str) -> list[float] | None:
 
 def _floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
     text = element.attributes.get(attribute, default)
-    return [Number.of(token).value for token in text.split()]
+    return [Number.parse(token).value for token in text.split()]

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
-from feasid.exact.decimals import Number, shown
+from feasid.exact.decimals import Number, quote
 from feasid.formats.description import MAX_NAME
 from feasid.formats.terms import JointTerms, LeftOut
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText, parse_xml
@@ -194,7 +194,7 @@ class _UrdfReader:
                 self.text.fail(f"a <{kind}> has no name", element)
             if len(name) > MAX_NAME:
                 self.text.fail(
-                    f"{kind} name {shown(name)} is longer than {MAX_NAME} characters", element
+                    f"{kind} name {quote(name)} is longer than {MAX_NAME} characters", element
                 )
             if name in found:
                 first = found[name].element.line
@@ -216,10 +216,10 @@ class _UrdfReader:
         if not text and attribute not in element.attributes:
             self.fail(f"<{element.tag}> lacks {attribute!r}", element, None, owner)
         if len(tokens) != count:
-            what = f"{attribute}={shown(text)} has {len(tokens)} numbers, expected {count}"
+            what = f"{attribute}={quote(text)} has {len(tokens)} numbers, expected {count}"
             self.fail(what, element, attribute, owner)
         try:
-            return tuple(Number.of(token) for token in tokens)
+            return tuple(Number.parse(token) for token in tokens)
         except ValueError as error:
             self.fail(f"{attribute}: {error}", element, attribute, owner)
 
@@ -286,7 +286,7 @@ class _UrdfReader:
         if kind not in JOINT_TYPES:
             hint = did_you_mean(kind, JOINT_TYPES)
             self.text.fail(
-                f"joint {name!r} has type {shown(kind)}{hint}; known are {', '.join(JOINT_TYPES)}",
+                f"joint {name!r} has type {quote(kind)}{hint}; known are {', '.join(JOINT_TYPES)}",
                 element,
                 "type",
                 UnsupportedJointError,
@@ -379,7 +379,7 @@ class _UrdfReader:
             if name not in links:
                 element = joint.element.find(end) or joint.element
                 hint = did_you_mean(name, links)
-                message = f"joint {joint.name!r}: its {end} link {shown(name)} does not exist{hint}"
+                message = f"joint {joint.name!r}: its {end} link {quote(name)} does not exist{hint}"
                 self.text.fail(message, element, "link", joint=joint.name, link=name)
         if joint.parent == joint.child:
             self.text.fail(

@@ -81,7 +81,8 @@ def _verdict(fit: Fitted) -> str:
     towards = {
         "description": "the description's own inertials",
         "centre": "the centre of the feasible set",
-        "mixed": f"the description's own inertials of {', '.join(solution.described)}, for the "
+        "mixed": "the description's own inertials of "
+        f"{', '.join(solution.bodies_with_reference)}, for the "
         "other bodies the centre of the feasible set",
     }[solution.tie_break]
     meaning = {
