@@ -110,7 +110,7 @@ def load_robot(
     robot = build_robot(description, source, floating, gravity, ignore)
     if sidecar and text.path != TEXT:
         robot = with_loop_table(robot, text.path)
-        return with_sidecar(robot, text.path, text.data, held)
+        return with_sidecar(robot, text.path, text.data, held, gravity)
     return robot.locked(held) if held else robot
 
 

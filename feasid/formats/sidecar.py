@@ -1,7 +1,7 @@
 """What a model file cannot hold, in a small text file beside it.
 
-``arm.urdf.feasid.json`` holds the joint terms of a robot (and its rotors, and the inertial
-parameters where the file had to be given others), and the hash of the file that it belongs to.
+``arm.urdf.feasid.json`` holds the joint terms of a robot (and its rotors, its gravity, and the
+inertial parameters where the file had to be given others), and the hash of the file that it belongs to.
 `load_robot` reads it together with the file; other programs do not see it.
 
 Loops and couplings have a table of their own, written by hand or by `feasid.write`.
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
@@ -64,6 +65,7 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "sha256": hashlib.sha256(content).hexdigest(),
         "robot": robot.name,
         "joints": list(robot.joints),
+        "gravity": robot.gravity.tolist(),
         "drives": [_drive(d) for d in robot.drives],
         "rotors": {b.name: _rotor(b.rotor) for b in robot.bodies if b.rotor is not None},
         "inertials": {
@@ -79,9 +81,15 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
 
 
 def with_sidecar(
-    robot: Robot, path: str | Path, content: bytes, lock: Mapping[str, float] | None = None
+    robot: Robot,
+    path: str | Path,
+    content: bytes,
+    lock: Mapping[str, float] | None = None,
+    gravity: npt.ArrayLike | None = None,
 ) -> Robot:
     """The robot of a file with joints held, completed by the file's sidecar when there is one.
+
+    Gravity is the sidecar's unless the caller gives another.
 
     A sidecar that was written for the robot with these joints held completes that one; any other
     completes the robot before its joints are held.
@@ -97,6 +105,8 @@ def with_sidecar(
         return held
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
     data = _parsed(file)
+    if gravity is not None:
+        data.pop("gravity", None)
     if data["version"] > VERSION:
         raise DescriptionError(
             f"{file} has version {data['version']}, this feasid knows {VERSION}: update feasid",
@@ -145,6 +155,7 @@ def _completed(robot: Robot, data: dict[str, Any]) -> Robot:
     load = data.get("load_model")
     return replace(
         robot,
+        gravity=np.array(data.get("gravity", robot.gravity), dtype=np.float64),
         bodies=tuple(completed(b) for b in robot.bodies),
         drives=drives,
         load_model=None if load is None else _loads(robot, load),

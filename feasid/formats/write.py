@@ -15,7 +15,7 @@ from feasid.formats.registry import FORMATS, format_named, format_of_path, read_
 from feasid.formats.rewrite import generated_file, patched_source
 from feasid.formats.sidecar import loop_table, loop_table_path, sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
-from feasid.robot.description import Robot
+from feasid.robot.description import GRAVITY, Robot
 
 DRY = 0.01
 """Transition [rad/s or m/s] up to which friction is dry to a file's readers: their own stiction
@@ -155,10 +155,15 @@ def unrepresentable_columns(robot: Robot, kind: str) -> npt.NDArray[np.bool_]:
 
 
 def unrepresentable_terms(robot: Robot, kind: str) -> tuple[str, ...]:
-    """Names of the parameters that a format has no place for and that are not zero."""
+    """Names of the parameters that a format has no place for and that are not zero.
+
+    The last is "gravity" where the format has none and the robot's is not the usual one.
+    """
     values = np.nan_to_num(robot.values, nan=0.0)
     lost = np.flatnonzero(unrepresentable_columns(robot, kind) & (values != 0))
-    return tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
+    names = tuple(".".join(robot.parameter_names[int(c)]) for c in lost)
+    usual = format_named(kind).holds_gravity or np.array_equal(robot.gravity, GRAVITY)
+    return names if usual else (*names, "gravity")
 
 
 def representable_part(robot: Robot, kind: str) -> Robot:

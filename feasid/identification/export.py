@@ -267,7 +267,7 @@ def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[st
     joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
     shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
     found: dict[str, list[str]] = {}
-    for name in lost:
+    for name in (n for n in lost if n != "gravity"):
         part, symbol = name.rsplit(".", 1)
         kind = "rotor" if symbol.startswith("rotor_") else symbol
         listed = found.setdefault("shared" if part in shared else kind, [])
@@ -281,6 +281,9 @@ def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[st
         more = len(names) - MAX_LISTED_JOINTS
         listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
         lines.append(f"{term} of {', '.join(listed)}; {advice}")
+    if "gravity" in lost:
+        vector = ", ".join(f"{x:g}" for x in whole.gravity)
+        lines.append(f"gravity, ({vector}) m/s^2 in the base frame; a client has to set it")
     return tuple(lines)
 
 

@@ -53,3 +53,21 @@ def test_a_robot_with_a_held_joint_is_read_back_with_it_held(arm, load, tmp_path
     q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, 2))
     ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, again))
     np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+
+
+def test_gravity_that_a_urdf_cannot_hold_is_in_the_sidecar(tmp_path):
+    """A wall-mounted robot is read back with its gravity, unless the caller gives another."""
+    robot = feasid.Robot.from_dh([(0, 1.0, 0, 0), (0, 1.0, 0, 0)], gravity=(0, -9.81, 0))
+    values = {"Lxx": 0.01, "Lyy": 0.3, "Lzz": 0.3, "lx": -0.5, "m": 1.0}
+    robot = robot.with_values([values.get(symbol, 0.0) for _, symbol in robot.parameter_names])
+    path = tmp_path / "wall.urdf"
+    written = feasid.write(robot, path)
+    assert written.lost == ("gravity",)
+    again = feasid.load_robot(path)
+    q = np.array([[0.3, -0.8]])
+    zero = np.zeros_like(q)
+    ours = feasid.inverse_dynamics(robot, q, zero, zero)
+    assert np.allclose(feasid.inverse_dynamics(again, q, zero, zero), ours)
+    turned = feasid.load_robot(path, gravity=(0, 0, -9.81))
+    assert np.array_equal(turned.gravity, (0, 0, -9.81))
+    assert feasid.write(turned, tmp_path / "table.urdf").sidecar is None
