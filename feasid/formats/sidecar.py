@@ -1,8 +1,8 @@
 """What a model file cannot hold, in a small text file beside it.
 
 ``arm.urdf.feasid.json`` holds the joint terms of a robot (and its rotors, its gravity, and the
-inertial parameters where the file had to be given others), and the hash of the file that it belongs to.
-`load_robot` reads it together with the file; other programs do not see it.
+inertial parameters where the file had to be given others), and the hash of the file that it
+belongs to. `load_robot` reads it together with the file; other programs do not see it.
 
 Loops and couplings have a table of their own, written by hand or by `feasid.write`.
 URDF has trees and joints that mimic one other. ``arm.urdf.loops.json`` adds what closes or couples
