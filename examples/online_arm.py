@@ -114,9 +114,9 @@ def simulate(seconds: float, pick: float, identify: bool = True, seed: int = 0) 
             control.observe(q, tau + NOISE * rng.standard_normal(4), t=t)
             if k % DECISIONS == 0:
                 run.estimates.append(control.decide())
-                if control.identified and np.isnan(run.opened):
+                if control.uses_identified_model and np.isnan(run.opened):
                     run.opened = t
-                run.used.append((t, control.identified))
+                run.used.append((t, control.uses_identified_model))
         mujoco.mj_step(model, data)
     return run
 

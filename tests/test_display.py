@@ -13,7 +13,7 @@ import feasid
 from feasid.core.display import HEIGHT, WIDTH, Display, Measure
 from feasid.core.notes import Note
 from feasid.diagnosis.findings import Diagnosis, Finding
-from feasid.identification.quality import HeldOut, judged
+from feasid.identification.quality import HeldOut, judge_errors
 from feasid.identification.report.summary import display
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
@@ -71,7 +71,7 @@ base parameters of 'robot': 6 of 20 parameters
 def fitted(error, notes=()):
     """What a display asks of a fit, with numbers by hand."""
     model, squares, told = np.full(2, error), np.full(2, 0.04), np.full(2, 0.9)
-    quality = judged(HeldOut(model, squares, told, np.ones(2), True), ("a", "b"))
+    quality = judge_errors(HeldOut(model, squares, told, np.ones(2), True), ("a", "b"))
     return SimpleNamespace(
         robot=SimpleNamespace(name="arm", bodies=(0,)),
         beta=np.zeros(3),

@@ -130,7 +130,7 @@ class ComputedTorque:
         position = np.array(q, dtype=np.float64)
         if np.isfinite(position).all():
             self._last = position
-        return self._limited(out)
+        return self._limit_torque(out)
 
     def _check_shapes(self, inputs: Mapping[str, npt.ArrayLike]) -> None:
         for name, values in inputs.items():
@@ -158,9 +158,10 @@ class ComputedTorque:
                 f"{reason}, and this is the first call: there is no position at which the arm "
                 f"could be held"
             )
-        return self._limited(self.gravity(self._last))
+        return self._limit_torque(self.gravity(self._last))
 
-    def _limited(self, torque: Array) -> Array:
+    def _limit_torque(self, torque: Array) -> Array:
+        """Clip the torques in place to the bounds, where there are any."""
         if self._bound is not None:
             np.minimum(torque, self._bound, out=torque)
             np.maximum(torque, -self._bound, out=torque)
@@ -270,11 +271,13 @@ def _functions(source: CodedModel, backend: str) -> tuple[Functions, str]:
         except InputError:
             if backend == "c":
                 raise
-    return {kind: _listed(python_function(source.routine(kind))) for kind in KINDS}, "python"
+    return {
+        kind: _call_with_lists(python_function(source.routine(kind))) for kind in KINDS
+    }, "python"
 
 
-def _listed(function: Callable[..., list[float]]) -> Callable[..., list[float]]:
-    """The same for arrays: Python floats are several times faster than NumPy's."""
+def _call_with_lists(function: Callable[..., list[float]]) -> Callable[..., list[float]]:
+    """The function for arrays, called with lists: Python floats are several times faster."""
 
     def call(beta: list[float], *arguments: npt.ArrayLike) -> list[float]:
         rows = (np.asarray(x, dtype=np.float64).tolist() for x in arguments)

@@ -59,14 +59,14 @@ def examine(
         return Diagnosis((_from_error("columns", error),), len(df))
     findings, runs, mend = _order(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
-        findings += _said(raw, unwrap(raw.values["q"], robot, runs))
+        findings += _reader_findings(raw, unwrap(raw.values["q"], robot, runs))
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
             findings += check_velocities(raw, runs, findings)
         mended = merge_options([chosen, mend, *(f.options for f in findings)])
         findings = choose_directions(findings, recording, robot, mended)
         mended = merge_options([chosen, mend, *(f.options for f in findings)])
-        findings += _prepared(recording, robot, mended, findings, raw, refuted)
+        findings += _check_prepared_log(recording, robot, mended, findings, raw, refuted)
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
@@ -136,8 +136,8 @@ SAID = ("ticks", "numbered", "extra")
 """Codes of the reader's notes that are worth a finding."""
 
 
-def _said(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
-    """What the reader did on its own."""
+def _reader_findings(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
+    """Findings from the notes of the log reader, and from unwrapped positions."""
     found = [
         Finding(note.code, "warning" if note.code == "ticks" else "note", note)
         for note in raw.notes
@@ -146,7 +146,7 @@ def _said(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
     return found + [Finding("wrapped", "note", note) for note in unwrapped]
 
 
-def _prepared(
+def _check_prepared_log(
     recording: Recording,
     robot: Robot,
     options: Mapping[str, Any],
@@ -154,7 +154,7 @@ def _prepared(
     raw: Signals,
     refuted: Collection[tuple[str, tuple[str, ...]]],
 ) -> list[Finding]:
-    """Tests on the prepared log, with what was found so far put right."""
+    """Findings on the prepared log, corrected by the remedies that were found so far."""
     if any(f.code == "dead" and f.level == "error" for f in findings):
         return []
     if any(f.code in MOTION and f.level == "error" and not f.options for f in findings):

@@ -28,7 +28,7 @@ from feasid.diagnosis.torque_columns import (
     find_exchanged_torques,
     find_gears,
     find_signs,
-    rescaled,
+    rescale_torques,
 )
 from feasid.diagnosis.wrong_description import find_gravity, find_lengths, find_load
 from feasid.dynamics.regressor import regressor
@@ -90,9 +90,9 @@ def _check(
     screen = Screen(robot, samples)
     findings, screen = _changes(screen, names, weak, refuted)
     found = [f for f in find_gears(screen, names) if f.key not in refuted]
-    screen = rescaled(screen, found, names)
+    screen = rescale_torques(screen, found, names)
     findings += found
-    unexplained = _unexplained(free, screen, names)
+    unexplained = _check_unexplained_torque(free, screen, names)
     if any(f.level == "error" for f in unexplained):
         return unexplained  # whatever else seems to explain a little, does not
     findings += unexplained
@@ -165,7 +165,9 @@ def _likeliest(
     )
 
 
-def _unexplained(free: FreeModel, screen: Screen, names: Sequence[str]) -> list[Finding]:
+def _check_unexplained_torque(
+    free: FreeModel, screen: Screen, names: Sequence[str]
+) -> list[Finding]:
     """Joints whose torque no motion explains; all of them, and the log is not this robot's."""
     held_out: Array = free.held_out()
     bad = [
@@ -223,9 +225,9 @@ def find_delay(screen: Screen, free: FreeModel, names: Sequence[str]) -> list[Fi
     samples = free.samples
     if samples.reach == 0:
         return []
-    curves = _explained_curves(free.delayed())
+    curves = _explained_curves(free.residuals_by_lag())
     if not _sharp(curves, samples.reach, SHARP_AT * samples.rate):
-        curves = _explained_curves(screen.delayed())
+        curves = _explained_curves(screen.residuals_by_lag())
     if not len(curves):
         return []
     fine = _common_lag(curves, samples.reach)
@@ -305,10 +307,10 @@ def find_outliers(motion: Motion, robot: Robot) -> list[Finding]:
     for j, name in enumerate(robot.coordinates):
         tau = samples.torque[:, j]
         columns = np.asarray(model[:, j])
-        rest = tau - _explained(columns, tau, np.ones(len(tau), dtype=bool))
+        rest = tau - _least_squares_prediction(columns, tau, np.ones(len(tau), dtype=bool))
         calm = np.abs(rest - np.median(rest)) < OUTLIER * _spread(rest, tau)
         if not calm.all():  # a collision bends the first fit: the second leaves it out
-            rest = tau - _explained(columns, tau, calm)
+            rest = tau - _least_squares_prediction(columns, tau, calm)
         rest = rest - np.median(rest)
         spread = _spread(rest, tau)
         if spread == 0:
@@ -354,8 +356,8 @@ def _spread(rest: Array, torque: Array) -> float:
     return max(typical, LEAST_SPREAD * float(torque.std()))
 
 
-def _explained(columns: Array, torque: Array, of: Mask) -> Array:
-    """What a row's own parameters explain of a torque, fitted to some of its samples."""
+def _least_squares_prediction(columns: Array, torque: Array, of: Mask) -> Array:
+    """Prediction of a joint's torque by least squares on some of its samples, shape (samples,)."""
     from scipy.linalg import lstsq
 
     size = np.linalg.norm(columns, axis=0)

@@ -51,7 +51,9 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
     rank = int((singular > UNSEEN * singular[0]).sum()) if singular.size else 0
     if rank < len(columns):
         return [_unseen(robot, rank, right[rank:], base.expressions, dq)]
-    return [_seen(float(singular[-1] / singular[0]), right[-1], base.expressions)]
+    return [
+        _weakest_direction_finding(float(singular[-1] / singular[0]), right[-1], base.expressions)
+    ]
 
 
 def _names(vector: Array, expressions: tuple[str, ...]) -> str:
@@ -65,7 +67,10 @@ def _short(expression: str) -> str:
     return head + (" ..." if head != expression else "")
 
 
-def _seen(ratio: float, vector: Array, expressions: tuple[str, ...]) -> Finding:
+def _weakest_direction_finding(
+    ratio: float, vector: Array, expressions: tuple[str, ...]
+) -> Finding:
+    """All base parameters are excited; the finding names the direction with the least."""
     weak = ratio < WEAK
     return Finding(
         "excitation",

@@ -65,12 +65,12 @@ class Finding:
 
     def __str__(self) -> str:
         where = f" [{', '.join(self.joints)}]" if self.joints else ""
-        remedy = f"\n        -> {self.remedy}{self._tried}" if self.remedy else ""
+        remedy = f"\n        -> {self.remedy}{self._gain_text}" if self.remedy else ""
         return f"{self.level:7} {self.code}{where}: {self.message}{remedy}"
 
     @property
-    def _tried(self) -> str:
-        """What a fit with the remedy gains."""
+    def _gain_text(self) -> str:
+        """How much better a fit with the remedy predicts held-out stretches, as text."""
         if self.gain is None:
             return ""
         if self.gain == 1.0:
@@ -158,8 +158,8 @@ class Diagnosis(Displayed):
         return Display(
             f"diagnosis of {self._head()}",
             [
-                Measure("a fit would be wrong", _counted(wrong, "error"), "0", not wrong),
-                Measure("a fit would be worse", _counted(doubtful, "warning"), "0", not doubtful),
+                Measure("a fit would be wrong", _pluralise(wrong, "error"), "0", not wrong),
+                Measure("a fit would be worse", _pluralise(doubtful, "warning"), "0", not doubtful),
             ],
             [str(f) for f in self.findings if f.level != "note"],
             [str(f).splitlines()[0] for f in self.findings if f.level == "note"],
@@ -170,7 +170,8 @@ class Diagnosis(Displayed):
         )
 
 
-def _counted(number: int, what: str) -> str:
+def _pluralise(number: int, what: str) -> str:
+    """The number and the noun, in the plural unless the number is one."""
     return f"{number} {what}{'s' if number != 1 else ''}"
 
 

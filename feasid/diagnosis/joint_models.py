@@ -71,8 +71,8 @@ class ScreenSamples:
         """Torques at the samples themselves, shape (N, dof)."""
         return np.asarray(self.tau[self.reach])
 
-    def thinned(self, step: int) -> ScreenSamples:
-        """Every so-manieth of these samples, without the torques around them."""
+    def subsample(self, step: int) -> ScreenSamples:
+        """Every `step`-th of these samples, without the torques at other lags."""
         rows = slice(None, None, step)
         parts = {k: getattr(self, k)[rows] for k in ("q", "dq", "ddq", "rows", "t")}
         tau = self.tau[self.reach : self.reach + 1, rows]
@@ -163,8 +163,8 @@ class Screen:
         columns = np.stack([ddq, dq, soft, ones, -ones, cad], axis=1)
         return JointModel(self.visible(j, columns))
 
-    def cleared(self, j: int) -> Callable[[Array], Array]:
-        """Takes out of signals what joint j's own inertia and friction may explain."""
+    def own_terms_projector(self, j: int) -> Callable[[Array], Array]:
+        """A function that removes from signals what joint j's own inertia and friction explain."""
         basis = np.linalg.qr(self.rows[j].columns[:, [0, 1, 2]])[0]
         return lambda x: np.asarray(x - basis @ (basis.T @ x))
 
@@ -186,7 +186,7 @@ class Screen:
         found = [[self.explain(j, tau[:, k])[0] for k in range(n)] for j in range(n)]
         return np.maximum(found, FLOOR)
 
-    def delayed(self) -> Array:
+    def residuals_by_lag(self) -> Array:
         """Relative residual of every joint for every lag of its torque, shape (dof, lags)."""
         return np.array(
             [
@@ -354,10 +354,10 @@ class FreeModel:
         self.robot, self.samples = robot, samples
         columns = [int(c) for c in base_parameters(robot).independent]
         rows = regressor(robot, samples.q, samples.dq, samples.ddq, columns=columns)
-        self.columns = [_scaled(rows[:, j]) for j in range(robot.dof)]
+        self.columns = [_normalise_columns(rows[:, j]) for j in range(robot.dof)]
         self.bases = [_basis(c) for c in self.columns]
 
-    def delayed(self) -> Array:
+    def residuals_by_lag(self) -> Array:
         """Relative residual of every joint for every lag of its torque, shape (dof, lags)."""
         out = []
         for j, basis in enumerate(self.bases):
@@ -386,7 +386,8 @@ def held_out(columns: Array, torque: Array) -> float:
     return float(np.sqrt(rest)) / max(float(np.linalg.norm(torque)), 1e-300)
 
 
-def _scaled(columns: Array) -> Array:
+def _normalise_columns(columns: Array) -> Array:
+    """The columns that are not negligible, each divided by its norm."""
     size = np.linalg.norm(columns, axis=0)
     seen = size > COLUMN_FLOOR * max(float(size.max(initial=0.0)), 1e-300)
     return np.asarray(columns[:, seen] / size[seen])

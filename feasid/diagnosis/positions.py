@@ -78,7 +78,7 @@ def find_wrong_positions(screen: Screen, names: Sequence[str]) -> Iterator[Hypot
     shares = _first_look(screen, guesses)
     for k in np.argsort(shares)[:SEEN_AGAIN]:
         if shares[k] < 1.5 * SWAP_GAIN:
-            yield from _confirmed(screen, guesses[int(k)], names)
+            yield from _confirm_guess(screen, guesses[int(k)], names)
 
 
 def _turning(screen: Screen) -> list[int]:
@@ -94,10 +94,11 @@ def _turning(screen: Screen) -> list[int]:
 def _exchanges(screen: Screen) -> Iterator[Guess]:
     worst = sorted(np.argsort(-screen.residuals)[:MOST_SWAPPED].tolist())
     for i, j in combinations(worst, 2):
-        yield Guess("exchange", (i, j), partial(_exchanged, i=i, j=j))
+        yield Guess("exchange", (i, j), partial(_swap_coordinates, i=i, j=j))
 
 
-def _exchanged(s: ScreenSamples, i: int, j: int) -> ScreenSamples:
+def _swap_coordinates(s: ScreenSamples, i: int, j: int) -> ScreenSamples:
+    """The samples with the motions of two coordinates exchanged."""
     order = np.arange(s.q.shape[1])
     order[[i, j]] = order[[j, i]]
     return replace(s, q=s.q[:, order], dq=s.dq[:, order], ddq=s.ddq[:, order])
@@ -106,26 +107,31 @@ def _exchanged(s: ScreenSamples, i: int, j: int) -> ScreenSamples:
 def _reversals(screen: Screen) -> Iterator[Guess]:
     for j in _turning(screen):
         for with_torque in (False, True):
-            change = partial(_moved, j=j, factor=-1.0, torque=-1.0 if with_torque else 1.0)
+            change = partial(
+                _change_coordinate, j=j, factor=-1.0, torque=-1.0 if with_torque else 1.0
+            )
             yield Guess("reverse", (j,), change, with_torque)
 
 
 def _zeros(screen: Screen) -> Iterator[Guess]:
     for j in _turning(screen):
         for angle in TURNS:
-            yield Guess("zero", (j,), partial(_moved, j=j, zero=np.deg2rad(angle)), zero=angle)
+            yield Guess(
+                "zero", (j,), partial(_change_coordinate, j=j, zero=np.deg2rad(angle)), zero=angle
+            )
 
 
 def _degrees(screen: Screen) -> Iterator[Guess]:
     largest = np.abs(screen.samples.q).max(axis=0)
     for j in _turning(screen):
         if largest[j] > WIDE:
-            yield Guess("degrees", (j,), partial(_moved, j=j, factor=float(DEGREE)))
+            yield Guess("degrees", (j,), partial(_change_coordinate, j=j, factor=float(DEGREE)))
 
 
-def _moved(
+def _change_coordinate(
     s: ScreenSamples, j: int, factor: float = 1.0, zero: float = 0.0, torque: float = 1.0
 ) -> ScreenSamples:
+    """The samples with one motion scaled, its zero moved and its torque scaled."""
     q, dq, ddq, tau = s.q.copy(), s.dq.copy(), s.ddq.copy(), s.tau
     for x in (q, dq, ddq):
         x[:, j] *= factor
@@ -138,7 +144,7 @@ def _moved(
 
 def _first_look(screen: Screen, guesses: Sequence[Guess]) -> Array:
     """Shares of all guesses, on every so-manieth sample."""
-    few = screen.samples.thinned(max(1, len(screen.samples.t) // FEW))
+    few = screen.samples.subsample(max(1, len(screen.samples.t) // FEW))
     own = Screen(screen.robot, few)
     if not guesses or own.described is None:
         return np.ones(len(guesses))
@@ -149,7 +155,8 @@ def _first_look(screen: Screen, guesses: Sequence[Guess]) -> Array:
     return np.array([own.share(Screen(own.robot, s, c)) for s, c in zip(moved, parts, strict=True)])
 
 
-def _confirmed(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypothesis]:
+def _confirm_guess(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypothesis]:
+    """Test a guess on all samples; yields a hypothesis where the residuals confirm it."""
     if guess.kind == "zero":
         yield from _zero(screen, guess, names)
         return
@@ -202,9 +209,9 @@ def _zero(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypoth
     j = guess.joints[0]
 
     def at(degrees: float, of: Screen) -> Screen:
-        return Screen(of.robot, _moved(of.samples, j, zero=float(np.deg2rad(degrees))))
+        return Screen(of.robot, _change_coordinate(of.samples, j, zero=float(np.deg2rad(degrees))))
 
-    few = Screen(screen.robot, screen.samples.thinned(max(1, len(screen.samples.t) // FEW)))
+    few = Screen(screen.robot, screen.samples.subsample(max(1, len(screen.samples.t) // FEW)))
     best = minimize_scalar(
         lambda d: few.share(at(d, few)),
         bounds=(guess.zero - 30, guess.zero + 30),

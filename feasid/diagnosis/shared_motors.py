@@ -121,7 +121,7 @@ class _Pairs:
         size = np.linalg.norm(self.torque, axis=0)
         open_ = [j for j, rest in enumerate(self.rest) if np.linalg.norm(rest) > SMALLEST * size[j]]
         found = [
-            Motor(j, k, float(r), self.left(j, k, float(r)))
+            Motor(j, k, float(r), self.residual_shares(j, k, float(r)))
             for j, k in combinations(open_, 2)
             if k - j <= NEIGHBOURS
             for r in RATIOS
@@ -129,14 +129,14 @@ class _Pairs:
         telling = [m for m in found if _tells(m.left)]
         if not telling:
             return None
-        motor = self._refined(min(telling, key=_product))
+        motor = self._refine_ratio(min(telling, key=_product))
         return motor if _tells(self._held_out(motor)) else None
 
-    def _refined(self, motor: Motor) -> Motor:
-        """The best ratio nearby, or a simple one that is as good."""
+    def _refine_ratio(self, motor: Motor) -> Motor:
+        """The motor with the best ratio nearby, or with a simple ratio that is as good."""
 
         def at(ratio: float) -> Motor:
-            return Motor(motor.j, motor.k, ratio, self.left(motor.j, motor.k, ratio))
+            return Motor(motor.j, motor.k, ratio, self.residual_shares(motor.j, motor.k, ratio))
 
         sign, middle = np.sign(motor.ratio), np.log(abs(motor.ratio))
         step = np.log(RATIOS[1] / RATIOS[0])
@@ -150,7 +150,7 @@ class _Pairs:
         simple = (at(float(sign * ratio)) for ratio, _ in SIMPLE)
         return next((m for m in simple if _product(m) <= AS_GOOD * _product(free)), free)
 
-    def left(self, j: int, k: int, ratio: float) -> tuple[float, float]:
+    def residual_shares(self, j: int, k: int, ratio: float) -> tuple[float, float]:
         """Share of the residuals of joints j and k that a motor of this ratio leaves."""
         own = self._terms({j: 1.0, k: ratio})
         sides = [self._unseen(j, own), self._unseen(k, ratio * own)]

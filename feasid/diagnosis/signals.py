@@ -211,7 +211,7 @@ def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where
     if count <= CLIPPED_SHARE * len(values):
         return []
     levels = sorted({round(float(values[a]), 6) for a, _ in spans})
-    few = _lost(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
+    few = _lost_time(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
     leave_out = f"exclude={_intervals(spans, where.t)}"
     found = where.finding(
         "saturated",
@@ -384,8 +384,8 @@ def _total(spans: Sequence[tuple[int, int]], t: Array) -> float:
     return float(sum(t[b] - t[a] for a, b in spans))
 
 
-def _lost(spans: Sequence[tuple[int, int]], t: Array) -> float:
-    """Time that is lost with these stretches and what the filter takes around them [s]."""
+def _lost_time(spans: Sequence[tuple[int, int]], t: Array) -> float:
+    """Duration of these stretches and of the filter's transients around them [s]."""
     lost, reached = 0.0, -np.inf
     for a, b in spans:
         start, end = max(float(t[a]) - AROUND, reached), float(t[b]) + AROUND

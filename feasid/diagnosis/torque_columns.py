@@ -45,7 +45,9 @@ def find_signs(screen: Screen, names: Sequence[str], weak: Collection[str]) -> I
     ]
     share = screen.share(flipped)
     if len(telling) > 1 and share < SIGN_SHARE and not contradicts(screen, flipped):
-        yield Hypothesis(share, _all_flipped(names, share), partial(_flipped, screen, slice(None)))
+        yield Hypothesis(
+            share, _all_flipped(names, share), partial(_flip_torque_signs, screen, slice(None))
+        )
     for j, name in enumerate(names):
         if flipped[j] > SIGN_SHARE * own[j] or flipped[j] > SIGN_EXPLAINED or name in weak:
             continue
@@ -53,10 +55,14 @@ def find_signs(screen: Screen, names: Sequence[str], weak: Collection[str]) -> I
         model, torque = screen.rows[j], screen.visible(j, tau[:, j])
         if model.explain_variation(-torque) < EXPLAINED * model.explain_variation(torque):
             share = float(flipped[j] / own[j])
-            yield Hypothesis(share, _one_flipped(name, share), partial(_flipped, screen, [j]))
+            yield Hypothesis(
+                share, _one_flipped(name, share), partial(_flip_torque_signs, screen, [j])
+            )
 
 
-def _flipped(screen: Screen, joints: slice | list[int]) -> Screen:
+def _flip_torque_signs(screen: Screen, joints: slice | list[int]) -> Screen:
+    """The screen with the torques of these joints negated."""
+
     def change(tau: Array) -> Array:
         tau = tau.copy()
         tau[..., joints] *= -1
@@ -101,11 +107,11 @@ def find_exchanged_torques(screen: Screen, names: Sequence[str]) -> Iterator[Hyp
     for i, j in combinations(range(len(own)), 2):
         share = float(table[i, j] * table[j, i] / (own[i] * own[j]))
         if share < SWAP_SHARE and max(table[i, j], table[j, i]) < EXPLAINED:
-            yield _reordered(screen, {i: j, j: i}, share, names)
+            yield _exchange_hypothesis(screen, {i: j, j: i}, share, names)
     for moved in _cycles(linear_sum_assignment(np.log(table))[1]):
         share = float(np.prod([table[j, k] / own[j] for j, k in moved.items()]))
         if share < SWAP_SHARE ** (len(moved) / 2) and _mostly_explained(table, moved):
-            yield _reordered(screen, moved, share, names)
+            yield _exchange_hypothesis(screen, moved, share, names)
 
 
 def _cycles(order: Rows) -> Iterator[dict[int, int]]:
@@ -124,7 +130,7 @@ def _mostly_explained(table: Array, moved: dict[int, int]) -> bool:
     return float(np.median([table[j, k] for j, k in moved.items()])) < EXPLAINED
 
 
-def _reordered(
+def _exchange_hypothesis(
     screen: Screen, moved: dict[int, int], share: float, names: Sequence[str]
 ) -> Hypothesis:
     order = np.arange(len(names))
@@ -249,8 +255,8 @@ def gear_factor(screen: Screen, j: int) -> float | None:
     return float(coefficients[CAD]) or None
 
 
-def rescaled(screen: Screen, findings: Sequence[Finding], names: Sequence[str]) -> Screen:
-    """The screen with factors of torque put right."""
+def rescale_torques(screen: Screen, findings: Sequence[Finding], names: Sequence[str]) -> Screen:
+    """The screen with torques multiplied by the factors that the findings propose."""
     factor: Array = np.ones(len(names))
     for finding in findings:
         for key, value in finding.options.get("units", {}).items():

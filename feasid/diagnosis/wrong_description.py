@@ -75,7 +75,7 @@ def _gravity_equations(screen: Screen, robot: Robot) -> tuple[Array, Array] | No
     tau = screen.samples.torque
     rows, right = [], []
     for j in range(robot.dof):
-        clear = screen.cleared(j)
+        clear = screen.own_terms_projector(j)
         weight = 1.0 / max(float(np.linalg.norm(clear(tau[:, j] - screen.cad[:, j]))), 1e-9)
         rows.append(weight * clear(unit[:, j]))
         right.append(weight * clear(tau[:, j] - moving[:, j]))
@@ -106,26 +106,28 @@ def find_lengths(screen: Screen) -> Iterator[Hypothesis]:
     """A body whose joint stands nearer to, or farther from, its parent's than described."""
     if screen.cad is None or all_explained(screen):
         return
-    few = Screen(screen.robot, screen.samples.thinned(max(1, len(screen.samples.t) // FEW)))
+    few = Screen(screen.robot, screen.samples.subsample(max(1, len(screen.samples.t) // FEW)))
     long = [
         k
         for k, body in enumerate(screen.robot.bodies)
         if body.parent is not None and np.linalg.norm(body.position) > SHORTEST_LENGTH
     ]
-    shares = {(k, f): few.share(_stretched(few, k, f)) for k in long for f in LENGTH_FACTORS}
+    shares = {
+        (k, f): few.share(_scale_body_position(few, k, f)) for k in long for f in LENGTH_FACTORS
+    }
     if not shares:
         return
     k, first = min(shares, key=lambda key: shares[key])
     if shares[k, first] > 2 * LENGTH_SHARE:
         return
     best = minimize_scalar(
-        lambda x: few.share(_stretched(few, k, float(np.exp(x)))),
+        lambda x: few.share(_scale_body_position(few, k, float(np.exp(x)))),
         bounds=(np.log(first / LENGTH_RANGE), np.log(first * LENGTH_RANGE)),
         method="bounded",
         options={"xatol": 0.02, "maxiter": 15},
     )
     factor = float(np.exp(best.x))
-    other = _stretched(screen, k, factor)
+    other = _scale_body_position(screen, k, factor)
     share = screen.share(other)
     if (
         share > LENGTH_SHARE
@@ -147,7 +149,7 @@ def find_lengths(screen: Screen) -> Iterator[Hypothesis]:
     yield Hypothesis(share, finding, lambda: other, unknowns=3.0)
 
 
-def _stretched(screen: Screen, k: int, factor: float) -> Screen:
+def _scale_body_position(screen: Screen, k: int, factor: float) -> Screen:
     """The screen of a robot whose k-th body stands this many times as far from its parent."""
     robot: Robot = screen.robot
     body = robot.bodies[k]
@@ -185,7 +187,7 @@ def missing_mass(screen: Screen) -> PointMass | None:
     tau = screen.samples.torque
     rows, right = [], []
     for j in range(screen.robot.dof):
-        clear = screen.cleared(j)
+        clear = screen.own_terms_projector(j)
         target, parts = clear(tau[:, j] - screen.cad[:, j]), clear(columns[:, j])
         size = float(np.linalg.norm(target))
         if size > 0:

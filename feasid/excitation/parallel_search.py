@@ -22,7 +22,7 @@ from feasid.core.threads import one_thread
 from feasid.excitation.design import random_motion
 from feasid.excitation.problem import Problem
 from feasid.excitation.search import Clock, Family, Progress, Search
-from feasid.reduction.worker import started
+from feasid.reduction.worker import start_worker
 
 PROCESS_GRACE = 60.0
 """Seconds beyond its time, to start and to end, after which another process is given up."""
@@ -145,7 +145,7 @@ class _SearchProcess:
     found: list[SearchResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.process: subprocess.Popen[bytes] = started(self.searches)
+        self.process: subprocess.Popen[bytes] = start_worker(self.searches)
         self.thread = Thread(target=self._wait, daemon=True)
         self.thread.start()
 

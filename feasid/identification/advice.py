@@ -148,11 +148,11 @@ def confirm_advice(
 
 
 def _changes(finding: Finding, robot: Robot) -> bool:
-    return bool(finding.options) or _mended(robot, finding) is not robot
+    return bool(finding.options) or _apply_finding(robot, finding) is not robot
 
 
-def _mended(robot: Robot, finding: Finding) -> Robot:
-    """The robot with the gravity or the length that a finding says."""
+def _apply_finding(robot: Robot, finding: Finding) -> Robot:
+    """The robot with the gravity or the length that a finding proposes."""
     if finding.code == "gravity":
         return robot.with_gravity(finding.values["gravity"])
     if finding.code != "length":
@@ -211,7 +211,7 @@ class _Search:
     ) -> tuple[Robot, dict[str, Any], Trial | None, float | None]:
         robot = self.robot
         for finding in findings:
-            robot = _mended(robot, finding)
+            robot = _apply_finding(robot, finding)
         options = merge_options([self.options, *(f.options for f in findings)])
         trial = _trial(self.log, robot, options)
         rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
@@ -235,13 +235,13 @@ class Trial:
     def models(self) -> dict[int, Array]:
         """Base parameters per stretch, fitted to the others as `quality.held_out` fits them."""
         feasible = feasible_set(self.base.robot)
-        task = EstimationProblem.of(self.reduced, self.base, feasible)
+        task = EstimationProblem.from_reduced(self.reduced, self.base, feasible)
         noise, _ = estimate_noise(self.reduced)
         solutions = WarmStarts(task, WEIGHT, task.reference)
         out = {}
         for fold in self.folds:
             others = [f for f in self.folds if f != fold]
-            r, rho, _ = noise.whitened(self.reduced, others)
+            r, rho, _ = noise.whitened_triangle(self.reduced, others)
             out[fold] = self.base.K @ solutions.whole(r, rho)
         return out
 

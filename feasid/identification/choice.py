@@ -156,7 +156,7 @@ def choose_terms(
     measured : sequence of str, optional
         Joints whose torques were measured; default all.
     """
-    trial = _Trial.of(reduced, wide, sets, weight, measured)
+    trial = _Trial.from_reduced(reduced, wide, sets, weight, measured)
     table = np.array([trial.errors([k] * len(wide.drives)) for k in range(len(sets))])
     rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
     enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
@@ -181,7 +181,7 @@ class _Trial:
     measured: Sequence[str] | None
 
     @classmethod
-    def of(
+    def from_reduced(
         cls,
         reduced: Reduced,
         wide: Robot,
@@ -190,7 +190,7 @@ class _Trial:
         measured: Sequence[str] | None,
     ) -> _Trial:
         base = base_parameters(wide, measured=measured)
-        whole = EstimationProblem.of(reduced, base, feasible_set(wide))
+        whole = EstimationProblem.from_reduced(reduced, base, feasible_set(wide))
         noise = whole.noise(reduced, weight, whole.reference)
         return cls(reduced, wide, sets, weight, noise, measured)
 
@@ -264,12 +264,12 @@ def held_out_errors(
     """Relative torque error of every joint on stretches that the fit did not see, shape (dof,)."""
     part = restrict_terms(reduced, wide, base)
     noise = _own_noise(part, noise)
-    task = EstimationProblem.of(part, base, feasible_set(base.robot))
+    task = EstimationProblem.from_reduced(part, base, feasible_set(base.robot))
     solutions = WarmStarts(task, weight, task.reference)
     missed = np.zeros(len(part.triangles))
     for fold in range(FOLDS):
         others = [f for f in range(FOLDS) if f != fold]
-        beta = base.K @ solutions.whole(*noise.whitened(part, others)[:2])
+        beta = base.K @ solutions.whole(*noise.whitened_triangle(part, others)[:2])
         for j in range(len(missed)):
             missed[j] += float(squared_residuals(part, j, beta, [fold]).sum())
     torque = part.torque_norms
@@ -278,7 +278,7 @@ def held_out_errors(
 
 def _own_noise(part: Reduced, noise: Noise) -> Noise:
     """The noise, or what a model that misses far more than it takes for noise."""
-    _, _, residual = noise.whitened(part)
+    _, _, residual = noise.whitened_triangle(part)
     if residual**2 <= UNEXPLAINED * part.rows * len(part.triangles):
         return noise
     return estimate_noise(part)[0]

@@ -115,7 +115,7 @@ class EstimationProblem:
     prior: Prior = ENTROPIC
 
     @classmethod
-    def of(
+    def from_reduced(
         cls,
         reduced: Reduced,
         base: BaseParameters,
@@ -203,7 +203,7 @@ class EstimationProblem:
         K, solution = self.base.K, WarmStarts(self, weight, start)
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
-            free, problem, divergence = solution.of(r, rho)
+            free, problem, divergence = solution.solve(r, rho)
             followed = self.spread(problem.followed(free, divergence))
             return K @ self.whole(free), K @ followed @ K.T
 
@@ -222,7 +222,7 @@ class WarmStarts:
     start: Array
     _near: Array | None = None
 
-    def of(self, r: Array, rho: Array) -> tuple[Array, EntropicProblem, float]:
+    def solve(self, r: Array, rho: Array) -> tuple[Array, EntropicProblem, float]:
         """The free parameters, the problem that they solve, and the divergence's weight in it."""
         problem, divergence = self.task.problem(r, rho, self.weight)
         if self._near is None:
@@ -234,7 +234,7 @@ class WarmStarts:
 
     def whole(self, r: Array, rho: Array) -> Array:
         """All standard parameters, shape (n,)."""
-        return self.task.whole(self.of(r, rho)[0])
+        return self.task.whole(self.solve(r, rho)[0])
 
 
 def term_sizes(reduced: Reduced, base: BaseParameters) -> Array:
@@ -318,7 +318,7 @@ def _choose_weight(
         return best, best, curve
     given = float(weight) if isinstance(weight, int | float) else None
     known = task.prior.evidence(
-        task.problem(*noise.whitened(reduced)[:2], WEIGHT)[0], task.free(start)
+        task.problem(*noise.whitened_triangle(reduced)[:2], WEIGHT)[0], task.free(start)
     )
     if known is None:
         given = task.prior.weight if given is None and weight is None else given
@@ -352,9 +352,9 @@ def held_out_weights(
         solutions = WarmStarts(task, weight, start)
         for fold in range(FOLDS):
             others = [f for f in range(FOLDS) if f != fold]
-            r, rho, _ = noise.whitened(reduced, others)
+            r, rho, _ = noise.whitened_triangle(reduced, others)
             beta = task.base.K @ solutions.whole(r, rho)
-            R, right, residual = noise.whitened(reduced, [fold])
+            R, right, residual = noise.whitened_triangle(reduced, [fold])
             missed += residual**2 + float(np.sum((R @ beta - right) ** 2))
         curve.append((weight, missed))
     return tuple(curve)

@@ -81,7 +81,7 @@ class Estimator:
     timing: float = 0.0
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         chosen: Mapping[str, Any],
         base: BaseParameters,
@@ -89,7 +89,7 @@ class Estimator:
         reduced: Reduced,
         timing: float = 0.0,
     ) -> Estimator:
-        """Check the weights."""
+        """An estimator with these options, whose weights are checked."""
         factors = _factors(chosen["weights"], base.robot)
         return cls(base, feasible, reduced, chosen, factors, timing)
 
@@ -99,14 +99,14 @@ class Estimator:
             return estimate_noise(equations, correlated=False)[1]
         return self._plain(equations, self.factors)[0].beta
 
-    def solved(self, equations: Reduced) -> EstimatorResult:
-        """The answer."""
+    def solve(self, equations: Reduced) -> EstimatorResult:
+        """Estimate all parameters from these equations and verify the result."""
         prior = find_prior(self.chosen["prior"])
         if prior is None:
             return self._without_prior(equations)
         task = self.task(prior)
         noise = self._noise(equations, task)
-        triangle = noise.whitened(equations)
+        triangle = noise.whitened_triangle(equations)
         optimum = self._least_squares(triangle)
         held = self.chosen["plausible"] and not self.chosen["mass"]
         found = estimate_model(
@@ -136,7 +136,7 @@ class Estimator:
 
     def task(self, prior: Prior) -> EstimationProblem:
         """What is sought, however the equations are weighted."""
-        return EstimationProblem.of(
+        return EstimationProblem.from_reduced(
             self.reduced, self.base, self.feasible, self._reference(), prior
         )
 
@@ -188,7 +188,7 @@ class Estimator:
         said = [*_outside_note(self.feasible)]
         if self.factors is None and self.chosen["weights"] == "noise":
             noise, _ = estimate_noise(equations)
-            triangle = noise.whitened(equations)
+            triangle = noise.whitened_triangle(equations)
             weights = 1.0 / np.sqrt(noise.quick)
             optimum = self._least_squares(triangle)
         else:

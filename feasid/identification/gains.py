@@ -170,7 +170,7 @@ def constants_of_load(
     jacobian = slope(found.x)
     covariance = np.linalg.pinv(jacobian.T @ jacobian, rcond=1e-13)
     spread = np.sqrt(np.maximum(np.diag(covariance)[size:], 0.0))
-    return _told(robot, found.x[size:], spread, found.x[:size] / scale)
+    return _build_torque_constants(robot, found.x[size:], spread, found.x[:size] / scale)
 
 
 def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConstants:
@@ -199,7 +199,7 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConsta
         constants[j] = 1.0 / per if per else np.nan
         deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
         spread[j] = abs(constants[j]) * deviation / abs(per) if per else np.nan
-    return _told(robot, constants, spread, rigid)
+    return _build_torque_constants(robot, constants, spread, rigid)
 
 
 def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
@@ -217,7 +217,10 @@ def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
     return out
 
 
-def _told(robot: Robot, constants: Array, spread: Array, beta: Array) -> TorqueConstants:
+def _build_torque_constants(
+    robot: Robot, constants: Array, spread: Array, beta: Array
+) -> TorqueConstants:
+    """The constants; those that the log hardly shows are NaN."""
     known = spread < UNSEEN * np.abs(constants)
     return TorqueConstants(
         robot.coordinates,

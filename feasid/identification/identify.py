@@ -93,9 +93,9 @@ def fit(
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
     feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
-    estimator = Estimator.of(chosen, base, feasible, reduced, delay.deviation)
+    estimator = Estimator.from_options(chosen, base, feasible, reduced, delay.deviation)
     equations, method_notes = _equations(tasks, base, reduced, chosen, estimator, delay.value)
-    estimate = estimator.solved(equations)
+    estimate = estimator.solve(equations)
     notes = [
         *estimate.notes,
         *measured_notes,
@@ -185,7 +185,9 @@ def _equations(
     ]
     kind = chosen["robust"]
     equations, shares = robust.reweight(blocks, kind, estimator.beta)
-    return equations.shifted(delay), robust.notes(blocks, shares, robot.coordinates, kind)
+    return equations.with_shifted_torques(delay), robust.notes(
+        blocks, shares, robot.coordinates, kind
+    )
 
 
 def _prepared_motions(tasks: Sequence[LogTask], robot: Robot) -> list[Iterable[Motion]]:

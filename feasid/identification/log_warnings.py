@@ -64,7 +64,7 @@ def diagnose_logs(
     parts, notes = _parts(recorded, robot, options)
     if not parts:
         return notes
-    found = diagnose(_joined(parts, options), robot, **options)
+    found = diagnose(_stack_logs(parts, options), robot, **options)
     if len(parts) > 1:
         text = (
             f"{len(parts)} logs are diagnosed as one, rows and seconds counted through all of them "
@@ -119,8 +119,8 @@ def _parts(
     return parts, notes
 
 
-def _joined(parts: Sequence[JoinedLog], options: Mapping[str, Any]) -> Recording | pd.DataFrame:
-    """All of them one below the other, each with runs of its own."""
+def _stack_logs(parts: Sequence[JoinedLog], options: Mapping[str, Any]) -> Recording | pd.DataFrame:
+    """All logs stacked in one table; the runs of each keep names of their own."""
     if len(parts) == 1:
         return parts[0].log
     import pandas as pd

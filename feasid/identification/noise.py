@@ -77,10 +77,10 @@ class Noise:
         variance = self.quick[joint] + self.slow[joint] * slowness
         return np.asarray(np.sqrt(variance * self.correlation[joint]))
 
-    def whitened(
+    def whitened_triangle(
         self, reduced: Reduced, folds: Sequence[int] | None = None
     ) -> tuple[Array, Array, float]:
-        """Triangle of all rows in units of their deviations, as `Reduced.triangle` returns it.
+        """Triangle of all rows divided by their standard deviations, as of `Reduced.triangle`.
 
         Parameters
         ----------
@@ -176,14 +176,14 @@ def estimate_noise(
     noise = Noise(
         FIRST_DEVIATION**2 * (power + SMALLEST_DEVIATION * overall), np.zeros(dof), np.ones(dof)
     )
-    beta, spread = solver(*noise.whitened(reduced, folds)[:2])
+    beta, spread = solver(*noise.whitened_triangle(reduced, folds)[:2])
     for _ in range(NOISE_ROUNDS):
         noise = variances(reduced, noise, beta, spread, folds)
-        beta, spread = solver(*noise.whitened(reduced, folds)[:2])
+        beta, spread = solver(*noise.whitened_triangle(reduced, folds)[:2])
     if correlated and reduced.strata:
         # Only now: a joint that counts less leaves a residual that is more alike from row to row.
         noise = replace(noise, correlation=correlation_times(reduced, beta, spread))
-        beta, _ = solver(*noise.whitened(reduced, folds)[:2])
+        beta, _ = solver(*noise.whitened_triangle(reduced, folds)[:2])
     return noise, beta
 
 
@@ -356,11 +356,11 @@ def align_torques(reduced: Reduced) -> tuple[Reduced, Delay]:
         return reduced, Delay()
     delay = Delay()
     for _ in range(DELAY_ROUNDS):
-        delay = _next_delay(reduced.shifted(delay.value), delay.value)
+        delay = _next_delay(reduced.with_shifted_torques(delay.value), delay.value)
         if abs(delay.value) > LONGEST_DELAY * reduced.period:
             certain = abs(delay.value) > NOTABLE_DELAY * delay.deviation
             return reduced, Delay(left=delay.value if certain else 0.0)
-    return reduced.shifted(delay.value), delay
+    return reduced.with_shifted_torques(delay.value), delay
 
 
 def _next_delay(reduced: Reduced, already: float) -> Delay:

@@ -99,7 +99,7 @@ class Payload:
     notes: tuple[Note, ...] = ()
 
     @classmethod
-    def of(
+    def from_fit(
         cls, body: str, fit: FeasibleFit, covariance: Array, residual: tuple[float, float]
     ) -> Payload:
         """From ten parameters and the covariance of their least squares.
@@ -238,7 +238,7 @@ def load_of(
     before, after = (
         float(np.linalg.norm(loaded.residuals(x))) / size for x in (beta, beta + added @ fit.delta)
     )
-    return Payload.of(name, fit, covariance, (before, after))
+    return Payload.from_fit(name, fit, covariance, (before, after))
 
 
 def checked_mass(mass: float, variance: float, body: str, hint: str) -> None:
@@ -264,7 +264,7 @@ def _without_robot(
     loaded: Reduced, unloaded: Reduced, added: Array
 ) -> tuple[Array, Array, Callable[[Array], Array]]:
     """Triangle of the load's ten columns with beta eliminated; beta for a load."""
-    first, second = (noise.estimate_noise(x)[0].whitened(x) for x in (unloaded, loaded))
+    first, second = (noise.estimate_noise(x)[0].whitened_triangle(x) for x in (unloaded, loaded))
     size = added.shape[0]
     norms = np.linalg.norm(np.vstack([first[0], second[0]]), axis=0)
     scale = np.where(norms > 0, norms, 1.0)
@@ -363,19 +363,20 @@ def payload_from_wrench(
     if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
         raise InputError("rotation must be a (3, 3) rotation matrix and position have 3 entries")
     motion = recording.motion(arm, torque=False, **options)
-    felt = _felt(recording.table(arm, options.get("topic")), channels)
+    felt = _read_wrench(recording.table(arm, options.get("topic")), channels)
     rows, right = [], []
     for run in motion.runs:
         if not np.isfinite(felt[run.rows]).all():
             bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
             raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
-        a, b = _filtered(_columns(arm, k, run, turn, shift), felt[run.rows], run.rate)
+        a, b = _filter_equations(_columns(arm, k, run, turn, shift), felt[run.rows], run.rate)
         rows.append(a)
         right.append(b)
-    return _solved(np.concatenate(rows), np.concatenate(right), arm.bodies[k].name)
+    return _solve_payload(np.concatenate(rows), np.concatenate(right), arm.bodies[k].name)
 
 
-def _felt(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
+def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
+    """Forces and moments of the sensor, shape (samples, 6) [N, N m]."""
     missing = [c for c in channels if c not in frame.columns]
     if missing or len(channels) != 6:
         raise LogError(
@@ -400,8 +401,8 @@ def _columns(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
     return np.ascontiguousarray(both.transpose(2, 0, 1))
 
 
-def _filtered(columns: Array, felt: Array, rate: float) -> tuple[Array, Array]:
-    """Both sides low-passed alike, with so many rows as are independent."""
+def _filter_equations(columns: Array, felt: Array, rate: float) -> tuple[Array, Array]:
+    """Regressor and wrench behind the same low-pass, at about as many rows as are independent."""
     cutoff = min(CUTOFF, 0.2 * rate)
     flat = np.concatenate([columns.reshape(len(columns), -1), felt], axis=1)
     keep = slice(None, None, max(1, round(rate / (ROWS_PER_HZ * cutoff))))
@@ -409,8 +410,8 @@ def _filtered(columns: Array, felt: Array, rate: float) -> tuple[Array, Array]:
     return smooth[:, :-6].reshape(-1, 6, 10), smooth[:, -6:]
 
 
-def _solved(columns: Array, felt: Array, body: str) -> Payload:
-    """Ten parameters and six offsets, in units of each channel's noise."""
+def _solve_payload(columns: Array, felt: Array, body: str) -> Payload:
+    """Least squares for ten parameters and six sensor offsets, whitened by each channel's noise."""
     count = len(felt)
     weight = np.ones(6)
     for _ in range(3):
@@ -432,4 +433,4 @@ def _solved(columns: Array, felt: Array, body: str) -> Payload:
     left = left - left.mean(axis=0)
     size = float(np.linalg.norm(varying * weight))
     residual = (1.0, float(np.linalg.norm(left * weight)) / max(size, 1e-300))
-    return Payload.of(body, fit, covariance, residual)
+    return Payload.from_fit(body, fit, covariance, residual)

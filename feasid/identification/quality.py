@@ -157,7 +157,7 @@ def quality(
         doubtful; nothing that is found does more.
     """
     errors = held_out(reduced, base, feasible, beta, noise, weight)
-    return judged(errors, base.robot.coordinates, doubts)
+    return judge_errors(errors, base.robot.coordinates, doubts)
 
 
 def held_out(
@@ -176,17 +176,17 @@ def held_out(
     unseen = len(folds) >= FEWEST
     solutions = None
     if unseen:
-        task = EstimationProblem.of(reduced, base, feasible)
+        task = EstimationProblem.from_reduced(reduced, base, feasible)
         solutions = WarmStarts(task, weight, task.reference)
     for fold in folds if unseen else (None,):
         tested = None if fold is None else [fold]
         others = None if fold is None else [f for f in folds if f != fold]
-        r, rho, _ = noise.whitened(reduced, others)
+        r, rho, _ = noise.whitened_triangle(reduced, others)
         model = beta if solutions is None else base.K @ solutions.whole(r, rho)
         found = {
             "model": model,
             "least_squares": least_squares(r, rho)[0],
-            "description": described(base, r, rho),
+            "description": baseline_parameters(base, r, rho),
         }
         for name, values in found.items():
             for j in range(dof):
@@ -197,7 +197,7 @@ def held_out(
     return HeldOut(**relative, power=power, unseen=unseen)
 
 
-def described(base: BaseParameters, r: Array, rho: Array) -> Array:
+def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
     """Base parameters of the description's inertials with joint terms fitted; NaN without them."""
     robot = base.robot
     inertial = robot.inertial_columns.ravel()
@@ -213,8 +213,8 @@ def described(base: BaseParameters, r: Array, rho: Array) -> Array:
     return np.asarray(rigid + terms @ least_squares(r @ terms, rho - r @ rigid)[0])
 
 
-def judged(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] = ()) -> Quality:
-    """The verdict on errors, and on what the diagnosis found."""
+def judge_errors(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] = ()) -> Quality:
+    """Rate held-out errors per joint and in all, with confirmed findings of the diagnosis."""
     per_joint = tuple(
         _joint(name, float(m), float(d), float(s))
         for name, m, d, s in zip(

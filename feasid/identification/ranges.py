@@ -85,9 +85,12 @@ class Residual:
 
     def budget(self, level: float) -> float:
         """Largest squared residual: the best model's, and the chi-square bound of this level."""
-        return self._squared(self.best) + self.deviation**2 * float(chi2.ppf(level, len(self.rho)))
+        return self._squared_residual(self.best) + self.deviation**2 * float(
+            chi2.ppf(level, len(self.rho))
+        )
 
-    def _squared(self, delta: Array) -> float:
+    def _squared_residual(self, delta: Array) -> float:
+        """Squared norm of the residual of these standard parameters."""
         return float(np.sum((self.r @ (self.base.K @ delta) - self.rho) ** 2))
 
     def region(self, level: float, plausible: bool) -> tuple[Region, tuple[Note, ...]]:
@@ -97,7 +100,7 @@ class Residual:
         notes: tuple[Note, ...] = ()
         if plausible and len(self.believed.constraints) > len(self.feasible.constraints):
             found = feasible_least_squares(self.r, self.rho, self.base, self.believed).delta
-            if self._squared(found) < budget:
+            if self._squared_residual(found) < budget:
                 feasible, start = self.believed, found
             else:
                 text = "no plausible model fits within the budget: ranges are without plausibility"
@@ -386,7 +389,7 @@ def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
     if isinstance(wanted, Mapping):
         for name, factor in wanted.items():
             form[_column(robot, name)] += float(factor)
-        label = " + ".join(f"{c:g} {_spelled(n)}" for n, c in wanted.items())
+        label = " + ".join(f"{c:g} {_dotted_name(n)}" for n, c in wanted.items())
     elif isinstance(wanted, str) and wanted in base.expressions:
         form, label = np.asarray(base.K)[base.expressions.index(wanted)].copy(), wanted
     elif isinstance(wanted, str):
@@ -398,13 +401,14 @@ def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
         label = wanted
     else:
         form[_column(robot, wanted)] = 1.0
-        label = _spelled(wanted)
+        label = _dotted_name(wanted)
     if not (np.isfinite(form).all() and form.any()):
         raise InputError(f"{label!r} is no sum of parameters with finite coefficients")
     return label, form
 
 
-def _spelled(name: Any) -> str:
+def _dotted_name(name: Any) -> str:
+    """A parameter as text; a (body, parameter) pair joined by a dot."""
     return ".".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
@@ -418,7 +422,7 @@ def _labels(robot: Robot) -> dict[str, int]:
 
 
 def _column(robot: Robot, name: Any) -> int:
-    labels, spelled = _labels(robot), _spelled(name)
+    labels, spelled = _labels(robot), _dotted_name(name)
     if spelled not in labels:
         raise InputError(
             f"no parameter {spelled!r}{did_you_mean(spelled, labels)}: name it as body.symbol, "

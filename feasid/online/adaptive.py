@@ -85,8 +85,8 @@ class AdaptiveControl:
         return estimate
 
     @property
-    def identified(self) -> bool:
-        """Whether the identified model is used, or on its way."""
+    def uses_identified_model(self) -> bool:
+        """Whether the controller uses the identified model or is changing over to it."""
         return self.online.gate.open
 
     def torque(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:

@@ -123,7 +123,11 @@ class CausalEquations:
         -----
         `moving` then says of each row whether some joint was faster than `REST_SPEED`.
         """
-        motion = self._delayed(q, tau, dq) if self._taps else self._averaged(q, tau, dq)
+        motion = (
+            self._differentiate_in_window(q, tau, dq)
+            if self._taps
+            else self._differentiate_by_averages(q, tau, dq)
+        )
         count = motion[0].shape[1]
         blocks = [np.empty((len(s) + 2, count)) for s in self.plan.support]
         if count:
@@ -152,7 +156,7 @@ class CausalEquations:
             )
         return out, kept + q.shape[1] - count
 
-    def _delayed(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
+    def _differentiate_in_window(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
         """Position, velocity, acceleration and torque `half` samples ago, shape (dof, n)."""
         fresh = {"q": q, "dq": q[:, :0] if dq is None else dq, "tau": tau}
         whole = {x: np.concatenate([self._tail[x], v], axis=1) for x, v in fresh.items()}
@@ -168,8 +172,10 @@ class CausalEquations:
             rates = _sliding(whole["dq"], self._taps[0]), _sliding(whole["dq"], self._taps[1])
         return position, *rates, whole["tau"][:, self.half : self.half + count]
 
-    def _averaged(self, q: Array, tau: Array, dq: Array | None) -> tuple[Array, ...]:
-        """Backward differences, smoothed by exponential moving averages."""
+    def _differentiate_by_averages(
+        self, q: Array, tau: Array, dq: Array | None
+    ) -> tuple[Array, ...]:
+        """Backward differences, smoothed by exponential moving averages, shape (dof, n)."""
         if self._average is None:
             first = q[:, :1] if dq is None else dq[:, :1]
             still = np.zeros((self.robot.dof, 1))

@@ -338,7 +338,7 @@ class OnlineFit:
         change = self._detector.update(np.sqrt(errors[0] / count), self.time)
         if change is not None:
             self.changes.append(change)
-            self._invariant.set_from(*self._whitened())
+            self._invariant.set_from(*self._whitened_equations())
             self._store.clear()
             self._detector.reset()
             self._since = 0
@@ -358,7 +358,7 @@ class OnlineFit:
         triangles = tuple(self._store.triangles())
         return Reduced(name, columns, self._supports, triangles, round(self._store.count))
 
-    def _whitened(self) -> tuple[Array, Array]:
+    def _whitened_equations(self) -> tuple[Array, Array]:
         """The remembered equations and those before the last change, in units of their noise."""
         reduced = self.reduced
         noise = row_deviations(reduced.triangles, self._store.count, self._correlation)

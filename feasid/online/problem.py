@@ -92,7 +92,7 @@ class FeasibleProblem:
         self.nominal = nominal_parameters(base.robot, feasible, base.K)
         described = base.robot.with_values(self.nominal)
         motion = _nominal_motion(described, base)
-        task = EstimationProblem.of(motion, base, feasible, self.nominal)
+        task = EstimationProblem.from_reduced(motion, base, feasible, self.nominal)
         size = np.maximum(motion.torque_norms / np.sqrt(motion.rows), TINY_TORQUE)
         usual, _, _ = motion.triangle(1.0 / (size * np.sqrt(motion.rows)))
         self._from_usual = np.linalg.pinv(usual)

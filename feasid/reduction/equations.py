@@ -96,7 +96,7 @@ class Equations:
         rest = zip(smooth, self.plan.support, strict=True)
         self._parts = [(s, np.setdiff1d(np.arange(len(own) + 2), s)) for s, own in rest]
 
-    def of(self, run: Run) -> Iterator[Rows]:
+    def run_rows(self, run: Run) -> Iterator[Rows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
         window = Window(self.cutoff, run.rate)
         if window.half > len(run):
@@ -123,10 +123,10 @@ class Equations:
             block[-1] = slowness(self._slow[j], joints)
         rows = Rows([], [], list(combs.slope.rows(tau, len(own))), [], t)
         if free is None:
-            parts = self._thinned(combs, own, (q, dq, ddq), blocks)
+            parts = self._filter_rows(combs, own, (q, dq, ddq), blocks)
         else:
             self.plan.fill(q, dq, ddq, blocks)
-            mixed = self._projected(blocks, free)
+            mixed = self._project_equations(blocks, free)
             parts = ((combs.full.rows(x, len(own)), x[:, own]) for x in mixed)
         for through, raw in parts:
             rows.filtered.append(through[:-1])
@@ -134,7 +134,7 @@ class Equations:
             rows.slowness.append(through[-1])
         return rows
 
-    def _thinned(
+    def _filter_rows(
         self, combs: Combs, own: Places, motion: tuple[Array, Array, Array], blocks: list[Array]
     ) -> Iterator[tuple[Array, Array]]:
         """Per coordinate filtered and raw rows; the smooth ones from some of the samples."""
@@ -151,7 +151,7 @@ class Equations:
             raw[rest] = block[np.ix_(rest, own)]
             yield through, raw
 
-    def _projected(self, blocks: list[Array], free: Array) -> list[Array]:
+    def _project_equations(self, blocks: list[Array], free: Array) -> list[Array]:
         """The equations multiplied with projectors (N, dof, dof); each has all columns then."""
         place = {c: k for k, c in enumerate(self.plan.columns)}
         wide = np.zeros((len(blocks), len(place) + 2, free.shape[0]))
@@ -178,7 +178,7 @@ class EquationReducer:
     def add(self, run: Run) -> None:
         """Add one run of unfiltered torques; a run shorter than the window adds nothing."""
         self.restart()
-        for rows in self.equations.of(run):
+        for rows in self.equations.run_rows(run):
             self.add_rows(rows)
         self._period = max(self._period, 1.0 / run.rate)
         self._samples += len(run) if run.own is None else run.own[1] - run.own[0]

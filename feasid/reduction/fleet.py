@@ -157,7 +157,7 @@ class FleetSum:
     total: Reduced | None
     failed: tuple[Failure, ...]
 
-    def checked(self, on_error: str) -> Reduced:
+    def require_total(self, on_error: str) -> Reduced:
         """The sum; failures are an error, or with ``on_error="skip"`` notes.
 
         Raises

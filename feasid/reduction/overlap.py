@@ -33,25 +33,26 @@ def refuse_repeated(sources: Sequence[Recording | Reduced]) -> None:
     for k, source in enumerate(sources):
         file = isinstance(source, Recording) and is_regular(source.name)
         if inside and file and (other := inside.get(_mark(source))) is not None:
-            raise _repeated(sources, k, other)
+            raise _overlap_error(sources, k, other)
         extent = _extent(source)
         if extent is None:
             continue
         same = known.setdefault(extent, [])
         if same and (mark := _mark(source)) in (marks := [_mark(sources[j]) for j in same]):
-            raise _repeated(sources, k, same[marks.index(mark)])
+            raise _overlap_error(sources, k, same[marks.index(mark)])
         same.append(k)
 
 
-def _repeated(sources: Sequence[Recording | Reduced], k: int, other: int) -> InputError:
+def _overlap_error(sources: Sequence[Recording | Reduced], k: int, other: int) -> InputError:
     return InputError(
-        f"{_called(sources, k)} is in {_called(sources, other)} already: its rows would count "
-        "twice; give it once",
+        f"{_log_label(sources, k)} is in {_log_label(sources, other)} already: its rows would "
+        "count twice; give it once",
         logs=(other, k),
     )
 
 
-def _called(sources: Sequence[Recording | Reduced], k: int) -> str:
+def _log_label(sources: Sequence[Recording | Reduced], k: int) -> str:
+    """Number of the k-th log, counted from one, and its name where it has one."""
     name = getattr(sources[k], "name", "")
     return f"log {k + 1}{f' ({name})' if name else ''}"
 

@@ -292,7 +292,7 @@ def reduce_tasks(
         total = job(tasks[0])
     else:
         done = reduce_all(job, tasks, workers=workers, client=client, progress=progress)
-        total = done.checked(on_error)
+        total = done.require_total(on_error)
     if not _belongs_to(total, base):
         raise InputError(
             "the reduced data belong to another robot, other joint terms or another gravity; "

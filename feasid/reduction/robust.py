@@ -109,7 +109,7 @@ def _equation_blocks(
             _check_length(seconds, (2 * window.half + 1) / run.rate, equations.cutoff)
             parts: dict[int, EquationReducer] = {}
             seconds = max(seconds, 1.0 / run.rate)
-            for rows in equations.of(run):
+            for rows in equations.run_rows(run):
                 number = np.floor(rows.t / seconds).astype(np.int64)
                 for k in dict.fromkeys(number.tolist()):
                     reducer = parts.setdefault(k, EquationReducer(robot, columns, equations.cutoff))
@@ -174,7 +174,9 @@ def weighted_sum(blocks: Sequence[TimeSpan], weights: Array) -> Reduced:
     samples = sum(block.reduced.samples for block in blocks)
     rows = sum(block.reduced.rows for block in blocks)
     strata = tuple(
-        sum_of([b.reduced.strata[r].scaled(w[r]) for b, w in zip(blocks, weights, strict=True)])
+        sum_of(
+            [b.reduced.strata[r].with_weight(w[r]) for b, w in zip(blocks, weights, strict=True)]
+        )
         for r in range(len(first.strata))
     )
     head = replace(first, triangles=tuple(triangles), samples=samples)

@@ -126,8 +126,8 @@ class Strata:
     def __add__(self, other: Strata) -> Strata:
         return sum_of([self, other])
 
-    def scaled(self, weight: float) -> Strata:
-        """The same rows with this weight on their squares; they count as so many."""
+    def with_weight(self, weight: float) -> Strata:
+        """The same rows with their squares weighted; counts are multiplied by the weight."""
         root = np.sqrt(weight)
         return Strata(
             root * self.triangles,
@@ -138,13 +138,13 @@ class Strata:
             root * self.raw,
         )
 
-    def emptied(self) -> Strata:
-        """As many rows, all of them 0 = 0."""
+    def with_zero_rows(self) -> Strata:
+        """As many rows with regressor and torque zero."""
         names = ("triangles", "products", "raw")
         return replace(self, **{name: 0.0 * getattr(self, name) for name in names})
 
-    def shifted(self, delay: float) -> Strata:
-        """The same rows with torques taken from so much later [s], to first order."""
+    def with_shifted_torques(self, delay: float) -> Strata:
+        """The same rows with torques taken `delay` [s] later, to first order."""
         size = self.triangles.shape[-1]
         change = np.eye(size)
         change[-1, -2] = delay

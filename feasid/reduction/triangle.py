@@ -192,15 +192,15 @@ class Reduced:
             return self
         return NotImplemented
 
-    def shifted(self, delay: float) -> Reduced:
-        """The same rows with torques taken from so much later, to first order; needs `strata`.
+    def with_shifted_torques(self, delay: float) -> Reduced:
+        """The same rows with torques taken `delay` later, to first order; needs `strata`.
 
         Parameters
         ----------
         delay : float
             [s]
         """
-        strata = tuple(s.shifted(delay) for s in self.strata)
+        strata = tuple(s.with_shifted_torques(delay) for s in self.strata)
         return replace(self, strata=strata, triangles=tuple(s.total for s in strata))
 
     def with_notes(self, *notes: str) -> Reduced:

@@ -106,19 +106,20 @@ class _Worker:
         status: int | None = None
         for _ in range(TRIES):
             try:
-                return self._asked(self.logs[k])
+                return self._request(self.logs[k])
             except (EOFError, OSError, pickle.UnpicklingError):
                 status = self._end()
             except Exception as error:  # what cannot be pickled
                 return LogError(f"cannot be given to a worker process: {error}")
         return LogError(f"its worker process died {TRIES} times (exit status {status})")
 
-    def _asked(self, log: Any) -> Any:
+    def _request(self, log: Any) -> Any:
+        """Send a log to the process, which is started if need be, and return its answer."""
         content = pickle.dumps(log)
         with self.lock:
             if self.stopped:
                 raise EOFError
-            self.process = self.process or started(self.job)
+            self.process = self.process or start_worker(self.job)
         process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -140,8 +141,8 @@ class _Worker:
         return status
 
 
-def started(job: Job) -> subprocess.Popen[bytes]:
-    """A process that has its job; in a session of its own, where no Ctrl-C reaches it."""
+def start_worker(job: Job) -> subprocess.Popen[bytes]:
+    """Start a process and send it its job; Ctrl-C does not reach its session."""
     head = pickle.dumps(sys.path) + pickle.dumps(job)
     process = subprocess.Popen(
         [sys.executable, "-c", BOOT],

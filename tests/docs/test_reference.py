@@ -14,7 +14,7 @@ REFUSES_NOTHING = {
     "ComputedTorque.gravity": "runs in a control loop, unchecked",
     "ComputedTorque.inverse_dynamics": "runs in a control loop, unchecked",
     "ComputedTorque.mass_matrix": "runs in a control loop, unchecked",
-    "Payload.of": "of numbers that were computed before",
+    "Payload.from_fit": "of numbers that were computed before",
     "Prior.covariance": "algebra of a problem that was made before",
     "Prior.evidence": "algebra of a problem that was made before",
     "Prior.divergence": "returns a constant",
@@ -24,7 +24,7 @@ REFUSES_NOTHING = {
     "Predictor.raw_error": "of data that were reduced before",
     "Predictor.test_options": "merges options, which are checked when used",
     "Reduced.residuals": "a product",
-    "Reduced.shifted": "a product",
+    "Reduced.with_shifted_torques": "a product",
     "Reduced.with_notes": "takes any text",
     "Trajectory.jerk": "a product",
 }

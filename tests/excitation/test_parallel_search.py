@@ -62,7 +62,7 @@ def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
         pipe = subprocess.PIPE
         return subprocess.Popen([sys.executable, "-c", "pass"], stdin=pipe, stdout=pipe)
 
-    monkeypatch.setattr(parallel_search, "started", dying)
+    monkeypatch.setattr(parallel_search, "start_worker", dying)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert motion.certificate.limits_hold
     assert "1 of 2 processes died or did not end: what they found is lost" in motion.notes
@@ -77,7 +77,7 @@ def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
         born.append(subprocess.Popen(command, stdin=pipe, stdout=pipe))
         return born[0]
 
-    monkeypatch.setattr(parallel_search, "started", hanging)
+    monkeypatch.setattr(parallel_search, "start_worker", hanging)
     monkeypatch.setattr(parallel_search, "PROCESS_GRACE", -299.0)
     motion = feasid.excite(robot, 5.0, workers=2, **FAST)
     assert any("did not end" in note for note in motion.notes)
@@ -86,8 +86,10 @@ def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
 
 def test_interruption_ends_all_processes(robot, monkeypatch):
     born = []
-    start = parallel_search.started
-    monkeypatch.setattr(parallel_search, "started", lambda job: born.append(start(job)) or born[-1])
+    start = parallel_search.start_worker
+    monkeypatch.setattr(
+        parallel_search, "start_worker", lambda job: born.append(start(job)) or born[-1]
+    )
 
     def stop(seconds, text):
         raise KeyboardInterrupt

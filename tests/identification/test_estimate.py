@@ -34,7 +34,7 @@ def reduced(log, base):
 def fitted(arm, robot=None, **options):
     base = base_parameters((arm.terms if robot is None else robot).with_transition(TRANSITION))
     data = reduced(arm.log, base)
-    task = EstimationProblem.of(data, base, feasible_set(base.robot))
+    task = EstimationProblem.from_reduced(data, base, feasible_set(base.robot))
     return base, estimate_model(data, task, task.reference, **options)
 
 
@@ -63,11 +63,11 @@ def test_minimisers_do_not_depend_on_those_they_were_sought_from():
     arm = hidden("ur5", 0)
     base = base_parameters(arm.terms.with_transition(TRANSITION))
     data = reduced(arm.log, base)
-    task = EstimationProblem.of(data, base, feasible_set(base.robot))
+    task = EstimationProblem.from_reduced(data, base, feasible_set(base.robot))
     noise, _ = estimate_noise(data)
     solutions = WarmStarts(task, WEIGHT, task.reference)
     for folds in ([0, 1, 2], [1, 4]):
-        r, rho, _ = noise.whitened(data, folds)
+        r, rho, _ = noise.whitened_triangle(data, folds)
         for pull in (0.0, 30.0):
             found, problem, weight = solutions.of(pull * r, pull * rho)
             alone = problem.minimise(task.free(task.reference), weight)
@@ -126,7 +126,9 @@ def test_an_impossible_reference_is_refused():
     towards = base.robot.values.copy()
     towards[base.robot.inertial_columns[2, 0]] = -1.0
     with pytest.raises(InputError, match="impossible"):
-        EstimationProblem.of(reduced(arm.log, base), base, feasible_set(base.robot), towards)
+        EstimationProblem.from_reduced(
+            reduced(arm.log, base), base, feasible_set(base.robot), towards
+        )
 
 
 def test_narrowed_data_are_those_of_the_narrower_robot():

@@ -12,7 +12,7 @@ from robots import ARM
 import feasid
 from feasid.errors import CertificateError, OutputError, UselessFitError
 from feasid.identification import fitted, noise
-from feasid.identification.quality import HeldOut, judged
+from feasid.identification.quality import HeldOut, judge_errors
 
 RTOL = 1e-9
 
@@ -131,7 +131,7 @@ def test_every_way_of_writing_hands_on_what_was_told(fit, monkeypatch):
 def useless(fit):
     worse = HeldOut(*(np.full(3, x) for x in (1.2, 1.2, 0.1)), np.ones(3), True)
     copy = replace(fit)
-    vars(copy)["quality"] = judged(worse, fit.robot.joints)
+    vars(copy)["quality"] = judge_errors(worse, fit.robot.joints)
     assert copy.quality.level == "useless"
     return copy
 

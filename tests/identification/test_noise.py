@@ -42,7 +42,7 @@ def test_both_variances_come_back(quick, slow):
 def test_whitened_residuals_have_unit_variance():
     data = made(0.04, 1.0)
     found, beta = noise.estimate_noise(data, correlated=False)
-    r, rho, residual = found.whitened(data)
+    r, rho, residual = found.whitened_triangle(data)
     total = residual**2 + np.sum((r @ beta - rho) ** 2)
     assert total / ROWS == pytest.approx(1.0, abs=0.1)
 
@@ -105,7 +105,7 @@ def test_whitened_rows_are_those_of_the_log_over_their_deviations(folds):
     whole = given.whole(data, folds)
     np.testing.assert_allclose(whole.T @ whole, gram, atol=EXACT)
     assert (np.diag(whole) >= 0).all()
-    r, rho, residual = given.whitened(data, folds)
+    r, rho, residual = given.whitened_triangle(data, folds)
     np.testing.assert_allclose(np.c_[r.T @ r, r.T @ rho], gram[:3, :4], atol=EXACT)
     assert residual**2 + rho @ rho == pytest.approx(gram[3, 3])
     beta = np.array([0.3, -1.0, 2.0])
@@ -122,7 +122,7 @@ def test_without_strata_all_rows_are_one_class():
     data, joints, *_ = classed()
     plain = replace(data, strata=())
     even = noise.Noise(np.array([4.0, 9.0]), np.array([5.0, 5.0]), np.ones(2))
-    r, rho, _ = even.whitened(plain)
+    r, rho, _ = even.whitened_triangle(plain)
     wanted = plain.triangle([1 / 2, 1 / 3])
     np.testing.assert_allclose(r, wanted[0], atol=EXACT)
     np.testing.assert_allclose(rho, wanted[1], atol=EXACT)
@@ -210,7 +210,7 @@ def test_the_first_estimate_takes_a_tenth_of_the_torque_for_noise():
 def test_logs_without_torque_have_finite_noise():
     data, *_ = classed(5)
     nothing = tuple(0 * t for t in data.triangles)
-    silent = replace(data, triangles=nothing, strata=tuple(s.emptied() for s in data.strata))
+    silent = replace(data, triangles=nothing, strata=tuple(s.with_zero_rows() for s in data.strata))
     found, beta = noise.estimate_noise(silent)
     assert np.isfinite(found.quick).all()
     np.testing.assert_array_equal(beta, 0.0)

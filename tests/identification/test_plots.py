@@ -46,8 +46,8 @@ def test_every_picture_is_drawn_and_shows_itself(case, name):
 
 def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
     fit, log = case
-    replay = Replay.of(fit)
-    (t, measured, predicted), run = replay.compared[0], replay.runs[0]
+    replay = Replay.from_fit(fit)
+    (t, measured, predicted), run = replay.compared_torques[0], replay.runs[0]
     taps = Window(replay.cutoff, run.rate).taps
     np.testing.assert_allclose(
         measured[:, 0], np.convolve(log["tau_shoulder"], taps, "valid"), atol=1e-10
@@ -65,9 +65,9 @@ def test_torques_are_compared_behind_the_low_pass_of_the_fit(case):
 
 def test_friction_is_the_difference_that_friction_makes(case):
     fit, _ = case
-    replay = Replay.of(fit)
+    replay = Replay.from_fit(fit)
     run = replay.runs[0]
-    law = (replay.predicted[0] - replay.frictionless[0])[:, 1]
+    law = (replay.predicted_torques[0] - replay.frictionless[0])[:, 1]
     own = fit.joint_terms.loc["rod"]
     v, drive = run.dq[:, 1], fit.robot.drives[1]
     sign = np.tanh(v / drive.transition) if drive.transition else np.sign(v)

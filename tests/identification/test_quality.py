@@ -14,7 +14,7 @@ from feasid.core.notes import Note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.noise import estimate_noise
-from feasid.identification.quality import HeldOut, judged, quality
+from feasid.identification.quality import HeldOut, judge_errors, quality
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
 
@@ -24,7 +24,7 @@ def verdict(model, least_squares, description, doubts=()):
     power = np.array([1.0, 100.0])
     errors = HeldOut(*(np.asarray(x, float) for x in (model, least_squares, description)),
                      power, True)  # fmt: skip
-    return judged(errors, ("a", "b"), doubts)
+    return judge_errors(errors, ("a", "b"), doubts)
 
 
 TABLE = {

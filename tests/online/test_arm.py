@@ -84,7 +84,7 @@ def test_models_change_without_bumps():
     mine.online.full = 0
     for _ in range(3):
         mine.decide()
-    assert mine.identified
+    assert mine.uses_identified_model
     assert mine.torque(*inputs).tolist() == before.tolist()
     torques = [before]
     for _ in range(100):
@@ -98,7 +98,7 @@ def test_models_change_without_bumps():
 
 def test_bad_samples_bring_the_nominal_model_back_and_no_bad_torque():
     mine = learnt()
-    assert mine.identified
+    assert mine.uses_identified_model
     nominal, used = mine._nominal, mine.model.beta
     assert not np.allclose(nominal, used)
     mine.torque([0.0] * 4, [0.0] * 4, [0.0] * 4)
@@ -108,7 +108,7 @@ def test_bad_samples_bring_the_nominal_model_back_and_no_bad_torque():
         assert np.isfinite(torque).all()
         assert np.abs(torque).max() <= 50.0
     estimate = mine.decide()
-    assert not mine.identified
+    assert not mine.uses_identified_model
     assert any("unusable" in r for r in estimate.decision.reasons)
     for _ in range(200):
         mine.observe([np.inf] * 4, [0.0] * 4)

@@ -119,7 +119,7 @@ def test_torques_shift_against_the_motion(arm):
     for j in robot.joints:
         late[f"tau_{j}"] = CubicSpline(t, log[f"tau_{j}"])(t - delay)
     own, other = (reduced(x, robot, base) for x in (log, late))
-    back = other.shifted(delay)
+    back = other.with_shifted_torques(delay)
     for a, b, c in zip(own.triangles, back.triangles, other.triangles, strict=True):
         size = np.abs(a.T @ a).max()
         moved = np.abs(c.T @ c - a.T @ a).max() / size

@@ -213,17 +213,17 @@ def test_a_cluster_says_which_logs_failed_in_the_order_given(monkeypatch):
     assert [f.log for f in found.failed] == ["log 2", "log 4"]
     assert [f.message for f in found.failed] == ["its worker died: killed", "no log -2"]
     assert distance(found.total, small(5) + small(5) + small(6)) < EXACT
-    skipped = found.checked("skip")
+    skipped = found.require_total("skip")
     note = skipped.notes[-1]
     assert (note.code, note.values) == ("failed", {"logs": ["log 2", "log 4"]})
     with pytest.raises(LogError, match=r"^2 log.s. failed .error.partial holds .*log 4: no") as one:
-        found.checked("raise")
+        found.require_total("raise")
     assert (one.value.failed, one.value.partial) == (found.failed, found.total)
     with pytest.raises(LogError, match=r"^1 log.s. failed: log 1: no log -3$") as none:
-        fleet.reduce_all(small, [-3]).checked("skip")
+        fleet.reduce_all(small, [-3]).require_total("skip")
     assert none.value.partial is None
     whole = fleet.reduce_all(small, [5])
-    assert whole.checked("raise") is whole.total
+    assert whole.require_total("raise") is whole.total
 
 
 @pytest.mark.parametrize(("logs", "workers", "sent"), [(1, 2, False), (2, 1, False), (2, 2, True)])

@@ -85,7 +85,7 @@ def test_without_slopes_nothing_is_known_of_delays():
     found = built([whole[:4]], 2)
     assert not found.triangles[..., -1].any()
     same(found, built([(*whole[:4], np.zeros(50))], 2))
-    same(found.shifted(0.3), found)
+    same(found.with_shifted_torques(0.3), found)
 
 
 def test_a_delay_adds_the_slope_to_the_torque():
@@ -93,7 +93,7 @@ def test_a_delay_adds_the_slope_to_the_torque():
     moved = rows.copy()
     moved[-1] += 0.1 * slope
     same(
-        built([(rows, raw, slow, fold, slope)], 3).shifted(0.1),
+        built([(rows, raw, slow, fold, slope)], 3).with_shifted_torques(0.1),
         built([(moved, raw, slow, fold, slope)], 3),
     )
 
@@ -101,8 +101,8 @@ def test_a_delay_adds_the_slope_to_the_torque():
 def test_a_weight_counts_rows_as_so_many_and_empty_rows_keep_their_number():
     whole = drawn(np.random.default_rng(5), 3, 300)
     own = built([whole], 3)
-    same(own.scaled(3.0), own + own + own)
-    none = own.emptied()
+    same(own.with_weight(3.0), own + own + own)
+    none = own.with_zero_rows()
     nothing = built([(0 * whole[0], 0 * whole[1], *whole[2:4], 0 * whole[4])], 3)
     same(none, nothing)
     assert none.correlation_time(np.zeros(2)) == 1.0
@@ -189,7 +189,7 @@ def test_files_of_the_version_before_know_nothing_of_delays(archive):
     old = data.strata[0]
     np.testing.assert_array_equal(strata.triangles[..., :-1, :-1], old.triangles[..., :-1, :-1])
     assert strata.correlation_time(np.ones(1)) == old.correlation_time(np.ones(1))
-    same(strata.shifted(1.0), strata)
+    same(strata.with_shifted_torques(1.0), strata)
 
 
 @pytest.mark.parametrize("name", ["triangles", "counts", "slowness", "products", "pairs", "raw"])

@@ -190,31 +190,31 @@ def _curves(fit: Fitted, tests: Sequence[Source], fitted: Sequence[Source]) -> l
     return [
         {
             "caption": f"{caption} {Path(log.name).name}".strip(),
-            "joints": _thinned(Replay.of(fit, log), min(MOST, max(FEWEST, room))),
+            "joints": _replay_curves(Replay.from_fit(fit, log), min(MOST, max(FEWEST, room))),
         }
         for caption, log in chosen
     ]
 
 
-def _thinned(replay: Replay, points: int) -> list[dict[str, Any]]:
+def _replay_curves(replay: Replay, points: int) -> list[dict[str, Any]]:
     """Per joint the curves of every run, every n-th sample."""
-    step = max(1, -(-sum(len(t) for t, _, _ in replay.compared) // points))
+    step = max(1, -(-sum(len(t) for t, _, _ in replay.compared_torques) // points))
     out = []
     for k, joint in enumerate(replay.joints):
         runs = [
             {
-                "t": rounded(t[::step]),
-                "measured": rounded(measured[::step, k]),
-                "predicted": rounded(predicted[::step, k]),
+                "t": round_to_digits(t[::step]),
+                "measured": round_to_digits(measured[::step, k]),
+                "predicted": round_to_digits(predicted[::step, k]),
             }
-            for t, measured, predicted in replay.compared
+            for t, measured, predicted in replay.compared_torques
         ]
         out.append({"joint": joint, "cutoff": replay.cutoff, "runs": runs})
     return out
 
 
-def rounded(values: Array) -> list[float]:
-    """To so many digits of the largest."""
+def round_to_digits(values: Array) -> list[float]:
+    """Values rounded to `DIGITS` significant digits of the largest one."""
     top = float(np.abs(values).max(initial=0.0))
     places = DIGITS - 1 - math.floor(math.log10(top)) if top > 0 else 0
     return [float(x) for x in np.round(values, places)]

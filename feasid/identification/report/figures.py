@@ -15,7 +15,7 @@ from feasid.core.arrays import Array
 from feasid.core.display import shortened
 from feasid.core.figures import BLUE, GREY, RED, YELLOW, add_legend, new_figure
 from feasid.identification.fitted import Fitted
-from feasid.identification.report.replay import Replay, chosen
+from feasid.identification.report.replay import Replay, select_recording
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, to_mass_com_inertia
 
@@ -34,9 +34,9 @@ def draw_torques(fit: Fitted, log: Any = None, title: str = "") -> Figure:
 
     As the fit compares them: behind the same low-pass. The torque as it was logged is paler.
     """
-    replay = Replay.of(fit, log)
+    replay = Replay.from_fit(fit, log)
     names = replay.joints
-    errors = fit.relative_error if log is None else fit.errors(chosen(fit, log))
+    errors = fit.relative_error if log is None else fit.errors(select_recording(fit, log))
     figure, axes = panels(
         names,
         "measured and predicted torque over time, and their difference; relative error "
@@ -44,7 +44,7 @@ def draw_torques(fit: Fitted, log: Any = None, title: str = "") -> Figure:
     )
     _draw_torques(axes, replay)
     for axis, name in zip(axes, names, strict=False):
-        titled(axis, f"{shortened(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
+        style_panel(axis, f"{shortened(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
     axes[0].legend(fontsize=8, ncols=4, frameon=False, loc="best")
     label_time(axes, names)
     figure.supylabel("torque [N m], force [N]", fontsize=9)
@@ -65,8 +65,8 @@ def panels(
     return figure, axes
 
 
-def titled(axis: Any, title: str) -> None:
-    """A panel's title, and the manners of all panels."""
+def style_panel(axis: Any, title: str) -> None:
+    """Set a panel's title, tick size and grid."""
     axis.set_title(title, fontsize=9, loc="left", parse_math=False)
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25)
@@ -87,7 +87,7 @@ def _draw_torques(axes: Any, replay: Replay) -> None:
             for n, run in enumerate(replay.runs):
                 axis.plot(run.t[::step], run.tau[::step, k], color=BLUE, alpha=0.3, lw=0.6,
                           label=None if n else "as logged")  # fmt: skip
-        for n, (t, measured, predicted) in enumerate(replay.compared):
+        for n, (t, measured, predicted) in enumerate(replay.compared_torques):
             for label, curve, color, width in (
                 ("measured", measured, BLUE, 1.8),
                 ("predicted", predicted, RED, 0.9),
@@ -111,8 +111,8 @@ def draw_histograms(fit: Fitted, log: Any = None) -> Figure:
 
     Behind the low-pass of the fit, as the fit compares torques.
     """
-    replay = Replay.of(fit, log)
-    residuals = replay.all([measured - model for _, measured, model in replay.compared])
+    replay = Replay.from_fit(fit, log)
+    residuals = replay.all([measured - model for _, measured, model in replay.compared_torques])
     figure, axes = panels(replay.joints, "distribution of the residual torque per joint", 3)
     for k, name in enumerate(replay.joints):
         own, spread = residuals[:, k], float(residuals[:, k].std())
@@ -121,7 +121,7 @@ def draw_histograms(fit: Fitted, log: Any = None) -> Figure:
             x = np.linspace(own.min(), own.max(), 200)
             normal = np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
             axes[k].plot(x, normal, color=RED, lw=1)
-        titled(axes[k], f"{shortened(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
+        style_panel(axes[k], f"{shortened(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
     figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and deviation",
                      fontsize=9)  # fmt: skip
     return figure
@@ -133,7 +133,7 @@ def draw_spectra(fit: Fitted, log: Any = None) -> Figure:
     White noise has a flat spectrum and no memory; what the residual remembers is not noise, and
     the deviations of parameters that count samples as independent are too small by its length.
     """
-    replay = Replay.of(fit, log)
+    replay = Replay.from_fit(fit, log)
     names = [n for name in replay.joints for n in (name, name)]
     figure, axes = panels(
         names, "spectra of measured and residual torque, and the residual's autocorrelation"
@@ -154,8 +154,10 @@ def draw_spectra(fit: Fitted, log: Any = None) -> Figure:
         lag, memory = _autocorrelation(replay.residuals[place][:, k], rate)
         right.plot(lag, memory, color=RED, lw=1)
         right.axhspan(-2 / np.sqrt(len(longest)), 2 / np.sqrt(len(longest)), color=GREY, alpha=0.3)
-        titled(left, f"{shortened(name, MAX_TITLE_CHARACTERS)}: spectrum")
-        titled(right, f"{shortened(name, MAX_TITLE_CHARACTERS)}: autocorrelation of the residual")
+        style_panel(left, f"{shortened(name, MAX_TITLE_CHARACTERS)}: spectrum")
+        style_panel(
+            right, f"{shortened(name, MAX_TITLE_CHARACTERS)}: autocorrelation of the residual"
+        )
         right.set_ylim(-1, 1.05)
     axes[0].legend(fontsize=8, frameon=False)
     axes[len(names) - 2].set_xlabel("frequency [Hz]; dashed: cut-off of the fit", fontsize=8)
@@ -193,11 +195,11 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
     the same samples. On the right the load is the torque of the rigid bodies and the drive, and
     friction counts against the motion: positive where it brakes.
     """
-    replay = Replay.of(fit, log)
+    replay = Replay.from_fit(fit, log)
     dq = replay.all([run.dq for run in replay.runs])
     rigid = replay.all(replay.frictionless)
     left = replay.all([run.tau for run in replay.runs]) - rigid
-    law = replay.all(replay.predicted) - rigid
+    law = replay.all(replay.predicted_torques) - rigid
     names = [n for name in replay.joints for n in (name, name)]
     figure, axes = panels(
         names, "friction over velocity and over load, measured and as fitted, a row per joint"
@@ -206,8 +208,8 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
         brake = np.sign(dq[:, k])
         _panel(axes[2 * k], dq[:, k], left[:, k], law[:, k])
         _panel(axes[2 * k + 1], np.abs(rigid[:, k]), brake * left[:, k], brake * law[:, k])
-        titled(axes[2 * k], f"{shortened(name, MAX_TITLE_CHARACTERS)}: over velocity")
-        titled(
+        style_panel(axes[2 * k], f"{shortened(name, MAX_TITLE_CHARACTERS)}: over velocity")
+        style_panel(
             axes[2 * k + 1],
             f"{shortened(name, MAX_TITLE_CHARACTERS)}: against the motion, over load",
         )
@@ -222,11 +224,11 @@ def _panel(axis: Any, x: Array, seen: Array, law: Array) -> None:
     step = max(1, len(x) // MAX_SCATTER_POINTS)
     axis.plot(x[::step], seen[::step], ".", ms=2, color=GREY, alpha=0.4, label="samples")
     for curve, color, label in ((seen, BLUE, "their mean"), (law, RED, "fitted law")):
-        axis.plot(*_binned(x, curve), color=color, lw=1.4, label=label)
+        axis.plot(*_bin_means(x, curve), color=color, lw=1.4, label=label)
 
 
-def _binned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Means of y in bins of x with as many samples each."""
+def _bin_means(x: Array, y: Array) -> tuple[Array, Array]:
+    """Means of x and y in bins of x that hold equally many samples."""
     order = np.argsort(x)
     parts = [p for p in np.array_split(order, FRICTION_BINS) if len(p) >= MIN_BIN_SAMPLES]
     return np.array([x[p].mean() for p in parts]), np.array([y[p].mean() for p in parts])
@@ -238,7 +240,7 @@ TITLES = ("position", "velocity", "acceleration", "torque")
 
 def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
     """Positions, velocities, accelerations and torques with the description's limits."""
-    replay = Replay.of(fit, log)
+    replay = Replay.from_fit(fit, log)
     names = replay.joints
     figure, axes = panels(
         [n for n in names for _ in KINDS], "motion of every joint beside its limits", 4, 1.3
@@ -259,7 +261,7 @@ def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
             for edge in limits.get(j, ((),) * 4)[c]:
                 if edge is not None:
                     axis.axhline(edge, color=RED, lw=0.8, ls="--")
-            titled(axis, title if j == 0 else "")
+            style_panel(axis, title if j == 0 else "")
             axis.margins(x=0)
         axes[len(KINDS) * j].set_ylabel(shortened(name, 16), fontsize=8, parse_math=False)
     for axis in axes[-len(KINDS) :]:

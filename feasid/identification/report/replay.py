@@ -38,13 +38,13 @@ class Replay:
     motion: Motion
 
     @classmethod
-    def of(cls, fit: Fitted, log: Any = None) -> Replay:
-        """Of a log, or of the first fitted one; see `Fit.plot` for what it raises."""
+    def from_fit(cls, fit: Fitted, log: Any = None) -> Replay:
+        """Predict the torques of a log, or of the first fitted one; see `Fit.plot` for errors."""
         if not measured_rows(fit.reduced).all():
             raise InputError(
                 "drawings show the torques of all joints, and the fit knows some as not measured"
             )
-        recording = chosen(fit, log)
+        recording = select_recording(fit, log)
         motion = recording.motion(fit.description, **fit.test_options())
         if not all(np.isfinite(run.tau).all() for run in motion.runs):
             raise InputError("the log has no torques to draw")
@@ -61,14 +61,14 @@ class Replay:
         return self.motion.runs
 
     @cached_property
-    def predicted(self) -> tuple[Array, ...]:
+    def predicted_torques(self) -> tuple[Array, ...]:
         """Torques of the model per run, shape (samples, dof) [N m or N]."""
         return tuple(inverse_dynamics(self.robot, r.q, r.dq, r.ddq) for r in self.runs)
 
     @cached_property
     def residuals(self) -> tuple[Array, ...]:
         """Measured less predicted torques per run."""
-        return tuple(r.tau - p for r, p in zip(self.runs, self.predicted, strict=True))
+        return tuple(r.tau - p for r, p in zip(self.runs, self.predicted_torques, strict=True))
 
     @cached_property
     def frictionless(self) -> tuple[Array, ...]:
@@ -88,12 +88,12 @@ class Replay:
         return self.motion.cutoff if self.motion.filtering == "equations" else None
 
     @cached_property
-    def compared(self) -> tuple[tuple[Array, Array, Array], ...]:
+    def compared_torques(self) -> tuple[tuple[Array, Array, Array], ...]:
         """Times, measured and predicted torques per run as the fit compares them.
 
         Both sides are behind the same low-pass; runs shorter than its window are left out.
         """
-        pairs = zip(self.runs, self.predicted, strict=True)
+        pairs = zip(self.runs, self.predicted_torques, strict=True)
         if self.cutoff is None:
             return tuple((run.t, run.tau, predicted) for run, predicted in pairs)
         out = []
@@ -113,8 +113,8 @@ class Replay:
         return np.concatenate(list(parts))
 
 
-def chosen(fit: Fitted, log: Any) -> Recording:
-    """The log to draw."""
+def select_recording(fit: Fitted, log: Any) -> Recording:
+    """The given log, or the first one of the fit."""
     if log is not None:
         return Recording.of(log)
     if not fit.recordings:

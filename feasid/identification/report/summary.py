@@ -157,7 +157,7 @@ def display(fit: Fitted, test: Any = None) -> Display:
         _predicts(fit.quality),
         *([] if test is None else [_errors("test error", test_errors(fit, test))]),
         _errors("fitted error", fit.relative_error),
-        _known(fit),
+        _precision_measure(fit),
         *_masses(fit),
     ]
     troubles = [*_troubles(fit)]
@@ -206,7 +206,8 @@ def _errors(name: str, errors: pd.Series[float]) -> Measure:
     return Measure(name, f"{100 * errors['all']:.3g} %{_range(joints)}")
 
 
-def _known(fit: Fitted) -> Measure:
+def _precision_measure(fit: Fitted) -> Measure:
+    """How many base parameters have a small relative standard error."""
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
     value = f"{sure} of {len(table)} base parameters within {SURE:g} %"
