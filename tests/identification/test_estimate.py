@@ -69,7 +69,7 @@ def test_minimisers_do_not_depend_on_those_they_were_sought_from():
     for folds in ([0, 1, 2], [1, 4]):
         r, rho, _ = noise.whitened_triangle(data, folds)
         for pull in (0.0, 30.0):
-            found, problem, weight = solutions.of(pull * r, pull * rho)
+            found, problem, weight = solutions.solve(pull * r, pull * rho)
             alone = problem.minimise(task.free(task.reference), weight)
             cost = problem.cost(alone, weight)
             assert abs(problem.cost(found, weight) - cost) <= 2 * DECREMENT + ROUNDING * cost
