@@ -1,4 +1,4 @@
-"""One door for reading and one for writing: whole or not at all, and regular files only."""
+"""Reading and writing files: whole or not at all, and regular files only."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""One door for reading files and one for writing them.
+"""Reading files and writing them, each in one function that all others use.
 
 What is read is a regular file, or standard input for ``-``: opened once and looked at by its
 handle, so that a pipe or device neither hangs nor feeds without end, and a name that is exchanged

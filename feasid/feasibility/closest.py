@@ -219,37 +219,41 @@ def closest(
     with the pull on faint directions. What is proved of the problem itself is said by
     `feasid.feasibility.proof.optimality`.
     """
-    door = Elimination.from_equalities(feasible).require_consistent()
-    if not len(door.roots):
-        return Closest(door.fixed, door.fixed, ())
-    inner, inner_aim = _behind(door, scale, aim)
+    elimination = Elimination.from_equalities(feasible).require_consistent()
+    if not len(elimination.roots):
+        return Closest(elimination.fixed, elimination.fixed, ())
+    inner, inner_aim = _on_free_parameters(elimination, scale, aim)
     try:
         found = _closest(
-            rows @ door.T,
-            target - rows @ door.fixed,
-            door.inside,
+            rows @ elimination.T,
+            target - rows @ elimination.fixed,
+            elimination.inside,
             inner,
             inner_aim,
             margin,
             solver,
             refine,
-            None if generic is None else _behind(door, *generic),
+            None if generic is None else _on_free_parameters(elimination, *generic),
         )
     except NoInteriorError as error:
         raise _contradiction(robot, feasible, scale, aim.delta, error) from error
-    delta = door.expand(found.delta)
+    delta = elimination.expand(found.delta)
     broken = feasible.violations(delta)
     if broken:
         raise solve.solver_error(
             f"the answer breaks {', '.join(broken)} in exact arithmetic", found.attempts
         )
-    return replace(found, delta=delta, raw=door.expand(found.raw))
+    return replace(found, delta=delta, raw=elimination.expand(found.raw))
 
 
-def _behind(door: Elimination, scale: Units, aim: Reference) -> tuple[Units, Reference]:
+def _on_free_parameters(
+    elimination: Elimination, scale: Units, aim: Reference
+) -> tuple[Units, Reference]:
     """Units and reference of the parameters that equalities leave free."""
-    inner = assemble(door.inside, scale.mass, scale.length, scale.parameters[door.roots])
-    return inner, replace(aim, delta=aim.delta[door.roots])
+    inner = assemble(
+        elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
+    )
+    return inner, replace(aim, delta=aim.delta[elimination.roots])
 
 
 def _contradiction(

@@ -225,15 +225,15 @@ class Cone:
     @classmethod
     def divergence(cls, feasible: FeasibleSet, reference: Array, directions: Array) -> Cone:
         """From a model `reference`, shape (n,); other constraints weigh `OTHER_WEIGHT`."""
-        return cls._of(feasible, directions, reference, OTHER_WEIGHT)
+        return cls._from_groups(feasible, directions, reference, OTHER_WEIGHT)
 
     @classmethod
     def barrier(cls, feasible: FeasibleSet, directions: Array) -> Cone:
         """Minus the sum of all logarithms, one weight for all."""
-        return cls._of(feasible, directions, None, 1.0)
+        return cls._from_groups(feasible, directions, None, 1.0)
 
     @classmethod
-    def _of(
+    def _from_groups(
         cls, feasible: FeasibleSet, directions: Array, reference: Array | None, other: float
     ) -> Cone:
         blocks = []

@@ -260,23 +260,25 @@ def _correct_part(
     seen = replace(seen, equalities=tuple(e for e in seen.equalities if part[[*e.columns]].any()))
     start = np.where(known, given, aim)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
-    door = Elimination.from_equalities(seen, kept)
-    if not len(door.roots):
-        return Closest(door.fixed, door.fixed, ())
+    elimination = Elimination.from_equalities(seen, kept)
+    if not len(elimination.roots):
+        return Closest(elimination.fixed, elimination.fixed, ())
     reach = rows[rows[:, part].any(axis=1)][:, part]
-    inner = assemble(door.inside, scale.mass, scale.length, scale.parameters[door.roots])
+    inner = assemble(
+        elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
+    )
     found = closest(
         robot,
-        reach @ door.T[part],
-        reach @ (start - door.fixed)[part],
-        door.inside,
+        reach @ elimination.T[part],
+        reach @ (start - elimination.fixed)[part],
+        elimination.inside,
         inner,
-        Reference(aim[door.roots], np.zeros(len(feasible.bodies), dtype=bool)),
+        Reference(aim[elimination.roots], np.zeros(len(feasible.bodies), dtype=bool)),
         margin,
         solver,
         refine=True,
     )
-    return replace(found, delta=door.expand(found.delta), raw=door.expand(found.raw))
+    return replace(found, delta=elimination.expand(found.delta), raw=elimination.expand(found.raw))
 
 
 def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:

@@ -66,7 +66,7 @@ class LeastSquares:
     margin: float | None = None
 
     @cached_property
-    def aim(self) -> Reference:
+    def reference(self) -> Reference:
         """Towards what the part that data cannot see is chosen."""
         return reference(self.base.robot, self.units)
 
@@ -79,14 +79,14 @@ class LeastSquares:
 
     def program(self, ridge: float = FRICTION_RIDGE) -> tuple[Program, Elimination]:
         """The program in CVXPY over the parameters that equalities leave free, and these."""
-        door = Elimination.from_equalities(self.feasible).require_consistent()
+        elimination = Elimination.from_equalities(self.feasible).require_consistent()
         A = self.R @ np.asarray(self.base.K)
         rows, target = _least_squares_rows(A, self.rho, self.base.robot, ridge, None, 0.0)
-        unit = self.units.parameters[door.roots]
-        scale = assemble(door.inside, self.units.mass, self.units.length, unit)
-        p = problems.unknowns(door.inside, scale)
-        b = target - rows @ door.fixed
-        return problems.feasible_least_squares(rows @ door.T, b, p, self.margin), door
+        unit = self.units.parameters[elimination.roots]
+        scale = assemble(elimination.inside, self.units.mass, self.units.length, unit)
+        p = problems.unknowns(elimination.inside, scale)
+        b = target - rows @ elimination.fixed
+        return problems.feasible_least_squares(rows @ elimination.T, b, p, self.margin), elimination
 
     def error(self, delta: Array) -> float:
         """``|R K delta - rho|``."""
@@ -178,12 +178,12 @@ class FeasibleFit:
         "description": the description's own inertials; "centre": generic bodies; "mixed": the
         former for the bodies in `bodies_with_reference`.
         """
-        return self.problem.aim.tie_break
+        return self.problem.reference.tie_break
 
     @property
     def bodies_with_reference(self) -> tuple[str, ...]:
         """Bodies whose own inertials were usable as a reference."""
-        known = self.problem.aim.from_description
+        known = self.problem.reference.from_description
         return tuple(b for b, k in zip(self.problem.feasible.bodies, known, strict=True) if k)
 
     @property
@@ -284,7 +284,7 @@ def feasible_least_squares(
         target,
         feasible,
         scale,
-        problem.aim,
+        problem.reference,
         margin,
         solver,
         generic=problem.generic,
@@ -397,18 +397,18 @@ def regularise(
     if slack == 0 or not optimum > 0:
         return solution
     bound = (1 + slack) ** 2 * optimum - residual**2
-    door = Elimination.from_equalities(feasible).require_consistent()
-    A = (R @ np.asarray(base.K, dtype=np.float64)) @ door.T
-    b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ door.fixed
-    aim = solution.problem.aim.delta.copy()
+    elimination = Elimination.from_equalities(feasible).require_consistent()
+    A = (R @ np.asarray(base.K, dtype=np.float64)) @ elimination.T
+    b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ elimination.fixed
+    aim = solution.problem.reference.delta.copy()
     for k in range(len(base.robot.drives)):
         columns = list(base.robot.drive_columns(k).values())
         aim[columns] = solution.delta[columns]  # friction is data's business, not the reference's
-    sizes = solution.units.parameters[door.roots]
+    sizes = solution.units.parameters[elimination.roots]
     directions = np.diag(sizes)
-    cone = Cone.divergence(door.inside, aim[door.roots], directions)
+    cone = Cone.divergence(elimination.inside, aim[elimination.roots], directions)
     residual_share = Quadratic(A / np.sqrt(optimum), b / np.sqrt(optimum), directions)
-    z = solution.delta[door.roots]
+    z = solution.delta[elimination.roots]
     low, high = np.log(WEIGHTS)
     for _ in range(SEARCH_STEPS):
         middle = 0.5 * (low + high)
@@ -419,7 +419,7 @@ def regularise(
             z, low = trial, middle
         else:
             high = middle
-    delta = door.expand(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
+    delta = elimination.expand(np.where(np.abs(z) < NEGLIGIBLE_PARAMETER * sizes, 0.0, z))
     broken = feasible.violations(delta)
     if broken:
         raise solve.solver_error(f"the answer breaks {', '.join(broken)} in exact arithmetic", ())

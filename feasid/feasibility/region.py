@@ -129,8 +129,8 @@ class Region:
         limited = replace(feasible, linear=(*feasible.linear, *limits))
         whole = assemble(limited, scale.mass, scale.length, scale.parameters)
         error = float(np.sum((R @ (K @ start) - rho) ** 2))
-        door = Elimination.from_equalities(limited).require_consistent()
-        if not (error < budget and door.inside.strictly_inside(start[door.roots])):
+        elimination = Elimination.from_equalities(limited).require_consistent()
+        if not (error < budget and elimination.inside.strictly_inside(start[elimination.roots])):
             raise InputError(
                 "the model to start from is not inside: its squared residual is "
                 f"{error:.6g} of a budget of {budget:.6g}"
@@ -203,7 +203,7 @@ class Region:
     @property
     def _elimination(self) -> Elimination:
         """Known and tied parameters eliminated; x are those that are left."""
-        return self.prover.question.door
+        return self.prover.question.elimination
 
     @cached_property
     def _places(self) -> list[int]:

@@ -146,7 +146,7 @@ class EstimationProblem:
         return plausible_bounds(self.base.robot, self.reference)
 
     @cached_property
-    def door(self) -> Elimination:
+    def elimination(self) -> Elimination:
         """Known and tied parameters, out of the problem and back into the answer."""
         return Elimination.from_equalities(self.feasible).require_consistent()
 
@@ -161,34 +161,34 @@ class EstimationProblem:
         rows, target = self.prior.rows(self.base.robot, self.reference, self.scale, weight)
         whole = np.vstack([r @ self.base.K, pull, rows])
         right = np.concatenate([rho, np.zeros(len(terms)), target])
-        door = self.door
+        elimination = self.elimination
         return EntropicProblem(
-            whole @ door.T,
-            right - whole @ door.fixed,
-            door.inside,
-            self.reference[door.roots],
-            self.scale.parameters[door.roots],
+            whole @ elimination.T,
+            right - whole @ elimination.fixed,
+            elimination.inside,
+            self.reference[elimination.roots],
+            self.scale.parameters[elimination.roots],
         ), self.prior.divergence(weight)
 
     def program(self, triangle: tuple[Array, Array, float], weight: float) -> Program:
         """The problem in CVXPY, over the free parameters."""
         problem, divergence = self.problem(*triangle[:2], weight)
-        unit = self.scale.parameters[self.door.roots]
-        scale = assemble(self.door.inside, self.scale.mass, self.scale.length, unit)
-        p = problems.unknowns(self.door.inside, scale)
+        unit = self.scale.parameters[self.elimination.roots]
+        scale = assemble(self.elimination.inside, self.scale.mass, self.scale.length, unit)
+        p = problems.unknowns(self.elimination.inside, scale)
         return problems.entropic(problem.A, problem.b, divergence, problem.reference, p)
 
     def free(self, delta: Array) -> Array:
         """The entries that ties leave free."""
-        return delta[self.door.roots]
+        return delta[self.elimination.roots]
 
     def whole(self, free: Array) -> Array:
         """All standard parameters from the free ones."""
-        return self.door.expand(free)
+        return self.elimination.expand(free)
 
     def spread(self, covariance: Array) -> Array:
         """Covariance of all standard parameters from that of the free ones."""
-        return np.asarray(self.door.T @ covariance @ self.door.T.T)
+        return np.asarray(self.elimination.T @ covariance @ self.elimination.T.T)
 
     def start(self, known: Array) -> Array:
         """A strictly feasible model: the reference if it is one, else the known one."""
@@ -413,9 +413,9 @@ def within_convex(
         )
     free = raw.x * program.parameters.scale.parameters
     anchor, low, high = task.free(inside), 0.0, 1.0
-    for _ in range(BISECTIONS if not task.door.inside.strictly_inside(free) else 0):
+    for _ in range(BISECTIONS if not task.elimination.inside.strictly_inside(free) else 0):
         middle = 0.5 * (low + high)
-        within = task.door.inside.strictly_inside(free + middle * (anchor - free))
+        within = task.elimination.inside.strictly_inside(free + middle * (anchor - free))
         low, high = (low, middle) if within else (middle, high)
     share = high if low or high < 1.0 else 0.0
     return replace(found, delta=task.whole(free + share * (anchor - free)))

@@ -190,11 +190,14 @@ class Fitted(WritableModel):
         held = replace(self.solution.problem, feasible=self.believed)
         prior = find_prior(self.options["prior"])
         if self.estimate is None or prior is None:
-            program, door = held.program()
+            program, elimination = held.program()
         else:
             task = Estimator(self.base, self.believed, self.reduced, self.options, None).task(prior)
-            program, door = task.program(self.triangle, self.estimate.weight), task.door
-        return problems.name_variables(program, self.description, door.T, door.fixed)
+            program, elimination = (
+                task.program(self.triangle, self.estimate.weight),
+                task.elimination,
+            )
+        return problems.name_variables(program, self.description, elimination.T, elimination.fixed)
 
     # -- quality -----------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ class FeasibleProblem:
         pull[np.arange(len(terms)), terms] = 1.0 / task.sizes[terms]
         A = np.vstack([R @ self.base.K, pull])
         b = np.concatenate([rho, np.zeros(len(terms))])
-        return self._empty.with_rows(A @ task.door.T, b - A @ task.door.fixed)
+        return self._empty.with_rows(A @ task.elimination.T, b - A @ task.elimination.fixed)
 
     def determined_share(self, R: Array) -> float:
         """Share of the directions of base parameters that equations determine; 0 to 1.

@@ -136,12 +136,12 @@ def test_a_settled_fit_tells_its_own_gap_and_margins(fitting):
 
 def test_equalities_hold_exactly_behind_the_door():
     feasible = feasible_set(ROBOT, total_mass=(3.3, 3.3), equal=[("b0", "b1")])
-    door = Elimination.from_equalities(feasible)
-    assert door.inside.equalities == ()
-    assert feasible.size - len(door.roots) == 11
+    elimination = Elimination.from_equalities(feasible)
+    assert elimination.inside.equalities == ()
+    assert feasible.size - len(elimination.roots) == 11
     for seed in range(20):
-        z = np.random.default_rng(seed).normal(size=len(door.roots))
-        broken = feasible.violations(door.expand(z))
+        z = np.random.default_rng(seed).normal(size=len(elimination.roots))
+        broken = feasible.violations(elimination.expand(z))
         assert not {e.name for e in feasible.equalities} & set(broken)
 
 

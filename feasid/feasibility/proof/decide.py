@@ -119,7 +119,7 @@ def _decide(
     flat = problem.flat()
     if flat:
         found_flat = Multipliers(problem.lift({}, flat), flat)
-        certificate = on_boundary(problem, found_flat, aim[problem.door.roots])
+        certificate = on_boundary(problem, found_flat, aim[problem.elimination.roots])
         if certificate is not None:
             return Outcome(certificate, _worst(question, scale, problem.known), None)
     ladder = solve.ladder(solver)
@@ -138,7 +138,7 @@ def _decide(
 
 def _units(problem: Presolved, scale: Units) -> Iterator[Units]:
     """Units to try: the given ones, those of the bodies as far as they show, and slimmer ones."""
-    roots, inside = problem.door.roots, problem.feasible
+    roots, inside = problem.elimination.roots, problem.feasible
     first = assemble(inside, scale.mass, scale.length, scale.parameters[roots])
     yield first
     robot = problem.question.robot
@@ -165,7 +165,7 @@ def _worst(question: Question, scale: Units, known: Mapping[int, Fraction]) -> f
 def _at(problem: Presolved, scale: Units, delta: Array) -> Outcome | None:
     """The answer when the point near `delta` with the given values is strictly feasible."""
     question = problem.question
-    near = np.array(problem.expand(delta[problem.door.roots]))
+    near = np.array(problem.expand(delta[problem.elimination.roots]))
     exact = problem.complete(near)
     if exact is None:
         return None
@@ -192,7 +192,7 @@ def _attempt(
         return Outcome(None, np.nan, None)
     prover = Prover(problem, scale)
     start, directions = fibre_map(
-        problem.K, problem.beta, scale.parameters, aim[problem.door.roots]
+        problem.K, problem.beta, scale.parameters, aim[problem.elimination.roots]
     )
     program = problems.feasibility_test(problems.virtual(feasible, scale, start, directions))
     proved: dict[int, Certificate] = {}

@@ -199,7 +199,7 @@ class Prover:
     @cached_property
     def _rows(self) -> list[Row]:
         """Equations that remain, exactly, by place among what remains."""
-        place = {int(j): k for k, j in enumerate(self.problem.door.roots)}
+        place = {int(j): k for k, j in enumerate(self.problem.elimination.roots)}
         reduced = self.problem.reduced_rows
         return [
             {place[j]: c for j, c in reduced[i].items() if j in place} for i in self.problem.kept
@@ -294,7 +294,7 @@ def on_boundary(problem: Presolved, found: Multipliers, z: Array) -> Certificate
     Where <M_k, Z_k> must be zero, ``M_k(delta) Z_k = 0``: linear equations, solved exactly near the
     solver's point.
     """
-    question, door = problem.question, problem.question.door
+    question, elimination = problem.question, problem.question.elimination
     if question.margin:
         return None
     constraints, place = question.feasible.constraints, problem.known
@@ -304,7 +304,7 @@ def on_boundary(problem: Presolved, found: Multipliers, z: Array) -> Certificate
     for i, row in enumerate(problem.question.rows):
         if i in problem.kept:
             equations.append(({(j,): c for j, c in row.items()}, (question.values or ())[i]))
-    for j, (row, value) in door.solved.items():
+    for j, (row, value) in elimination.solved.items():
         tie = {(j,): Fraction(1), **{(i,): -c for i, c in row.items()}}
         equations.append((tie, value))
     for k, Z in found.Z.items():

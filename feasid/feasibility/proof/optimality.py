@@ -199,7 +199,7 @@ def _prove(
 
 def _constrained_parameters(question: Question, multipliers: Mapping[int, Array]) -> set[int]:
     """Parameters that ties and further constraints pull at, too."""
-    constraints, solved = question.feasible.constraints, question.door.solved
+    constraints, solved = question.feasible.constraints, question.elimination.solved
     out = {j for i, (row, _) in solved.items() for j in (i, *row)}
     for place in multipliers:
         if constraints[place].role == "asked":
@@ -282,17 +282,17 @@ class CentralPath:
         cls, question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
     ) -> CentralPath:
         """For data (R, rho) and an answer delta, which is moved towards `aim` to start from."""
-        door = question.door
-        unit, x = scale.parameters[door.roots], delta[door.roots]
+        elimination = question.elimination
+        unit, x = scale.parameters[elimination.roots], delta[elimination.roots]
         K = question.rows.doubles(len(delta))
-        A, b = R @ (K @ door.T) * unit, rho - R @ (K @ door.fixed)
+        A, b = R @ (K @ elimination.T) * unit, rho - R @ (K @ elimination.fixed)
         size = float(np.linalg.norm(A)) or 1.0
         seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A) * UNSEEN < 1
         numbers = _numbers(question, x, scale)
         matrices = _matrices(question, x, scale, [row for _, row, _ in numbers], seen)
         path = _path(A / size, b / size, unit, matrices, numbers)
         x = x / unit
-        start = x + INWARD * (aim[door.roots] / unit - x)
+        start = x + INWARD * (aim[elimination.roots] / unit - x)
         return cls(path, start, size, matrices, numbers)
 
     def whole(self, question: Question) -> set[int]:
@@ -345,7 +345,10 @@ class CentralPath:
 
 def _numbers(question: Question, x: Array, scale: Units) -> tuple[tuple[int, Linear, float], ...]:
     """The signs, and the bounds that are tight."""
-    inside, count = question.door.inside.with_margin(question.margin), len(question.feasible.blocks)
+    inside, count = (
+        question.elimination.inside.with_margin(question.margin),
+        len(question.feasible.blocks),
+    )
     out = []
     for place, row in zip(_places(question)[len(inside.blocks) :], inside.linear, strict=True):
         unit = float(scale.linear[place - count])
@@ -362,7 +365,10 @@ def _matrices(
 
     Else a mass that no data show would grow for ever along the path.
     """
-    inside, whole = question.door.inside.with_margin(question.margin), question.feasible.constraints
+    inside, whole = (
+        question.elimination.inside.with_margin(question.margin),
+        question.feasible.constraints,
+    )
     pairs = list(zip(_places(question), inside.blocks, strict=False))
     originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
     units = [scale.blocks[place] for place, _ in pairs]
@@ -424,7 +430,7 @@ def _least(block: Block, x: Array, unit: Array) -> float:
 
 def _places(question: Question) -> list[int]:
     """Which of the question's constraints touch what remains of it."""
-    T = question.door.T
+    T = question.elimination.T
     return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
 
 

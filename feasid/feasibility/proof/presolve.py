@@ -61,7 +61,7 @@ class Presolved:
     settled : tuple of Settled
     kept : tuple of int
         Equations that remain.
-    door : Elimination
+    elimination : Elimination
         From the tied set to the numbers that remain.
     places : tuple of int
         Of the constraints that remain, among those of the question.
@@ -74,7 +74,7 @@ class Presolved:
     wrong: tuple[tuple[int, Fraction], ...]
     settled: tuple[Settled, ...]
     kept: tuple[int, ...]
-    door: Elimination
+    elimination: Elimination
     places: tuple[int, ...]
     K: Array
     beta: Array
@@ -82,11 +82,11 @@ class Presolved:
     @classmethod
     def from_question(cls, question: Question) -> Presolved:
         """Settle what can be settled."""
-        rows = [through(question.door, row) for row in question.rows]
+        rows = [through(question.elimination, row) for row in question.rows]
         values = question.values or ()
         fixed, at, active, wrong = _fix_singletons(question, rows, values)
         known = dict(at)
-        for j, (row, value) in question.door.solved.items():
+        for j, (row, value) in question.elimination.solved.items():
             if all(i in at for i in row):
                 known[j] = value + sum((c * at[i] for i, c in row.items()), Fraction(0))
         settled = tuple(_settle_constraints(question, known))
@@ -99,22 +99,31 @@ class Presolved:
             blocks=tuple(numeric.blocks[k] for k in left if k < count),
             linear=_pair_opposites(numeric, [k - count for k in left if k >= count]),
         )
-        door = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
-        kept, dropped, K, beta = _independent(active, door.roots)
+        elimination = Elimination.from_equalities(numeric, {j: float(v) for j, v in at.items()})
+        kept, dropped, K, beta = _independent(active, elimination.roots)
         wrong += dropped
         return cls(
-            question, tuple(fixed), known, tuple(wrong), settled, kept, door, tuple(left), K, beta
+            question,
+            tuple(fixed),
+            known,
+            tuple(wrong),
+            settled,
+            kept,
+            elimination,
+            tuple(left),
+            K,
+            beta,
         )
 
     @property
     def feasible(self) -> FeasibleSet:
         """The constraints that remain."""
-        return self.door.inside
+        return self.elimination.inside
 
     @cached_property
     def reduced_rows(self) -> list[Row]:
         """The question's equations after its ties."""
-        return [through(self.question.door, row)[0] for row in self.question.rows]
+        return [through(self.question.elimination, row)[0] for row in self.question.rows]
 
     @property
     def redundant_rows(self) -> tuple[int, ...]:
@@ -154,7 +163,7 @@ class Presolved:
 
     def complete(self, delta: Array) -> list[Fraction] | None:
         """The exact point near `delta`, (n,), that satisfies every equation and tie."""
-        door = self.question.door
+        elimination = self.question.elimination
         point = [decimal(d) for d in delta]
         for j, value in self.known.items():
             point[j] = value
@@ -188,24 +197,24 @@ class Presolved:
                 return None
             for (j,), value in solved.items():
                 point[j] = value
-        for j, (row, value) in door.solved.items():
+        for j, (row, value) in elimination.solved.items():
             point[j] = value + sum((c * point[i] for i, c in row.items()), Fraction(0))
         return point
 
     def expand(self, z: Array) -> Array:
         """All parameters in doubles."""
-        return self.door.expand(z)
+        return self.elimination.expand(z)
 
     @cached_property
     def _shift(self) -> list[Fraction]:
-        return [through(self.question.door, row)[1] for row in self.question.rows]
+        return [through(self.question.elimination, row)[1] for row in self.question.rows]
 
     def _combination(self, i: int) -> dict[int, Fraction]:
         """Equation i less what is nearest to it of those kept."""
         out = {i: Fraction(1)}
         if i in self.kept or not len(self.K):
             return out
-        place = {int(j): k for k, j in enumerate(self.door.roots)}
+        place = {int(j): k for k, j in enumerate(self.elimination.roots)}
         row = np.zeros(len(place))
         for j, c in self.reduced_rows[i].items():
             if j in place:
@@ -216,14 +225,14 @@ class Presolved:
         return out
 
 
-def through(door: Elimination, row: Row) -> tuple[Row, Fraction]:
+def through(elimination: Elimination, row: Row) -> tuple[Row, Fraction]:
     """A row over the roots, and what tied parameters add to its left side."""
     out: Row = {}
     constant = Fraction(0)
-    if door.solved.keys().isdisjoint(row):
+    if elimination.solved.keys().isdisjoint(row):
         return dict(row), constant
     for j, c in row.items():
-        known, value = door.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+        known, value = elimination.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
         constant += c * value
         for i, factor in known.items():
             out[i] = out.get(i, Fraction(0)) + c * factor

@@ -153,10 +153,10 @@ class Question:
     rows: ExactRows
     values: tuple[Fraction, ...] | None
     margin: float = 0.0
-    door: Elimination = field(init=False)
+    elimination: Elimination = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "door", Elimination.from_equalities(self.feasible))
+        object.__setattr__(self, "elimination", Elimination.from_equalities(self.feasible))
 
     @classmethod
     def from_doubles(
@@ -202,7 +202,7 @@ class Question:
         nothing: tuple[Row, Fraction] = {}, Fraction(0)
         columns = constraint.columns.tolist()
         own = constraint.role in ("body", "rotor")
-        return own and all(self.door.solved.get(j) == nothing for j in columns)
+        return own and all(self.elimination.solved.get(j) == nothing for j in columns)
 
     # -- exact sums --------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class Question:
         """Multipliers of the ties that take what is left in tied parameters, and what remains."""
         remains = list(left)
         tied = []
-        for j, (row, _) in self.door.solved.items():
+        for j, (row, _) in self.elimination.solved.items():
             tied.append(left[j])
             remains[j] = Fraction(0)
             for i, c in row.items():
@@ -231,7 +231,7 @@ class Question:
 
     def constants(self, multipliers: Mapping[int, Exact], tied: Sequence[Fraction]) -> Fraction:
         """``sum_k <C_k, Z_k> + v.t``."""
-        solved = self.door.solved.values()
+        solved = self.elimination.solved.values()
         total = sum((v * t for v, (_, t) in zip(tied, solved, strict=True)), Fraction(0))
         constraints, margin = self.feasible.constraints, decimal(self.margin)
         for k, Z in multipliers.items():
@@ -342,7 +342,7 @@ class Question:
                     "row": [[j, "1"], *([i, text(-c)] for i, c in row.items())],
                     "value": text(value),
                 }
-                for j, (row, value) in self.door.solved.items()
+                for j, (row, value) in self.elimination.solved.items()
             ],
             "constraints": [
                 constraint_data(c) for c in self.feasible.constraints if c.role == "asked"

@@ -150,7 +150,7 @@ class ReachProver:
         feasible, rows = self.question.feasible, len(self.rho)
         own = {j for b in feasible.blocks if b.role != "asked" for j in b.columns.tolist()}
         own |= {*self._signs, *self.limits}
-        tied = {j for j in range(feasible.size) if j in self.question.door.solved}
+        tied = {j for j in range(feasible.size) if j in self.question.elimination.solved}
         places = [j for j in range(feasible.size) if j not in own | tied]
         exact = []
         for i in range(rows if places else 0):
