@@ -124,7 +124,7 @@ def _show(base: BaseParameters, arguments: argparse.Namespace) -> None:
     indent = " " * (len(str(base.size)) + 6)
     for line in base.listing().splitlines():
         print(fill(line, WIDTH, subsequent_indent=indent, break_long_words=False))
-    if base.snapped:
+    if base.roundings:
         print(f"\n{fill(f'the file rounds its geometry: {base.rounding_note()}', WIDTH)}")
     if arguments.table:
         print(f"\n{base.table()}")

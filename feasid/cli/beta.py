@@ -127,7 +127,7 @@ def matching(robot: Robot, values: pd.Series[float]) -> BaseParameters:
     )
 
 
-def given(arguments: argparse.Namespace) -> tuple[pd.Series[float], BaseParameters]:
+def read_values_and_base(arguments: argparse.Namespace) -> tuple[pd.Series[float], BaseParameters]:
     """What the arguments name."""
     if arguments.robot is None:
         raise InputError("--beta needs --robot: whose base parameters are these?")

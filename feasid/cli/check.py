@@ -90,7 +90,7 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     check_outputs({"--certificate": arguments.certificate}, (arguments.beta, arguments.robot))
     from feasid.feasibility.check import check
 
-    values, base = beta.given(arguments)
+    values, base = beta.read_values_and_base(arguments)
     verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
     as_json = arguments.format == "json"
     with redirect_sentences(as_json):

@@ -86,7 +86,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
 
     from feasid.feasibility.correct import correct
 
-    values, base = beta.given(arguments)
+    values, base = beta.read_values_and_base(arguments)
     done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from feasid.core.files import read_whole
 from feasid.errors import InputError, did_you_mean
-from feasid.options.complete import checked, option_table
+from feasid.options.complete import check_options, option_table
 from feasid.options.option import Option
 from feasid.robot.description import Robot
 
@@ -110,22 +110,22 @@ def read_options(arguments: argparse.Namespace, options: type, function: str) ->
     for name, option in table.items():
         text = getattr(arguments, f"option_{name}")
         if text is not None:
-            typed[name] = _parsed(argument_name(name), option, text)
+            typed[name] = _parse_argument(argument_name(name), option, text)
     for name, text in parse_pairs(arguments.option, "--option").items():
         if name not in table:
             raise InputError(f"--option {name}: no such option{did_you_mean(name, table)}")
-        typed[name] = _parsed(f"--option {name}", table[name], text)
+        typed[name] = _parse_argument(f"--option {name}", table[name], text)
     if isinstance(typed.get("transmission"), str):
         typed["transmission"] = read_matrix(typed["transmission"])
-    return checked(options, typed, function)
+    return check_options(options, typed, function)
 
 
-def _parsed(label: str, option: Option, text: str | list[str]) -> Any:
+def _parse_argument(label: str, option: Option, text: str | list[str]) -> Any:
     if isinstance(text, str):
-        return option.parsed(label, text)
+        return option.parse(label, text)
     merged: dict[str, Any] = {}
     for entry in text:
-        merged |= option.parsed(label, entry) or {}
+        merged |= option.parse(label, entry) or {}
     return merged
 
 

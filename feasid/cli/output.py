@@ -144,7 +144,7 @@ def _argument(name: str, value: object) -> str:
 def _value(text: str) -> tuple[int, object]:
     """Length and value of the Python literal that a text starts with; length 0 without one."""
     simple = SIMPLE.match(text)
-    length = simple.end() if simple else _balanced(text)
+    length = simple.end() if simple else _bracket_length(text)
     try:
         value = ast.literal_eval(text[:length])
     except (ValueError, SyntaxError):
@@ -152,7 +152,7 @@ def _value(text: str) -> tuple[int, object]:
     return (0, None) if "..." in text[:length] else (length, value)  # dots stand for something
 
 
-def _balanced(text: str) -> int:
+def _bracket_length(text: str) -> int:
     """Length of the bracket that a text starts with."""
     expected = []
     for k, letter in enumerate(text):

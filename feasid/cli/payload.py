@@ -41,9 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, LoadOptions, "feasid payload")
     with report_step("loading solvers"):
         from feasid.identification.payload import payload, payload_from_wrench
-        from feasid.options.complete import checked
+        from feasid.options.complete import check_options
         from feasid.reduction.reduce import open_sources
-    options = checked(table, options, "feasid payload --sensor" if arguments.sensor else "payload")
+    options = check_options(
+        table, options, "feasid payload --sensor" if arguments.sensor else "payload"
+    )
     robot = read_robot(arguments)
     with report_step("identifying the load"):
         if arguments.sensor:

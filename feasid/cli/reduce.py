@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     robot = read_robot(arguments)
     parts = _parts(arguments)
     with _checkpoints(arguments) as folder:
-        total, failed = _reduced(parts, robot, arguments.workers, folder, options)
+        total, failed = _reduce_readable(parts, robot, arguments.workers, folder, options)
         total.save(arguments.out, overwrite=replaces)
     with redirect_sentences(arguments.json):
         for note in total.notes:
@@ -103,7 +103,7 @@ def _checkpoints(arguments: argparse.Namespace) -> Iterator[Path]:
     remove_checkpoints(folder)
 
 
-def _reduced(
+def _reduce_readable(
     parts: list[Any], robot: Robot, workers: int, folder: Path, options: dict[str, Any]
 ) -> tuple[Reduced, tuple[Any, ...]]:
     """The sum of those that could be reduced, and the others."""

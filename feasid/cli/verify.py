@@ -58,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, FitOptions, "feasid verify")
     _refuse_ignored(arguments, options)
     if not arguments.json:
-        return _checked(arguments, options)
+        return _check_proofs(arguments, options)
     with redirect_stdout(StringIO()) as said:
-        status = _checked(arguments, options)
+        status = _check_proofs(arguments, options)
     print_json("verify", {"holds": status == 0, "files": arguments.files, "said": said.getvalue()})
     return status
 
@@ -85,7 +85,7 @@ def _refuse_ignored(arguments: argparse.Namespace, options: dict[str, Any]) -> N
         raise InputError(f"{argument_name(sorted(named)[0])} would be ignored without {without}")
 
 
-def _checked(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
+def _check_proofs(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
     status, readable = 0, []
     for path in arguments.files:
         try:
@@ -98,11 +98,11 @@ def _checked(arguments: argparse.Namespace, options: dict[str, Any]) -> int:
         return max(status, certificate.main(readable))
     holdings = list(_holdings(arguments, options)) if readable else []
     for path in readable:
-        status = max(status, _bound(path, holdings))
+        status = max(status, _print_binding(path, holdings))
     return status
 
 
-def _bound(path: str, holdings: list[Holding]) -> int:
+def _print_binding(path: str, holdings: list[Holding]) -> int:
     """Print what one file proves about what is held, in one sentence; or why it does not."""
     try:
         binding = bind(Certificate.load(path), holdings)

@@ -62,11 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
             played.plot(arguments.plot)
             print(f"wrote {arguments.plot}")
     if arguments.json:
-        tell_json("watch", _told(played))
+        tell_json("watch", _playback_data(played))
     return 0 if played.estimates[-1].decision.open else 1
 
 
-def _told(played: Playback) -> dict[str, Any]:
+def _playback_data(played: Playback) -> dict[str, Any]:
     """Every estimate, changes and faults, as plain data."""
     return {
         "estimates": [

@@ -211,7 +211,7 @@ class CCode:
         for k, expression in enumerate(base.expressions):
             value = "" if values is None else f" = {float(values[k])!r}"
             lines.append(f"  [{k}] {expression}{value}")
-        lines += [f"note: {s}" for s in map(str, base.snapped)]
+        lines += [f"note: {s}" for s in map(str, base.roundings)]
         body = "\n".join(f" * {escape_comment(line)}".rstrip() for line in lines)
         return f"/*\n{body}\n */"
 

@@ -146,25 +146,25 @@ class Graph:
         if b.kind == "number":
             a, b = b, a
         if a.kind == "number":
-            return self._scaled(a.value, b)
+            return self._multiply_by_number(a.value, b)
         negative = (a.kind == "neg") != (b.kind == "neg")
         a, b = (x.args[0] if x.kind == "neg" else x for x in (a, b))
         product = self._node("mul", (a, b) if a.index < b.index else (b, a))
         return self.neg(product) if negative else product
 
-    def _scaled(self, factor: float, a: Expression) -> Expression:
+    def _multiply_by_number(self, factor: float, a: Expression) -> Expression:
         if factor == 0.0:
             return self.as_expression(0.0)
         if a.kind == "number":
             return self.as_expression(factor * a.value)
         if factor < 0.0:
-            return self.neg(self._scaled(-factor, a))
+            return self.neg(self._multiply_by_number(-factor, a))
         if a.kind == "neg":
-            return self.neg(self._scaled(factor, a.args[0]))
+            return self.neg(self._multiply_by_number(factor, a.args[0]))
         if factor == 1.0:
             return a
         if a.kind == "mul" and a.args[0].kind == "number":
-            return self._scaled(factor * a.args[0].value, a.args[1])
+            return self._multiply_by_number(factor * a.args[0].value, a.args[1])
         return self._node("mul", (self.as_expression(factor), a))
 
     def apply(self, function: str, a: Expression) -> Expression:

@@ -38,7 +38,7 @@ def vector(graph: Graph, values: Sequence[float] | Array) -> Expressions:
     return np.array([graph.as_expression(float(v)) for v in values], dtype=object)
 
 
-def scaled(constants: Array, factor: Expression) -> Expressions:
+def scale_constants(constants: Array, factor: Expression) -> Expressions:
     """Constants times an expression."""
     return np.asarray(constants.astype(object) * factor)
 
@@ -53,7 +53,7 @@ def upper_triangle(matrix: Expressions) -> Expressions:
     return np.asarray(matrix[np.triu_indices(3)])
 
 
-def rotated(rotation: Array, matrix: Expressions) -> Expressions:
+def rotate_symmetric(rotation: Array, matrix: Expressions) -> Expressions:
     """``R L R'`` of a symmetric matrix with a constant rotation."""
     return symmetric(*upper_triangle(rotation @ matrix @ rotation.T))
 
@@ -110,7 +110,7 @@ class JointTransform:
 
     def inertia_to_parent(self, inertia: Expressions) -> Expressions:
         """A symmetric matrix in the parent's axes; the turn takes eight products."""
-        inertia = rotated(self.after.T, inertia)
+        inertia = rotate_symmetric(self.after.T, inertia)
         if self.turn is not None:
             xx, xy, xz, yy, yz, zz = upper_triangle(inertia)
             c, s = self.turn[0, 0], self.turn[1, 0]
@@ -120,7 +120,7 @@ class JointTransform:
             inertia = symmetric(
                 yy + lift, xy + swing, c * xz - s * yz, xx - lift, s * xz + c * yz, zz
             )
-        return rotated(self.before.T, inertia)
+        return rotate_symmetric(self.before.T, inertia)
 
 
 def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
@@ -131,7 +131,7 @@ def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
     if rate == 0.0:
         slide = _without_rounding(linear)
         arm = vector(graph, _without_rounding(node.position))
-        arm = arm + scaled(_without_rounding(node.rotation @ slide), q)
+        arm = arm + scale_constants(_without_rounding(node.rotation @ slide), q)
         none = vector(graph, np.zeros(3))
         to_axis = _without_right_angle_rounding(to_body)
         return JointTransform(to_axis, np.eye(3), None, arm, none, np.zeros(3), slide)
@@ -148,7 +148,7 @@ def joint_transform(graph: Graph, node: Node, q: Expression) -> JointTransform:
         _without_right_angle_rounding(aligned @ to_body),
         _without_right_angle_rounding(aligned.T),
         turn,
-        arm + scaled(_without_rounding(pitch * (node.rotation @ axis)), q),
+        arm + scale_constants(_without_rounding(pitch * (node.rotation @ axis)), q),
         vector(graph, _without_rounding(-point)),
         _without_rounding(angular),
         _without_rounding(pitch * axis),
@@ -264,10 +264,12 @@ def node_motions(
         base = out[node.parent] if node.parent >= 0 else ground
         rate, push = velocities[node.own.start], accelerations[node.own.start]
         carried = joint.to_node(base.omega)
-        spin, slide = scaled(joint.spin, rate), scaled(joint.slide, rate)
-        alpha = joint.to_node(base.alpha) + scaled(joint.spin, push) + np.cross(carried, spin)
+        spin, slide = scale_constants(joint.spin, rate), scale_constants(joint.slide, rate)
+        alpha = (
+            joint.to_node(base.alpha) + scale_constants(joint.spin, push) + np.cross(carried, spin)
+        )
         swept = joint.to_node(base.acceleration + base.spread @ joint.arm)
-        swept = swept + scaled(joint.slide, push)
+        swept = swept + scale_constants(joint.slide, push)
         coriolis = np.cross(carried, slide)
         swept = swept + (coriolis + coriolis)
         turning = NodeMotion(carried + spin, alpha, swept)

@@ -34,7 +34,7 @@ def plain(text: object) -> str:
     return escape_controls(str(text), keep="")
 
 
-def shortened(text: object, width: int) -> str:
+def truncate(text: object, width: int) -> str:
     """Plain text of at most `width` characters."""
     said = plain(text)
     return said if len(said) <= width else f"{said[: width - 3]}..."
@@ -87,17 +87,17 @@ class Display:
 
     def text(self) -> str:
         """At most `HEIGHT` lines of `WIDTH` columns."""
-        lines = [shortened(self.title, WIDTH), *map(self._line, self.measures)]
-        last = [QUIET + line for line in _folded(self.more)] if self.more else []
+        lines = [truncate(self.title, WIDTH), *map(self._line, self.measures)]
+        last = [QUIET + line for line in _wrap_lines(self.more)] if self.more else []
         room = HEIGHT - len(lines) - len(last)
-        lines += _fitted(
+        lines += _fit_parts(
             [[LOUD + lead for lead in part[:1]] + [QUIET + x for x in part[1:]]
-             for part in map(_folded, self.troubles)],
+             for part in map(_wrap_lines, self.troubles)],
             room,
         )  # fmt: skip
         room = HEIGHT - len(lines) - len(last)
-        remarks = [[shortened(QUIET + plain(r), WIDTH)] for r in self.remarks]
-        return "\n".join([*lines, *_fitted(remarks, room), *last])
+        remarks = [[truncate(QUIET + plain(r), WIDTH)] for r in self.remarks]
+        return "\n".join([*lines, *_fit_parts(remarks, room), *last])
 
     def _line(self, measure: Measure) -> str:
         name, value, goal = measure.name, measure.value, measure.goal
@@ -107,7 +107,7 @@ class Display:
         asked = f"  (goal {goal})" if goal else ""
         missed = "" if measure.met else "  NOT MET"
         line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{asked}{missed}"
-        return shortened((QUIET if measure.met else LOUD) + line, WIDTH)
+        return truncate((QUIET if measure.met else LOUD) + line, WIDTH)
 
     def html(self) -> str:
         """A small table for notebooks; everything is escaped."""
@@ -161,16 +161,16 @@ class Displayed:
         return self.display().rich()
 
 
-def _folded(text: str) -> list[str]:
+def _wrap_lines(text: str) -> list[str]:
     """Lines that leave room for a mark; what takes more than `FOLDED` is cut."""
     parts = [plain(part).strip() for part in str(text).splitlines()]
     lines = [line for part in parts for line in wrap(part, WIDTH - 3)]
     if len(lines) > FOLDED:
-        lines = [*lines[: FOLDED - 1], shortened(lines[FOLDED - 1] + " " * WIDTH, WIDTH - 3)]
+        lines = [*lines[: FOLDED - 1], truncate(lines[FOLDED - 1] + " " * WIDTH, WIDTH - 3)]
     return lines
 
 
-def _fitted(parts: Sequence[Sequence[str]], room: int) -> list[str]:
+def _fit_parts(parts: Sequence[Sequence[str]], room: int) -> list[str]:
     """As many whole parts as there is room for, and how many are left out."""
     if sum(map(len, parts)) <= room:
         return [line for part in parts for line in part]

@@ -67,7 +67,7 @@ def open_for_reading(path: Name, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
     if os.fspath(path) == STDIN:
         yield _standard_input(most)
         return
-    handle = _opened(path)
+    handle = _open_regular(path)
     with os.fdopen(handle, "rb") as file:
         size = os.fstat(handle).st_size
         if size > most:
@@ -139,7 +139,7 @@ def too_large_error(path: Name, most: int) -> LimitError:
     return LimitError(f"{path}: more than the limit of {most} bytes", path=str(path), limit=most)
 
 
-def _opened(path: Name) -> int:
+def _open_regular(path: Name) -> int:
     """A handle of a regular file."""
     try:
         _refuse_irregular(path, os.stat(path).st_mode)  # opening a device may already do something
@@ -199,11 +199,11 @@ def write_atomically(
         If `path` exists and `overwrite` is False, is no regular file, or cannot be written; what
         was there before is intact, and nothing is left beside it.
     """
-    with _undisturbed():
-        _written(path, content, overwrite, noted)
+    with _defer_signals():
+        _write_whole(path, content, overwrite, noted)
 
 
-def _written(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
+def _write_whole(path: Name, content: bytes, overwrite: bool, noted: bool) -> None:
     target, before = _target(path, overwrite)
     beside = target.with_name(f".feasid-{secrets.token_hex(8)}")
     try:
@@ -240,7 +240,7 @@ def check_writable(path: Name, *, overwrite: bool = False) -> None:
     """Say early that an output file cannot be written, before any long work is done."""
     target, _ = _target(path, overwrite)
     probe = target.with_name(f".feasid-{secrets.token_hex(8)}")
-    with _undisturbed():
+    with _defer_signals():
         try:
             os.close(os.open(probe, CREATE, 0o666))
         except OSError as error:
@@ -251,7 +251,7 @@ def check_writable(path: Name, *, overwrite: bool = False) -> None:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _defer_signals() -> Iterator[None]:
     """Let signals wait that would end us: what is beside a target must not stay there.
 
     A mask would not do: the system gives a process's signals to whichever thread takes them.
@@ -298,7 +298,9 @@ def check_outputs(
     InputError
         One is an input, lies inside a folder that is one, or two are the same file.
     """
-    sources = {os.path.realpath(p) for name in inputs if name is not None for p in _expanded(name)}
+    sources = {
+        os.path.realpath(p) for name in inputs if name is not None for p in _expand_pattern(name)
+    }
     taken: dict[str, str] = {}
     for label, path in outputs.items():
         if path is None:
@@ -370,7 +372,7 @@ def _create(beside: Path, target: Path) -> None:
         os.replace(beside, target)
 
 
-def _expanded(name: Name) -> list[str]:
+def _expand_pattern(name: Name) -> list[str]:
     text = os.fspath(name)
     return sorted(glob.glob(text, recursive=True)) or [text] if glob.has_magic(text) else [text]
 

@@ -27,12 +27,12 @@ def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c in keep or _prints(c) else _escaped(c) for c in text)
+    return "".join(c if c in keep or _prints(c) else _escape_character(c) for c in text)
 
 
 def _prints(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -58,12 +58,12 @@ def one_thread() -> Iterator[None]:
     except ImportError:
         yield
         return
-    with _limited(threadpool_limits):
+    with _limit_threads(threadpool_limits):
         yield
 
 
 @contextmanager
-def _limited(threadpool_limits: Any) -> Iterator[None]:
+def _limit_threads(threadpool_limits: Any) -> Iterator[None]:
     _LIMIT.enter(threadpool_limits)
     try:
         yield
@@ -81,7 +81,7 @@ def thread_limiter() -> Callable[[], AbstractContextManager[None]]:
     def limits(number: int, user_api: str) -> Any:
         return controller.limit(limits=number, user_api=user_api)
 
-    return lambda: _limited(limits)
+    return lambda: _limit_threads(limits)
 
 
 def limit_before_numpy() -> None:

@@ -126,7 +126,7 @@ class RegressorPlan:
     def _load(self, q: Array, dq: Array, ddq: Array) -> Array | None:
         """Torques of the load model, where a wanted column depends on them."""
         wanted = (
-            column in self._wanted and drive.needs_load(symbol)
+            column in self._column_set and drive.needs_load(symbol)
             for k, drive in enumerate(self.robot.drives)
             for symbol, column in self.robot.drive_columns(k).items()
         )
@@ -142,13 +142,13 @@ class RegressorPlan:
         moving = tuple(coupling[used] @ x[used] for x in motion)
         own = None if load is None else load[used[0]]
         for symbol, column in self.robot.drive_columns(k).items():
-            if column in self._wanted:
+            if column in self._column_set:
                 signal = self.robot.drives[k].factor(symbol, *moving, load=own)
                 for r in used.tolist():
                     blocks[r][self.support[r].index(column)] = coupling[r] * signal
 
     @cached_property
-    def _wanted(self) -> frozenset[int]:
+    def _column_set(self) -> frozenset[int]:
         return frozenset(self.columns)
 
 

@@ -119,7 +119,7 @@ class ExcitationProblem:
         InputError
             `z` has another shape or is not finite.
         """
-        return self._evaluated(z, self.objectives(EXPONENT), 0.0)[0]
+        return self._evaluate(z, self.objectives(EXPONENT), 0.0)[0]
 
     def gradient(self, z: npt.ArrayLike) -> Array:
         """Derivative of `objective` by the unknowns.
@@ -137,7 +137,7 @@ class ExcitationProblem:
         InputError
             `z` has another shape or is not finite.
         """
-        return self._evaluated(z, self.objectives(EXPONENT), 0.0)[1]
+        return self._evaluate(z, self.objectives(EXPONENT), 0.0)[1]
 
     def barrier(self, z: npt.ArrayLike, weight: float, reach: float) -> tuple[float, Array]:
         """Logarithmic barrier of all limits, a parabola where a margin is below `reach`.
@@ -159,7 +159,7 @@ class ExcitationProblem:
         InputError
             `z` has another shape or is not finite.
         """
-        return self._evaluated(z, None, weight, reach)
+        return self._evaluate(z, None, weight, reach)
 
     def margins(self, z: npt.ArrayLike) -> tuple[Margin, ...]:
         """The least margin of every limit over a fine grid; ``slack`` is negative where violated.
@@ -201,7 +201,7 @@ class ExcitationProblem:
             raise InputError(f"unknowns of a motion must be {self.size} finite numbers")
         return out
 
-    def _evaluated(
+    def _evaluate(
         self, z: npt.ArrayLike, objective: Objective | None, weight: float, reach: float = 1.0
     ) -> tuple[float, Array]:
         return self.problem(self.check(z), objective, LimitBarrier(weight, reach))

@@ -64,7 +64,7 @@ class Perturbations:
         """From a joint's positions back to its unknowns."""
         return [np.linalg.pinv(self._matrices[0] @ s) for s in self.problem.coordinates.span]
 
-    def perturbed(
+    def perturb(
         self, z: Array, others: Sequence[Array], rng: np.random.Generator
     ) -> Iterator[Array]:
         """One random change of all joints or of one, or several exchanges of a joint's motion."""
@@ -343,7 +343,7 @@ class Search:
         """Perturb one of the best and descend; give up early what stays worse."""
         parent = self.pool[min(int(self.rng.exponential(0.7)), len(self.pool) - 1)]
         others = [c.z for c in (*self.pool, *self.archive)]
-        changed = list(self.perturbations.perturbed(parent.z, others, self.rng))
+        changed = list(self.perturbations.perturb(parent.z, others, self.rng))
         stage = NARROW_STAGES[0]
         if len(changed) > 1:
             changed.sort(key=lambda z: self._value(z, stage))

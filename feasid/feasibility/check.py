@@ -24,7 +24,7 @@ from feasid.feasibility.proof.decide import Outcome, decide, minimal_conflict
 from feasid.feasibility.proof.question import Question
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
-from feasid.options.complete import completed, documented, select_options
+from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CheckOptions
 from feasid.robot.description import Robot
 
@@ -32,7 +32,7 @@ LARGEST = 1e50
 """No parameter is beyond this: products of a few still fit doubles."""
 
 
-@documented(CheckOptions)
+@document_options(CheckOptions)
 def check(
     subject: Any,
     base: Any = None,
@@ -73,7 +73,7 @@ def check(
     >>> feasid.check(feasid.Robot((body,)), consistency="semi").feasible
     True
     """
-    chosen = completed(CheckOptions, options, "check")
+    chosen = complete_options(CheckOptions, options, "check")
     consistency, margin, solver = (chosen[k] for k in ("consistency", "margin", "solver"))
     bounds = select_options(BoundOptions, options)
     fitted = getattr(subject, "solution", None)

@@ -25,7 +25,7 @@ from feasid.feasibility.proof.decide import decide
 from feasid.feasibility.proof.optimality import Optimum, optimum
 from feasid.feasibility.proof.question import Question
 from feasid.formats.load import load_robot
-from feasid.options.complete import completed, documented, select_options
+from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import BoundOptions, CorrectOptions
 from feasid.robot import inertia
 from feasid.robot.description import Robot
@@ -120,7 +120,7 @@ class Correction(Displayed):
         )
 
 
-@documented(CorrectOptions)
+@document_options(CorrectOptions)
 def correct(
     subject: Any,
     base: Any = None,
@@ -153,7 +153,7 @@ def correct(
     ------
     InputError, SolverError
     """
-    chosen = completed(CorrectOptions, options, "correct")
+    chosen = complete_options(CorrectOptions, options, "correct")
     metric, weight, around = (chosen[k] for k in ("metric", "weight", "around"))
     if metric == "weighted" and weight is None:
         raise InputError('metric="weighted" needs weight=, a matrix')

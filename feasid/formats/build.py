@@ -76,7 +76,7 @@ def build_robot(
         tree.add(link, values[link.name], floats)
     if not tree.moving:
         raise InputError(f"robot {description.name!r} has no moving joint")
-    bodies = [tree.finished(body) for body in tree.moving]
+    bodies = [tree.with_links(body) for body in tree.moving]
     if description.has_frames:
         bodies = list(_without_frames(description, bodies, tree))
     bodies = list(_without_zero_masses(description, bodies, tree, notes))
@@ -90,7 +90,7 @@ def build_robot(
         source=replace(source, notes=(*source.notes, *notes)),
         fixed=tuple(tree.members[None]),
     )
-    return _constrained(robot, description)
+    return _add_constraints(robot, description)
 
 
 def _floats(description: Description, asked: bool | None, notes: list[str]) -> bool:
@@ -158,7 +158,7 @@ class _Lumping:
         self.places[link.name] = (carrier, *home)
         self.members.setdefault(carrier, []).append(Member(link.name, *home, inertial))
 
-    def finished(self, body: Body) -> Body:
+    def with_links(self, body: Body) -> Body:
         """The body with its links."""
         members = self.members.get(body.name)
         if members is None:
@@ -222,17 +222,17 @@ def _without_zero_masses(
         yield body
     if missing:
         notes.append(
-            f"{description.path}: mass 0 is said of moving {_listed('link', missing)}: taken as "
-            f"not given (known={{{missing[0]!r}: [0] * 10}} in a fit means zero)"
+            f"{description.path}: mass 0 is said of moving {_join_names('link', missing)}: taken "
+            f"as not given (known={{{missing[0]!r}: [0] * 10}} in a fit means zero)"
         )
     if frames:
         notes.append(
-            f"{description.path}: mass 0 is said of moving {_listed('link', frames)} without "
+            f"{description.path}: mass 0 is said of moving {_join_names('link', frames)} without "
             f"shapes that carry others: taken as mere frames without mass"
         )
 
 
-def _listed(word: str, names: Sequence[str]) -> str:
+def _join_names(word: str, names: Sequence[str]) -> str:
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     return f"{word}{'s' * (len(names) > 1)} {', '.join(map(repr, names[:6]))}{more}"
 
@@ -240,7 +240,7 @@ def _listed(word: str, names: Sequence[str]) -> str:
 # -- equality constraints -------------------------------------------------------------------------
 
 
-def _constrained(robot: Robot, description: Description) -> Robot:
+def _add_constraints(robot: Robot, description: Description) -> Robot:
     """The robot with the description's equality constraints.
 
     MuJoCo keeps them by soft forces; here they hold exactly. The joints of motors are independent

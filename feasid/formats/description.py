@@ -39,7 +39,7 @@ class NeedsCompilerError(Exception):
     """What only the format's own compiler can work out; the message says what and where."""
 
 
-def _unplaced() -> PrecisePose:
+def _identity_pose() -> PrecisePose:
     return poses.identity(), [Decimal(0)] * 3
 
 
@@ -61,7 +61,7 @@ class ExactPose:
 
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
-    precise: Callable[[], PrecisePose] = field(default=_unplaced, repr=False)
+    precise: Callable[[], PrecisePose] = field(default=_identity_pose, repr=False)
     angles: tuple[str, ...] = ()
     from_angles: Callable[[Sequence[float]], Array] | None = field(default=from_rpy, repr=False)
 

@@ -89,7 +89,7 @@ def load_robot(
     robot = _from_memory(path, gravity, ignore)
     if robot is not None:
         return robot.locked(held) if held else robot
-    text = _parsed(_described(path), limits)
+    text = _parse_source(_find_robot_description(path), limits)
     form = format_of_text(text)
     reading = {
         "floating": floating,
@@ -130,7 +130,7 @@ def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str
     return None
 
 
-def _parsed(path: Any, limits: ReadLimits) -> XmlText:
+def _parse_source(path: Any, limits: ReadLimits) -> XmlText:
     """A file, or a description given as text."""
     if isinstance(path, str) and path.lstrip().startswith("<"):
         return parse_xml(path.strip().encode(), TEXT, limits)
@@ -140,11 +140,11 @@ def _parsed(path: Any, limits: ReadLimits) -> XmlText:
             f"MuJoCo model, not from {type(path).__name__}"
         )
     if os.fspath(path).endswith(".xacro"):
-        return _expanded(path, limits)
+        return _run_xacro(path, limits)
     return parse_xml(read_bytes(path, limits), os.fspath(path), limits)
 
 
-def _expanded(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
+def _run_xacro(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
     """The URDF that xacro makes of a file. Xacro evaluates what the file says: trust it first.
 
     Raises
@@ -167,7 +167,7 @@ def _expanded(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
     return parse_xml(text.encode(), name, limits)
 
 
-def _described(name: Any) -> Any:
+def _find_robot_description(name: Any) -> Any:
     """The file of a robot that ``robot_descriptions`` knows by this name; else `name` itself.
 
     Only a bare name such as ``"panda_description"`` that is no file is looked up. The package

@@ -119,9 +119,11 @@ def _limits(model: Any, joint: Any) -> Limits:
 def _drives(model: Any, row: int, body: Body) -> Iterator[Drive]:
     """Armature, damping and dry friction, as far as the version of Pinocchio has them."""
 
-    def of(name: str) -> float:
+    def read_value(name: str) -> float:
         values = getattr(model, name, None)
         return 0.0 if values is None else float(values[row])
 
-    friction = of("upperDryFrictionLimit") or of("friction")
-    yield from JointTerms(of("armature"), of("damping"), friction).drives(body.name, body.joint)
+    friction = read_value("upperDryFrictionLimit") or read_value("friction")
+    yield from JointTerms(read_value("armature"), read_value("damping"), friction).drives(
+        body.name, body.joint
+    )

@@ -30,7 +30,7 @@ MAX_REMEMBERED = 4
 _REMEMBERED: OrderedDict[tuple[str, str, bytes], Description | None] = OrderedDict()
 
 
-def _discovered() -> dict[str, Format]:
+def _discover_formats() -> dict[str, Format]:
     """The formats by the tags of their root elements."""
     out: dict[str, Format] = {}
     for module in pkgutil.iter_modules(feasid.formats.__path__):
@@ -40,7 +40,7 @@ def _discovered() -> dict[str, Format]:
     return out
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(_discovered())
+FORMATS: Mapping[str, Format] = MappingProxyType(_discover_formats())
 """Format per tag of root element."""
 
 NAMES: tuple[str, ...] = tuple(dict.fromkeys(form.name for form in FORMATS.values()))

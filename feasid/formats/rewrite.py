@@ -69,7 +69,7 @@ def new_inertials(description: Description, body: Body) -> dict[str, NewInertial
             body=body.name,
         )
     alone = Member(body.name)
-    links = body.members or (replace(alone, inertial=_given(description, alone)),)
+    links = body.members or (replace(alone, inertial=_stated_parameters(description, alone)),)
     held = {m.name for m in links[1:] if description.link(m.name).joints}
 
     def harmless(name: str) -> bool:
@@ -251,14 +251,15 @@ def _verify_bodies(robot: Robot, after: Description, changed: Collection[str]) -
         if body.inertial is None or not {body.name, *(m.name for m in body.members)} & {*changed}:
             continue
         links = [
-            replace(m, inertial=_given(after, m)) for m in body.members or (Member(body.name),)
+            replace(m, inertial=_stated_parameters(after, m))
+            for m in body.members or (Member(body.name),)
         ]
         found = lumped_parameters(links)
         if found is None or disagreement(found, body.inertial) > AGREEMENT:
             raise verification_error(f"body {body.name!r} does not read back as it was written")
 
 
-def _given(description: Description, member: Member) -> Array | None:
+def _stated_parameters(description: Description, member: Member) -> Array | None:
     """What the description says of a link; its own parameters where only a compiler knows."""
     try:
         return description.link(member.name).parameters

@@ -104,7 +104,7 @@ def with_sidecar(
     if not is_regular(file):
         return held
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
-    data = _parsed(file)
+    data = _parse_sidecar(file)
     if gravity is not None:
         data.pop("gravity", None)
     if data["version"] > VERSION:
@@ -119,8 +119,8 @@ def with_sidecar(
         )
     try:
         if data.get("joints") == list(held.joints):
-            return _completed(held, data)
-        completed = _completed(robot, data)
+            return _add_parameters(held, data)
+        completed = _add_parameters(robot, data)
     except MALFORMED as error:
         raise DescriptionError(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
@@ -128,7 +128,7 @@ def with_sidecar(
     return completed.locked(lock) if lock else completed
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _parse_sidecar(file: Path) -> dict[str, Any]:
     try:
         data = json.loads(read_whole(file, MAX_SIDECAR_BYTES))
         if not isinstance(data, dict) or data.get("format") != "feasid sidecar":
@@ -139,14 +139,14 @@ def _parsed(file: Path) -> dict[str, Any]:
     return data
 
 
-def _completed(robot: Robot, data: dict[str, Any]) -> Robot:
+def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
     rotors = {name: Rotor(**_arrays(r)) for name, r in data["rotors"].items()}
     inertials = data["inertials"]
     unknown = {*rotors, *inertials} - {b.name for b in robot.bodies}
     if unknown:
         raise ValueError(f"it has no bodies {sorted(unknown)}")
 
-    def completed(body: Body) -> Body:
+    def complete_body(body: Body) -> Body:
         own = inertials.get(body.name)
         ten = body.inertial if own is None else np.array(own)
         return replace(body, rotor=rotors.get(body.name, body.rotor), inertial=ten)
@@ -156,7 +156,7 @@ def _completed(robot: Robot, data: dict[str, Any]) -> Robot:
     return replace(
         robot,
         gravity=np.array(data.get("gravity", robot.gravity), dtype=np.float64),
-        bodies=tuple(completed(b) for b in robot.bodies),
+        bodies=tuple(complete_body(b) for b in robot.bodies),
         drives=drives,
         load_model=None if load is None else _loads(robot, load),
     )
@@ -238,7 +238,7 @@ def with_loop_table(robot: Robot, path: str | Path) -> Robot:
         return robot
     data = _read_table(file)
     try:
-        closed = _closed(robot, data)
+        closed = _add_couplings_and_loops(robot, data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DescriptionError(
             f"{file}: not a table of loops: {type(error).__name__}: {error}", path=str(file)
@@ -289,7 +289,7 @@ def _read_table(file: Path) -> dict[str, Any]:
     return data
 
 
-def _closed(robot: Robot, data: Mapping[str, Any]) -> Robot:
+def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:
     _check_names(data, ENTRIES, "the table")
     couplings, loops = [], []
     for entry in data.get("couplings", ()):

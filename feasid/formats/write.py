@@ -85,7 +85,7 @@ def write(
         written.
     """
     target, kind = Path(path), format_of(robot, path)
-    robot, complete = _prepared(robot, kind), complete and _prepared(complete, kind)
+    robot, complete = _prepare_robot(robot, kind), complete and _prepare_robot(complete, kind)
     beside = sidecar_path(target)
     for file in (target, beside, loop_table_path(target)):
         check_writable(file, overwrite=overwrite)
@@ -135,7 +135,7 @@ def file_bytes(robot: Robot, kind: str) -> bytes:
     return patched_source(robot, form) if own == kind else generated_file(robot, form)
 
 
-def _prepared(robot: Robot, kind: str) -> Robot:
+def _prepare_robot(robot: Robot, kind: str) -> Robot:
     """The robot with the frames and names that a new file needs."""
     prepare = format_named(kind).prepare
     own = robot.source.format if robot.source is not None else None

@@ -246,7 +246,7 @@ def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
             encoding = "utf-16-be"
         else:
             declared = _DECLARED.match(data[:200])
-            encoding = _known(declared[1].decode(), path) if declared else "utf-8"
+            encoding = _check_encoding(declared[1].decode(), path) if declared else "utf-8"
     try:
         text = data[len(bom) :].decode(encoding)
     except UnicodeDecodeError as error:
@@ -260,7 +260,7 @@ def _decode(data: bytes, path: str) -> tuple[bytes, str, bytes]:
     return text.encode(), encoding, bom
 
 
-def _known(name: str, path: str) -> str:
+def _check_encoding(name: str, path: str) -> str:
     try:
         found = codecs.lookup(name).name
     except LookupError:
@@ -298,12 +298,12 @@ class _Builder:
                     self._limit("a tag or comment is longer than", "token", "bytes")
             self.parser.Parse(b"", True)
         except expat.ExpatError as error:
-            self._malformed(error)
+            self._raise_malformed(error)
         if self.root is None:
             raise DescriptionError(f"{self.path} has no root element", path=self.path)
         return self.root
 
-    def _malformed(self, error: expat.ExpatError) -> NoReturn:
+    def _raise_malformed(self, error: expat.ExpatError) -> NoReturn:
         message = expat.ErrorString(error.code)
         line, column = error.lineno, error.offset + 1
         last = self.open[-1] if self.open else None

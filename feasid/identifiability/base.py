@@ -135,7 +135,7 @@ class BaseParameters(Displayed):
         The computation, with its spans and ranks.
     experiment : Experiment
         What moves and what is measured.
-    snapped : tuple of RoundedNumber
+    roundings : tuple of RoundedNumber
         Roundings in the description that were taken for exact geometry; see `literal`.
     rounding : Rounding
         How far off a number may be to be taken so.
@@ -143,7 +143,7 @@ class BaseParameters(Displayed):
 
     robot: Robot
     coefficients: Coefficients
-    snapped: tuple[RoundedNumber, ...] = ()
+    roundings: tuple[RoundedNumber, ...] = ()
     rounding: Rounding = EXACT
     experiment: Experiment = field(default_factory=Experiment)
 
@@ -256,16 +256,16 @@ class BaseParameters(Displayed):
 
     @cached_property
     def deciding(self) -> tuple[RoundedNumber, ...]:
-        """Those of `snapped` that change the count: undone alone, each gives another one."""
+        """Those of `roundings` that change the count: undone alone, each gives another one."""
         if self.literal.size == self.size:
             return ()
         echelon = self.coefficients.echelon
         out = []
-        for joint in dict.fromkeys(s.joint for s in self.snapped):
+        for joint in dict.fromkeys(s.joint for s in self.roundings):
             robot, _ = with_exact_geometry(self.robot, self.rounding, literal=[joint])
             run = echelon.run.with_robot(self.experiment.apply_to(robot))
             if len(replace(self.coefficients, echelon=Echelon(run)).independent) != self.size:
-                out += [s for s in self.snapped if s.joint == joint]
+                out += [s for s in self.roundings if s.joint == joint]
         return tuple(out)
 
     def rounding_note(self) -> str:
@@ -283,8 +283,8 @@ class BaseParameters(Displayed):
 
     @cached_property
     def literal(self) -> BaseParameters:
-        """The same with the description's numbers as they stand, without `snapped`."""
-        if not self.snapped:
+        """The same with the description's numbers as they stand, without `roundings`."""
+        if not self.roundings:
             return self
         echelon = self.coefficients.echelon
         run = echelon.run.with_robot(self.experiment.apply_to(self.robot))
@@ -429,7 +429,7 @@ def base_parameters(
 
     snap : {"file", None} or float
         Geometry that is exact within the rounding that the robot's file shows (1.5708 for a
-        right angle) is taken for exact, and ``snapped`` lists it. A number is the rounding of
+        right angle) is taken for exact, and ``roundings`` lists it. A number is the rounding of
         angles to assume instead [rad]; None takes all numbers literally.
     known, equal, mirrored
         Parameters that are no unknowns, as for `feasid.feasible_set`. Those of massless bodies

@@ -182,7 +182,7 @@ class MissingCombinations:
             raise InputError("an experiment and a use are compared for one robot's parameters")
 
     @cached_property
-    def seen(self) -> Array:
+    def nullspace_image(self) -> Array:
         """K_B N_A with rows and columns of unit size, shape (nb, k); rounding is zero."""
         k, null = self.use.matrix, self.experiment.nullspace
         product, size = (k @ null).toarray(), (abs(k) @ abs(null)).toarray()
@@ -195,15 +195,15 @@ class MissingCombinations:
     @cached_property
     def size(self) -> int:
         """How many combinations the use needs and the experiment leaves unknown."""
-        if not self.seen.any():
+        if not self.nullspace_image.any():
             return 0
-        s = np.linalg.svd(self.seen, compute_uv=False)
+        s = np.linalg.svd(self.nullspace_image, compute_uv=False)
         return int((s > MISSING_TOLERANCE * s[0]).sum())
 
     @cached_property
     def missing(self) -> Mask:
         """Which of the use's base parameters the experiment does not know, shape (nb,)."""
-        return np.asarray(self.seen.any(axis=1))
+        return np.asarray(self.nullspace_image.any(axis=1))
 
     def by_body(self) -> dict[str, list[str]]:
         """The use's base parameters that are not known, by the body of their leading parameter."""

@@ -142,19 +142,19 @@ class RecursionStep:
     parent: Spans
 
     @cached_property
-    def measured(self) -> bool:
+    def is_measured(self) -> bool:
         """Whether this joint's torque is measured."""
         return self.run.measured is None or self.i in self.run.measured
 
     @cached_property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether this joint stays where it is."""
         return self.i in self.run.held
 
     @cached_property
     def moves(self) -> bool:
         """Whether this joint has velocities."""
-        return not self.held and not self.run.static
+        return not self.is_held and not self.run.static
 
     @cached_property
     def actions(self) -> tuple[list[Action], list[Action]]:
@@ -226,11 +226,11 @@ class RecursionStep:
         )
         zero = self._zero_directions(carried, seeds, observed_motion)
         through = [*self.momenta]
-        if self.measured and self.brackets.shape[1]:
+        if self.is_measured and self.brackets.shape[1]:
             through += list(momentum(self.brackets.T))
         plain = np.vstack([zero.T @ w for w in through])
         virtual = self._propagate_motion(parent.virtual)
-        if self.measured and not self.held:
+        if self.is_measured and not self.is_held:
             unmoved = (
                 [virtual] if observed_motion is None or not run.held else [virtual, observed_motion]
             )
@@ -241,9 +241,9 @@ class RecursionStep:
         pair_functionals = None
         if parent.pair_functionals is not None:
             still_felt, moving_felt = self._propagate_functionals(parent.pair_functionals)
-            if self.measured:
+            if self.is_measured:
                 conditions.append(
-                    self._displacement_rates(still_felt).T if self.held else moving_felt.T
+                    self._displacement_rates(still_felt).T if self.is_held else moving_felt.T
                 )
             every = np.hstack([arriving, self.screw])
             pairs = [w.T @ every for w in self.momenta] if self.moves else []
@@ -267,7 +267,7 @@ class RecursionStep:
         state = self._state(
             carried, arriving, observed_motion, seeds, functionals, pair_functionals
         )
-        if self.measured and self.brackets.shape[1]:
+        if self.is_measured and self.brackets.shape[1]:
             virtual = np.hstack([virtual, self.brackets])
         if virtual.shape[1]:
             virtual = run.basis(virtual[:6], i, "velocities")
@@ -279,12 +279,12 @@ class RecursionStep:
         """Directions of the parent as this body and its rotor get them in every posture."""
         if x is WHOLE_SPACE[6] and self.run.rotors[self.i] is None:
             return x
-        if self.held or x.shape[1] == 0:
+        if self.is_held or x.shape[1] == 0:
             return self.lift @ x
         return invariant_subspace(self.lift @ x, self.actions[0])
 
     def _propagate_affine_set(self, key: int, seed: AffineSet) -> AffineSet:
-        if self.held:
+        if self.is_held:
             return AffineSet(self.lift @ seed.point, self.lift @ seed.differences)
         moved = invariant_subspace(self.lift @ seed.differences, self.actions[0])
         point = self.lift @ seed.point
@@ -298,7 +298,7 @@ class RecursionStep:
     def _propagate_functionals(self, k: Array) -> tuple[Array, Array]:
         """Functionals of the parent across the joint: the part that stays, the part that moves."""
         run, i = self.run, self.i
-        if self.held or k.shape[1] == 0:
+        if self.is_held or k.shape[1] == 0:
             return self.lower @ k, self.lower @ k[:, :0]
         if k is WHOLE_SPACE[10] and run.rotors[i] is None:
             screws = run.frames.screws[i]
@@ -325,10 +325,10 @@ class RecursionStep:
         self, carried: Array, seeds: dict[int, AffineSet], observed_motion: Array | None
     ) -> Array:
         """Directions along which the joint must feel no momentum."""
-        out = [carried] if self.measured else []
-        if observed_motion is not None and not self.held and not self.measured:
+        out = [carried] if self.is_measured else []
+        if observed_motion is not None and not self.is_held and not self.is_measured:
             out.append(observed_motion)
-        if self.measured and self.moves and self.screw.shape[1] > 1:
+        if self.is_measured and self.moves and self.screw.shape[1] > 1:
             out.append(self.screw)
         for key, seed in seeds.items():
             if self._is_observed(key):
@@ -340,7 +340,7 @@ class RecursionStep:
     def _is_observed(self, key: int) -> bool:
         """Whether the torque of this joint, or the one of the seed's joint, is measured."""
         theirs = key >= 0 and key in (self.run.measured or ())
-        return self.measured or (theirs and not self.held)
+        return self.is_measured or (theirs and not self.is_held)
 
     def _special_rows(self, seeds: dict[int, AffineSet]) -> tuple[Array, Array, Array]:
         """Rows that contain drive terms: on x, on the own (Ia, fo), on the shared ones."""
@@ -366,12 +366,12 @@ class RecursionStep:
     def _points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
         """Base points with the own symbol they carry and the key that couples them."""
         out: list[tuple[Array, str | None, int]] = []
-        if self.measured and self.moves:
+        if self.is_measured and self.moves:
             out.append((self.screw[:, 0], "Ia", self.i))
         for key, seed in seeds.items():
             if self._is_observed(key):
                 out.append((seed.point[:, 0], "fo" if key == GRAVITY_SET else None, key))
-        if self.measured and GRAVITY_SET not in seeds:
+        if self.is_measured and GRAVITY_SET not in seeds:
             out.append((np.zeros(len(self.lift)), "fo", GRAVITY_SET))
         return out
 
@@ -398,7 +398,7 @@ class RecursionStep:
             motion = run.basis(motion, i, "velocities")
         if observed_motion is not None:
             more = [observed_motion[:6]]
-            if self.measured:
+            if self.is_measured:
                 more += [cross(phi) @ arriving[:6] for phi in own.T]
                 more += [self.brackets] if i in run.coupled_joints else [own, self.brackets]
             observed_motion = run.basis(np.hstack(more), i, "velocities")

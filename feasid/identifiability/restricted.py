@@ -107,14 +107,14 @@ class RestrictedCoefficients(Coefficients):
     order: Index
 
     @cached_property
-    def unrestricted(self) -> Coefficients:
+    def unrestricted_form(self) -> Coefficients:
         """The echelon form with every parameter unknown."""
         return Coefficients(self.echelon)
 
     @cached_property
     def combinations(self) -> Array:
         """What shows of the unknowns, in scaled units, rows of unit size; shape (r, unknowns)."""
-        first = self.unrestricted
+        first = self.unrestricted_form
         k = np.zeros((len(first.independent), len(self.units)))
         k[np.arange(len(k)), first.independent] = 1.0
         k[:, first.dependent] = first.scaled_kd.toarray()
@@ -134,7 +134,7 @@ class RestrictedCoefficients(Coefficients):
         run = self.echelon.run
         if run.robot.is_tree:
             return k
-        columns = self.unrestricted.independent
+        columns = self.unrestricted_form.independent
         size = run.frames.length
         rows = energy_rows(run.robot, columns, self.units[columns], size, run.static)
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
@@ -156,7 +156,7 @@ class RestrictedCoefficients(Coefficients):
     def check(self) -> SampleCheck:
         """Of the open tree; the rank among the unknowns is decided here, or refused."""
         self.independent  # noqa: B018  (raises where loops close too seldom)
-        return self.unrestricted.check
+        return self.unrestricted_form.check
 
     @property
     def singular_value_gap(self) -> float:

@@ -101,7 +101,7 @@ def file_rounding(robot: Robot) -> Rounding:
         chain = list(_chain(description, body))
         errors = [angle_error(text) for link in chain for text in link.home.angles]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
-        meant.append(_meant(chain) if angles[-1] else None)
+        meant.append(_intended_pose(chain) if angles[-1] else None)
     return Rounding(tuple(angles), tuple(meant)) if any(angles) else Rounding()
 
 
@@ -117,7 +117,7 @@ def _chain(description: Description, body: Body) -> Iterator[Link]:
         name = links[name].parent
 
 
-def _meant(chain: list[Link]) -> IntendedPose | None:
+def _intended_pose(chain: list[Link]) -> IntendedPose | None:
     """How the angles that are meant change a home pose.
 
     None if a joint in between is held, or where a pose does not follow from its angles alone.

@@ -498,7 +498,7 @@ def random_configurations(
     speed = _speeds(robot, length)
     if robot.closure is None:
         return np.asarray(np.pi * POSITION_RANGE * rng.uniform(-1, 1, (robot.dof, count)) * speed)
-    home = robot.closure.assembled[robot.independent][:, None]
+    home = robot.closure.closed_configuration[robot.independent][:, None]
     found = np.zeros((robot.dof, 0))
     for reach in LOOP_POSITION_RANGES:
         s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES_PER_MOTION * count)) * speed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.display import Display, Measure, shortened
+from feasid.core.display import Display, Measure, truncate
 from feasid.core.figures import BLUE, CYAN, GREEN, GREY, add_legend, new_figure
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
@@ -147,7 +147,7 @@ class IdentifiedParameters(Protocol):
         """What random motions showed."""
 
     @property
-    def snapped(self) -> tuple[RoundedNumber, ...]:
+    def roundings(self) -> tuple[RoundedNumber, ...]:
         """Roundings taken for exact geometry."""
 
     @property
@@ -156,7 +156,7 @@ class IdentifiedParameters(Protocol):
 
     @property
     def literal(self) -> IdentifiedParameters:
-        """The same without `snapped`."""
+        """The same without `roundings`."""
 
     def listing(self) -> str:
         """One line per base parameter."""
@@ -367,15 +367,15 @@ def _restriction(base: IdentifiedParameters, owner: int) -> str:
 
 def describe_rounding(base: IdentifiedParameters) -> str:
     """What was taken for exact, and what the numbers give when taken literally."""
-    if not base.snapped:
+    if not base.roundings:
         return "no rounding in the description"
-    decide = base.deciding or base.snapped
+    decide = base.deciding or base.roundings
     shown = [str(s) for s in decide[:MAX_ROUNDINGS_SPELLED]]
     if len(decide) > MAX_ROUNDINGS_SPELLED:
         shown.append(f"and {len(decide) - MAX_ROUNDINGS_SPELLED} more")
     text = "; ".join(shown)
     if base.deciding:
-        others = len(base.snapped) - len(base.deciding)
+        others = len(base.roundings) - len(base.deciding)
         text += f" (decisive; {others} other roundings are not)" if others else " (decisive)"
     if not base.deciding:
         return f"{text}: no count depends on it"
@@ -403,7 +403,7 @@ def identifiability_map(rows: Mapping[str, Sequence[str]], owners: Sequence[str]
         if places:
             x, y = zip(*places, strict=True)
             axis.scatter(x, y, s=45, marker=shape, color=color, label=label, lw=1.2)
-    axis.set_xticks(range(len(owners)), [shortened(o, 24) for o in owners], rotation=60, ha="right",
+    axis.set_xticks(range(len(owners)), [truncate(o, 24) for o in owners], rotation=60, ha="right",
                     rotation_mode="anchor", fontsize=8, parse_math=False)  # fmt: skip
     axis.set_yticks(range(len(symbols)), symbols, fontsize=8)
     axis.invert_yaxis()
@@ -424,8 +424,8 @@ def base_display(base: IdentifiedParameters) -> Display:
         Measure("parameters", known + (f", {given} given" if given else "")),
         Measure("random motions", said, "confirmed", not unsure),
     ]
-    if base.snapped:
-        measures.append(Measure("rounded geometry", f"{len(base.snapped)} taken as exact"))
+    if base.roundings:
+        measures.append(Measure("rounded geometry", f"{len(base.roundings)} taken as exact"))
     return Display(
         f"base parameters of {base.robot.name!r}: {base.size} of {base.unknowns} {what}",
         measures,
@@ -462,7 +462,7 @@ def as_dict(base: IdentifiedParameters) -> dict[str, Any]:
         "standard_parameters": base.robot.size,
         "combinations": combinations,
         "status": status,
-        "rounded": [str(s) for s in base.snapped],
+        "rounded": [str(s) for s in base.roundings],
         "warnings": list(base.warnings),
         "check": {
             "residual": base.check.residual,

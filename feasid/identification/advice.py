@@ -28,7 +28,7 @@ from feasid.identification.estimate import EstimationProblem, WarmStarts
 from feasid.identification.noise import align_torques, estimate_noise, squared_residuals
 from feasid.identification.priors import WEIGHT
 from feasid.logs.recording import Recording
-from feasid.options.complete import checked, documented, select_options
+from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
 from feasid.reduction.fleet import LogTask
 from feasid.reduction.reduce import Log, base_with_terms, reduce_tasks
@@ -60,7 +60,7 @@ KEPT = ("exclude", "nan", "sort", "delay", "trim")
 """Options of signals that mean the same where the equations are filtered."""
 
 
-@documented(DiagnoseOptions)
+@document_options(DiagnoseOptions)
 @one_thread()
 def diagnose(
     log: Log, robot: Robot | str | Path | None = None, **options: Unpack[DiagnoseOptions]
@@ -88,8 +88,8 @@ def diagnose(
     InputError
         Without a robot, or for an option that it does not have.
     """
-    recording = Recording.of(log)
-    asked = checked(DiagnoseOptions, options, "diagnose")
+    recording = Recording.from_source(log)
+    asked = check_options(DiagnoseOptions, options, "diagnose")
     robot = with_motors(resolve_robot(log, robot), asked.get("couplings"))
     refuted: list[Finding] = []
     for _ in range(MAX_ROUNDS):

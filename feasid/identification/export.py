@@ -412,7 +412,7 @@ def client_errors(
     held = dict(source.reading.get("lock", {})) if source is not None else {}
     torques = (_Pinocchio if client == "pinocchio" else _MuJoCo)(os.fspath(path), fit.robot, held)
     given = log if isinstance(log, list) else [log]
-    logs = tuple(fitted) if log is None else tuple(Recording.of(x) for x in given)
+    logs = tuple(fitted) if log is None else tuple(Recording.from_source(x) for x in given)
     if not logs:
         raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
     squares = np.zeros((3, fit.robot.dof))

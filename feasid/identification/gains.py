@@ -28,7 +28,7 @@ from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, body_place
-from feasid.options.complete import checked, documented, select_options
+from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
@@ -70,7 +70,7 @@ class TorqueConstants:
         return "\n".join(["torque constants", *lines])
 
 
-@documented(LoadOptions)
+@document_options(LoadOptions)
 @one_thread()
 def torque_constants(
     log: Log | Reduced | Sequence[Log | Reduced],
@@ -110,7 +110,7 @@ def torque_constants(
     """
     if (loaded is None) != (load is None):
         raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
-    chosen = checked(LoadOptions, options, "torque_constants")
+    chosen = check_options(LoadOptions, options, "torque_constants")
     terms, reading = select_options(TermOptions, chosen), select_options(LogOptions, chosen)
     sources = [open_sources(log), [] if loaded is None else open_sources(loaded)]
     base, _ = base_with_terms(

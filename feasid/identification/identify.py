@@ -24,7 +24,7 @@ from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
-from feasid.options.complete import completed, documented, select_options
+from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import FitOptions, LogOptions, ReduceOptions, SetOptions
 from feasid.reduction.fleet import LogTask
 from feasid.reduction.reduce import (
@@ -44,7 +44,7 @@ from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
 
-@documented(FitOptions)
+@document_options(FitOptions)
 @one_thread()
 def fit(
     data: Log | Reduced | Sequence[Log | Reduced],
@@ -74,7 +74,7 @@ def fit(
     SolverError
         When no answer passed verification; nothing unverified is returned.
     """
-    chosen = choose_filtering(completed(FitOptions, options, "fit"), "fit")
+    chosen = choose_filtering(complete_options(FitOptions, options, "fit"), "fit")
     find_prior(chosen["prior"])
     logs = open_sources(data)
     described = with_motors(resolve_robot(data, robot), chosen["couplings"])
@@ -218,7 +218,7 @@ def _require_enough_rows(reduced: Reduced, base: BaseParameters) -> None:
         )
 
 
-@documented(ReduceOptions)
+@document_options(ReduceOptions)
 @one_thread()
 def compare_models(
     data: Log | Reduced | Sequence[Log | Reduced],
@@ -263,7 +263,9 @@ def compare_models(
     if given.get("candidates") in ((), []):
         raise InputError("candidates has no term to compare: leave it out, or name some")
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
-    chosen = choose_filtering(completed(ReduceOptions, given, "compare_models"), "compare_models")
+    chosen = choose_filtering(
+        complete_options(ReduceOptions, given, "compare_models"), "compare_models"
+    )
     sources = open_sources(data)
     wanted = with_motors(resolve_robot(data, robot), chosen["couplings"])
     asked = chosen["friction"], chosen["drive_inertia"], candidate_terms(chosen)

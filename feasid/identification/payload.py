@@ -46,7 +46,7 @@ from feasid.logs.columns import numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.options.complete import checked, documented, select_options
+from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
@@ -170,7 +170,7 @@ class Payload:
         )
 
 
-@documented(LoadOptions)
+@document_options(LoadOptions)
 @one_thread()
 def payload(
     loaded: Log | Reduced | Sequence[Log | Reduced],
@@ -206,7 +206,7 @@ def payload(
     SolverError
         When no answer passed verification.
     """
-    chosen = checked(LoadOptions, options, "payload")
+    chosen = check_options(LoadOptions, options, "payload")
     terms, reading = select_options(TermOptions, chosen), select_options(LogOptions, chosen)
     with_it, without = open_sources(loaded), open_sources(unloaded)
     base, said = base_with_terms(
@@ -355,7 +355,7 @@ def payload_from_wrench(
     InputError
         When the load has a negative mass: then the sensor counts the other way round.
     """
-    recording = Recording.of(log)
+    recording = Recording.from_source(log)
     arm = resolve_robot(log, robot)
     k = len(arm.bodies) - 1 if body is None else body_place(arm, body)
     turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)

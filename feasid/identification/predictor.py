@@ -154,7 +154,7 @@ class Predictor:
         """
         import pandas as pd
 
-        recording = Recording.of(log)
+        recording = Recording.from_source(log)
         chosen = self.test_options(options)
         if chosen.get("contacts"):
             raise InputError(

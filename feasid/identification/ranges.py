@@ -28,7 +28,7 @@ from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.identifiability.base import BaseParameters
 from feasid.identifiability.views import parameter_label
-from feasid.options.complete import completed, documented
+from feasid.options.complete import complete_options, document_options
 from feasid.options.tables import RangeOptions
 from feasid.robot.description import Robot
 
@@ -283,7 +283,7 @@ class Ranged:
         """What the log says of all parameters, and what else is known."""
         raise NotImplementedError
 
-    @documented(RangeOptions)
+    @document_options(RangeOptions)
     def range(self, wanted: Wanted, **options: Unpack[RangeOptions]) -> Range:
         """The values of a parameter, or of a sum, over all models that exist and fit the log.
 
@@ -309,7 +309,7 @@ class Ranged:
         """
         return self.ranges([wanted], **options).items[0]
 
-    @documented(RangeOptions)
+    @document_options(RangeOptions)
     @one_thread()
     def ranges(
         self, wanted: Iterable[Wanted] | None = None, **options: Unpack[RangeOptions]
@@ -333,7 +333,7 @@ class Ranged:
         SolverError
             When an end could not be proved.
         """
-        chosen = completed(RangeOptions, options, "ranges")
+        chosen = complete_options(RangeOptions, options, "ranges")
         residual = self.residual
         names = [".".join(name) for name in residual.base.robot.parameter_names]
         forms = [form_of(residual.base, one) for one in (names if wanted is None else wanted)]

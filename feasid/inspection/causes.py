@@ -110,7 +110,7 @@ def _of_numbers(link: Link, verdict: LinkVerdict) -> Iterator[Cause]:
             "with the signs of ixy, ixz and iyz turned the inertia is possible: some tools write "
             "the integrals of xy, xz, yz, URDF and MJCF their negatives",
         )
-    yield from _misplaced(mass, moments)
+    yield from _misplaced_products(mass, moments)
     for name, order in ORDERS.items():
         listed = [moments[k] for k in order]
         if listed != list(moments) and _possible(mass, listed):
@@ -155,7 +155,7 @@ def _placeholder(moments: Sequence[Fraction]) -> Iterator[Cause]:
         )
 
 
-def _misplaced(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
+def _misplaced_products(mass: Fraction, moments: Sequence[Fraction]) -> Iterator[Cause]:
     """A product that repeats a moment to the last digit, and without which all is well."""
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     for k in (1, 2, 4):

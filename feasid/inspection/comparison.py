@@ -177,7 +177,7 @@ def compare_robots(a: Robot, b: Robot, tolerance: float = TOLERANCE) -> Comparis
     joints = tuple(_joint_differences(a, b))
     if joints:
         return Comparison(names, joints, (), {}, False, tolerance)
-    a, b = _with_same_terms(a, _arranged(a, b))
+    a, b = _with_same_terms(a, _match_order(a, b))
     ties = tuple(_tie_differences(a, b))
     if ties:
         return Comparison(names, ties, (), {}, False, tolerance)
@@ -217,11 +217,11 @@ def _joint_of(robot: Robot, body: str | None) -> str | None:
     return next((b.joint for b in robot.bodies if b.name == body), None)
 
 
-def _arranged(a: Robot, b: Robot) -> Robot:
+def _match_order(a: Robot, b: Robot) -> Robot:
     """The second robot with the first one's body names and order."""
     name = {body.name: a.bodies[a.joint_index(body.joint)].name for body in b.bodies}
 
-    def renamed(body: Body) -> Body:
+    def rename_body(body: Body) -> Body:
         parent = None if body.parent is None else name[body.parent]
         return replace(body, name=name[body.name], parent=parent)
 
@@ -229,7 +229,7 @@ def _arranged(a: Robot, b: Robot) -> Robot:
     ends: dict[str | None, str | None] = {None: None}
     ends.update(name.items())
     loops = [replace(x, first=ends[x.first], second=ends[x.second]) for x in b.loops]
-    return replace(b, bodies=tuple(renamed(body) for body in order), loops=tuple(loops))
+    return replace(b, bodies=tuple(rename_body(body) for body in order), loops=tuple(loops))
 
 
 def _with_same_terms(a: Robot, b: Robot) -> tuple[Robot, Robot]:

@@ -174,16 +174,16 @@ def _decide(body: LinkGroup) -> str:
 
     Floats decide where an enclosure far wider than their rounding does, else sixty digits.
     """
-    matrix, scale = _summed(body, _float_pose)
+    matrix, scale = _sum_pseudo_inertias(body, _float_pose)
     width = Fraction(max(FLOAT_WIDTH, 1e-13 * len(body.parts)))
     decided = definiteness_within(matrix, scale, definiteness, width)
     if decided != "undecided":
         return decided
-    matrix, scale = _summed(body, ExactPose.precise_pose)
+    matrix, scale = _sum_pseudo_inertias(body, ExactPose.precise_pose)
     return definiteness_within(matrix, scale, definiteness)
 
 
-def _summed(
+def _sum_pseudo_inertias(
     body: LinkGroup, pose_of: Callable[[ExactPose], PrecisePose]
 ) -> tuple[list[list[Fraction]], Fraction]:
     """Sum of pseudo-inertias (4x4), and a bound of every number on the way to it."""

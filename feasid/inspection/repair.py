@@ -109,9 +109,9 @@ def repair_file(
     form = format_of_text(text)
     description = form.read(text, limits)
     before = inspect_description(description)
-    changes = tuple(Change(r.link, _corrected(r, metric, margin)) for r in before.infeasible)
+    changes = tuple(Change(r.link, _correct_link(r, metric, margin)) for r in before.infeasible)
     if fill:
-        changes += tuple(_filled(before, margin, {c.link.name for c in changes}))
+        changes += tuple(_fill_weightless(before, margin, {c.link.name for c in changes}))
     inertials = {c.link.name: NewInertial(c.new.mass, c.new.moments) for c in changes}
     data = form.patch(description, Changes(inertials))
     after = inspect_description(form.read(parse_xml(data, text.path, limits), limits))
@@ -158,7 +158,7 @@ def repair(
     return done
 
 
-def _corrected(report: LinkReport, metric: str, margin: float) -> Corrected:
+def _correct_link(report: LinkReport, metric: str, margin: float) -> Corrected:
     link = report.link
     if not link.mass or link.moments is None:
         raise InputError(
@@ -169,7 +169,7 @@ def _corrected(report: LinkReport, metric: str, margin: float) -> Corrected:
     return closest_inertia(link.mass, link.moments, metric, margin)
 
 
-def _filled(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
+def _fill_weightless(before: Report, margin: float, done: set[str]) -> Iterator[Change]:
     """Mass and volume for moving links whose bodies have none."""
     for report in before.weightless:
         link = report.body.links[0]

@@ -66,11 +66,11 @@ class Layout:
     run: Any | None
     numbered: bool
 
-    def unused(self, df: pd.DataFrame) -> str:
+    def unused_columns(self, df: pd.DataFrame) -> str:
         """Columns that are not looked at, listed; empty when there are none."""
         used = {c for columns in self.columns.values() for c in columns or ()}
         rest = [c for c in df.columns if c not in used | {self.time, self.run}]
-        return _listed(rest) if rest else ""
+        return _join_columns(rest) if rest else ""
 
 
 def find_columns(
@@ -143,7 +143,7 @@ def checked_mapping(
             if not any(column.replace("{}", str(n)) in df.columns for n in [*names, *numbers]):
                 raise LogError(
                     f"columns[{key!r}] is {column!r}, but the log has no such column for any "
-                    f"joint; it has {_listed(df.columns)}",
+                    f"joint; it has {_join_columns(df.columns)}",
                     column=column,
                 )
             for k, name in enumerate(names):
@@ -163,7 +163,7 @@ def checked_mapping(
             hint = did_you_mean(str(column), df.columns)
             raise LogError(
                 f"columns maps {key!r} to {column!r}, which the log does not have{hint}; "
-                f"it has {_listed(df.columns)}",
+                f"it has {_join_columns(df.columns)}",
                 column=column,
             )
         mapping[key] = column
@@ -203,17 +203,17 @@ def _refuse_absent_joints(
         hint = did_you_mean(wanted[0], df.columns)
         raise LogError(
             f"the log has no column of any joint: expected {' and '.join(wanted)} and so on "
-            f"by joint name or number{hint}; it has {_listed(df.columns)}. Map other names with "
-            f'columns={{"q": "position_{{}}", "tau": "effort_{{}}"}}',
+            f"by joint name or number{hint}; it has {_join_columns(df.columns)}. Map other names "
+            f'with columns={{"q": "position_{{}}", "tau": "effort_{{}}"}}',
             joint=absent[0],
             column=wanted[0],
         )
-    hint = did_you_mean(wanted[0], _unused(df, found))
+    hint = did_you_mean(wanted[0], _unused_columns(df, found))
     lock = ", ".join(f"{n!r}: 0.0" for n in absent)
     raise LogError(
         f"joint {absent[0]!r} has no columns in the log: expected {' and '.join(wanted)}{hint}; "
-        f"unused columns: {_listed(_unused(df, found))}. A joint that did not move can be locked: "
-        f"load_robot(..., lock={{{lock}}})",
+        f"unused columns: {_join_columns(_unused_columns(df, found))}. A joint that did not "
+        f"move can be locked: load_robot(..., lock={{{lock}}})",
         joint=absent[0],
         column=wanted[0],
         joints=tuple(absent),
@@ -245,7 +245,8 @@ def _complete(
     else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
     raise LogError(
         f"joint {names[missing[0]]!r} has no {WORDS[kind]} column {wanted!r}{hint}{why}; "
-        f"unused columns: {_listed(rest)}. Map other names with columns={{{wanted!r}: ...}}{else_}",
+        f"unused columns: {_join_columns(rest)}. Map other names with "
+        f"columns={{{wanted!r}: ...}}{else_}",
         joint=names[missing[0]],
         column=wanted,
     )
@@ -271,12 +272,12 @@ def _refuse_doubled(df: pd.DataFrame, used: Sequence[Any]) -> None:
             )
 
 
-def _unused(df: pd.DataFrame, found: Mapping[str, Sequence[Any | None]]) -> list[Any]:
+def _unused_columns(df: pd.DataFrame, found: Mapping[str, Sequence[Any | None]]) -> list[Any]:
     used = {c for columns in found.values() for c in columns if c is not None} | {"t", "run"}
     return [c for c in df.columns if c not in used]
 
 
-def _listed(columns: Any, most: int = 12) -> str:
+def _join_columns(columns: Any, most: int = 12) -> str:
     names = [str(c) for c in columns]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(names[:most]) + more) or "none"

@@ -143,9 +143,9 @@ def prepare_stretch(
     mask: Mask,
 ) -> tuple[list[Run], list[Excluded]]:
     """Filter and derive one stretch, then cut its ends and the excluded rows."""
-    times, rows, rate, part = _placed(t, values, stretch, how)
+    times, rows, rate, part = _resample(t, values, stretch, how)
     cutoff = how.low_pass(rate)
-    ends = _trimmed(how, rate, derived="ddq" not in values)
+    ends = _trim_length(how, rate, derived="ddq" not in values)
     if len(rows) < 2 * ends + MIN_SAMPLES:
         return [], blocks(stretch.rows, "stretch too short for the filter and its trimmed ends")
     _differentiate(part, how, cutoff, rate)
@@ -154,12 +154,12 @@ def prepare_stretch(
     if "tau" not in part:
         part["tau"] = np.full_like(part["q"], np.nan)
     elif how.delay:
-        part["tau"] = signals.delayed(part["tau"], how.delay * rate)
+        part["tau"] = signals.delay_signal(part["tau"], how.delay * rate)
     keep = np.zeros(len(rows), dtype=bool)
     keep[ends : len(rows) - ends] = True
     left_out = blocks(np.unique(rows[~keep]), "end of a stretch, trimmed") if ends else []
     smear = 0 if cutoff is None else signals.settling(cutoff, rate)
-    unwanted = keep & _widened(mask[rows], smear)
+    unwanted = keep & _dilate(mask[rows], smear)
     left_out += blocks(np.unique(rows[unwanted]), "excluded by hand")
     keep &= ~unwanted
     runs = _cut(part, Stretch(stretch.label, rows, rate), times, keep, how.decimate)
@@ -167,7 +167,7 @@ def prepare_stretch(
     return [replace(run, band=band) for run in runs], left_out
 
 
-def _placed(
+def _resample(
     t: Array, values: Mapping[str, Array], stretch: Stretch, how: Process
 ) -> tuple[Array, Rows, float, dict[str, Array]]:
     """Times, rows of the log, rate and signals of a stretch, on an even grid if need be."""
@@ -209,7 +209,7 @@ def _resting(velocity: Array, speed: float, rate: float) -> Mask:
     return out
 
 
-def _trimmed(how: Process, rate: float, derived: bool) -> int:
+def _trim_length(how: Process, rate: float, derived: bool) -> int:
     """Samples to cut from each end of a stretch."""
     least = 1 if derived else 0
     if not np.isfinite(rate):
@@ -222,7 +222,7 @@ def _trimmed(how: Process, rate: float, derived: bool) -> int:
     return least if cutoff is None else max(least, signals.settling(cutoff, rate))
 
 
-def _widened(mask: Mask, by: int) -> Mask:
+def _dilate(mask: Mask, by: int) -> Mask:
     if not by or not mask.any():
         return mask
     return np.asarray(np.convolve(mask, np.ones(2 * by + 1), "same") > 0.5)

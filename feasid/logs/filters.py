@@ -118,7 +118,7 @@ def second_difference(signal: Array, rate: float) -> Array:
     return out
 
 
-def delayed(signal: Array, samples: float) -> Array:
+def delay_signal(signal: Array, samples: float) -> Array:
     """The signal later by so many samples, interpolated linearly; the ends repeat."""
     n = len(signal)
     at = np.clip(np.arange(n) - samples, 0, n - 1)
@@ -167,10 +167,10 @@ def choose_cutoff(positions: Array, rate: float) -> Cutoff:
         why = f"the least that keeps friction's reversals; the motion ends at {motion:.3g} Hz"
     else:
         why = f"{MARGIN:g} times the motion's highest frequency {motion:.3g} Hz"
-    return Cutoff(_rounded(frequency), why)
+    return Cutoff(_round_two_digits(frequency), why)
 
 
-def _rounded(frequency: float) -> float:
+def _round_two_digits(frequency: float) -> float:
     """Two significant digits: nobody quotes a cut-off of 16.6667 Hz."""
     return float(f"{frequency:.2g}")
 

@@ -88,17 +88,17 @@ class Imu:
 
 def touch_of(given: Any) -> Touch:
     """A contact, as itself or as a mapping of its fields."""
-    return given if isinstance(given, Touch) else _built(Touch, given, "a contact")
+    return given if isinstance(given, Touch) else _build_part(Touch, given, "a contact")
 
 
 def imu_of(given: Any) -> Imu | None:
     """An IMU, as itself or as a mapping of its fields."""
     if given is None or isinstance(given, Imu):
         return given
-    return _built(Imu, given, "an IMU")
+    return _build_part(Imu, given, "an IMU")
 
 
-def _built(kind: type[Part], given: Any, what: str) -> Part:
+def _build_part(kind: type[Part], given: Any, what: str) -> Part:
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     if not isinstance(given, Mapping) or not given or not {*given} <= {*known}:
         raise InputError(f"{what} is a mapping of {', '.join(known)}, not {given!r}")
@@ -170,16 +170,16 @@ def arrays_of_log(
         wanted["place"] = [f"base_{a}" for a in XYZ]
     wanted |= {f"force_{name}": [f"force_{name}_{a}" for a in XYZ] for name in contacts}
     absent = [] if torque else wanted.pop("tau")
-    out = {kind: stacked(df, names) for kind, names in wanted.items()}
+    out = {kind: stack_columns(df, names) for kind, names in wanted.items()}
     if absent:
         out["tau"] = np.full((len(df), len(absent)), np.nan)
     if imu is None or any(touch.axes == "world" for touch in contacts.values()):
-        quaternion = stacked(df, [f"base_q{a}" for a in "xyzw"])
+        quaternion = stack_columns(df, [f"base_q{a}" for a in "xyzw"])
         out["turn"] = rotation_matrices(quaternion).reshape(-1, 9)
     return out
 
 
-def stacked(df: pd.DataFrame, names: Sequence[str]) -> Array:
+def stack_columns(df: pd.DataFrame, names: Sequence[str]) -> Array:
     """Columns beside each other, finite."""
     for name in names:
         if name not in df:
@@ -262,14 +262,14 @@ def floating_log(
     LogError
         Names the column that is missing, not finite, or a force whose contact is not described.
     """
-    said = _Said.of(df, robot, imu, contacts or {}, rate)
-    if said.unknown:
-        names = ", ".join(said.unknown)
+    table = _FloatingColumns.read(df, robot, imu, contacts or {}, rate)
+    if table.unknown:
+        names = ", ".join(table.unknown)
         raise InputError(f"floating_log needs the forces of {names}; feasid.fit does not")
-    longest = max(said.stretches, key=lambda s: len(s.rows))
-    q = said.columns["q"][longest.rows]
+    longest = max(table.stretches, key=lambda s: len(s.rows))
+    q = table.columns["q"][longest.rows]
     frequency = cutoff or choose_cutoff(q, longest.rate).frequency
-    parts = [p for s in said.stretches if (p := said.equations(s, frequency)) is not None]
+    parts = [p for s in table.stretches if (p := table.equations(s, frequency)) is not None]
     if not parts:
         raise _too_short(frequency)
     q, dq, ddq, forces, touched = (np.concatenate(x) for x in zip(*parts, strict=True))
@@ -317,26 +317,26 @@ def floating_runs(
             raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
     imu = imu_of(chosen["imu"])
     contacts = {str(k): touch_of(v) for k, v in (chosen["contacts"] or {}).items()}
-    said = _Said.of(df, robot, imu, contacts, chosen["rate"], torque=torque)
+    table = _FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque)
     whole = chosen["filtering"] == "equations"
-    longest = max(said.stretches, key=lambda s: len(s.rows))
+    longest = max(table.stretches, key=lambda s: len(s.rows))
     if whole:
-        frequency = equation_cutoff(said.stretches, chosen["cutoff"])
+        frequency = equation_cutoff(table.stretches, chosen["cutoff"])
         wide = chosen["derivative_cutoff"] or min(
             DERIVATIVE_CUTOFF, DERIVATIVE_SHARE * longest.rate
         )
     else:
-        found = choose_cutoff(said.columns["q"][longest.rows], longest.rate).frequency
+        found = choose_cutoff(table.columns["q"][longest.rows], longest.rate).frequency
         frequency = wide = chosen["cutoff"] or found
     runs = []
-    for stretch in said.stretches:
-        part = said.equations(stretch, wide, forces=not whole)
+    for stretch in table.stretches:
+        part = table.equations(stretch, wide, forces=not whole)
         if part is not None:
             cut = slice(settling(wide, stretch.rate), -settling(wide, stretch.rate))
             rows = stretch.rows[cut]
-            run = Run(stretch.label, stretch.rate, rows, said.t[rows], *part[:4])
+            run = Run(stretch.label, stretch.rate, rows, table.t[rows], *part[:4])
             anchor = round(float(run.t[0]) * stretch.rate)
-            runs.append(replace(run, anchor=anchor, free=said.free(rows, run.q)))
+            runs.append(replace(run, anchor=anchor, free=table.free(rows, run.q)))
     if not runs:
         raise _too_short(wide)
     how = "both sides of the equations through one Gaussian" if whole else "all signals through a"
@@ -345,11 +345,13 @@ def floating_runs(
     notes.append(Note(f"the base's motion: from {source}", "base"))
     if contacts:
         notes.append(Note(f"contacts: {', '.join(contacts)}", "contacts", contacts=[*contacts]))
-    if said.unknown:
+    if table.unknown:
         if not whole:
             raise InputError("unknown contact forces need filtering='equations'")
-        text = f"forces of {', '.join(said.unknown)} are unknown: equations free of them are fitted"
-        notes.append(Note(text, "unknown-forces", contacts=[*said.unknown]))
+        text = (
+            f"forces of {', '.join(table.unknown)} are unknown: equations free of them are fitted"
+        )
+        notes.append(Note(text, "unknown-forces", contacts=[*table.unknown]))
     kept = np.concatenate([run.rows for run in runs])
     left = np.setdiff1d(np.arange(len(df)), kept)
     head = robot.coordinates, tuple(runs), frequency, tuple(notes)
@@ -362,7 +364,7 @@ def _too_short(cutoff: float) -> LogError:
 
 
 @dataclass(frozen=True, eq=False)
-class _Said:
+class _FloatingColumns:
     """The columns of a floating robot's log, and its stretches without gaps."""
 
     robot: Robot
@@ -375,7 +377,7 @@ class _Said:
     stretches: Sequence[Stretch]
 
     @classmethod
-    def of(
+    def read(
         cls,
         df: pd.DataFrame,
         robot: Robot,
@@ -383,13 +385,13 @@ class _Said:
         contacts: Mapping[str, Touch],
         rate: float | None,
         torque: bool = True,
-    ) -> _Said:
+    ) -> _FloatingColumns:
         base = base_index(robot)
         check_names(df, robot, base, imu, contacts)
         unknown = {k: v for k, v in contacts.items() if f"contact_{k}" in df}
         contacts = {k: v for k, v in contacts.items() if k not in unknown}
         columns = arrays_of_log(df, robot, imu, contacts, torque)
-        columns |= {f"contact_{k}": stacked(df, [f"contact_{k}"]) for k in unknown}
+        columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"]) for k in unknown}
         t, _ = read_time(df, "t" if "t" in df else None, rate, None)
         codes, labels = run_labels(df, "run" if "run" in df else None)
         stretches: list[Stretch] = []

@@ -30,7 +30,7 @@ from feasid.logs.derivatives import (
 )
 from feasid.logs.motion import Excluded, Motion, Rows, Run, blocks
 from feasid.logs.raw import Signals, holes, read_raw, refuse_holes, unwrap
-from feasid.options.complete import completed, documented, select_options
+from feasid.options.complete import complete_options, document_options, select_options
 from feasid.options.tables import FloatingOptions, LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
@@ -48,7 +48,7 @@ RESTING = {"signals": 1e-3, "equations": 0.0}
 """Speed below which a joint rests, by what is filtered [rad/s or m/s]."""
 
 
-@documented(LogOptions)
+@document_options(LogOptions)
 def prepare(
     df: pd.DataFrame,
     robot: Robot,
@@ -85,7 +85,7 @@ def prepare(
     NotEnoughDataError
         When no stretch is long enough for the filter and the trimmed ends.
     """
-    chosen = completed(LogOptions, options, "prepare")
+    chosen = complete_options(LogOptions, options, "prepare")
     raw = read_raw(df, robot, torque=torque, **select_options(ReadOptions, chosen))
     return prepare_signals(df, raw, robot, chosen)
 
@@ -108,7 +108,9 @@ def prepare_signals(
     if chosen["derivative_cutoff"] is not None and not whole:
         raise InputError("derivative_cutoff has no effect where signals are filtered: cutoff has")
     bridge = BRIDGED_SHARE / (chosen["cutoff"] or EQUATION_CUTOFF) if whole else 0.0
-    stretches, repeated = _stretches(df, raw, ~(bad | raw.dropped), chosen["sort"], said, bridge)
+    stretches, repeated = _stretches(
+        df, raw, ~(bad | raw.corrupt_rows), chosen["sort"], said, bridge
+    )
     excluded += repeated
     said += unwrap(values["q"], robot, (s.rows for s in stretches))
     frequency: float | None

@@ -58,7 +58,7 @@ class Run:
     def __len__(self) -> int:
         return len(self.t)
 
-    def kept(self) -> Run:
+    def without_surroundings(self) -> Run:
         """The run without its surroundings."""
         if self.own is None:
             return self
@@ -114,7 +114,7 @@ class Motion:
     @property
     def notes(self) -> tuple[Note, ...]:
         """What was said, and how many rows are not used for which reason."""
-        return (*self.said, *unused(self.excluded, self.rows))
+        return (*self.said, *excluded_notes(self.excluded, self.rows))
 
 
 @dataclass
@@ -136,10 +136,10 @@ class Tally:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Every sentence once, and the rows that are not used."""
-        return (*self.said, *unused(self.excluded, self.rows))
+        return (*self.said, *excluded_notes(self.excluded, self.rows))
 
 
-def unused(excluded: Sequence[Excluded], rows: int) -> list[Note]:
+def excluded_notes(excluded: Sequence[Excluded], rows: int) -> list[Note]:
     """How many rows are not used, and why."""
     if not excluded:
         return []

@@ -76,7 +76,7 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
         q = values["q"]
         finite = np.flatnonzero(np.isfinite(q).all(axis=1))
         rows = finite[:: max(1, len(finite) // CHECKED)]
-        expected = _followed(robot, q[rows])
+        expected = _joint_coordinates(robot, q[rows])
         offs = {j: _compare(robot, j, x[rows], expected[others[j]], rows) for j, x in found.items()}
         said = ", ".join(f"{j} ({off:.2g})" for j, off in offs.items())
         notes.append(
@@ -91,7 +91,7 @@ def check_followers(robot: Robot, values: dict[str, Array], column: Column) -> l
     return notes
 
 
-def _followed(robot: Robot, s: Array) -> Array:
+def _joint_coordinates(robot: Robot, s: Array) -> Array:
     """Joint coordinates (axes, N) of independent ones (N, dof); NaN where loops do not close."""
     if robot.closure is None:
         return robot.coupling_map.A @ s.T + robot.coupling_map.b[:, None]
@@ -162,7 +162,7 @@ class Signals:
     corrupt: tuple[tuple[str, Mask], ...] = ()
 
     @property
-    def dropped(self) -> Mask:
+    def corrupt_rows(self) -> Mask:
         """All of these rows."""
         none = np.zeros(len(self.t), dtype=bool)
         return np.asarray(np.any([none, *(rows for _, rows in self.corrupt)], axis=0))
@@ -228,7 +228,7 @@ def read_raw(
         if joint not in layout.coordinates:
             raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
         values["q"][:, layout.coordinates.index(joint)] += offset
-    unused = layout.unused(df)
+    unused = layout.unused_columns(df)
     if unused:
         notes.append(Note(f"columns not used: {unused}", "extra"))
     if layout.numbered:
@@ -359,7 +359,7 @@ def holes(raw: Signals) -> Mask:
     bad = np.zeros(len(raw.t), dtype=bool)
     for cells in raw.values.values():
         bad |= ~np.isfinite(cells).all(axis=1)
-    return bad & ~raw.dropped
+    return bad & ~raw.corrupt_rows
 
 
 def refuse_holes(df: pd.DataFrame, raw: Signals) -> None:

@@ -29,7 +29,7 @@ from feasid.logs.read.arrays import (
 )
 from feasid.logs.read.formats import format_of, is_reduced, read_log
 from feasid.logs.stream import first_row, stream_log
-from feasid.options.complete import completed, select_options
+from feasid.options.complete import complete_options, select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.robot.description import Robot
 
@@ -70,7 +70,7 @@ class Recording:
         self._motions: dict[Hashable, tuple[Robot, Motion]] = {}
 
     @classmethod
-    def of(cls, source: Any) -> Recording:
+    def from_source(cls, source: Any) -> Recording:
         """A recording as it is, anything else opened as one.
 
         Parameters
@@ -155,7 +155,7 @@ class Recording:
         LogError, InputError
             What is wrong with the log or an option, by name.
         """
-        chosen = completed(ReadOptions, options, "a log")
+        chosen = complete_options(ReadOptions, options, "a log")
         key = _key(robot, torque, chosen)
         if key not in self._raws:
             table = self.table(robot, chosen["topic"])
@@ -184,13 +184,13 @@ class Recording:
         LogError, InputError
             What is wrong with the log or an option, by name.
         """
-        chosen = completed(LogOptions, options, "a log")
+        chosen = complete_options(LogOptions, options, "a log")
         key = _key(robot, torque, chosen)
         if key not in self._motions:
-            self._motions[key] = robot, self._prepared(robot, torque, chosen)
+            self._motions[key] = robot, self._prepare(robot, torque, chosen)
         return self._motions[key][1]
 
-    def _prepared(self, robot: Robot, torque: Torque, chosen: dict[str, Any]) -> Motion:
+    def _prepare(self, robot: Robot, torque: Torque, chosen: dict[str, Any]) -> Motion:
         table = self.table(robot, chosen["topic"])
         if floats(table, robot):
             return floating_runs(table, robot, chosen, bool(torque))

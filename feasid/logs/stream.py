@@ -105,7 +105,11 @@ def _own_motion(
         where = f" (rows are counted from row {piece.offset} of the file)" if piece.offset else ""
         raise type(error)(f"{error}{where}", **error.data) from error
     mine = [_own(run, piece) for run in motion.runs]
-    runs = tuple(r if motion.filtering == "equations" else r.kept() for r in mine if _length(r))
+    runs = tuple(
+        r if motion.filtering == "equations" else r.without_surroundings()
+        for r in mine
+        if _length(r)
+    )
     excluded = tuple(e for e in (_own_block(e, piece) for e in motion.excluded) if e.count > 0)
     return replace(motion, runs=runs, excluded=excluded, rows=rows)
 

@@ -14,7 +14,7 @@ from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
 from feasid.online.online_fit import OnlineFit
 from feasid.online.result import OnlineEstimate
-from feasid.options.complete import checked
+from feasid.options.complete import check_options
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot
 
@@ -158,8 +158,8 @@ def watch(
     InputError
         When the log has no torques, or is shorter than a block.
     """
-    chosen = checked(ReadOptions, options, "watch")
-    recording = Recording.of(log)
+    chosen = check_options(ReadOptions, options, "watch")
+    recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
     if robot is None:
         raise InputError("which robot? pass one, or let it travel in the log's attrs['robot']")

@@ -20,7 +20,7 @@ def option_table(options: type) -> dict[str, Option]:
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
 
 
-def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
+def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
     """What was given, each value checked; nothing is added.
 
     Parameters
@@ -42,7 +42,7 @@ def checked(options: type, given: Mapping[str, Any], function: str) -> dict[str,
         if name not in table:
             hint = did_you_mean(name, table)
             raise InputError(f"{function} has no option {name!r}{hint}", option=name)
-    values = {name: table[name].checked(name, value) for name, value in given.items()}
+    values = {name: table[name].check(name, value) for name, value in given.items()}
     for name, value in values.items():
         needs = table[name].needs
         if needs is None or value is None or _same(value, table[name].default):
@@ -71,10 +71,10 @@ def _same(value: Any, default: Any) -> bool:
     return type(value) is type(default) and bool(value == default)
 
 
-def completed(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """`checked`, with the defaults of what was not given."""
+def complete_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
+    """`check_options`, with the defaults of what was not given."""
     defaults = {name: option.default for name, option in option_table(options).items()}
-    return defaults | checked(options, given, function)
+    return defaults | check_options(options, given, function)
 
 
 def select_options(options: type, of: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def select_options(options: type, of: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in of.items() if name in option_table(options)}
 
 
-def documented(options: type) -> Callable[[Function], Function]:
+def document_options(options: type) -> Callable[[Function], Function]:
     """Give a function the table's options as its signature and at the end of its docstring.
 
     The docstring's line ``**options`` is replaced by one entry per option.
@@ -119,7 +119,7 @@ def _around_keywords(text: str) -> tuple[str, str, str]:
 
 def _entry(name: str, option: Option) -> list[str]:
     said = option.doc + (f" [{option.unit}]" if option.unit else "")
-    return [f"{name} : {option.expected()}; default {option.default!r}", f"    {said}."]
+    return [f"{name} : {option.describe_domain()}; default {option.default!r}", f"    {said}."]
 
 
 def _without_body(lines: list[str]) -> list[str]:

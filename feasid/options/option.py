@@ -59,14 +59,14 @@ class Option:
     form: Form | None = None
     example: str = ""
 
-    def checked(self, name: str, value: Any) -> Any:
+    def check(self, name: str, value: Any) -> Any:
         """The value, or `InputError` saying what was expected."""
         special = (*self.special, self.default)
         if any(value is s for s in special) or (isinstance(value, str) and value in special):
             return value
         return CHECKS[self.kind](self, name, value)
 
-    def parsed(self, name: str, text: str) -> Any:
+    def parse(self, name: str, text: str) -> Any:
         """The value that a word at the prompt stands for."""
         word = text.strip().lower()
         nothing = self.kind == "words" and word == "none"  # an empty sequence
@@ -76,9 +76,9 @@ class Option:
             return False
         if word in [s for s in self.special if isinstance(s, str)]:
             return word
-        return self.checked(name, PARSERS[self.kind](self, name, text))
+        return self.check(name, PARSERS[self.kind](self, name, text))
 
-    def expected(self) -> str:
+    def describe_domain(self) -> str:
         """What may be given, in words."""
         unit = f" [{self.unit}]" if self.unit else ""
         if self.kind in ("number", "count"):
@@ -104,7 +104,9 @@ class Option:
 
     def refusal(self, name: str, value: Any) -> InputError:
         """The error for a value that cannot be."""
-        return InputError(f"{name} must be {self.expected()}, not {_shown(value)}", option=name)
+        return InputError(
+            f"{name} must be {self.describe_domain()}, not {_quote_value(value)}", option=name
+        )
 
 
 def _is_flag(value: Any) -> bool:
@@ -157,7 +159,7 @@ def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
     for key, item in value.items():
         if option.form is not None and not option.form.fits(item):
             what = f"{name} of {key!r} must be {option.form.text}"
-            raise InputError(f"{what}, not {_shown(item)}", option=name)
+            raise InputError(f"{what}, not {_quote_value(item)}", option=name)
     return value
 
 
@@ -167,7 +169,7 @@ def _value(option: Option, name: str, value: Any) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     shown = repr(value)
     return shown if len(shown) <= 80 else shown[:77] + "..."
 

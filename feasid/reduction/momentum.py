@@ -79,7 +79,7 @@ def reduce_momentum(
     samples = 0
     for motion in motions:
         tally.add(motion)
-        for run in (r.kept() for r in motion.runs):
+        for run in (r.without_surroundings() for r in motion.runs):
             reducer.restart()
             half = round(0.5 * window * run.rate)
             if half < 1:

@@ -22,7 +22,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.logs.read.arrays import is_tuple_of_arrays
 from feasid.logs.read.formats import is_reduced
 from feasid.logs.recording import Recording, find_missing_torques
-from feasid.options.complete import checked, documented, select_options
+from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
     FitOptions,
     LogOptions,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
 
 
-@documented(ReduceOptions)
+@document_options(ReduceOptions)
 @one_thread()
 def reduce(
     data: Log | Reduced | Sequence[Log | Reduced],
@@ -98,7 +98,7 @@ def reduce(
     LogError, NotEnoughDataError, DescriptionError, InputError
         What is wrong with the input, by name.
     """
-    chosen = choose_filtering(checked(ReduceOptions, options, "reduce"), "reduce")
+    chosen = choose_filtering(check_options(ReduceOptions, options, "reduce"), "reduce")
     terms = select_options(TermOptions, chosen) | select_options(MeasuredOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
@@ -151,7 +151,7 @@ def _open(item: Any) -> Source:
         return item
     if isinstance(item, str | Path) and is_reduced(item):
         return Reduced.load(item)
-    return Recording.of(item)
+    return Recording.from_source(item)
 
 
 def choose_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def choose_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]
     if chosen.get("filtering") is not None:
         return dict(chosen)
     said = "signals" if chosen.get("cutoff") is False else "equations"
-    return checked(FitOptions, {**chosen, "filtering": said}, function)
+    return check_options(FitOptions, {**chosen, "filtering": said}, function)
 
 
 def candidate_terms(chosen: Mapping[str, Any]) -> CandidateTerms | None:

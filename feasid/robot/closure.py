@@ -233,7 +233,7 @@ class Closure:
         return LoopConditions(self.robot)
 
     @cached_property
-    def assembled(self) -> Array:
+    def closed_configuration(self) -> Array:
         """A configuration of the tree in which the loops are closed, shape (axes,).
 
         Raises
@@ -274,7 +274,7 @@ class Closure:
     @property
     def _home(self) -> Array:
         """C A at the assembled configuration."""
-        jacobian = self.conditions.at(self.assembled[:, None])[1][:, :, 0]
+        jacobian = self.conditions.at(self.closed_configuration[:, None])[1][:, :, 0]
         return np.asarray(jacobian @ self.robot.coupling_map.A)
 
     @cached_property
@@ -288,7 +288,7 @@ class Closure:
         wanted = [names.index(joint) for joint in self.robot.active if joint in names]
         order = [*wanted, *(k for k in range(len(names)) if k not in wanted)]
         for share in PASSIVE_COLUMN_SHARES:
-            taken = self._taken(order[::-1], share)
+            taken = self._choose_columns(order[::-1], share)
             if len(taken) == self.rank:
                 break
         else:
@@ -298,7 +298,7 @@ class Closure:
             )
         return np.sort(np.array(taken, dtype=np.intp))
 
-    def _taken(self, order: Sequence[int], share: float) -> list[int]:
+    def _choose_columns(self, order: Sequence[int], share: float) -> list[int]:
         """Columns of C A that add at least this share of its size to those before them."""
         rest = self._home.copy()
         least = share * np.linalg.norm(rest, axis=0).max()
@@ -367,7 +367,7 @@ class Closure:
         """The same, and which samples closed all the way; others stay where they got stuck."""
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         moved = self.conditions.rows
-        home = np.linalg.lstsq(A, self.assembled - b, rcond=None)[0]
+        home = np.linalg.lstsq(A, self.closed_configuration - b, rcond=None)[0]
         start = home[self.active][:, None]
         matters = [k for k, i in enumerate(self.active) if A[moved][:, i].any()]
         strides = np.ceil(np.abs(s - start)[matters].max(axis=0, initial=0.0) / MAX_STRIDE)
@@ -404,7 +404,7 @@ class Closure:
     @cached_property
     def _floor(self) -> float:
         """What a closed loop's residual may be: rounding, or what the file's rounding leaves."""
-        residual, _ = self.conditions.at(self.assembled[:, None])
+        residual, _ = self.conditions.at(self.closed_configuration[:, None])
         return max(100 * CLOSURE_TOLERANCE, 10 * float(np.abs(residual).max()))
 
     def regular(self, q: Array) -> npt.NDArray[np.bool_]:

@@ -214,7 +214,7 @@ class Robot(RobotLayout):
                 f"joint(s): with {', '.join(active)} asked for, {missing[0]!r} cannot be one{hint}",
                 joint=missing[0],
             )
-        nudged = closure.assembled[closed.independent][:, None] + PROBE_STEP * np.array(
+        nudged = closure.closed_configuration[closed.independent][:, None] + PROBE_STEP * np.array(
             [[-1.0, 1.0]]
         )
         try:
@@ -405,9 +405,9 @@ def hold(
         if body is held:
             continue
         if body.name == held.parent:
-            body = _joined(body, held, joined)
+            body = _merge_bodies(body, held, joined)
         elif body.parent == held.name:
-            body = _moved(body, held.parent, rotation, position)
+            body = _reattach(body, held.parent, rotation, position)
         left.append(body)
     return (
         tuple(left),
@@ -421,7 +421,7 @@ def _links(body: Body) -> tuple[Member, ...]:
     return body.members or (Member(body.name, inertial=body.inertial),)
 
 
-def _joined(parent: Body, held: Body, joined: list[Member]) -> Body:
+def _merge_bodies(parent: Body, held: Body, joined: list[Member]) -> Body:
     """The parent with the held body's links, inertia and rotor added to its own."""
     whole = Member(
         held.name,
@@ -447,7 +447,7 @@ def _joined(parent: Body, held: Body, joined: list[Member]) -> Body:
     )
 
 
-def _moved(body: Body, parent: str | None, rotation: Array, position: Array) -> Body:
+def _reattach(body: Body, parent: str | None, rotation: Array, position: Array) -> Body:
     """A child of the held body, hung on the held body's parent."""
     home = compose(rotation, position, body.rotation, body.position)
     rotor = body.rotor

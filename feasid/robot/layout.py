@@ -87,7 +87,9 @@ class RobotLayout(KinematicTree):
             numbers = [float(x) + 0.0 for array in poses for x in array.ravel()]
             out.append(f"{loop.kind} {loop.first} {loop.second} {numbers!r}")
         if self.closure is not None:
-            out.append(f"{self.coordinates!r} {self.closure.assembled.round(6).tolist()!r}")
+            out.append(
+                f"{self.coordinates!r} {self.closure.closed_configuration.round(6).tolist()!r}"
+            )
         return out
 
     @property

@@ -55,7 +55,7 @@ def with_force_sensor(
     turn, place = np.asarray(rotation, dtype=np.float64), np.asarray(position, dtype=np.float64)
     plate = Body(name, chosen[0].parent, turn, place, np.eye(6))
 
-    def moved(body: Body) -> Body:
+    def move_body(body: Body) -> Body:
         rotor = body.rotor
         if rotor is not None:
             spot = turn.T @ (rotor.position - place)
@@ -72,5 +72,5 @@ def with_force_sensor(
     for body in robot.bodies:
         if body is chosen[0]:
             bodies.append(plate)
-        bodies.append(moved(body) if any(body is b for b in chosen) else body)
+        bodies.append(move_body(body) if any(body is b for b in chosen) else body)
     return replace(robot, bodies=tuple(bodies))

@@ -64,7 +64,7 @@ def held_out(first, second, robot, options, sizes):
 def sizes_of(log, robot, options):
     """Root mean square of every joint's torque in a log."""
     reading = {k: v for k, v in options.items() if k in ("transmission", "offsets")}
-    torque = Recording.of(log).raw(robot, **reading).values["tau"]
+    torque = Recording.from_source(log).raw(robot, **reading).values["tau"]
     return np.sqrt(np.mean(torque**2, axis=0))
 
 

@@ -57,7 +57,7 @@ def test_options_are_shown_with_values_that_they_take():
             if mark and name in OPTIONS:
                 seen += 1
                 try:
-                    OPTIONS[name].checked(name, value)
+                    OPTIONS[name].check(name, value)
                 except ValueError as error:
                     wrong.append(f"{page.name}: {span}: {error}")
     assert seen > 20

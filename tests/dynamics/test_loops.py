@@ -33,7 +33,7 @@ def motions(robot, seed=0, reach=1.0, count=SAMPLES):
     rng = np.random.default_rng(seed)
     if robot.closure is None:
         return rng.uniform(-3, 3, (3, robot.dof, count))
-    home = robot.closure.assembled[robot.independent][:, None]
+    home = robot.closure.closed_configuration[robot.independent][:, None]
     s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, 6 * count))
     q, closed = robot.closure.follow(s)
     closed[closed] &= robot.closure.regular(q[:, closed])
@@ -146,9 +146,9 @@ def test_loops_are_assembled_from_the_configuration_and_choose_its_branch():
     up = robot.with_loops([FOUR_BAR], configuration={"1": 1.2, "2": -0.8, "3": -1.4})
     down = robot.with_loops([FOUR_BAR], configuration={"1": -1.2, "2": 0.8, "3": 1.4})
     assert up.coordinates == ("1",)
-    assert up.closure.assembled[0] > 0 > down.closure.assembled[0]
-    np.testing.assert_allclose(up.closure.conditions.at(up.closure.assembled[:, None])[0], 0,
-                               atol=1e-11)  # fmt: skip
+    assert up.closure.closed_configuration[0] > 0 > down.closure.closed_configuration[0]
+    home = up.closure.closed_configuration
+    np.testing.assert_allclose(up.closure.conditions.at(home[:, None])[0], 0, atol=1e-11)
     assert robot.with_loops([FOUR_BAR], ["2"], up.configuration).coordinates == ("2",)
 
 
@@ -208,7 +208,7 @@ def test_inactive_equalities_count_for_nothing():
 
 def test_a_held_joint_leaves_its_loop():
     robot = feasid.load_robot(FIVE_BAR)
-    home = robot.closure.assembled[robot.independent]
+    home = robot.closure.closed_configuration[robot.independent]
     held = robot.locked({"m2": home[1]})
     assert held.coordinates == ("m1",)
     q = np.array([[home[0] + 0.1]])

@@ -50,7 +50,7 @@ def described(tmp_path, table=TABLE, name="bars.urdf"):
 
 
 def motions(robot):
-    home = robot.closure.assembled[robot.independent]
+    home = robot.closure.closed_configuration[robot.independent]
     s = home + np.linspace(-0.3, 0.3, 7)[:, None]
     return s, np.ones_like(s), 0.5 * np.ones_like(s)
 

@@ -142,18 +142,18 @@ def test_rounded_right_angles_are_taken_for_right_angles(tmp_path, angle):
     base = base_parameters(loaded(tmp_path, tilted))
     assert base.size == exact.size
     assert not base.warnings
-    assert base.snapped[-1].joint == "elbow"
+    assert base.roundings[-1].joint == "elbow"
     off = abs(abs(float(angle)) - np.pi / 2)
-    assert base.snapped[-1].value == pytest.approx(off, rel=1e-3)
+    assert base.roundings[-1].value == pytest.approx(off, rel=1e-3)
 
 
 def test_both_counts_are_reported(tmp_path):
     """Gravity along a shoulder axis that the file tilts by the rounding of pi."""
     base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", tilt="3.1416")))
     assert base.literal.size > base.size
-    assert [s.joint for s in base.snapped] == ["shoulder"]
-    assert base.deciding == base.snapped
-    assert base.literal.snapped == ()
+    assert [s.joint for s in base.roundings] == ["shoulder"]
+    assert base.deciding == base.roundings
+    assert base.literal.roundings == ()
     assert base_parameters(base.robot, snap=None).size == base.literal.size
     assert "rounded geometry" in repr(base)
 
@@ -171,7 +171,7 @@ def test_a_saved_description_that_goes_in_circles_ends(tmp_path):
 
 def test_exact_files_are_left_alone(tmp_path):
     base = base_parameters(loaded(tmp_path, arm("1.5707963267948966")))
-    assert base.snapped == ()
+    assert base.roundings == ()
     assert base.literal is base
     assert base.deciding == ()
 
@@ -179,20 +179,20 @@ def test_exact_files_are_left_alone(tmp_path):
 def test_an_angle_that_is_meant_is_kept(tmp_path):
     robot = loaded(tmp_path, arm("1.5708", tilt="0.0031"))
     base = base_parameters(robot)
-    assert [s.joint for s in base.snapped] == ["elbow"]
+    assert [s.joint for s in base.roundings] == ["elbow"]
     assert base.size == base_parameters(robot, snap=None).size
 
 
 @pytest.mark.parametrize("tilt", ["0.001", "0.002", "0.0004", "0.01", "-0.001"])
 def test_a_tilt_is_no_rounding_of_zero(tmp_path, tilt):
     base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", tilt=tilt)))
-    assert base.snapped == ()
+    assert base.roundings == ()
 
 
 @pytest.mark.parametrize("offset", ["0.0004", "0.001", "0.00003", "1e-4"])
 def test_an_offset_is_no_rounding_of_zero(tmp_path, offset):
     base = base_parameters(loaded(tmp_path, arm("1.5707963267948966", offset=offset)))
-    assert base.snapped == ()
+    assert base.roundings == ()
     plain = base_parameters(loaded(tmp_path, arm("1.5707963267948966")))
     assert base.expressions != plain.expressions
 
@@ -205,13 +205,13 @@ def test_visuals_and_comments_say_nothing_about_joints(tmp_path):
     text = arm("1.5707963267948966", tilt="0.0005").replace('<link name="a"/>', VISUAL)
     robot = loaded(tmp_path, text)
     assert file_rounding(robot).angles == ()
-    assert base_parameters(robot).snapped == ()
+    assert base_parameters(robot).roundings == ()
 
 
 def test_one_joints_rounding_is_not_anothers(tmp_path):
     """The elbow's 1.57 is rounded by 8e-4; the shoulder's tilt of 5e-4 is meant."""
     base = base_parameters(loaded(tmp_path, arm("1.57", tilt="0.0005")))
-    assert [s.joint for s in base.snapped] == ["elbow"]
+    assert [s.joint for s in base.roundings] == ["elbow"]
 
 
 def test_fixed_joints_on_the_way_are_read(tmp_path):
@@ -222,7 +222,7 @@ def test_fixed_joints_on_the_way_are_read(tmp_path):
         '<joint name="elbow" type="continuous"><parent link="plate"/>',
     )
     base = base_parameters(loaded(tmp_path, text))
-    assert [s.joint for s in base.snapped] == ["elbow"]
+    assert [s.joint for s in base.roundings] == ["elbow"]
     exact = base_parameters(loaded(tmp_path, text.replace("1.5708", "1.5707963267948966")))
     assert base.expressions == exact.expressions
 
@@ -237,14 +237,14 @@ MJCF = """<mujoco><compiler angle="radian"/><worldbody>
 def test_mjcf_angles_are_read_body_by_body(tmp_path):
     path = tmp_path / "arm.xml"
     path.write_text(MJCF)
-    assert [s.joint for s in base_parameters(feasid.load_robot(path)).snapped] == ["lift"]
+    assert [s.joint for s in base_parameters(feasid.load_robot(path)).roundings] == ["lift"]
 
 
 def test_snap_can_be_given_as_an_angle():
     robot = feasid.Robot.from_dh([(1.5708, 0.2, 0, 0), (0, 0.1, 0, 0)])
-    assert base_parameters(robot).snapped == ()
+    assert base_parameters(robot).roundings == ()
     base = base_parameters(robot, snap=1e-5)
-    assert len(base.snapped) == 1
+    assert len(base.roundings) == 1
     assert base.size == 8
     assert not base.warnings
     with pytest.raises(InputError, match="an angle between 0"):

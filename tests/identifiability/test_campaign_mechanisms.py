@@ -30,7 +30,7 @@ def motions(robot, rng):
     """Positions (dof, N) that the mechanism can take."""
     if robot.closure is None:
         return rng.uniform(-3, 3, (robot.dof, SAMPLES))
-    home = robot.closure.assembled[robot.independent][:, None]
+    home = robot.closure.closed_configuration[robot.independent][:, None]
     found = np.zeros((robot.dof, 0))
     for reach in (1.0, 0.3, 0.1):
         s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, 6 * SAMPLES))

@@ -38,7 +38,7 @@ def test_a_delay_interpolates_and_repeats_the_ends(samples, n):
     x = np.random.default_rng(n).normal(size=(n, 2))
     k = np.arange(n)
     wanted = np.stack([np.interp(k - samples, k, column) for column in x.T], axis=1)
-    np.testing.assert_allclose(filters.delayed(x, samples), wanted, atol=1e-14)
+    np.testing.assert_allclose(filters.delay_signal(x, samples), wanted, atol=1e-14)
 
 
 def test_a_filter_settles_in_one_period_of_its_cutoff():

@@ -16,7 +16,7 @@ def log_of(robot, count=300, amplitude=0.15):
     t = np.arange(count) / 100
     home = np.zeros(robot.dof)
     if robot.closure is not None:
-        home = robot.closure.assembled[robot.independent]
+        home = robot.closure.closed_configuration[robot.independent]
     rate = rng.uniform(2, 6, robot.dof)
     s = home + amplitude * np.sin(np.outer(t, rate))
     ds, dds = amplitude * rate * np.cos(np.outer(t, rate)), -(s - home) * rate**2

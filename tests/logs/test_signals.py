@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from feasid import Robot
 from feasid.errors import InputError
-from feasid.logs.filters import METHODS, choose_cutoff, delayed, low_pass, settling, smooth
+from feasid.logs.filters import METHODS, choose_cutoff, delay_signal, low_pass, settling, smooth
 from feasid.logs.frame import prepare
 
 RATE = 500.0
@@ -117,8 +117,8 @@ def test_cutoff_of_a_robot_that_stands_still():
 
 def test_delay_is_whole_and_fractional():
     x = np.arange(20.0)[:, None]
-    np.testing.assert_allclose(delayed(x, 3)[5:], x[5:] - 3)
-    np.testing.assert_allclose(delayed(x, -2.5)[:15], x[:15] + 2.5)
+    np.testing.assert_allclose(delay_signal(x, 3)[5:], x[5:] - 3)
+    np.testing.assert_allclose(delay_signal(x, -2.5)[:15], x[:15] + 2.5)
 
 
 def test_spline_is_that_of_scipy():

@@ -11,7 +11,7 @@ from feasid.cli import main
 from feasid.cli.options import argument_name
 from feasid.errors import FeasidError, InputError
 from feasid.feasibility.check import check as check_parameters
-from feasid.options.complete import checked, completed, option_table
+from feasid.options.complete import check_options, complete_options, option_table
 from feasid.options.option import Option
 from feasid.options.tables import (
     BoundOptions,
@@ -84,8 +84,8 @@ def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
     if not FIT[name].example:
         pytest.skip("no example on a command line")
     words = good(name, robot)
-    values = {k: FIT[k].parsed(k, v) for k, v in words.items()}
-    values |= {k: FIT[k].parsed(k, v) for k, v in quick(name).items()}
+    values = {k: FIT[k].parse(k, v) for k, v in words.items()}
+    values |= {k: FIT[k].parse(k, v) for k, v in quick(name).items()}
     fit = feasid.fit(log, robot, **values)
     monkeypatch.chdir(folder)
     typed = [w for k, v in (words | quick(name)).items() for w in (argument_name(k), v)]
@@ -116,8 +116,8 @@ def test_a_bad_value_is_refused_in_both_places(arm, name, capsys, monkeypatch):
 
 
 def test_no_words_are_not_the_default():
-    assert FIT["friction"].parsed("--friction", "none") == ()
-    assert FIT["friction"].parsed("--friction", "auto") is None
+    assert FIT["friction"].parse("--friction", "none") == ()
+    assert FIT["friction"].parse("--friction", "auto") is None
 
 
 ODD = {
@@ -149,7 +149,7 @@ def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, mo
 @pytest.mark.parametrize("name", BESIDE)
 def test_an_option_without_effect_is_an_error_that_says_so(arm, name):
     _, robot, log = arm
-    value = FIT[name].parsed(name, FIT[name].example)
+    value = FIT[name].parse(name, FIT[name].example)
     other = FIT[BESIDE[name]]
     values = (*other.choices, None, "entropic")
     wrong = next(c for c in values if c not in FIT[name].needs[1])
@@ -198,32 +198,32 @@ def test_signatures_and_docstrings_come_from_the_table():
 def test_defaults_are_in_range_and_examples_are_good():
     for options in (FitOptions, ReduceOptions, SetOptions, CheckOptions, CorrectOptions):
         for name, option in option_table(options).items():
-            option.checked(name, option.default)
+            option.check(name, option.default)
             assert option.doc
             if option.example and name != "transmission":
-                option.parsed(name, option.example)
+                option.parse(name, option.example)
 
 
 @pytest.mark.parametrize("text", ["false", "No", "0", "off"])
 def test_no_means_false(text):
-    assert option_table(LogOptions)["filter_torque"].parsed("filter_torque", text) is False
+    assert option_table(LogOptions)["filter_torque"].parse("filter_torque", text) is False
 
 
 def test_numbers_of_numpy_are_numbers():
     option = Option("number", "a length", 1.0, "m", 0.0)
-    assert option.checked("x", np.float32(2)) == 2.0
-    assert Option("count", "times", 1, low=1).checked("n", np.int64(3)) == 3
-    assert Option("flag", "whether", False).checked("f", np.bool_(True)) is True
+    assert option.check("x", np.float32(2)) == 2.0
+    assert Option("count", "times", 1, low=1).check("n", np.int64(3)) == 3
+    assert Option("flag", "whether", False).check("f", np.bool_(True)) is True
     for bad in (True, np.bool_(True), "1", np.array([1.0]), 1j):
         with pytest.raises(InputError, match="x must be a number"):
-            option.checked("x", bad)
+            option.check("x", bad)
 
 
 def test_completed_adds_defaults_only():
-    chosen = completed(FitOptions, {"slack": 0.0}, "fit")
+    chosen = complete_options(FitOptions, {"slack": 0.0}, "fit")
     assert chosen.pop("slack") == 0.0
     assert chosen == {n: o.default for n, o in FIT.items() if n != "slack"}
-    assert checked(FitOptions, {"slack": 0}, "fit") == {"slack": 0.0}
+    assert check_options(FitOptions, {"slack": 0}, "fit") == {"slack": 0.0}
 
 
 @pytest.mark.slow  # half a minute of type checking

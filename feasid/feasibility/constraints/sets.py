@@ -19,7 +19,7 @@ from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
 from feasid.feasibility.constraints.stated import ConvexConstraint
-from feasid.options.complete import completed, documented
+from feasid.options.complete import complete_options, document_options
 from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE, TERMS
@@ -237,7 +237,7 @@ def _broken(matrix: Integers, strict: bool) -> bool:
     return outcome == "indefinite" or (strict and outcome == "singular")
 
 
-@documented(BoundOptions)
+@document_options(BoundOptions)
 def feasible_set(
     robot: Robot, consistency: str = "full", **bounds: Unpack[BoundOptions]
 ) -> FeasibleSet:
@@ -266,7 +266,7 @@ def feasible_set(
     if consistency not in CONSISTENCY:
         hint = did_you_mean(str(consistency), CONSISTENCY)
         raise InputError(f"consistency {consistency!r} is not one of {CONSISTENCY}{hint}")
-    values = completed(BoundOptions, bounds, "feasible_set")
+    values = complete_options(BoundOptions, bounds, "feasible_set")
     blocks = [
         inertia_block(body.name, i, robot.inertial_columns[i], consistency)
         for i, body in enumerate(robot.bodies)

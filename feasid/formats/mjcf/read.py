@@ -84,7 +84,7 @@ class Defaults:
         for child in nested:
             self.read(child, name)
 
-    def of(self, element: Element, name: str, tags: Sequence[str]) -> dict[str, str]:
+    def attributes_of(self, element: Element, name: str, tags: Sequence[str]) -> dict[str, str]:
         """Attributes that class `name` keeps under these tags."""
         if name not in self.classes and name != MAIN:
             hint = did_you_mean(name, self.classes)
@@ -137,12 +137,14 @@ class _MjcfReader:
 
         self.effects += section_effects(self.files, sections, values)
         off = bool(self.disabled & {"equality", "constraint"})
-        bonds, others = read_equality(self.files, () if off else sections, values, self.of)
+        bonds, others = read_equality(
+            self.files, () if off else sections, values, self.parse_numbers
+        )
         return Mjcf(
             self.files,
             root.attributes.get("model", "MuJoCo Model"),
             self.compiler,
-            tuple(self.finished(body) for body in self.bodies.values()),
+            tuple(self.with_elements(body) for body in self.bodies.values()),
             (0.0, 0.0, 0.0) if "gravity" in self.disabled else self.gravity,
             tuple(self.unknown),
             tuple(self.hidden),
@@ -213,7 +215,7 @@ class _MjcfReader:
         if element.tag == "freejoint":
             return element.attributes
         name = element.attributes.get("class", scope.childclass or MAIN)
-        over = self.defaults.of(element, name, tags or (element.tag,))
+        over = self.defaults.attributes_of(element, name, tags or (element.tag,))
         return {**over, **element.attributes}
 
     # -- the tree -----------------------------------------------------------------------------
@@ -254,7 +256,7 @@ class _MjcfReader:
         return inside
 
     def body(self, element: Element, scope: _Scope) -> _Scope:
-        name = element.attributes.get("name", "") or self.unnamed("body")
+        name = element.attributes.get("name", "") or self.generate_name("body")
         if len(name) > MAX_NAME:
             self.files.fail(f"body name {quote(name)} is longer than {MAX_NAME}", element)
         if name == "world":
@@ -274,13 +276,13 @@ class _MjcfReader:
         self.parts[name] = ([], [], [])
         return _Scope(name, element.attributes.get("childclass", scope.childclass))
 
-    def unnamed(self, kind: str) -> str:
+    def generate_name(self, kind: str) -> str:
         count = len(self.bodies) + 1
         while f"{kind}{count}" in self.bodies:
             count += 1
         return f"{kind}{count}"
 
-    def finished(self, body: MjcfBody) -> MjcfBody:
+    def with_elements(self, body: MjcfBody) -> MjcfBody:
         joints, inertials, geoms = self.parts[body.name]
         inertial = inertials[0] if inertials else None
         return replace(body, joints=tuple(joints), inertial=inertial, geoms=tuple(geoms))
@@ -330,8 +332,8 @@ class _MjcfReader:
         axis_ = tuple(float(x) for x in turn @ axis)
         position_ = tuple(float(x) for x in shift + turn @ position)
         unit = 0.017453292519943295 if self.compiler.degrees and kind in ("hinge", "ball") else 1.0
-        reference = self.of(element, "ref", 1, values, scope)
-        limits = self.of(element, "range", 2, values, scope)
+        reference = self.parse_numbers(element, "ref", 1, values, scope)
+        limits = self.parse_numbers(element, "range", 2, values, scope)
         return MjcfJoint(
             name,
             element,
@@ -353,7 +355,7 @@ class _MjcfReader:
         unit: float,
     ) -> JointTerms:
         def read(name: str, text: str) -> float:
-            return self.of(element, name, 1, {name: text}, scope)[0].value
+            return self.parse_numbers(element, name, 1, {name: text}, scope)[0].value
 
         if element.tag == "freejoint":
             return NO_TERMS
@@ -374,7 +376,7 @@ class _MjcfReader:
         scope: _Scope,
         default: tuple[float, float, float],
     ) -> tuple[float, float, float]:
-        found = self.of(element, name, 3, values, scope)
+        found = self.parse_numbers(element, name, 3, values, scope)
         return (found[0].value, found[1].value, found[2].value) if found else default
 
     def pose(self, element: Element, values: dict[str, str]) -> MjcfPose:
@@ -384,10 +386,13 @@ class _MjcfReader:
         if len(own) > 1:
             self.files.fail(f"<{element.tag}> takes one orientation, has {', '.join(own)}", element)
         kind = (own or turns or [""])[0]
-        place = [to_decimal(n.exact) for n in self.of(element, "pos", 3, values) or ()]
+        place = [to_decimal(n.exact) for n in self.parse_numbers(element, "pos", 3, values) or ()]
         if not kind:
             return MjcfPose(place=place) if place else MjcfPose()
-        numbers = [to_decimal(n.exact) for n in self.of(element, kind, ORIENTATIONS[kind], values)]
+        numbers = [
+            to_decimal(n.exact)
+            for n in self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
+        ]
         try:
             turn = rotation_from(kind, numbers, self.compiler.degrees, self.compiler.eulerseq)
         except ValueError as error:
@@ -399,9 +404,9 @@ class _MjcfReader:
     def numbers(
         self, element: Element, name: str, count: int, scope: _Scope | None = None
     ) -> tuple[Number, ...]:
-        return self.of(element, name, count, element.attributes, scope)
+        return self.parse_numbers(element, name, count, element.attributes, scope)
 
-    def of(
+    def parse_numbers(
         self,
         element: Element,
         name: str,
@@ -443,20 +448,20 @@ class _MjcfReader:
 LINEAR = 2
 """Coefficients of a polynomial beyond this are not linear."""
 
-NumbersOf = Callable[[Element, str, int, dict[str, str]], Sequence[Number]]
+ParseNumbers = Callable[[Element, str, int, dict[str, str]], Sequence[Number]]
 Floats = Callable[[Element, str, int, dict[str, str]], tuple[float, ...]]
 """So many numbers of an attribute, none when it is absent."""
 
 
 def read_equality(
-    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes, of: NumbersOf
+    files: MjcfFiles, sections: Sequence[Element], attributes: Attributes, parse: ParseNumbers
 ) -> tuple[list[Bond], list[Effect]]:
     """Constraints that are active, and those that are not modelled."""
 
     def numbers(
         element: Element, name: str, count: int, values: dict[str, str]
     ) -> tuple[float, ...]:
-        return tuple(n.value for n in of(element, name, count, values))
+        return tuple(n.value for n in parse(element, name, count, values))
 
     bonds, others = [], []
     for section in sections:

@@ -113,7 +113,7 @@ class _SdfReader:
                 self.text.fail(f"<{tag}> {name} inside a model is not read", element)
         if "placement_frame" in model.attributes:
             self.text.fail("placement_frame= is not read", model, "placement_frame")
-        links, joints = self.named(model, "link"), self.named(model, "joint")
+        links, joints = self.named_elements(model, "link"), self.named_elements(model, "joint")
         self.place(links, joints)
         self.kinds = {name: self.kind(name, element) for name, element in joints.items()}
         above = self.tree(links, joints)
@@ -156,7 +156,7 @@ class _SdfReader:
 
     # -- numbers and names ----------------------------------------------------------------------
 
-    def named(self, parent: Element, tag: str) -> dict[str, Element]:
+    def named_elements(self, parent: Element, tag: str) -> dict[str, Element]:
         found: dict[str, Element] = {}
         for element in parent.all(tag):
             name = element.attributes.get("name", "")
@@ -238,7 +238,7 @@ class _SdfReader:
             pose, angles, base = self.pose(element, f"joint {name}")
             child = self.word(element, "child", f"joint {name}")
             self.frames[name] = _Frame(base or child, pose, angles, element, child)
-        for name, element in self.named(self.model, "frame").items():
+        for name, element in self.named_elements(self.model, "frame").items():
             pose, angles, base = self.pose(element, f"frame {name}")
             attached = element.attributes.get("attached_to", "") or MODEL
             self.frames[name] = _Frame(base or attached, pose, angles, element, attached)
@@ -403,7 +403,9 @@ class _SdfReader:
             self.number(dynamics, tag, owner, "0").value
             for tag in ("damping", "friction", "spring_stiffness", "spring_reference")
         )
-        bounds = [self.bound(limit, tag, owner) for tag in ("lower", "upper", "velocity", "effort")]
+        bounds = [
+            self.read_limit(limit, tag, owner) for tag in ("lower", "upper", "velocity", "effort")
+        ]
         if element.attributes["type"] == "continuous":
             bounds[:2] = None, None
         bounds[2:] = (None if b is None or b < 0 else b for b in bounds[2:])
@@ -418,7 +420,7 @@ class _SdfReader:
             place=f"{self.text.path}:{element.line}",
         )
 
-    def bound(self, limit: Element | None, tag: str, owner: str) -> float | None:
+    def read_limit(self, limit: Element | None, tag: str, owner: str) -> float | None:
         element = None if limit is None else self.only(limit, tag, owner)
         if element is None or self.text.content(element).strip().lstrip("+-") in ("inf", "INF"):
             return None

@@ -156,8 +156,8 @@ def urdf_of(text: XmlText) -> Urdf:
     reader = _UrdfReader(text)
     reader.check_root()
     root = text.root
-    links = reader.named("link", root.all("link"), reader.link)
-    joints = reader.named("joint", root.all("joint"), reader.joint)
+    links = reader.read_named("link", root.all("link"), reader.link)
+    joints = reader.read_named("joint", root.all("joint"), reader.joint)
     if not links:
         text.fail("the robot has no links", root)
     reader.check_tree(links, joints)
@@ -186,7 +186,7 @@ class _UrdfReader:
                     element,
                 )
 
-    def named(self, kind: str, elements: Sequence[Element], read: Any) -> dict[str, Any]:
+    def read_named(self, kind: str, elements: Sequence[Element], read: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for element in elements:
             name = element.attributes.get("name", "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.display import shortened
+from feasid.core.display import truncate
 from feasid.core.figures import BLUE, GREY, RED, YELLOW, add_legend, new_figure
 from feasid.identification.fitted import Fitted
 from feasid.identification.report.replay import Replay, select_recording
@@ -44,7 +44,7 @@ def draw_torques(fit: Fitted, log: Any = None, title: str = "") -> Figure:
     )
     _draw_torques(axes, replay)
     for axis, name in zip(axes, names, strict=False):
-        style_panel(axis, f"{shortened(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
+        style_panel(axis, f"{truncate(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
     axes[0].legend(fontsize=8, ncols=4, frameon=False, loc="best")
     label_time(axes, names)
     figure.supylabel("torque [N m], force [N]", fontsize=9)
@@ -121,7 +121,7 @@ def draw_histograms(fit: Fitted, log: Any = None) -> Figure:
             x = np.linspace(own.min(), own.max(), 200)
             normal = np.exp(-0.5 * ((x - own.mean()) / spread) ** 2) / spread / np.sqrt(2 * np.pi)
             axes[k].plot(x, normal, color=RED, lw=1)
-        style_panel(axes[k], f"{shortened(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
+        style_panel(axes[k], f"{truncate(name, MAX_TITLE_CHARACTERS)}   (deviation {spread:.2g})")
     figure.supxlabel("residual torque [N m], force [N]; line: normal, same mean and deviation",
                      fontsize=9)  # fmt: skip
     return figure
@@ -154,9 +154,9 @@ def draw_spectra(fit: Fitted, log: Any = None) -> Figure:
         lag, memory = _autocorrelation(replay.residuals[place][:, k], rate)
         right.plot(lag, memory, color=RED, lw=1)
         right.axhspan(-2 / np.sqrt(len(longest)), 2 / np.sqrt(len(longest)), color=GREY, alpha=0.3)
-        style_panel(left, f"{shortened(name, MAX_TITLE_CHARACTERS)}: spectrum")
+        style_panel(left, f"{truncate(name, MAX_TITLE_CHARACTERS)}: spectrum")
         style_panel(
-            right, f"{shortened(name, MAX_TITLE_CHARACTERS)}: autocorrelation of the residual"
+            right, f"{truncate(name, MAX_TITLE_CHARACTERS)}: autocorrelation of the residual"
         )
         right.set_ylim(-1, 1.05)
     axes[0].legend(fontsize=8, frameon=False)
@@ -208,10 +208,10 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
         brake = np.sign(dq[:, k])
         _panel(axes[2 * k], dq[:, k], left[:, k], law[:, k])
         _panel(axes[2 * k + 1], np.abs(rigid[:, k]), brake * left[:, k], brake * law[:, k])
-        style_panel(axes[2 * k], f"{shortened(name, MAX_TITLE_CHARACTERS)}: over velocity")
+        style_panel(axes[2 * k], f"{truncate(name, MAX_TITLE_CHARACTERS)}: over velocity")
         style_panel(
             axes[2 * k + 1],
-            f"{shortened(name, MAX_TITLE_CHARACTERS)}: against the motion, over load",
+            f"{truncate(name, MAX_TITLE_CHARACTERS)}: against the motion, over load",
         )
     axes[0].legend(fontsize=8, frameon=False)
     axes[len(names) - 2].set_xlabel("velocity [rad/s or m/s]", fontsize=8)
@@ -263,7 +263,7 @@ def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
                     axis.axhline(edge, color=RED, lw=0.8, ls="--")
             style_panel(axis, title if j == 0 else "")
             axis.margins(x=0)
-        axes[len(KINDS) * j].set_ylabel(shortened(name, 16), fontsize=8, parse_math=False)
+        axes[len(KINDS) * j].set_ylabel(truncate(name, 16), fontsize=8, parse_math=False)
     for axis in axes[-len(KINDS) :]:
         axis.set_xlabel("time [s]", fontsize=8)
     return figure
@@ -310,7 +310,7 @@ def draw_parameters(fit: Fitted) -> Figure:
     axis.set_xscale("symlog", linthresh=LINEAR_DEVIATIONS)
     axis.set_yticks(
         rows,
-        [shortened(e, MAX_EXPRESSION_CHARACTERS) for e in table.index],
+        [truncate(e, MAX_EXPRESSION_CHARACTERS) for e in table.index],
         fontsize=7,
         parse_math=False,
     )
@@ -346,7 +346,7 @@ def draw_eigenvalues(fit: Fitted) -> Figure:
                       label=None if row else "description")  # fmt: skip
     axis.set_xscale("symlog", linthresh=max(smallest, 1e-12))
     axis.axvline(0, color=RED, lw=1.5, label="impossible left of this")
-    names = [shortened(robot.bodies[i].name, MAX_EXPRESSION_CHARACTERS) for i in heavy]
+    names = [truncate(robot.bodies[i].name, MAX_EXPRESSION_CHARACTERS) for i in heavy]
     axis.set_yticks(-np.arange(len(heavy)), names, fontsize=8, parse_math=False)
     axis.set_xlabel("eigenvalues, in units of the body's mass and size", fontsize=8)
     axis.tick_params(axis="x", labelsize=8)

@@ -116,7 +116,7 @@ class Replay:
 def select_recording(fit: Fitted, log: Any) -> Recording:
     """The given log, or the first one of the fit."""
     if log is not None:
-        return Recording.of(log)
+        return Recording.from_source(log)
     if not fit.recordings:
         raise InputError("reduced data hold no samples to draw: pass the log, fit.plot(log)")
     return fit.recordings[0]

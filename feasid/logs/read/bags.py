@@ -119,7 +119,7 @@ def read_bag(
     if len(found) > 1:
         notes.append(f"joint states on {len(found)} topics: {chosen} is read")
     notes.append(f"time: {' and '.join(sorted(clocks[chosen]))}")
-    frame = _merged(found[chosen], notes)
+    frame = _merge_tracks(found[chosen], notes)
     frame.attrs |= {"notes": notes, "topic": chosen}
     return frame
 
@@ -276,7 +276,7 @@ def _collect(message: Any, received: int, tracks: dict[str, Track], path: str) -
     return "the messages' header stamps" if own else "when messages were received (no stamps)"
 
 
-def _merged(tracks: dict[str, Track], notes: list[str]) -> pd.DataFrame:
+def _merge_tracks(tracks: dict[str, Track], notes: list[str]) -> pd.DataFrame:
     """One table on the stamps of the joint that was seen most often."""
     import pandas as pd
 
