@@ -136,11 +136,11 @@ def definiteness_within(
     """
     radius = 4 * width * scale
 
-    def shifted(by: Fraction) -> list[list[Fraction]]:
+    def shift_diagonal(by: Fraction) -> list[list[Fraction]]:
         return [
             [x + (by if r == c else 0) for c, x in enumerate(row)] for r, row in enumerate(matrix)
         ]
 
-    if decide(shifted(-radius)) == "positive definite":
+    if decide(shift_diagonal(-radius)) == "positive definite":
         return "positive definite"
-    return "indefinite" if decide(shifted(radius)) == "indefinite" else "undecided"
+    return "indefinite" if decide(shift_diagonal(radius)) == "indefinite" else "undecided"

@@ -17,7 +17,7 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import Units, units
-from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.reference import reference_model
 from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import Outcome, decide, minimal_conflict
@@ -219,12 +219,12 @@ def _of_equations(
     """Given linear combinations of standard parameters."""
     question = Question.from_doubles(robot, feasible, K, beta, margin)
     scale = units(robot, feasible, K, beta)
-    aim = reference(robot, scale).delta
-    outcome = decide(question, scale, aim, solver)
+    reference = reference_model(robot, scale).delta
+    outcome = decide(question, scale, reference, solver)
     verdict = Verdict(question, outcome, scale, tuple(labels))
     suspects = [name for name in verdict.clash if name in feasible.user_constraints]
     if verdict.feasible is False and suspects:
-        conflict = minimal_conflict(question, scale, aim, suspects, solver)
+        conflict = minimal_conflict(question, scale, reference, suspects, solver)
         verdict = replace(verdict, conflict=conflict)
     return verdict
 

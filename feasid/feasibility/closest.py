@@ -176,7 +176,7 @@ def closest(
     target: Array,
     feasible: FeasibleSet,
     scale: Units,
-    aim: Reference,
+    reference: Reference,
     margin: float | None = None,
     solver: Any = None,
     *,
@@ -191,7 +191,7 @@ def closest(
     rows, target : ndarray, shapes (r, n) and (r,)
     feasible : FeasibleSet
     scale : Units
-    aim : Reference
+    reference : Reference
         Where to go along directions that the rows do not see.
     margin : float, optional
         Absolute in SI numbers; None for `feasid.feasibility.problems.MARGIN` in units.
@@ -202,7 +202,7 @@ def closest(
         are small beside the target's norm come out a little too large.
     generic : (Units, Reference), optional
         Units and reference that do not depend on the description's inertials. The closest answer in
-        these is taken where it is closer: margins and the pull towards `aim` are felt in the
+        these is taken where it is closer: margins and the pull towards `reference` are felt in the
         residual where masses of the description are absurd.
 
     Raises
@@ -222,21 +222,21 @@ def closest(
     elimination = Elimination.from_equalities(feasible).require_consistent()
     if not len(elimination.roots):
         return Closest(elimination.fixed, elimination.fixed, ())
-    inner, inner_aim = _on_free_parameters(elimination, scale, aim)
+    inner, inner_reference = _on_free_parameters(elimination, scale, reference)
     try:
         found = _closest(
             rows @ elimination.T,
             target - rows @ elimination.fixed,
             elimination.inside,
             inner,
-            inner_aim,
+            inner_reference,
             margin,
             solver,
             refine,
             None if generic is None else _on_free_parameters(elimination, *generic),
         )
     except NoInteriorError as error:
-        raise _contradiction(robot, feasible, scale, aim.delta, error) from error
+        raise _contradiction(robot, feasible, scale, reference.delta, error) from error
     delta = elimination.expand(found.delta)
     broken = feasible.violations(delta)
     if broken:
@@ -247,27 +247,27 @@ def closest(
 
 
 def _on_free_parameters(
-    elimination: Elimination, scale: Units, aim: Reference
+    elimination: Elimination, scale: Units, reference: Reference
 ) -> tuple[Units, Reference]:
     """Units and reference of the parameters that equalities leave free."""
     inner = assemble(
         elimination.inside, scale.mass, scale.length, scale.parameters[elimination.roots]
     )
-    return inner, replace(aim, delta=aim.delta[elimination.roots])
+    return inner, replace(reference, delta=reference.delta[elimination.roots])
 
 
 def _contradiction(
-    robot: Robot, feasible: FeasibleSet, scale: Units, aim: Array, error: NoInteriorError
+    robot: Robot, feasible: FeasibleSet, scale: Units, reference: Array, error: NoInteriorError
 ) -> InputError:
-    """The error that names the constraints which leave no room for each other."""
+    """The error that names the constraints which exclude each other."""
     from feasid.feasibility.check import Verdict
     from feasid.feasibility.proof.decide import decide, minimal_conflict
     from feasid.feasibility.proof.question import Question
 
     question = Question.from_doubles(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
-    verdict = Verdict(question, decide(question, scale, aim), scale, ())
+    verdict = Verdict(question, decide(question, scale, reference), scale, ())
     suspects = [name for name in verdict.clash if name in feasible.user_constraints]
-    clash = minimal_conflict(question, scale, aim, suspects)
+    clash = minimal_conflict(question, scale, reference, suspects)
     among = "" if clash else "some of "  # met by bodies without mass only
     conflict = tuple(clash) or tuple(sorted(feasible.user_constraints))
     tried = "; ".join(map(str, error.data["attempts"]))
@@ -283,26 +283,26 @@ def _closest(
     target: Array,
     feasible: FeasibleSet,
     scale: Units,
-    aim: Reference,
+    reference: Reference,
     margin: float | None,
     solver: Any,
     refine: bool,
     generic: tuple[Units, Reference] | None,
 ) -> Closest:
-    anchor = Anchor(feasible, scale, aim)
-    problem = _problem(rows, target, feasible, scale, aim.delta, margin, FAINT_PULL)
+    anchor = Anchor(feasible, scale, reference)
+    problem = _problem(rows, target, feasible, scale, reference.delta, margin, FAINT_PULL)
     ladder = solve.ladder(solver)
     raw, attempts = _solve_verified(problem, anchor, ladder)
     if raw is None:
         anchor.delta()  # contradictory constraints are the caller's error, not the solver's
         raise solve.solver_error("no solver answer passed verification", attempts)
-    chosen = problem, raw, _repair(problem, raw, anchor, aim.delta, margin)
+    chosen = problem, raw, _repair(problem, raw, anchor, reference.delta, margin)
     for pull in WEAKER_PULLS if refine else ():
-        weaker = _problem(rows, target, feasible, scale, aim.delta, margin, pull)
+        weaker = _problem(rows, target, feasible, scale, reference.delta, margin, pull)
         again, more = _solve_verified(weaker, anchor, ladder[:1], REFINED_GAP)
         attempts += more
         if again is not None:
-            closer = _repair(weaker, again, anchor, aim.delta, margin)
+            closer = _repair(weaker, again, anchor, reference.delta, margin)
             if problem.prefers(closer, chosen[2]):
                 chosen = weaker, again, closer
     if (
@@ -310,7 +310,7 @@ def _closest(
         and not refine
         and (problem.pull_matters(raw) or problem.margins_matter(raw))
     ):
-        chosen, more = _less_pulled(chosen, generic, aim.delta, margin, solver)
+        chosen, more = _less_pulled(chosen, generic, reference.delta, margin, solver)
         attempts += more
     problem, raw, delta = chosen
     if not np.isfinite(problem.cost(delta)):
@@ -326,13 +326,13 @@ def _closest(
 def _less_pulled(
     chosen: tuple[_Problem, SolverAnswer, Array],
     generic: tuple[Units, Reference],
-    aim: Array,
+    reference: Array,
     margin: float | None,
     solver: Any,
 ) -> tuple[tuple[_Problem, SolverAnswer, Array], list[Attempt]]:
     """The closest of answers in units of the data, with pulls that weaken until they do not matter.
 
-    The model that moves like it is still the one nearest to `aim`.
+    The model that moves like it is still the one nearest to `reference`.
     """
     first = chosen[0]
     attempts: list[Attempt] = []
@@ -354,7 +354,7 @@ def _less_pulled(
                 break
         if raw is None or not small:
             break
-        delta = _repair(problem, raw, anchor, aim, margin)
+        delta = _repair(problem, raw, anchor, reference, margin)
         if first.prefers(delta, chosen[2], SAME):
             chosen = problem, raw, delta
         if not problem.pull_matters(raw):
@@ -363,10 +363,10 @@ def _less_pulled(
 
 
 def _repair(
-    problem: _Problem, raw: SolverAnswer, anchor: Anchor, aim: Array, margin: float | None
+    problem: _Problem, raw: SolverAnswer, anchor: Anchor, reference: Array, margin: float | None
 ) -> Array:
     """The strictly feasible model for a solver's point."""
-    return _choose_nearest(problem, anchor.repair(raw.x * problem.units), aim, margin)
+    return _choose_nearest(problem, anchor.repair(raw.x * problem.units), reference, margin)
 
 
 def _solve_verified(
@@ -401,7 +401,7 @@ def _problem(
     target: Array,
     feasible: FeasibleSet,
     scale: Units,
-    aim: Array,
+    reference: Array,
     margin: float | None,
     strength: float,
     scaled: float = SCALED_PULL,
@@ -415,7 +415,7 @@ def _problem(
     columns = np.linalg.norm(np.vstack([A, max(strength, scaled) * faint]), axis=0)
     pull = strength * faint
     A = np.vstack([A, pull])
-    b = np.concatenate([target, pull @ (aim / scale.parameters)])
+    b = np.concatenate([target, pull @ (reference / scale.parameters)])
     size = float(np.linalg.norm(b)) or 1.0
     unit = replace(scale, parameters=scale.parameters * size / np.where(columns > 0, columns, size))
     A, b = A * (unit.parameters / scale.parameters / size), b / size
@@ -431,22 +431,27 @@ def _problem(
     )
 
 
-def _choose_nearest(problem: _Problem, delta: Array, aim: Array, margin: float | None) -> Array:
-    """The model nearest to `aim` that moves like `delta`, polished where nothing constrains it."""
-    room = _shrunk(problem.feasible, problem.scale, margin)
-    room = room if room.strictly_inside(delta) else problem.feasible
-    delta = _centre(room, delta, problem.unseen, aim)
+def _choose_nearest(
+    problem: _Problem, delta: Array, reference: Array, margin: float | None
+) -> Array:
+    """The model nearest to `reference` that moves like `delta`.
+
+    It is polished where nothing constrains it.
+    """
+    interior = _shrunk(problem.feasible, problem.scale, margin)
+    interior = interior if interior.strictly_inside(delta) else problem.feasible
+    delta = _centre(interior, delta, problem.unseen, reference)
     polished = _polish(problem, delta)
-    if room.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
-        delta = _centre(room, polished, problem.unseen, aim)
+    if interior.strictly_inside(polished) and problem.cost(polished) < problem.cost(delta):
+        delta = _centre(interior, polished, problem.unseen, reference)
     return delta
 
 
-def _centre(room: FeasibleSet, delta: Array, unseen: Array, aim: Array) -> Array:
-    """The model nearest to `aim` that moves like delta; as near as constraints in CVXPY allow."""
-    centre = project(room, delta, unseen, aim)
+def _centre(interior: FeasibleSet, delta: Array, unseen: Array, reference: Array) -> Array:
+    """The model nearest to `reference` that moves like delta, as constraints in CVXPY allow."""
+    centre = project(interior, delta, unseen, reference)
     share = 1.0
-    while room.convex and not room.strictly_inside(delta + share * (centre - delta)):
+    while interior.convex and not interior.strictly_inside(delta + share * (centre - delta)):
         share *= 0.5
         if share < LEAST_SHARE:
             return delta
@@ -457,7 +462,7 @@ def _shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> Feasib
     """The feasible set with `KEPT` of the margin taken off, so that its interior keeps that much.
 
     A fibre through a point that just has the margin is all but a point in the set with the whole
-    margin; half of it leaves room to choose in.
+    margin; half of it leaves interior to choose in.
     """
     squares = [np.outer(unit, unit) for unit in scale.blocks]
     taken = [KEPT * (problems.MARGIN * s if margin is None else margin) for s in squares]

@@ -18,7 +18,7 @@ from feasid.feasibility.closest import Closest, closest
 from feasid.feasibility.constraints.elimination import Elimination, restrict
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
-from feasid.feasibility.program.reference import Reference, generic_body, reference
+from feasid.feasibility.program.reference import Reference, generic_body, reference_model
 from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.decide import decide
@@ -96,9 +96,11 @@ class Correction(Displayed):
 
     @cached_property
     def _optimum(self) -> Optimum | None:
-        aim = reference(self.question.robot, self.scale).delta
-        delta = np.where(np.isfinite(self.delta), self.delta, aim)
-        return optimum(self.question, self.rows, self.rows @ self.given, delta, aim, self.scale)
+        reference = reference_model(self.question.robot, self.scale).delta
+        delta = np.where(np.isfinite(self.delta), self.delta, reference)
+        return optimum(
+            self.question, self.rows, self.rows @ self.given, delta, reference, self.scale
+        )
 
     @property
     def _base_parameters(self) -> Array:
@@ -169,13 +171,13 @@ def correct(
     beta = check_base_values(subject, base, allowed)
     K = np.asarray(base.K, dtype=np.float64)
     scale = units(base.robot, allowed, K, beta)
-    aim = reference(base.robot, scale)
+    reference = reference_model(base.robot, scale)
     question = Question.from_doubles(base.robot, allowed, K, beta, margin or 0.0)
-    now = decide(question, scale, aim.delta, solver)
+    now = decide(question, scale, reference.delta, solver)
     if around is not None:
-        aim = replace(aim, delta=_model(around, base.robot, allowed))
+        reference = replace(reference, delta=_model(around, base.robot, allowed))
     if metric == "entropic":
-        root = _entropic_rows(allowed, scale, aim.delta)
+        root = _entropic_rows(allowed, scale, reference.delta)
         spread = np.linalg.solve(root.T @ root, K.T)
         left = np.asarray(np.linalg.inv(np.linalg.cholesky(K @ spread)), dtype=np.float64)
     else:
@@ -184,7 +186,15 @@ def correct(
         found, near, moved = Closest(now.delta, now.delta, ()), beta, False
     else:
         found = closest(
-            base.robot, left @ K, left @ beta, allowed, scale, aim, margin, solver, refine=True
+            base.robot,
+            left @ K,
+            left @ beta,
+            allowed,
+            scale,
+            reference,
+            margin,
+            solver,
+            refine=True,
         )
         near, moved = K @ found.delta, True
     return Correction(
@@ -213,17 +223,17 @@ def _corrected_robot(
     """Free the bodies that break something; everything else keeps its values."""
     given, known = robot.values, np.isfinite(robot.values)
     free = _to_change(robot, feasible)
-    scale, aim = _own_units(robot, feasible, given)
+    scale, reference = _own_units(robot, feasible, given)
     if around is not None:
-        aim = _model(around, robot, feasible)
+        reference = _model(around, robot, feasible)
     if metric == "entropic":
-        rows = _entropic_rows(feasible, scale, aim)
+        rows = _entropic_rows(feasible, scale, reference)
     else:
         rows = np.eye(robot.size) if weight is None else _weight(weight, robot.size)
     delta = given.copy()
     attempts: tuple[Attempt, ...] = ()
     for group in _apart(restrict(feasible, known | free), free, rows):
-        found = _correct_part(robot, feasible, group, rows, scale, aim, margin, solver)
+        found = _correct_part(robot, feasible, group, rows, scale, reference, margin, solver)
         delta[group] = found.delta[group]
         attempts += found.attempts
     broken = restrict(feasible, known).violations(np.where(known, delta, 0.0))
@@ -250,7 +260,7 @@ def _correct_part(
     part: Mask,
     rows: Array,
     scale: Units,
-    aim: Array,
+    reference: Array,
     margin: float | None,
     solver: Any,
 ) -> Closest:
@@ -258,7 +268,7 @@ def _correct_part(
     given, known = robot.values, np.isfinite(robot.values)
     seen = restrict(feasible, known)
     seen = replace(seen, equalities=tuple(e for e in seen.equalities if part[[*e.columns]].any()))
-    start = np.where(known, given, aim)
+    start = np.where(known, given, reference)
     kept = {int(j): float(start[j]) for j in np.flatnonzero(~part)}
     elimination = Elimination.from_equalities(seen, kept)
     if not len(elimination.roots):
@@ -273,7 +283,7 @@ def _correct_part(
         reach @ (start - elimination.fixed)[part],
         elimination.inside,
         inner,
-        Reference(aim[elimination.roots], np.zeros(len(feasible.bodies), dtype=bool)),
+        Reference(reference[elimination.roots], np.zeros(len(feasible.bodies), dtype=bool)),
         margin,
         solver,
         refine=True,
@@ -345,7 +355,7 @@ def _own_units(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units
     known = np.isfinite(given)
     scale = units(robot, feasible, np.eye(robot.size)[known], given[known])
     mass, length = scale.mass.copy(), scale.length.copy()
-    aim = reference(robot, scale).delta
+    reference = reference_model(robot, scale).delta
     for i, columns in enumerate(robot.inertial_columns):
         body = given[columns]
         if not np.isfinite(body).all() or not body[9] > 0:
@@ -356,22 +366,25 @@ def _own_units(robot: Robot, feasible: FeasibleSet, given: Array) -> tuple[Units
         com = body[6:9] / body[9]
         pseudo[:3, :3] += body[9] * np.outer(com, com)
         pseudo[:3, 3] = pseudo[3, :3] = body[6:9]
-        aim[columns] = inertia.from_pseudo_inertia(pseudo)
+        reference[columns] = inertia.from_pseudo_inertia(pseudo)
     parameters = scale.parameters.copy()
     for i, columns in enumerate(robot.inertial_columns):
         parameters[columns] = mass[i] * length[i] ** np.array([2] * 6 + [1] * 3 + [0])
-    return assemble(feasible, mass, length, parameters), aim
+    return assemble(feasible, mass, length, parameters), reference
 
 
-def _entropic_rows(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
-    """W with ``|W d|^2 = sum_k |C_k(aim)^-1/2 C_k(d) C_k(aim)^-1/2|^2``, joint terms in units."""
+def _entropic_rows(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
+    """W with ``|W d|^2 = sum_k |C_k(r)^-1/2 C_k(d) C_k(r)^-1/2|^2``, r the reference.
+
+    Joint terms are in units.
+    """
     rows = []
     owned = np.zeros(feasible.size, dtype=bool)
     for block in feasible.blocks:
         if block.kind == "matrix" and owned[block.columns].any():
             continue  # a further limit on a body, not a body
         owned[block.columns] = True
-        inverse = np.linalg.inv(np.linalg.cholesky(block.matrix(aim)))
+        inverse = np.linalg.inv(np.linalg.cholesky(block.matrix(reference)))
         white = np.einsum("ij,cjk,lk->cil", inverse, block.basis, inverse)
         part = np.zeros((block.size**2, feasible.size))
         part[:, block.columns] = white.reshape(len(white), -1).T

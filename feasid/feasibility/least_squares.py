@@ -19,7 +19,7 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import Reference, reference
+from feasid.feasibility.program.reference import Reference, reference_model
 from feasid.feasibility.program.solve import Attempt
 from feasid.robot.description import Robot
 
@@ -68,14 +68,14 @@ class LeastSquares:
     @cached_property
     def reference(self) -> Reference:
         """Towards what the part that data cannot see is chosen."""
-        return reference(self.base.robot, self.units)
+        return reference_model(self.base.robot, self.units)
 
     @cached_property
     def generic(self) -> tuple[Units, Reference]:
         """Units and a reference that do not depend on the description's inertials."""
         robot, A = self.base.robot, self.R @ np.asarray(self.base.K)
         scale = units(robot, self.feasible, A, self.rho, torques=True, inertials=False)
-        return scale, reference(robot, scale, inertials=False)
+        return scale, reference_model(robot, scale, inertials=False)
 
     def program(self, ridge: float = FRICTION_RIDGE) -> tuple[Program, Elimination]:
         """The program in CVXPY over the parameters that equalities leave free, and these."""
@@ -400,13 +400,15 @@ def regularise(
     elimination = Elimination.from_equalities(feasible).require_consistent()
     A = (R @ np.asarray(base.K, dtype=np.float64)) @ elimination.T
     b = rho - (R @ np.asarray(base.K, dtype=np.float64)) @ elimination.fixed
-    aim = solution.problem.reference.delta.copy()
+    reference = solution.problem.reference.delta.copy()
     for k in range(len(base.robot.drives)):
         columns = list(base.robot.drive_columns(k).values())
-        aim[columns] = solution.delta[columns]  # friction is data's business, not the reference's
+        reference[columns] = solution.delta[
+            columns
+        ]  # friction is data's business, not the reference's
     sizes = solution.units.parameters[elimination.roots]
     directions = np.diag(sizes)
-    cone = Cone.divergence(elimination.inside, aim[elimination.roots], directions)
+    cone = Cone.divergence(elimination.inside, reference[elimination.roots], directions)
     residual_share = Quadratic(A / np.sqrt(optimum), b / np.sqrt(optimum), directions)
     z = solution.delta[elimination.roots]
     low, high = np.log(WEIGHTS)

@@ -28,7 +28,7 @@ from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.reference import reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import Noise, estimate_noise
 from feasid.identification.plausible import PlausibleBound, plausible_bounds, with_bounds
@@ -126,19 +126,19 @@ class EstimationProblem:
         """The task of a log; `towards` (n,) is a reference other than the description."""
         r, rho, _ = reduced.triangle()
         scale = units(base.robot, feasible, r @ base.K, rho, torques=True)
-        aim = reference(base.robot, scale).delta.copy()
+        reference = reference_model(base.robot, scale).delta.copy()
         if towards is not None:
             inertial = base.robot.inertial_columns.ravel()
-            aim[inertial] = towards[inertial]
+            reference[inertial] = towards[inertial]
         blocks = [b for b in feasible.blocks if b.kind != "matrix"]
-        broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(aim))[0] <= 0]
+        broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(reference))[0] <= 0]
         if broken:
             raise InputError(
                 f"the reference is itself impossible: {broken[0]} is not positive definite; "
                 "correct it first (feasid.correct), or take another reference",
                 broken=tuple(broken),
             )
-        return cls(base, feasible, aim, term_sizes(reduced, base), scale, prior or ENTROPIC)
+        return cls(base, feasible, reference, term_sizes(reduced, base), scale, prior or ENTROPIC)
 
     @cached_property
     def beliefs(self) -> tuple[PlausibleBound, ...]:

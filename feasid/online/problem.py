@@ -20,7 +20,7 @@ from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
 from feasid.errors import SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
-from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.reference import reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import NEGLIGIBLE_TERM, EstimationProblem
 from feasid.identification.priors import EntropicProblem
@@ -167,7 +167,7 @@ class FeasibleProblem:
 def nominal_parameters(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
     """The description's parameters; generic bodies and no joint terms where it says nothing."""
     still = units(robot, feasible, K, np.zeros(len(K)))
-    out = np.where(np.isnan(robot.values), reference(robot, still).delta, robot.values)
+    out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
     for k in range(len(robot.drives)):
         for column in robot.drive_columns(k).values():
             if np.isnan(robot.values[column]):

@@ -128,8 +128,10 @@ def test_scs_and_clarabel_agree(seed):
     assert {a.solver for a in two.attempts} == {"scs"}
     assert np.sqrt(two.objective) == pytest.approx(np.sqrt(one.objective), rel=WEAK_PULLS)
     problem, rows = one.problem, R @ base.K
-    aim = problem.reference.delta
-    given = closest._problem(rows, rho, feasible, problem.units, aim, None, closest.FAINT_PULL)
+    reference = problem.reference.delta
+    given = closest._problem(
+        rows, rho, feasible, problem.units, reference, None, closest.FAINT_PULL
+    )
     values = [given.value(solve.solve(given.program, name)) for name in ("CLARABEL", "SCS")]
     assert values[0] == pytest.approx(values[1], abs=COST)
     for name in ("CLARABEL", "SCS"):

@@ -243,13 +243,13 @@ def test_malformed_answers_of_solvers_are_one_more_refused_attempt(kind):
 
 def _program():
     from feasid.feasibility.constraints.units import units
-    from feasid.feasibility.program.reference import reference
+    from feasid.feasibility.program.reference import reference_model
     from feasid.feasibility.proof.decide import fibre_map
 
     feasible = feasible_set(ROBOT)
     scale = units(ROBOT, feasible, BASE.K, BASE.K @ TRUTH)
-    aim = reference(ROBOT, scale).delta
-    start, along = fibre_map(BASE.K, BASE.K @ TRUTH, scale.parameters, aim)
+    reference = reference_model(ROBOT, scale).delta
+    start, along = fibre_map(BASE.K, BASE.K @ TRUTH, scale.parameters, reference)
     return problems.feasibility_test(problems.virtual(feasible, scale, start, along))
 
 

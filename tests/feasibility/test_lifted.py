@@ -21,8 +21,8 @@ def lifted(seed, consistency="semi"):
     base, feasible = base_of(robot), feasible_set(robot, consistency)
     truth = random_parameters(rng, robot)
     scale = units(robot, feasible, base.K, base.K @ truth)
-    aim = random_parameters(rng, robot)
-    fibre = fibre_map(base.K, base.K @ truth, scale.parameters, aim)
+    reference = random_parameters(rng, robot)
+    fibre = fibre_map(base.K, base.K @ truth, scale.parameters, reference)
     return rng, base, feasible, truth, scale, fibre
 
 

@@ -19,7 +19,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.reference import reference_model
 from feasid.feasibility.program.solve import SolverAnswer, lower_bound
 from feasid.feasibility.proof.presolve import bad_direction, short_direction
 
@@ -47,8 +47,10 @@ def scaled(seed):
     base, R, rho = noisy(seed)
     feasible = feasible_set(base.robot)
     scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
-    aim = reference(base.robot, scale).delta
-    problem = closest._problem(R @ base.K, rho, feasible, scale, aim, None, closest.FAINT_PULL)
+    reference = reference_model(base.robot, scale).delta
+    problem = closest._problem(
+        R @ base.K, rho, feasible, scale, reference, None, closest.FAINT_PULL
+    )
     return problem.program, problem.arrays, solve.solve(problem.program, "CLARABEL")
 
 
@@ -103,10 +105,10 @@ def test_a_feasible_but_poor_answer_is_not_accepted_and_its_gap_is_told():
     base, R, rho = noisy(4)
     feasible = feasible_set(base.robot)
     scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
-    aim = reference(base.robot, scale).delta
+    reference = reference_model(base.robot, scale).delta
 
     def lazy(program):
-        poor = aim / program.parameters.scale.parameters
+        poor = reference / program.parameters.scale.parameters
         return SolverAnswer("Solved", poor, tuple(np.zeros((4, 4)) for _ in program.sizes))
 
     with pytest.raises(SolverError, match="from the optimum") as caught:

@@ -10,7 +10,7 @@ from feasid.feasibility import closest
 from feasid.feasibility.constraints.sets import feasible_set, stack_by_shape
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import reference
+from feasid.feasibility.program.reference import reference_model
 from feasid.feasibility.program.solve import SolverAnswer, lower_bound
 from feasid.feasibility.program.squares import Squares
 
@@ -35,13 +35,15 @@ def program_of(seed, noise=0.3, **bounds):
     rho += noise * np.linalg.norm(rho) / np.sqrt(len(rho)) * rng.normal(size=len(rho))
     feasible = feasible_set(robot, **bounds)
     scale = units(robot, feasible, R @ base.K, rho, torques=True)
-    aim = reference(robot, scale).delta
-    problem = closest._problem(R @ base.K, rho, feasible, scale, aim, None, closest.FAINT_PULL)
+    reference = reference_model(robot, scale).delta
+    problem = closest._problem(
+        R @ base.K, rho, feasible, scale, reference, None, closest.FAINT_PULL
+    )
     back = scale.parameters / problem.units
     A, F, G = (problem.arrays.A * back, problem.arrays.F * back, problem.arrays.G * back)
     size = 1 / np.linalg.norm(A, 2)
     arrays = replace(problem.arrays, A=size * A, b=size * problem.arrays.b, F=F, G=G)
-    return problem, arrays, groups(feasible, scale), aim / scale.parameters
+    return problem, arrays, groups(feasible, scale), reference / scale.parameters
 
 
 def groups(feasible, scale):

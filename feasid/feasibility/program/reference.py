@@ -52,7 +52,7 @@ def generic_body(mass: float, length: float) -> Array:
     return inertia.from_pseudo_inertia(mass * np.diag([*[length**2 / 10] * 3, 1.0]))
 
 
-def reference(robot: Robot, scale: Units, *, inertials: bool = True) -> Reference:
+def reference_model(robot: Robot, scale: Units, *, inertials: bool = True) -> Reference:
     """The reference model of a robot in these units; without `inertials` of generic bodies only."""
     delta = np.zeros(robot.size)
     known = usable_inertials(robot) & inertials
@@ -80,18 +80,18 @@ class NoInteriorError(SolverError):
 class Anchor:
     """A strictly feasible model, found when first needed, towards which points are repaired."""
 
-    def __init__(self, feasible: FeasibleSet, scale: Units, aim: Reference) -> None:
-        self._feasible, self._scale, self._aim = feasible, scale, aim
+    def __init__(self, feasible: FeasibleSet, scale: Units, reference: Reference) -> None:
+        self._feasible, self._scale, self._reference = feasible, scale, reference
         self._delta: Array | None = None
 
     def delta(self) -> Array:
         """The anchor: the reference model when it keeps all limits, else an `interior_point`."""
         if self._delta is None:
-            inside = self._feasible.strictly_inside(self._aim.delta)
+            inside = self._feasible.strictly_inside(self._reference.delta)
             self._delta = (
-                self._aim.delta
+                self._reference.delta
                 if inside
-                else interior_point(self._feasible, self._scale, self._aim.delta)
+                else interior_point(self._feasible, self._scale, self._reference.delta)
             )
         return self._delta
 
@@ -116,15 +116,15 @@ class Anchor:
         return np.asarray((1 - theta) * delta + theta * anchor)
 
 
-def interior_point(feasible: FeasibleSet, scale: Units, aim: Array) -> Array:
-    """A point well inside the feasible set: the largest common margin up to 1, near `aim`.
+def interior_point(feasible: FeasibleSet, scale: Units, reference: Array) -> Array:
+    """A point well inside the feasible set: the largest common margin up to 1, near `reference`.
 
     Raises
     ------
     NoInteriorError
         When none was found: then the constraints contradict each other, or leave no room.
     """
-    program = problems.interior(problems.unknowns(feasible, scale), aim)
+    program = problems.interior(problems.unknowns(feasible, scale), reference)
 
     def judge(raw: SolverAnswer) -> solve.Judgement:
         inside = feasible.strictly_inside(raw.x[:-1] * scale.parameters)

@@ -68,7 +68,7 @@ class Outcome:
 def decide(
     question: Question,
     scale: Units,
-    aim: Array,
+    reference: Array,
     solver: Any = None,
     again: bool = False,
 ) -> Outcome:
@@ -79,24 +79,24 @@ def decide(
     question : Question
     scale : Units
         Of the question's constraints.
-    aim : ndarray, shape (n,)
+    reference : ndarray, shape (n,)
         Dependent parameters are counted from here.
     solver : optional
         See `feasid.feasibility.program.solve.ladder`.
     again : bool
         Equations that others say, too, have been left out already.
     """
-    outcome = _decide(question, scale, aim, solver, again, first=True)
+    outcome = _decide(question, scale, reference, solver, again, first=True)
     if outcome.certificate is not None:
         return outcome
-    better = _decide(question, scale, aim, solver, again, first=False)
+    better = _decide(question, scale, reference, solver, again, first=False)
     return replace(better, attempts=outcome.attempts + better.attempts)
 
 
 def _decide(
     question: Question,
     scale: Units,
-    aim: Array,
+    reference: Array,
     solver: Any,
     again: bool,
     first: bool,
@@ -110,23 +110,25 @@ def _decide(
         return Outcome(None, np.nan, None)
     if problem.redundant_rows and not again:
         rest = question.without(problem.redundant_rows)
-        return replace(decide(rest, scale, aim, solver, again=True), dropped=problem.redundant_rows)
+        return replace(
+            decide(rest, scale, reference, solver, again=True), dropped=problem.redundant_rows
+        )
     own = question.robot.values
-    for delta in (aim, np.where(np.isfinite(own), own, aim), np.zeros(len(aim))):
+    for delta in (reference, np.where(np.isfinite(own), own, reference), np.zeros(len(reference))):
         found = _at(problem, scale, delta)
         if found is not None:
             return found
     flat = problem.flat()
     if flat:
         found_flat = Multipliers(problem.lift({}, flat), flat)
-        certificate = on_boundary(problem, found_flat, aim[problem.elimination.roots])
+        certificate = on_boundary(problem, found_flat, reference[problem.elimination.roots])
         if certificate is not None:
             return Outcome(certificate, _worst(question, scale, problem.known), None)
     ladder = solve.ladder(solver)
     attempts: tuple[Attempt, ...] = ()
     best = Outcome(None, np.nan, None)
     for number, inner in enumerate(_units(problem, scale)):
-        outcome = _attempt(problem, inner, aim, ladder[:1] if first or number else ladder)
+        outcome = _attempt(problem, inner, reference, ladder[:1] if first or number else ladder)
         attempts += outcome.attempts
         if outcome.feasible is not None:
             return replace(outcome, attempts=attempts)
@@ -183,7 +185,7 @@ def _at(problem: Presolved, scale: Units, delta: Array) -> Outcome | None:
 def _attempt(
     problem: Presolved,
     scale: Units,
-    aim: Array,
+    reference: Array,
     solver: solve.Ladder,
 ) -> Outcome:
     """Solve in these units, and accept an answer that is proved."""
@@ -192,7 +194,7 @@ def _attempt(
         return Outcome(None, np.nan, None)
     prover = Prover(problem, scale)
     start, directions = fibre_map(
-        problem.K, problem.beta, scale.parameters, aim[problem.elimination.roots]
+        problem.K, problem.beta, scale.parameters, reference[problem.elimination.roots]
     )
     program = problems.feasibility_test(problems.virtual(feasible, scale, start, directions))
     proved: dict[int, Certificate] = {}
@@ -247,25 +249,26 @@ def _proof(
     return best
 
 
-def fibre_map(K: Array, beta: Array, units: Array, aim: Array) -> tuple[Array, Array]:
+def fibre_map(K: Array, beta: Array, units: Array, reference: Array) -> tuple[Array, Array]:
     """Start (n,) and orthonormal directions (n, n - nb), in units, of all ``K delta = beta``.
 
     These are the virtual parameters of Sousa and Cortesao (2014) eq. (40), by orthonormal
-    directions instead of the inverse of eq. (49). The start is the point nearest to `aim`. K's rows
-    are scaled first: the coefficients beside a leading one can be a million times larger.
+    directions instead of the inverse of eq. (49). The start is the point nearest to
+    `reference`. K's rows are scaled first: the coefficients beside a leading one can be a million
+    times larger.
     """
     scaled = K * units
     sizes = np.linalg.norm(scaled, axis=1)
-    target = (beta - K @ aim) / sizes
+    target = (beta - K @ reference) / sizes
     left, singular, right = np.linalg.svd(scaled / sizes[:, None], full_matrices=True)
     nearest = right[: len(K)].T @ (left.T @ target / singular)
-    return aim / units + nearest, np.ascontiguousarray(right[len(K) :].T)
+    return reference / units + nearest, np.ascontiguousarray(right[len(K) :].T)
 
 
 def minimal_conflict(
     question: Question,
     scale: Units,
-    aim: Array,
+    reference: Array,
     suspects: Sequence[str],
     solver: Any = None,
 ) -> tuple[str, ...]:
@@ -278,7 +281,7 @@ def minimal_conflict(
     Parameters
     ----------
     question : Question
-    scale, aim, solver
+    scale, reference, solver
         As for `decide`.
     suspects : sequence of str
         Names of bounds that clash, as a proof says.
@@ -293,7 +296,7 @@ def minimal_conflict(
     def clash(subset: Collection[str]) -> bool:
         part = question.feasible.without(asked - frozenset(subset))
         units = assemble(part, scale.mass, scale.length, scale.parameters)
-        return decide(replace(question, feasible=part), units, aim, solver).feasible is False
+        return decide(replace(question, feasible=part), units, reference, solver).feasible is False
 
     kept = [name for name in suspects if name in asked]
     if not kept or clash(()):

@@ -109,7 +109,7 @@ class Optimum:
 
 
 def optimum(
-    question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
+    question: Question, R: Array, rho: Array, delta: Array, reference: Array, scale: Units
 ) -> Optimum | None:
     """A lower bound for ``|R K delta - rho|^2``, proved.
 
@@ -120,7 +120,7 @@ def optimum(
     R, rho : ndarray, shapes (rows, nb) and (rows,)
     delta : ndarray, shape (n,)
         The answer, strictly feasible.
-    aim : ndarray, shape (n,)
+    reference : ndarray, shape (n,)
         A model in the middle of what can exist.
     scale : Units
 
@@ -130,7 +130,7 @@ def optimum(
         None when nothing was proved.
     """
     data = Data.from_doubles(R, rho)
-    problem = CentralPath.from_question(question, *data.doubles, delta, aim, scale)
+    problem = CentralPath.from_question(question, *data.doubles, delta, reference, scale)
     centre, _, solved = problem.path.solve(problem.start, 0.5 * RELATIVE_GAP, ZERO_RESIDUAL)
     if not solved:
         return None
@@ -279,9 +279,9 @@ class CentralPath:
 
     @classmethod
     def from_question(
-        cls, question: Question, R: Array, rho: Array, delta: Array, aim: Array, scale: Units
+        cls, question: Question, R: Array, rho: Array, delta: Array, reference: Array, scale: Units
     ) -> CentralPath:
-        """For data (R, rho) and an answer delta, which is moved towards `aim` to start from."""
+        """For data (R, rho) and an answer delta, moved towards `reference` to start from."""
         elimination = question.elimination
         unit, x = scale.parameters[elimination.roots], delta[elimination.roots]
         K = question.rows.doubles(len(delta))
@@ -292,7 +292,7 @@ class CentralPath:
         matrices = _matrices(question, x, scale, [row for _, row, _ in numbers], seen)
         path = _path(A / size, b / size, unit, matrices, numbers)
         x = x / unit
-        start = x + INWARD * (aim[elimination.roots] / unit - x)
+        start = x + INWARD * (reference[elimination.roots] / unit - x)
         return cls(path, start, size, matrices, numbers)
 
     def whole(self, question: Question) -> set[int]:
