@@ -46,7 +46,9 @@ def run_show(arguments: argparse.Namespace) -> int:
         )
     else:
         print_display(replace(model.display(), more=""))
-        print(f"\n{spell_as_arguments(model.summary())}" if arguments.verbose else model.provenance)
+        print(
+            f"\n{spell_as_arguments(model.summary())}" if arguments.verbose else model.version_line
+        )
         print("its certificate holds" if holds else "its certificate does not hold")
     return 0 if holds else 1
 

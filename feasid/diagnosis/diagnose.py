@@ -57,7 +57,7 @@ def examine(
         raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, chosen)))
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
-    findings, runs, mend = _order(df, raw)
+    findings, runs, mend = _order_runs(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += _reader_findings(raw, unwrap(raw.values["q"], robot, runs))
         if len(df) >= MIN_SAMPLES:
@@ -88,7 +88,7 @@ def _from_error(code: str, error: LogError) -> Finding:
     return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
 
 
-def _order(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
+def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
     """Row numbers of every run in order of time, and what is wrong with the order."""
     findings: list[Finding] = []
     mend: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _order(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows], d
         doubled = int((steps == 0).sum())
         if doubled:
             own = np.flatnonzero(codes == code)
-            same = all(_repeat(x[own], steps == 0) for x in raw.values.values())
+            same = all(_repeats_values(x[own], steps == 0) for x in raw.values.values())
             findings.append(
                 Finding(
                     "doubled",
@@ -123,7 +123,7 @@ def _order(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows], d
     return findings, runs, mend
 
 
-def _repeat(values: Array, at: Mask) -> bool:
+def _repeats_values(values: Array, at: Mask) -> bool:
     """Whether rows whose time repeats repeat the values as well."""
     where = np.flatnonzero(at)
     return np.array_equal(values[where + 1], values[where], equal_nan=True)
@@ -172,7 +172,7 @@ def _in_log(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Findi
     """A finding about the prepared log in terms of the log's own columns and given options."""
     mend = dict(finding.options)
     if "units" in mend:
-        mend["units"] = {k: _factor(k, v, options) for k, v in mend["units"].items()}
+        mend["units"] = {k: _combine_factor(k, v, options) for k, v in mend["units"].items()}
     if "offsets" in mend:
         given = options.get("offsets") or {}
         mend["offsets"] = {j: given.get(j, 0.0) + v for j, v in mend["offsets"].items()}
@@ -198,7 +198,7 @@ def _in_log(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Findi
     )
 
 
-def _factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:
+def _combine_factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:
     """A factor on top of the unit in which a column is read already."""
     if isinstance(factor, str):
         return factor

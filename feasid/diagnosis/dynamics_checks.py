@@ -72,11 +72,11 @@ def check_dynamics(
     refuted : collection of (code, joints)
         Findings that are not made again.
     """
-    found = _check(motion, robot, weak, refuted)
+    found = _check_samples(motion, robot, weak, refuted)
     return [replace(f, evidence="dynamics") for f in found]
 
 
-def _check(
+def _check_samples(
     motion: Motion, robot: Robot, weak: Collection[str], refuted: Collection[Key]
 ) -> list[Finding]:
     reach = max(4, int(np.ceil(LAG_WINDOW * motion.runs[0].rate)))
@@ -85,10 +85,10 @@ def _check(
         return []
     names = robot.coordinates
     if np.abs(samples.dq).max() < LEAST_SPEED:
-        return [_static(samples)]
+        return [_no_motion_finding(samples)]
     free = FreeModel(robot if robot.drives else robot.with_joint_terms(drive_inertia=True), samples)
     screen = Screen(robot, samples)
-    findings, screen = _changes(screen, names, weak, refuted)
+    findings, screen = _find_corrections(screen, names, weak, refuted)
     found = [f for f in find_gears(screen, names) if f.key not in refuted]
     screen = rescale_torques(screen, found, names)
     findings += found
@@ -106,7 +106,7 @@ def _check(
     return findings + find_outliers(motion, robot)
 
 
-def _static(samples: ScreenSamples) -> Finding:
+def _no_motion_finding(samples: ScreenSamples) -> Finding:
     """Nothing moves; in one pose nothing can be identified at all."""
     posed = bool(np.ptp(samples.q, axis=0).max() > LEAST_SPEED)
     return Finding(
@@ -119,14 +119,14 @@ def _static(samples: ScreenSamples) -> Finding:
     )
 
 
-def _changes(
+def _find_corrections(
     screen: Screen, names: Sequence[str], weak: Collection[str], refuted: Collection[Key]
 ) -> tuple[list[Finding], Screen]:
-    """What would explain the torques better, the most telling first; the screen with it mended."""
+    """Corrections that explain the torques better, best first, and the corrected screen."""
     findings: list[Finding] = []
     for _ in range(MOST_CHANGES):
         exchanged = {j for f in findings if f.code == "swap" for j in f.joints}
-        change = _likeliest(screen, names, weak, exchanged, refuted)
+        change = _best_hypothesis(screen, names, weak, exchanged, refuted)
         if change is None:
             break
         findings.append(change.finding)
@@ -134,7 +134,7 @@ def _changes(
     return findings, screen
 
 
-def _likeliest(
+def _best_hypothesis(
     screen: Screen,
     names: Sequence[str],
     weak: Collection[str],
@@ -226,7 +226,7 @@ def find_delay(screen: Screen, free: FreeModel, names: Sequence[str]) -> list[Fi
     if samples.reach == 0:
         return []
     curves = _explained_curves(free.residuals_by_lag())
-    if not _sharp(curves, samples.reach, SHARP_AT * samples.rate):
+    if not _has_sharp_minimum(curves, samples.reach, SHARP_AT * samples.rate):
         curves = _explained_curves(screen.residuals_by_lag())
     if not len(curves):
         return []
@@ -259,7 +259,7 @@ def _explained_curves(residuals: Array) -> Array:
     return np.asarray(curves[curves.min(axis=1) < np.log(EXPLAINED)])
 
 
-def _sharp(curves: Array, reach: int, width: float) -> bool:
+def _has_sharp_minimum(curves: Array, reach: int, width: float) -> bool:
     """Whether the mean of the curves rises on both sides of its lowest point."""
     if not len(curves):
         return False
@@ -308,14 +308,14 @@ def find_outliers(motion: Motion, robot: Robot) -> list[Finding]:
         tau = samples.torque[:, j]
         columns = np.asarray(model[:, j])
         rest = tau - _least_squares_prediction(columns, tau, np.ones(len(tau), dtype=bool))
-        calm = np.abs(rest - np.median(rest)) < OUTLIER * _spread(rest, tau)
+        calm = np.abs(rest - np.median(rest)) < OUTLIER * _robust_deviation(rest, tau)
         if not calm.all():  # a collision bends the first fit: the second leaves it out
             rest = tau - _least_squares_prediction(columns, tau, calm)
         rest = rest - np.median(rest)
-        spread = _spread(rest, tau)
+        spread = _robust_deviation(rest, tau)
         if spread == 0:
             continue
-        limit = OUTLIER * spread * np.where(_reversing(samples.dq[:, j], wide), 3.0, 1.0)
+        limit = OUTLIER * spread * np.where(_near_reversals(samples.dq[:, j], wide), 3.0, 1.0)
         far = np.flatnonzero(np.abs(rest) > limit).astype(np.int64)
         # What happened in less time than this, the filter would have spread.
         least = max(2, int(0.25 * samples.rate / samples.step / slowest))
@@ -343,15 +343,15 @@ def find_outliers(motion: Motion, robot: Robot) -> list[Finding]:
     return findings
 
 
-def _reversing(velocity: Array, wide: int) -> Mask:
+def _near_reversals(velocity: Array, wide: int) -> Mask:
     """Samples around a change of direction, where filtered friction is hard to model."""
     turns = np.concatenate([[False], np.diff(np.sign(velocity)) != 0])
     near = np.convolve(turns, np.ones(2 * wide + 1), "same") > 0.5
     return np.asarray(near | (np.abs(velocity) < REVERSING * np.abs(velocity).max()))
 
 
-def _spread(rest: Array, torque: Array) -> float:
-    """Usual scatter of a residual: robust, and not absurdly small."""
+def _robust_deviation(rest: Array, torque: Array) -> float:
+    """Robust standard deviation of a residual, at least `LEAST_SPREAD` of its torque's."""
     typical = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
     return max(typical, LEAST_SPREAD * float(torque.std()))
 

@@ -50,18 +50,18 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
     _, singular, right = np.linalg.svd(triangle / scale)
     rank = int((singular > UNSEEN * singular[0]).sum()) if singular.size else 0
     if rank < len(columns):
-        return [_unseen(robot, rank, right[rank:], base.expressions, dq)]
+        return [_unexcited_finding(robot, rank, right[rank:], base.expressions, dq)]
     return [
         _weakest_direction_finding(float(singular[-1] / singular[0]), right[-1], base.expressions)
     ]
 
 
-def _names(vector: Array, expressions: tuple[str, ...]) -> str:
+def _dominant_expressions(vector: Array, expressions: tuple[str, ...]) -> str:
     large = np.argsort(-np.abs(vector))[:3]
-    return ", ".join(_short(expressions[k]) for k in large if abs(vector[k]) > DOMINANT)
+    return ", ".join(_leading_term(expressions[k]) for k in large if abs(vector[k]) > DOMINANT)
 
 
-def _short(expression: str) -> str:
+def _leading_term(expression: str) -> str:
     """The leading term of a base parameter's expression."""
     head = expression.split(" ")[0]
     return head + (" ..." if head != expression else "")
@@ -76,15 +76,18 @@ def _weakest_direction_finding(
         "excitation",
         "note",
         f"all {len(expressions)} base parameters are seen, the weakest direction "
-        f"{1 / ratio:.2g} times less than the strongest: {_names(vector, expressions)}",
+        f"{1 / ratio:.2g} times less than the strongest: "
+        f"{_dominant_expressions(vector, expressions)}",
         "a longer or richer motion would help: feasid.excite(robot)" if weak else "",
     )
 
 
-def _unseen(
+def _unexcited_finding(
     robot: Robot, rank: int, hidden: Array, expressions: tuple[str, ...], dq: Array
 ) -> Finding:
-    worst = "; ".join(filter(None, (_names(v, expressions) for v in hidden[::-1][:4])))
+    worst = "; ".join(
+        filter(None, (_dominant_expressions(v, expressions) for v in hidden[::-1][:4]))
+    )
     names = robot.coordinates
     speed = np.abs(dq).max(axis=0)
     idle = tuple(n for n, v in zip(names, speed, strict=True) if v < 0.05 * speed.max())

@@ -138,7 +138,7 @@ class Diagnosis(Displayed):
             [[getattr(f, c) for c in columns] for f in self.findings], None, columns
         )
 
-    def _head(self) -> str:
+    def _headline(self) -> str:
         head = f"{self.samples} samples"
         if self.duration == self.duration:
             head += f", {self.duration:.4g} s at {self.rate:.4g} Hz"
@@ -148,7 +148,7 @@ class Diagnosis(Displayed):
         """All findings, each with its remedy."""
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
         said = ", ".join(f"{n} {level}{'s' if n > 1 else ''}" for level, n in count.items() if n)
-        head = f"{self._head()}: {said or 'nothing found'}"
+        head = f"{self._headline()}: {said or 'nothing found'}"
         return "\n".join([head, *(str(f) for f in self.findings)])
 
     def display(self) -> Display:
@@ -156,7 +156,7 @@ class Diagnosis(Displayed):
         count = {level: sum(f.level == level for f in self.findings) for level in LEVELS}
         wrong, doubtful, _ = count.values()
         return Display(
-            f"diagnosis of {self._head()}",
+            f"diagnosis of {self._headline()}",
             [
                 Measure("a fit would be wrong", _pluralise(wrong, "error"), "0", not wrong),
                 Measure("a fit would be worse", _pluralise(doubtful, "warning"), "0", not doubtful),

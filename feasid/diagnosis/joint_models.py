@@ -134,7 +134,7 @@ class Screen:
             cad = inverse_dynamics(self.described, samples.q, samples.dq, samples.ddq)
         self.cad = cad
         self.free = self._free_parts() if cad is None else None
-        self.rows = [self._row(j) for j in range(robot.dof)]
+        self.rows = [self._joint_model(j) for j in range(robot.dof)]
 
     def _free_parts(self) -> list[Array]:
         """Per joint an orthonormal basis of all that its rigid bodies could explain."""
@@ -154,7 +154,7 @@ class Screen:
             return signals
         return np.asarray(signals - self.free[j] @ (self.free[j].T @ signals))
 
-    def _row(self, j: int) -> JointModel:
+    def _joint_model(self, j: int) -> JointModel:
         """Columns ddq, dq, sign(dq), 1, -1 and the description's torque."""
         dq, ddq = self.samples.dq[:, j], self.samples.ddq[:, j]
         soft = np.tanh(dq / (SMOOTH * max(float(np.abs(dq).max()), 1e-9)))
@@ -265,7 +265,7 @@ class JointModel:
         solution, cost = nnls(np.vstack(rows), np.concatenate(target))
         return float(np.hypot(cost, np.sqrt(beyond))), solution * size / self.scale
 
-    def without(self, places: Sequence[int]) -> JointModel:
+    def without_columns(self, places: Sequence[int]) -> JointModel:
         """The model without some of its columns."""
         kept = self.columns.copy()
         kept[:, list(places)] = 0.0
@@ -355,7 +355,7 @@ class FreeModel:
         columns = [int(c) for c in base_parameters(robot).independent]
         rows = regressor(robot, samples.q, samples.dq, samples.ddq, columns=columns)
         self.columns = [_normalise_columns(rows[:, j]) for j in range(robot.dof)]
-        self.bases = [_basis(c) for c in self.columns]
+        self.bases = [_orthonormal_basis(c) for c in self.columns]
 
     def residuals_by_lag(self) -> Array:
         """Relative residual of every joint for every lag of its torque, shape (dof, lags)."""
@@ -393,6 +393,6 @@ def _normalise_columns(columns: Array) -> Array:
     return np.asarray(columns[:, seen] / size[seen])
 
 
-def _basis(columns: Array) -> Array:
+def _orthonormal_basis(columns: Array) -> Array:
     left, singular, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, singular > RANK * singular.max(initial=0.0)])

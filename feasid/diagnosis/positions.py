@@ -74,14 +74,19 @@ def find_wrong_positions(screen: Screen, names: Sequence[str]) -> Iterator[Hypot
     """What would be better if some joint's positions were others."""
     if screen.cad is None or all_explained(screen):
         return
-    guesses = [*_exchanges(screen), *_reversals(screen), *_zeros(screen), *_degrees(screen)]
+    guesses = [
+        *_exchange_guesses(screen),
+        *_reversal_guesses(screen),
+        *_zero_guesses(screen),
+        *_degree_guesses(screen),
+    ]
     shares = _first_look(screen, guesses)
     for k in np.argsort(shares)[:SEEN_AGAIN]:
         if shares[k] < 1.5 * SWAP_GAIN:
             yield from _confirm_guess(screen, guesses[int(k)], names)
 
 
-def _turning(screen: Screen) -> list[int]:
+def _revolute_coordinates(screen: Screen) -> list[int]:
     """Coordinates of revolute joints."""
     robot = screen.robot
     return [
@@ -91,7 +96,7 @@ def _turning(screen: Screen) -> list[int]:
     ]
 
 
-def _exchanges(screen: Screen) -> Iterator[Guess]:
+def _exchange_guesses(screen: Screen) -> Iterator[Guess]:
     worst = sorted(np.argsort(-screen.residuals)[:MOST_SWAPPED].tolist())
     for i, j in combinations(worst, 2):
         yield Guess("exchange", (i, j), partial(_swap_coordinates, i=i, j=j))
@@ -104,8 +109,8 @@ def _swap_coordinates(s: ScreenSamples, i: int, j: int) -> ScreenSamples:
     return replace(s, q=s.q[:, order], dq=s.dq[:, order], ddq=s.ddq[:, order])
 
 
-def _reversals(screen: Screen) -> Iterator[Guess]:
-    for j in _turning(screen):
+def _reversal_guesses(screen: Screen) -> Iterator[Guess]:
+    for j in _revolute_coordinates(screen):
         for with_torque in (False, True):
             change = partial(
                 _change_coordinate, j=j, factor=-1.0, torque=-1.0 if with_torque else 1.0
@@ -113,17 +118,17 @@ def _reversals(screen: Screen) -> Iterator[Guess]:
             yield Guess("reverse", (j,), change, with_torque)
 
 
-def _zeros(screen: Screen) -> Iterator[Guess]:
-    for j in _turning(screen):
+def _zero_guesses(screen: Screen) -> Iterator[Guess]:
+    for j in _revolute_coordinates(screen):
         for angle in TURNS:
             yield Guess(
                 "zero", (j,), partial(_change_coordinate, j=j, zero=np.deg2rad(angle)), zero=angle
             )
 
 
-def _degrees(screen: Screen) -> Iterator[Guess]:
+def _degree_guesses(screen: Screen) -> Iterator[Guess]:
     largest = np.abs(screen.samples.q).max(axis=0)
-    for j in _turning(screen):
+    for j in _revolute_coordinates(screen):
         if largest[j] > WIDE:
             yield Guess("degrees", (j,), partial(_change_coordinate, j=j, factor=float(DEGREE)))
 
@@ -158,11 +163,11 @@ def _first_look(screen: Screen, guesses: Sequence[Guess]) -> Array:
 def _confirm_guess(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypothesis]:
     """Test a guess on all samples; yields a hypothesis where the residuals confirm it."""
     if guess.kind == "zero":
-        yield from _zero(screen, guess, names)
+        yield from _refine_zero(screen, guess, names)
         return
     other = Screen(screen.robot, guess.change(screen.samples))
     share = screen.share(other)
-    if not _believable(screen, other):
+    if not _is_credible(screen, other):
         return
     if guess.kind == "exchange" and share < SWAP_GAIN:
         i, j = guess.joints
@@ -180,7 +185,7 @@ def _confirm_guess(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterat
         yield Hypothesis(share, degrees_finding(names[guess.joints[0]], "", why), lambda: other)
 
 
-def _believable(screen: Screen, other: Screen) -> bool:
+def _is_credible(screen: Screen, other: Screen) -> bool:
     """Whether a joint gains and is understood then, and none that is understood loses."""
     own, after = screen.residuals, other.residuals
     gaining = (after < GAINING * own) & (after < EXPLAINED)
@@ -204,7 +209,7 @@ def _reversed_finding(name: str, share: float, with_torque: bool) -> Finding:
     )
 
 
-def _zero(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypothesis]:
+def _refine_zero(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypothesis]:
     """The zero that explains most, near a first guess."""
     j = guess.joints[0]
 
@@ -223,7 +228,7 @@ def _zero(screen: Screen, guess: Guess, names: Sequence[str]) -> Iterator[Hypoth
     if whole and neat < share**ROUND:
         angle, share = whole, neat
     angle = (angle + 180.0) % 360.0 - 180.0 or 180.0
-    if share > GAIN or abs(angle) < SMALLEST or not _believable(screen, at(angle, screen)):
+    if share > GAIN or abs(angle) < SMALLEST or not _is_credible(screen, at(angle, screen)):
         return
     name, radians = names[j], round(float(np.deg2rad(angle)), 4)
     finding = Finding(

@@ -80,7 +80,7 @@ def find_shared_motors(free: FreeModel, torque: Array, names: Sequence[str]) -> 
         return []
     findings: list[Finding] = []
     pairs = _Pairs(free, torque)
-    while len(findings) < MOST and (motor := pairs.likeliest()) is not None:
+    while len(findings) < MOST and (motor := pairs.find_likeliest()) is not None:
         findings.append(_finding(motor, names))
         pairs.add(motor.factors)
     return findings
@@ -93,30 +93,30 @@ class _Pairs:
         self.samples, self.torque = free.samples, torque
         self.columns, self.bases, self.rest = list(free.columns), list(free.bases), [*torque.T]
         for j in range(free.robot.dof):
-            self._know(j, self._own(j))
+            self._add_known_terms(j, self._own_terms(j))
         for drive in free.robot.drives:
             places = {free.robot.joint_index(n): c for n, c in drive.coupling.items()}
             if len(places) > 1:
                 self.add(places)
 
-    def _know(self, j: int, columns: Array) -> None:
+    def _add_known_terms(self, j: int, columns: Array) -> None:
         """Joint j may have these terms besides."""
         self.columns[j] = np.hstack([self.columns[j], columns])
-        left, singular, _ = np.linalg.svd(self._unseen(j, columns), full_matrices=False)
+        left, singular, _ = np.linalg.svd(self._project_out(j, columns), full_matrices=False)
         self.bases[j] = np.hstack([self.bases[j], left[:, singular > NEW]])
-        self.rest[j] = self._unseen(j, self.torque[:, j])
+        self.rest[j] = self._project_out(j, self.torque[:, j])
 
-    def _own(self, j: int) -> Array:
+    def _own_terms(self, j: int) -> Array:
         """All terms that a joint's own motor and gear may have, of unit length."""
         dq, ddq = self.samples.dq[:, j], self.samples.ddq[:, j]
-        sign = _sign(dq)
+        sign = _smooth_sign(dq)
         terms = [ddq, dq, sign, sign * np.sqrt(np.abs(dq)), np.ones(len(dq))]
-        return _unit(np.stack(terms, axis=1))
+        return _unit_columns(np.stack(terms, axis=1))
 
-    def _unseen(self, j: int, signals: Array) -> Array:
+    def _project_out(self, j: int, signals: Array) -> Array:
         return np.asarray(signals - self.bases[j] @ (self.bases[j].T @ signals))
 
-    def likeliest(self) -> Motor | None:
+    def find_likeliest(self) -> Motor | None:
         """The motor that leaves least, if both joints and other stretches of the log agree."""
         size = np.linalg.norm(self.torque, axis=0)
         open_ = [j for j, rest in enumerate(self.rest) if np.linalg.norm(rest) > SMALLEST * size[j]]
@@ -126,11 +126,11 @@ class _Pairs:
             if k - j <= NEIGHBOURS
             for r in RATIOS
         ]
-        telling = [m for m in found if _tells(m.left)]
+        telling = [m for m in found if _is_significant(m.left)]
         if not telling:
             return None
-        motor = self._refine_ratio(min(telling, key=_product))
-        return motor if _tells(self._held_out(motor)) else None
+        motor = self._refine_ratio(min(telling, key=_residual_product))
+        return motor if _is_significant(self._held_out(motor)) else None
 
     def _refine_ratio(self, motor: Motor) -> Motor:
         """The motor with the best ratio nearby, or with a simple ratio that is as good."""
@@ -141,19 +141,21 @@ class _Pairs:
         sign, middle = np.sign(motor.ratio), np.log(abs(motor.ratio))
         step = np.log(RATIOS[1] / RATIOS[0])
         best = minimize_scalar(
-            lambda x: np.log(_product(at(sign * np.exp(x)))),
+            lambda x: np.log(_residual_product(at(sign * np.exp(x)))),
             bounds=(middle - step, middle + step),
             method="bounded",
             options={"xatol": 1e-3},
         )
         free = at(float(sign * np.exp(best.x)))
         simple = (at(float(sign * ratio)) for ratio, _ in SIMPLE)
-        return next((m for m in simple if _product(m) <= AS_GOOD * _product(free)), free)
+        return next(
+            (m for m in simple if _residual_product(m) <= AS_GOOD * _residual_product(free)), free
+        )
 
     def residual_shares(self, j: int, k: int, ratio: float) -> tuple[float, float]:
         """Share of the residuals of joints j and k that a motor of this ratio leaves."""
         own = self._terms({j: 1.0, k: ratio})
-        sides = [self._unseen(j, own), self._unseen(k, ratio * own)]
+        sides = [self._project_out(j, own), self._project_out(k, ratio * own)]
         sizes = [np.linalg.norm(self.rest[i]) for i in (j, k)]
         columns = np.vstack([a / s for a, s in zip(sides, sizes, strict=True)])
         target = np.concatenate([self.rest[i] / s for i, s in zip((j, k), sizes, strict=True)])
@@ -169,7 +171,7 @@ class _Pairs:
         joints, along = [*factors], np.array([*factors.values()])
         v = self.samples.dq[:, joints] @ along
         a = self.samples.ddq[:, joints] @ along
-        return _unit(np.stack([a, v, _sign(v)], axis=1))
+        return _unit_columns(np.stack([a, v, _smooth_sign(v)], axis=1))
 
     def _held_out(self, motor: Motor) -> list[float]:
         """The same shares on stretches that were not fitted, each joint by itself."""
@@ -185,22 +187,22 @@ class _Pairs:
         """Count a motor as known: each of its joints may have its terms."""
         own = self._terms(factors)
         for i in factors:
-            self._know(i, own)
+            self._add_known_terms(i, own)
 
 
-def _sign(v: Array) -> Array:
+def _smooth_sign(v: Array) -> Array:
     return np.asarray(np.tanh(v / (SMOOTH * max(float(np.abs(v).max()), 1e-9))))
 
 
-def _unit(columns: Array) -> Array:
+def _unit_columns(columns: Array) -> Array:
     return np.asarray(columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300))
 
 
-def _tells(left: Sequence[float]) -> bool:
+def _is_significant(left: Sequence[float]) -> bool:
     return left[0] * left[1] < LEFT**2 and max(left) < EITHER
 
 
-def _product(motor: Motor) -> float:
+def _residual_product(motor: Motor) -> float:
     return motor.left[0] * motor.left[1]
 
 

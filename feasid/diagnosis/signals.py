@@ -156,7 +156,7 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
     if not finite.size:
         return []
     if where.kind in ("q", "tau") and np.ptp(finite) == 0:
-        return [_dead(float(finite[0]), where)]
+        return [_dead_signal_finding(float(finite[0]), where)]
     findings = _check_coarse(finite, where)
     if where.kind not in ("q", "tau"):
         return findings
@@ -166,7 +166,7 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
     extremes = float(finite.min()), float(finite.max())
     for rows in runs:
         x = values[rows]
-        long = max(STUCK_SAMPLES, STUCK / max(_step(where.t[rows]), 1e-12))
+        long = max(STUCK_SAMPLES, STUCK / max(_median_step(where.t[rows]), 1e-12))
         for a, b in _plateaus(x):
             if where.kind == "tau" and x[a] in extremes:
                 clipped.append((int(rows[a]), int(rows[b])))
@@ -181,7 +181,7 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
     )
 
 
-def _dead(value: float, where: _Where) -> Finding:
+def _dead_signal_finding(value: float, where: _Where) -> Finding:
     advice = "lock the joint if it did not move: load_robot(..., lock={...})"
     return where.finding(
         "dead",
@@ -198,9 +198,9 @@ def _said_stuck(spans: Sequence[tuple[int, int]], where: _Where) -> list[Finding
         where.finding(
             "stuck",
             "warning",
-            f"does not change for {_total(spans, where.t):.3g} s in {len(spans)} stretch(es) "
-            "while it should: a stuck signal",
-            f"exclude={_intervals(spans, where.t)}",
+            f"does not change for {_total_duration(spans, where.t):.3g} s in {len(spans)} "
+            "stretch(es) while it should: a stuck signal",
+            f"exclude={_format_intervals(spans, where.t)}",
             spans,
         )
     ]
@@ -212,7 +212,7 @@ def _said_clipped(spans: Sequence[tuple[int, int]], values: Array, where: _Where
         return []
     levels = sorted({round(float(values[a]), 6) for a, _ in spans})
     few = _lost_time(spans, where.t) <= MOST_LEFT_OUT * float(np.ptp(where.t))
-    leave_out = f"exclude={_intervals(spans, where.t)}"
+    leave_out = f"exclude={_format_intervals(spans, where.t)}"
     found = where.finding(
         "saturated",
         "warning",
@@ -232,13 +232,13 @@ def _said_spikes(spans: Sequence[tuple[int, int]], where: _Where) -> list[Findin
             "spike",
             "warning",
             f"has {len(spans)} single sample(s) far off their neighbours, first row {spans[0][0]}",
-            f"exclude={_intervals(spans, where.t)}",
+            f"exclude={_format_intervals(spans, where.t)}",
             spans,
         )
     ]
 
 
-def _step(t: Array) -> float:
+def _median_step(t: Array) -> float:
     return float(np.median(np.diff(t))) if len(t) > 1 else 1.0
 
 
@@ -255,7 +255,7 @@ def _freezes(x: Array, a: int, b: int, long: float, kind: str) -> bool:
     """A stretch long enough to be odd, or one after which a position jumps."""
     samples = b - a + 1
     if samples >= long:
-        return _abrupt(x, a, b, kind)
+        return _is_abrupt(x, a, b, kind)
     return kind == "q" and samples >= STUCK_SAMPLES and _jumps(x, b)
 
 
@@ -266,7 +266,7 @@ def _jumps(x: Array, b: int) -> bool:
     return bool(b < len(steps) and moving.size and steps[b] > JUMP * np.quantile(moving, 0.99))
 
 
-def _abrupt(x: Array, a: int, b: int, kind: str) -> bool:
+def _is_abrupt(x: Array, a: int, b: int, kind: str) -> bool:
     """Whether a signal freezes or jumps, rather than coming to rest.
 
     Torques always move a little; a position may rest, but it slows down before and does not jump
@@ -380,7 +380,7 @@ def degrees_finding(joint: str, column: str, why: str) -> Finding:
     )
 
 
-def _total(spans: Sequence[tuple[int, int]], t: Array) -> float:
+def _total_duration(spans: Sequence[tuple[int, int]], t: Array) -> float:
     return float(sum(t[b] - t[a] for a, b in spans))
 
 
@@ -394,6 +394,6 @@ def _lost_time(spans: Sequence[tuple[int, int]], t: Array) -> float:
     return lost
 
 
-def _intervals(spans: Sequence[tuple[int, int]], t: Array, most: int = 3) -> str:
+def _format_intervals(spans: Sequence[tuple[int, int]], t: Array, most: int = 3) -> str:
     shown = ", ".join(f"({t[a]:.4g}, {t[b]:.4g})" for a, b in spans[:most])
     return f"[{shown}{', ...' if len(spans) > most else ''}]"

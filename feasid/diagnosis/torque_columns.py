@@ -248,8 +248,8 @@ def gear_factor(screen: Screen, j: int) -> float | None:
     if not screen.rows[j].size or not tau.any():
         return None
     # Offsets may not stand in for gravity: they are left out when its factor is judged.
-    held, coefficients = screen.rows[j].without(OFFSETS).explain(tau, pull=False)
-    without, _ = screen.rows[j].without((*OFFSETS, CAD)).explain(tau, pull=False)
+    held, coefficients = screen.rows[j].without_columns(OFFSETS).explain(tau, pull=False)
+    without, _ = screen.rows[j].without_columns((*OFFSETS, CAD)).explain(tau, pull=False)
     if without < GEAR_WEIGHT * held or held > EXPLAINED:
         return None
     return float(coefficients[CAD]) or None

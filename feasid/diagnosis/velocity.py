@@ -48,7 +48,7 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
     if "dq" not in raw.values:
         return []
     in_degrees = {f.joints[0] for f in known if f.code == "degrees"}
-    derived, logged = _both(raw, runs, _set_aside(raw, known))
+    derived, logged = _smoothed_velocities(raw, runs, _set_aside(raw, known))
     if derived is None or logged is None:
         return []
     names = raw.layout.coordinates
@@ -65,8 +65,8 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
         (i, j) for i, j in combinations(wrong, 2) if off[i, j] < AGREES and off[j, i] < AGREES
     ]
     told = {k for pair in swapped for k in pair}
-    findings = [_swap(raw, i, j) for i, j in swapped]
-    scaled = [_scale(raw, i, logged[:, i], derived[:, i]) for i in wrong if i not in told]
+    findings = [_swap_finding(raw, i, j) for i, j in swapped]
+    scaled = [_scale_findings(raw, i, logged[:, i], derived[:, i]) for i in wrong if i not in told]
     few = 2 * len(scaled) < len(names)  # else it is rather the time that is wrong
     return findings + [_in_units(f) if few else f for found in scaled for f in found]
 
@@ -96,12 +96,14 @@ def _set_aside(raw: Signals, known: Sequence[Finding]) -> Mask:
     return out
 
 
-def _both(raw: Signals, runs: Sequence[Rows], aside: Mask) -> tuple[Array | None, Array | None]:
+def _smoothed_velocities(
+    raw: Signals, runs: Sequence[Rows], aside: Mask
+) -> tuple[Array | None, Array | None]:
     """Derived and logged velocities, both smoothed alike, per stretch without a gap."""
     window = np.ones(SMOOTHING) / SMOOTHING
     derived: list[Array] = []
     logged: list[Array] = []
-    parts = [part for rows in runs for part in _parts(raw.t, rows[~aside[rows]])]
+    parts = [part for rows in runs for part in _split_rows(raw.t, rows[~aside[rows]])]
     for rows in parts:
         if len(rows) < 5 * SMOOTHING:
             continue
@@ -120,7 +122,7 @@ def _both(raw: Signals, runs: Sequence[Rows], aside: Mask) -> tuple[Array | None
     return a[fine], b[fine]
 
 
-def _parts(t: Array, rows: Rows) -> list[Rows]:
+def _split_rows(t: Array, rows: Rows) -> list[Rows]:
     """Rows split where time or row numbers jump."""
     if len(rows) < 2:
         return []
@@ -128,7 +130,7 @@ def _parts(t: Array, rows: Rows) -> list[Rows]:
     return np.split(rows, np.flatnonzero((steps > GAP * np.median(steps)) | (steps <= 0)) + 1)
 
 
-def _swap(raw: Signals, i: int, j: int) -> Finding:
+def _swap_finding(raw: Signals, i: int, j: int) -> Finding:
     a, b = (raw.layout.coordinates[k] for k in (i, j))
     own = {kind: raw.layout.columns[kind] or () for kind in ("q", "dq")}
     ways = tuple(
@@ -145,7 +147,7 @@ def _swap(raw: Signals, i: int, j: int) -> Finding:
     )
 
 
-def _scale(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]:
+def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list[Finding]:
     """A velocity that is a multiple of the derivative, or no relative of it."""
     name = raw.layout.coordinates[k]
     columns = tuple(str((raw.layout.columns[kind] or ())[k]) for kind in ("q", "dq"))
@@ -214,12 +216,12 @@ def _choose_direction(
     mends = [_on_top(way, options) for way in finding.values[WAYS]]
     if len(mends) == 1:
         return replace(finding, options=mends[0])
-    scores = [_score(recording, robot, merge_options([options, mend])) for mend in mends]
+    scores = [_log_residual_sum(recording, robot, merge_options([options, mend])) for mend in mends]
     if not np.isfinite(scores).all() or abs(scores[0] - scores[1]) < LEAST_LOG_RATIO:
         return finding
     best = int(np.argmin(scores))
     ((name, value),) = finding.values[WAYS][best].items()
-    shown = {k: _short(v) for k, v in value.items()}
+    shown = {k: _as_integer(v) for k, v in value.items()}
     return replace(
         finding,
         remedy=OPTION_WORDS[name] + f"{shown}, with which the torques agree",
@@ -227,7 +229,7 @@ def _choose_direction(
     )
 
 
-def _short(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -239,7 +241,7 @@ def _on_top(way: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any
     return {"units": {k: v * unit_factor(given, *k.split("_", 1)) for k, v in way["units"].items()}}
 
 
-def _score(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> float:
+def _log_residual_sum(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> float:
     """Sum of the logarithms of all joints' residuals; NaN where they cannot tell."""
     try:
         samples = thin_samples(low_passed(recording.motion(robot, **options)), 0)

@@ -38,14 +38,14 @@ def find_gravity(screen: Screen, robot: Robot) -> Iterator[Hypothesis]:
     sizes = np.linalg.norm(matrix, axis=0)
     found = np.linalg.lstsq(matrix / sizes, vector, rcond=None)[0] / sizes
     size = float(np.linalg.norm(found))
-    if size < LEAST_GRAVITY * given or _angle(found, robot.gravity) < LEAST_TILT:
+    if size < LEAST_GRAVITY * given or _angle_between(found, robot.gravity) < LEAST_TILT:
         return
     k = int(np.argmax(np.abs(found)))
     axis = np.sign(found[k]) * np.eye(3)[k]
     free, neat = (screen.with_gravity(d * given) for d in (found / size, axis))
     snaps = screen.share(neat) < AXIS_SHARE * screen.share(free)
     other, direction = (neat, axis) if snaps else (free, found / size)
-    share, angle = screen.share(other), _angle(direction, robot.gravity)
+    share, angle = screen.share(other), _angle_between(direction, robot.gravity)
     if angle < LEAST_TILT or share > GRAVITY_SHARE:
         return
     shown = tuple(round(float(x), 2) + 0.0 for x in direction * given)
@@ -60,7 +60,7 @@ def find_gravity(screen: Screen, robot: Robot) -> Iterator[Hypothesis]:
     yield Hypothesis(share, finding, lambda: other, unknowns=2.0)
 
 
-def _angle(a: Array, b: Array) -> float:
+def _angle_between(a: Array, b: Array) -> float:
     """Angle between two directions [degrees]."""
     cosine = float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
@@ -206,16 +206,18 @@ def missing_mass(screen: Screen) -> PointMass | None:
 
 def find_load(screen: Screen) -> Iterator[Hypothesis]:
     """A mass at the last body that the description lacks; a negative one is no load."""
-    point = _telling(screen)
+    point = _significant_missing_mass(screen)
     if point is None or screen.cad is None:
         return
     carried = screen.point_mass() @ np.r_[point.mass, point.moment]
     other = Screen(screen.robot, screen.samples, screen.cad + carried)
-    finding = (_lacking if point.mass > 0 else _impossible)(point, screen.robot.bodies[-1])
+    finding = (_payload_finding if point.mass > 0 else _negative_load_finding)(
+        point, screen.robot.bodies[-1]
+    )
     yield Hypothesis(screen.share(other), finding, lambda: other, unknowns=4.0)
 
 
-def _lacking(point: PointMass, body: Body) -> Finding:
+def _payload_finding(point: PointMass, body: Body) -> Finding:
     centre = ", ".join(f"{x:.2f}" for x in point.centre)
     return Finding(
         "payload",
@@ -228,7 +230,7 @@ def _lacking(point: PointMass, body: Body) -> Finding:
     )
 
 
-def _impossible(point: PointMass, body: Body) -> Finding:
+def _negative_load_finding(point: PointMass, body: Body) -> Finding:
     return Finding(
         "class",
         "warning",
@@ -242,7 +244,7 @@ def _impossible(point: PointMass, body: Body) -> Finding:
     )
 
 
-def _telling(screen: Screen) -> PointMass | None:
+def _significant_missing_mass(screen: Screen) -> PointMass | None:
     """The missing mass, when it matters."""
     point, described = missing_mass(screen), screen.described
     if point is None or described is None or point.left > LOAD_SHARE:

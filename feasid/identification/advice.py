@@ -128,16 +128,16 @@ def confirm_advice(
     """
     search = _Search(log, robot, asked)
     findings = [*diagnosis]
-    left = [k for k, f in enumerate(findings) if f.level != "note" and _changes(f, robot)]
+    left = [k for k, f in enumerate(findings) if f.level != "note" and _has_effect(f, robot)]
     taken = True
     while left and taken:
         taken = False
         for k in [*left]:
-            if search.take([findings[k]]):
+            if search.accept([findings[k]]):
                 findings[k] = replace(findings[k], gain=search.gain)
                 left.remove(k)
                 taken = True
-        if not taken and len(left) > 1 and search.take([findings[k] for k in left]):
+        if not taken and len(left) > 1 and search.accept([findings[k] for k in left]):
             for k in left:
                 findings[k] = replace(findings[k], gain=search.gain)
             left = []
@@ -147,7 +147,7 @@ def confirm_advice(
     return replace(diagnosis, findings=tuple(findings)), vain
 
 
-def _changes(finding: Finding, robot: Robot) -> bool:
+def _has_effect(finding: Finding, robot: Robot) -> bool:
     return bool(finding.options) or _apply_finding(robot, finding) is not robot
 
 
@@ -191,11 +191,11 @@ class _Search:
     @cached_property
     def trial(self) -> Trial | None:
         """Models of the log with what was accepted."""
-        return _trial(self.log, self.robot, self.options)
+        return _prepare_trial(self.log, self.robot, self.options)
 
-    def take(self, findings: Sequence[Finding]) -> bool:
+    def accept(self, findings: Sequence[Finding]) -> bool:
         """Whether these findings' remedies lower the held-out error; if so they are kept."""
-        robot, options, trial, gain = self._try(findings)
+        robot, options, trial, gain = self._evaluate(findings)
         if gain is None or gain < LEAST_GAIN:
             return False
         self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
@@ -203,19 +203,19 @@ class _Search:
 
     def gain_of(self, finding: Finding) -> float:
         """Share by which the held-out error falls with a finding's remedy; -1 without a fit."""
-        gain = self._try([finding])[-1]
+        gain = self._evaluate([finding])[-1]
         return -1.0 if gain is None else gain
 
-    def _try(
+    def _evaluate(
         self, findings: Sequence[Finding]
     ) -> tuple[Robot, dict[str, Any], Trial | None, float | None]:
         robot = self.robot
         for finding in findings:
             robot = _apply_finding(robot, finding)
         options = merge_options([self.options, *(f.options for f in findings)])
-        trial = _trial(self.log, robot, options)
+        trial = _prepare_trial(self.log, robot, options)
         rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
-        return robot, options, trial, _gain(self.trial, trial, rows_only)
+        return robot, options, trial, _error_reduction(self.trial, trial, rows_only)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +257,7 @@ class Trial:
         )
 
 
-def _trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | None:
+def _prepare_trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | None:
     """The log as a fit reads it, with the terms that a fit adds; None when it cannot be fitted."""
     reading: dict[str, Any] = select_options(LogOptions, options)
     if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
@@ -278,7 +278,7 @@ def _trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | 
     return trial
 
 
-def _gain(before: Trial | None, after: Trial | None, rows_only: bool) -> float | None:
+def _error_reduction(before: Trial | None, after: Trial | None, rows_only: bool) -> float | None:
     """Share by which the held-out error falls; None where no fit is possible, or a joint loses."""
     if after is None:
         return None

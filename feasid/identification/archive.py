@@ -243,17 +243,17 @@ class SavedFit(WritableModel, Displayed):
 
     def summary(self) -> str:
         """The fit's summary, and when and by what it was made."""
-        return f"{self.text}\n\n{self.provenance}"
+        return f"{self.text}\n\n{self.version_line}"
 
     def display(self) -> Display:
         """The fit at a glance, as it showed itself, and when and by what it was saved."""
-        more = f"{self.provenance}\nmore: fit.summary(), fit.base_table, fit.errors(log)"
+        more = f"{self.version_line}\nmore: fit.summary(), fit.base_table, fit.errors(log)"
         if self.stored_display is None:
             return Display(f"feasible fit of {self.robot.name!r}", more=more)
         return replace(self.stored_display, more=more)
 
     @property
-    def provenance(self) -> str:
+    def version_line(self) -> str:
         """When the fit was saved and by which version of the package."""
         return f"saved {self.made['created']} by feasid {self.made['feasid']}"
 

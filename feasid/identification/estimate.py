@@ -141,8 +141,8 @@ class EstimationProblem:
         return cls(base, feasible, reference, term_sizes(reduced, base), scale, prior or ENTROPIC)
 
     @cached_property
-    def beliefs(self) -> tuple[PlausibleBound, ...]:
-        """What is believed of the bodies besides."""
+    def plausible_bounds(self) -> tuple[PlausibleBound, ...]:
+        """Plausible bounds on the bodies' parameters, besides the feasibility constraints."""
         return plausible_bounds(self.base.robot, self.reference)
 
     @cached_property
@@ -186,7 +186,7 @@ class EstimationProblem:
         """All standard parameters from the free ones."""
         return self.elimination.expand(free)
 
-    def spread(self, covariance: Array) -> Array:
+    def full_covariance(self, covariance: Array) -> Array:
         """Covariance of all standard parameters from that of the free ones."""
         return np.asarray(self.elimination.T @ covariance @ self.elimination.T.T)
 
@@ -204,7 +204,7 @@ class EstimationProblem:
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
             free, problem, divergence = solution.solve(r, rho)
-            followed = self.spread(problem.followed(free, divergence))
+            followed = self.full_covariance(problem.followed(free, divergence))
             return K @ self.whole(free), K @ followed @ K.T
 
         return estimate_noise(reduced, solver, folds)[0]
@@ -300,7 +300,15 @@ def estimate_model(
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
     covariance += np.outer(late, late)
     return Estimate(
-        delta, noise, chosen, evident, curve, task.spread(covariance), bounded, released, price
+        delta,
+        noise,
+        chosen,
+        evident,
+        curve,
+        task.full_covariance(covariance),
+        bounded,
+        released,
+        price,
     )
 
 
@@ -368,10 +376,10 @@ def _within_bounds(
     equations: tuple[Array, Array],
 ) -> tuple[Array, tuple[PlausibleBound, ...], tuple[PlausibleBound, ...], float]:
     """The model within what is believed; what the log does not accept is let go."""
-    broken = tuple(b for b in task.beliefs if b.least(delta) < 0)
+    broken = tuple(b for b in task.plausible_bounds if b.smallest_value(delta) < 0)
     if not broken or task.feasible.equalities:
         return delta, (), (), 0.0
-    held = replace(task, feasible=with_bounds(task.feasible, task.beliefs))
+    held = replace(task, feasible=with_bounds(task.feasible, task.plausible_bounds))
     if not held.feasible.strictly_inside(task.reference):
         return delta, (), (), 0.0
     own = task.prior.divergence(weight)
@@ -384,7 +392,7 @@ def _within_bounds(
     price = 2.0 * (problem.cost(inside, own) - here)
     if price > enough:
         return delta, (), broken, price
-    near = tuple(b for b in task.beliefs if b.near(inside, task.reference))
+    near = tuple(b for b in task.plausible_bounds if b.is_active(inside, task.reference))
     return inside, near, (), price
 
 

@@ -97,7 +97,7 @@ class Estimator:
         """A quick estimate, for weights that depend on residuals."""
         if self.factors is None:
             return estimate_noise(equations, correlated=False)[1]
-        return self._plain(equations, self.factors)[0].beta
+        return self._weighted_fit(equations, self.factors)[0].beta
 
     def solve(self, equations: Reduced) -> EstimatorResult:
         """Estimate all parameters from these equations and verify the result."""
@@ -128,7 +128,7 @@ class Estimator:
         covariance = K @ found.covariance @ K.T
         believed = self.feasible
         if held and not self.feasible.equalities:
-            kept = [b for b in task.beliefs if b not in found.released]
+            kept = [b for b in task.plausible_bounds if b not in found.released]
             believed = with_bounds(self.feasible, kept)
         return EstimatorResult(
             solution, optimum, triangle, weights, covariance, believed, 1.0, found, said
@@ -164,22 +164,24 @@ class Estimator:
         beta = estimate_noise(equations, correlated=False)[1]
         rms = equations.residuals(beta) / np.sqrt(max(equations.rows, 1))
         if factors is None:
-            return Noise(_above(rms, equations) ** 2, 0 * rms, noise.correlation)
-        common = float(np.mean((factors * _above(rms, equations))[measured_rows(equations)] ** 2))
+            return Noise(_floor_deviations(rms, equations) ** 2, 0 * rms, noise.correlation)
+        common = float(
+            np.mean((factors * _floor_deviations(rms, equations))[measured_rows(equations)] ** 2)
+        )
         return Noise(common / factors**2, 0 * rms, noise.correlation)
 
     def _start(self, task: EstimationProblem, equations: Reduced) -> Array:
         """A strictly feasible model."""
         if not self.feasible.equalities and self.feasible.strictly_inside(task.reference):
             return task.reference
-        return self._plain(equations, np.ones(len(equations.triangles)))[0].delta
+        return self._weighted_fit(equations, np.ones(len(equations.triangles)))[0].delta
 
     def _least_squares(self, triangle: Triangle) -> FeasibleFit:
         """The optimum of feasible least squares."""
         solver = self.chosen["solver"]
         return feasible_least_squares(*triangle[:2], self.base, self.feasible, solver=solver)
 
-    def _plain(self, equations: Reduced, factors: Array) -> tuple[FeasibleFit, Triangle]:
+    def _weighted_fit(self, equations: Reduced, factors: Array) -> tuple[FeasibleFit, Triangle]:
         triangle = equations.triangle(factors)
         return self._least_squares(triangle), triangle
 
@@ -193,12 +195,12 @@ class Estimator:
             optimum = self._least_squares(triangle)
         else:
             weights = np.ones(len(equations.triangles)) if self.factors is None else self.factors
-            optimum, triangle = self._plain(equations, weights)
+            optimum, triangle = self._weighted_fit(equations, weights)
             if self.factors is None:
-                weights = 1.0 / _above(
+                weights = 1.0 / _floor_deviations(
                     equations.residuals(optimum.beta) / np.sqrt(equations.rows), equations
                 )
-                optimum, triangle = self._plain(equations, weights)
+                optimum, triangle = self._weighted_fit(equations, weights)
                 text = "joints are weighted by the inverse of their residuals (WLS)"
                 said.append(Note(text, "wls"))
         solution = regularise(*triangle, self.base, self.feasible, optimum, self.chosen["slack"])
@@ -247,7 +249,7 @@ def _factors(weights: Any, robot: Robot) -> Array | None:
     return out
 
 
-def _above(deviation: Array, equations: Reduced) -> Array:
+def _floor_deviations(deviation: Array, equations: Reduced) -> Array:
     """Deviations of the joints' residuals, not below `WEIGHT_FLOOR` of their torques."""
     floor = WEIGHT_FLOOR * equations.torque_norms / np.sqrt(max(equations.rows, 1))
     return np.asarray(np.maximum(np.maximum(deviation, floor), 1e-150))

@@ -352,7 +352,7 @@ def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
     seen = load_robot(path, **{**reading, "sidecar": False})
     terms = sum_drives(seen.drives)
     delta = np.zeros(fit.robot.size)
-    read = _inertials(fit.robot, seen, path)
+    read = _inertials_in_robot_frames(fit.robot, seen, path)
     for i, columns in enumerate(fit.robot.inertial_columns):
         delta[columns] = read[i]
     for k, drive in enumerate(fit.robot.drives):
@@ -365,7 +365,9 @@ def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
     return delta
 
 
-def _inertials(robot: Robot, seen: Robot, path: str | os.PathLike[str]) -> list[Array]:
+def _inertials_in_robot_frames(
+    robot: Robot, seen: Robot, path: str | os.PathLike[str]
+) -> list[Array]:
     """Inertial parameters of a file's bodies in the robot's frames, which may be others."""
     joints = {body.joint: body for body in seen.bodies}
     ours, theirs = robot.pose(), seen.pose()
@@ -422,14 +424,14 @@ def client_errors(
             seen = torques.torques(run.q, run.dq, run.ddq)
             ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
             for k, part in enumerate((run.tau, seen - run.tau, ours - run.tau)):
-                squares[k] += _squares(motion, run, part)
+                squares[k] += _sums_of_squares(motion, run, part)
     whole = np.column_stack([squares, squares.sum(axis=1)])
     relative = np.sqrt(whole[1:] / whole[0])
     index = pd.Index([*motion.coordinates, "all"], name="joint")
     return pd.DataFrame({"fit": relative[1], client: relative[0]}, index=index)
 
 
-def _signs(robot: Robot) -> Callable[[Array], Array]:
+def _smooth_signs(robot: Robot) -> Callable[[Array], Array]:
     """The sign of every joint's velocity, smooth where the fit's friction is; (samples, dof)."""
     smooth = {j: d.transition for d in robot.drives for j in d.coupling if "fc" in d.symbols}
     over = np.array([smooth.get(joint, 0.0) for joint in robot.joints])
@@ -437,7 +439,7 @@ def _signs(robot: Robot) -> Callable[[Array], Array]:
     return lambda dq: np.where(over > 0, np.tanh(dq / scale), np.sign(dq))
 
 
-def _squares(motion: Motion, run: Run, signal: Array) -> Array:
+def _sums_of_squares(motion: Motion, run: Run, signal: Array) -> Array:
     """Sums of squares per joint, of the rows and behind the low-pass that the fit's errors have."""
     if motion.filtering != "equations" or not motion.cutoff:
         return np.asarray((signal**2).sum(axis=0))
@@ -472,14 +474,14 @@ class _Pinocchio:
         self.robot = robot
         self.q0 = pinocchio.neutral(self.model)
         for joint in set(self.model.names).intersection(held):
-            self._set(self.q0, joint, float(held[joint]))
+            self._set_position(self.q0, joint, float(held[joint]))
         self.rows = [self._joint(joint).idx_v for joint in robot.joints]
-        self.sign = _signs(robot)
+        self.sign = _smooth_signs(robot)
 
     def _joint(self, name: str) -> Any:
         return self.model.joints[self.model.getJointId(name)]
 
-    def _set(self, q: Array, name: str, value: float) -> None:
+    def _set_position(self, q: Array, name: str, value: float) -> None:
         joint = self._joint(name)
         numbers = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
         q[joint.idx_q : joint.idx_q + joint.nq] = numbers
@@ -493,7 +495,7 @@ class _Pinocchio:
             place = self.q0.copy()
             velocity, acceleration = np.zeros(model.nv), np.zeros(model.nv)
             for name, value in zip(self.robot.joints, q[k], strict=True):
-                self._set(place, name, float(value))
+                self._set_position(place, name, float(value))
             velocity[rows], acceleration[rows] = dq[k], ddq[k]
             out[k] = self.pin.rnea(model, self.data, place, velocity, acceleration)[rows]
         model.armature = rigid
@@ -529,7 +531,7 @@ class _MuJoCo:
         joints = [model.joint(joint) for joint in robot.joints]
         self.places = [int(j.qposadr[0]) for j in joints]
         self.rows = [int(j.dofadr[0]) for j in joints]
-        self.sign = _signs(robot)
+        self.sign = _smooth_signs(robot)
 
     def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
         data, rows = self.data, self.rows

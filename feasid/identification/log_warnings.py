@@ -61,7 +61,7 @@ def diagnose_logs(
     if robot_floats(robot):
         return [_left_out(recorded, "the log of a floating robot is not diagnosed")]
     options = recorded[-1].options
-    parts, notes = _parts(recorded, robot, options)
+    parts, notes = _align_logs(recorded, robot, options)
     if not parts:
         return notes
     found = diagnose(_stack_logs(parts, options), robot, **options)
@@ -87,7 +87,7 @@ def _left_out(tasks: Sequence[LogTask], why: str) -> Note:
     return Note(f"{names[0]}{more}: {why}", "undiagnosed")
 
 
-def _parts(
+def _align_logs(
     tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any]
 ) -> tuple[list[JoinedLog], list[Note]]:
     """Logs with the columns of the first, as far as they are not too long, and what is left."""

@@ -97,7 +97,7 @@ class Noise:
         size = len(reduced.columns)
         parts = []
         for j, support in enumerate(reduced.supports):
-            triangles, _, slowness = _classes(reduced, j, folds)
+            triangles, _, slowness = _slowness_classes(reduced, j, folds)
             scaled = triangles / self.deviations(j, slowness)[:, None, None]
             wide = np.zeros((scaled.shape[0] * scaled.shape[1], size + 2))
             wide[:, [*support, size, size + 1]] = scaled.reshape(-1, scaled.shape[2])
@@ -109,7 +109,7 @@ class Noise:
         return r
 
 
-def _classes(
+def _slowness_classes(
     reduced: Reduced, joint: int, folds: Sequence[int] | None
 ) -> tuple[Array, Array, Array]:
     """Triangles with slopes, counts and mean squared slowness per class.
@@ -129,7 +129,7 @@ def squared_residuals(
 ) -> Array:
     """Sum of squared residuals of one joint per class, at base parameters beta."""
     v = np.r_[beta[list(reduced.supports[joint])], -1.0, 0.0]
-    triangles, _, _ = _classes(reduced, joint, folds)
+    triangles, _, _ = _slowness_classes(reduced, joint, folds)
     return np.asarray(np.sum((triangles @ v) ** 2, axis=1))
 
 
@@ -202,7 +202,7 @@ def variances(
     dof = len(reduced.triangles)
     quick, slow = np.empty(dof), np.zeros(dof)
     for j in range(dof):
-        triangles, counts, slowness = _classes(reduced, j, folds)
+        triangles, counts, slowness = _slowness_classes(reduced, j, folds)
         support = list(reduced.supports[j])
         inner = spread[np.ix_(support, support)]
         white = triangles[..., :-2] / noise.deviations(j, slowness)[:, None, None]

@@ -369,7 +369,9 @@ def payload_from_wrench(
         if not np.isfinite(felt[run.rows]).all():
             bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
             raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
-        a, b = _filter_equations(_columns(arm, k, run, turn, shift), felt[run.rows], run.rate)
+        a, b = _filter_equations(
+            _wrench_regressor(arm, k, run, turn, shift), felt[run.rows], run.rate
+        )
         rows.append(a)
         right.append(b)
     return _solve_payload(np.concatenate(rows), np.concatenate(right), arm.bodies[k].name)
@@ -386,7 +388,7 @@ def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:
     return np.stack([numbers(frame, c) for c in channels], axis=1)
 
 
-def _columns(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
+def _wrench_regressor(arm: Robot, k: int, run: Run, turn: Array, shift: Array) -> Array:
     """Six channels per unit of the load's parameters, shape (N, 6, 10)."""
     tree = nodes(arm)
     places = [i for i, node in enumerate(tree) if node.columns == tuple(arm.inertial_columns[k])]

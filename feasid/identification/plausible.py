@@ -48,17 +48,18 @@ class PlausibleBound:
     kind: str
     rows: tuple[Linear, ...]
 
-    def least(self, delta: Array) -> float:
-        """The smallest of what must not be negative."""
+    def smallest_value(self, delta: Array) -> float:
+        """Smallest of the affine forms that must not be negative."""
         return min(float(r.coefficients @ delta[r.columns]) + r.constant for r in self.rows)
 
-    def near(self, delta: Array, reference: Array) -> bool:
-        """Whether some bound is reached."""
-        values = ((_value(r, delta), _value(r, reference)) for r in self.rows)
+    def is_active(self, delta: Array, reference: Array) -> bool:
+        """Whether some bound is active."""
+        values = ((_evaluate_row(r, delta), _evaluate_row(r, reference)) for r in self.rows)
         return any(here < AT_BOUND * there for here, there in values)
 
 
-def _value(row: Linear, delta: Array) -> float:
+def _evaluate_row(row: Linear, delta: Array) -> float:
+    """Value of an affine form of the parameters."""
     return float(row.coefficients @ delta[row.columns]) + row.constant
 
 
@@ -76,12 +77,16 @@ def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ..
         limits = bounds(name, [columns[9]], 1.0, mass / MASS_RATIO, mass * MASS_RATIO)
         out.append(PlausibleBound(body, "mass", tuple(limits)))
         if int(i) in boxes:
-            shaped = PlausibleBound(body, "shape", tuple(_inside(body, columns, *boxes[int(i)])))
-            out += [shaped] if shaped.least(reference) > 0 else []
+            shaped = PlausibleBound(
+                body, "shape", tuple(_com_inside_shape(body, columns, *boxes[int(i)]))
+            )
+            out += [shaped] if shaped.smallest_value(reference) > 0 else []
     return tuple(out)
 
 
-def _inside(body: str, columns: Index, low: Array, high: Array, volume: float) -> list[Linear]:
+def _com_inside_shape(
+    body: str, columns: Index, low: Array, high: Array, volume: float
+) -> list[Linear]:
     room = SHAPE_ROOM[0] * (high - low) + SHAPE_ROOM[1]
     low, high = low - room, high + room
     rows = com_box(f"{body} within its shape", columns, low, high)

@@ -56,12 +56,12 @@ class PseudoInverseFit:
         """Coefficient of determination per joint and "all", eq. (32): against zero."""
         import pandas as pd
 
-        values = [*r_squared(self.tau, self.predicted), r_squared(*self._flat)[0]]
+        values = [*r_squared(self.tau, self.predicted), r_squared(*self._as_single_column)[0]]
         index = pd.Index([*self.robot.coordinates, "all"], name="joint")
         return pd.Series(values, index=index, name="R2")
 
     @property
-    def _flat(self) -> tuple[Array, Array]:
+    def _as_single_column(self) -> tuple[Array, Array]:
         return self.tau.reshape(-1, 1), self.predicted.reshape(-1, 1)
 
 

@@ -338,13 +338,13 @@ class Ranged:
         names = [".".join(name) for name in residual.base.robot.parameter_names]
         forms = [form_of(residual.base, one) for one in (names if wanted is None else wanted)]
         region, notes = residual.region(chosen["level"], chosen["plausible"])
-        found = tuple(_range(region, self.delta, name, form) for name, form in forms)
+        found = tuple(_find_range(region, self.delta, name, form) for name, form in forms)
         return Ranges(found, chosen["level"], region.budget, notes)
 
 
-def _range(region: Region, delta: Array, name: str, form: Array) -> Range:
+def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:
     ends = region.end(-form, delta), region.end(form, delta)
-    marks = [_mark(end) for end in ends]
+    marks = [_dominant_mark(end) for end in ends]
     bounds = [
         np.inf if mark == MARKS["limit"] else end.proof.bound
         for end, mark in zip(ends, marks, strict=True)
@@ -366,7 +366,7 @@ def _range(region: Region, delta: Array, name: str, form: Array) -> Range:
     )
 
 
-def _mark(end: End) -> str:
+def _dominant_mark(end: End) -> str:
     return next((m for source, m in MARKS.items() if end.shares[source] > COUNTS), MARKS["data"])
 
 

@@ -133,9 +133,9 @@ class ModelGate:
         at_once = self._at_once(evidence)
         if evidence.still and not at_once:
             still = f"nothing has moved for {evidence.still:.1f} s"
-            against = self._against(evidence)
+            against = self._violated_rules(evidence)
             return Decision(self.open, (still, *against), evidence)
-        reasons = (*at_once, *self._against(evidence))
+        reasons = (*at_once, *self._violated_rules(evidence))
         wanted = not reasons
         self._agreeing = self._agreeing + 1 if wanted != self.open else 0
         if at_once or self._agreeing >= self.rules.patience:
@@ -156,7 +156,7 @@ class ModelGate:
             )
         return tuple(out)
 
-    def _against(self, e: Evidence) -> tuple[str, ...]:
+    def _violated_rules(self, e: Evidence) -> tuple[str, ...]:
         rules, out = self.rules, []
         if not e.full and not self.open:
             out.append("the buffer is not full")

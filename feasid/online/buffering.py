@@ -91,7 +91,7 @@ class SampleChecks:
         rows = np.hstack([q, tau] if dq is None else [q, tau, dq])
         finite = np.isfinite(rows).all(axis=1)
         self._count("not finite", ~finite)
-        stale = self._stale(rows)
+        stale = self._repeated_rows(rows)
         self._count("stale", stale & finite)
         with np.errstate(invalid="ignore", over="ignore"):
             stuck = self._torques.find_stuck(tau, q)
@@ -122,7 +122,7 @@ class SampleChecks:
         if number:
             self.faults[cause] += number
 
-    def _stale(self, rows: Array) -> Mask:
+    def _repeated_rows(self, rows: Array) -> Mask:
         first = rows[:1] if self._last is None else self._last
         equal = (np.vstack([first, rows[:-1]]) == rows).all(axis=1)
         if self._last is None:

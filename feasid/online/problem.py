@@ -99,10 +99,12 @@ class FeasibleProblem:
         self.task = replace(task, sizes=_joint_term_sizes(task, described))
         size = base.size
         self._empty, _ = self.task.problem(np.zeros((size, size)), np.zeros(size), weight)
-        self._start = self._empty.minimise(self.task.free(self.task.start(self._inside())), weight)
+        self._start = self._empty.minimise(
+            self.task.free(self.task.start(self._strictly_feasible_model())), weight
+        )
 
-    def _inside(self) -> Array:
-        """A strictly feasible model: the nominal one with a trace of every signed joint term."""
+    def _strictly_feasible_model(self) -> Array:
+        """A strictly feasible model: the nominal one with a small value of every signed term."""
         robot, out = self.base.robot, self.nominal.copy()
         for k in range(len(robot.drives)):
             for symbol, column in robot.drive_columns(k).items():
@@ -151,10 +153,12 @@ class FeasibleProblem:
         delta = task.whole(task.free(np.where(small, 0.0, delta)))
         broken = self.feasible.violations(delta)
         if broken:
-            self._start = self._empty.minimise(task.free(self._inside()), self.weight)
+            self._start = self._empty.minimise(
+                task.free(self._strictly_feasible_model()), self.weight
+            )
             raise SolverError(f"the answer breaks {', '.join(broken)} in exact arithmetic")
         self._start = free
-        covariance = task.spread(problem.covariance(free, self.weight, self.weight))
+        covariance = task.full_covariance(problem.covariance(free, self.weight, self.weight))
         count = len(self.feasible.blocks), len(self.feasible.linear)
         verified = (
             f"{count[0]} matrices positive definite and {count[1]} limits kept, in exact rational "

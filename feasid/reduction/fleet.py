@@ -203,7 +203,7 @@ def reduce_all(
     """
     parts: list[Reduced | None] = [None] * len(logs)
     failed: list[tuple[int, Failure]] = []
-    for done, (k, result) in enumerate(_results(job, logs, workers, client), start=1):
+    for done, (k, result) in enumerate(_run_all(job, logs, workers, client), start=1):
         if isinstance(result, Reduced):
             parts[k] = result
         else:
@@ -223,7 +223,7 @@ def add_all(parts: Sequence[Reduced]) -> Reduced | None:
     return level[0] if level else None
 
 
-def _results(
+def _run_all(
     job: Job, logs: Sequence[Any], workers: int, client: Any
 ) -> Iterator[tuple[int, Reduced | Exception]]:
     if client is not None:

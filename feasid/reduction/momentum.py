@@ -91,7 +91,7 @@ def reduce_momentum(
             edges = np.arange(0, len(run), half)
             for first in range(0, len(edges) - 2, CHUNK_WINDOWS):
                 chosen = edges[first : first + CHUNK_WINDOWS + 2]
-                reducer.add_rows(_windows(plan, free, slow, run, chosen, half))
+                reducer.add_rows(_window_rows(plan, free, slow, run, chosen, half))
             samples += len(run) if len(edges) > 2 else 0
     if not samples:
         raise NotEnoughDataError(f"no run is as long as a window of {window:g} s")
@@ -100,7 +100,7 @@ def reduce_momentum(
     return replace(found, cutoff=tally.cutoff, samples=samples)
 
 
-def _windows(
+def _window_rows(
     plan: RegressorPlan,
     free: RegressorPlan,
     slow: Sequence[Sequence[Array]],
@@ -114,7 +114,7 @@ def _windows(
     at = edges - edges[0]
     momentum = _momentum(free, q[:, at], dq[:, at])
     ahead, behind = (_momentum(free, q + s * dq, dq) for s in (STEP, -STEP))
-    rest = _fill(plan, q, dq, np.zeros_like(dq))
+    rest = _regressor_blocks(plan, q, dq, np.zeros_like(dq))
     length = 2 * half / run.rate
     blocks = []
     for p, c, a, b in zip(momentum, rest, ahead, behind, strict=True):
@@ -134,14 +134,14 @@ def _windows(
 
 def _momentum(free: RegressorPlan, q: Array, dq: Array) -> list[Array]:
     """Y_p per row: the regressor at (q, 0, dq), where of the joint terms only inertia counts."""
-    blocks = _fill(free, q, np.zeros_like(dq), dq)
+    blocks = _regressor_blocks(free, q, np.zeros_like(dq), dq)
     names = free.robot.parameter_names
     for block, support in zip(blocks, free.support, strict=True):
         block[[names[c][1] in FORCES for c in support]] = 0.0
     return blocks
 
 
-def _fill(plan: RegressorPlan, q: Array, dq: Array, ddq: Array) -> list[Array]:
+def _regressor_blocks(plan: RegressorPlan, q: Array, dq: Array, ddq: Array) -> list[Array]:
     blocks = [np.empty((len(s), q.shape[1])) for s in plan.support]
     plan.fill(q, dq, ddq, blocks)
     return blocks

@@ -32,13 +32,15 @@ def refuse_repeated(sources: Sequence[Recording | Reduced]) -> None:
     inside = {d: k for k, s in enumerate(sources) if isinstance(s, Reduced) for d in s.digests}
     for k, source in enumerate(sources):
         file = isinstance(source, Recording) and is_regular(source.name)
-        if inside and file and (other := inside.get(_mark(source))) is not None:
+        if inside and file and (other := inside.get(_content_digest(source))) is not None:
             raise _overlap_error(sources, k, other)
-        extent = _extent(source)
+        extent = _content_size(source)
         if extent is None:
             continue
         same = known.setdefault(extent, [])
-        if same and (mark := _mark(source)) in (marks := [_mark(sources[j]) for j in same]):
+        if same and (mark := _content_digest(source)) in (
+            marks := [_content_digest(sources[j]) for j in same]
+        ):
             raise _overlap_error(sources, k, same[marks.index(mark)])
         same.append(k)
 
@@ -57,13 +59,15 @@ def _log_label(sources: Sequence[Recording | Reduced], k: int) -> str:
     return f"log {k + 1}{f' ({name})' if name else ''}"
 
 
-def _extent(source: Recording | Reduced) -> Hashable:
+def _content_size(source: Recording | Reduced) -> Hashable:
+    """Size of the content, which equal sources share."""
     if isinstance(source, Reduced):
         return "reduced", source.fingerprint, source.samples
     return content_size(source)
 
 
-def _mark(source: Recording | Reduced) -> str:
+def _content_digest(source: Recording | Reduced) -> str:
+    """A digest of the content; equal for equal logs or equal reduced data."""
     if isinstance(source, Recording):
         return content_digest(source)
     found = hashlib.sha256()

@@ -129,7 +129,7 @@ def reduce(
 
 def open_sources(data: Any) -> list[Source]:
     """The single logs: members of a sequence, partitions of a Dask DataFrame, files."""
-    found = [_open(item) for item in _each_log(data)]
+    found = [_open_source(item) for item in _each_log(data)]
     if not found:
         raise NotEnoughDataError("there is no log: the sequence is empty")
     refuse_repeated(found)
@@ -146,7 +146,7 @@ def _each_log(data: Any) -> Iterable[Any]:
         yield data
 
 
-def _open(item: Any) -> Source:
+def _open_source(item: Any) -> Source:
     if isinstance(item, Reduced):
         return item
     if isinstance(item, str | Path) and is_reduced(item):

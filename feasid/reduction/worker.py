@@ -93,7 +93,7 @@ class _Worker:
             while not self.stopped:
                 k = self.waiting.get_nowait()
                 self.done.put((k, self._result(k)))
-        self._end()
+        self._kill()
 
     def stop(self) -> None:
         """From another thread: whatever runs is killed, and nothing is started any more."""
@@ -108,7 +108,7 @@ class _Worker:
             try:
                 return self._request(self.logs[k])
             except (EOFError, OSError, pickle.UnpicklingError):
-                status = self._end()
+                status = self._kill()
             except Exception as error:  # what cannot be pickled
                 return LogError(f"cannot be given to a worker process: {error}")
         return LogError(f"its worker process died {TRIES} times (exit status {status})")
@@ -127,8 +127,8 @@ class _Worker:
         process.stdin.flush()
         return pickle.load(process.stdout)
 
-    def _end(self) -> int | None:
-        """Kill the process and let go of it; its exit status."""
+    def _kill(self) -> int | None:
+        """Kill the process and return its exit status."""
         process, self.process = self.process, None
         if process is None:
             return None
@@ -157,7 +157,7 @@ def start_worker(job: Job) -> subprocess.Popen[bytes]:
 
 
 def work(tasks: IO[bytes]) -> None:
-    """Do the job on every log that comes, until none does or nobody listens."""
+    """Apply the job to every log that arrives, until the input ends or the reader is gone."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anybody prints is no answer
     job = pickle.load(tasks)

@@ -72,12 +72,12 @@ def test_point_masses_inside_a_box_keep_every_bound_and_none_outside_does(tmp_pa
         delta = np.zeros(robot.size)
         J = np.einsum("k,ki,kj->ij", masses, np.c_[points, np.ones(8)], np.c_[points, np.ones(8)])
         delta[robot.inertial_columns[1]] = inertia.from_pseudo_inertia(J)
-        assert shape.least(delta) >= -1e-12
+        assert shape.smallest_value(delta) >= -1e-12
         far = points[0] + (2.2 * (half + room) + 0.01) * np.eye(3)[rng.integers(3)]
         delta[robot.inertial_columns[1]] = inertia.from_pseudo_inertia(
             2.0 * np.outer(np.append(far, 1.0), np.append(far, 1.0))
         )
-        assert shape.least(delta) < 0
+        assert shape.smallest_value(delta) < 0
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_log_that_says_little_leaves_links_in_their_shapes(tmp_path):
         delta = np.array(
             [fit.delta[known[n]] if n in known else 0.0 for n in robot.parameter_names]
         )
-        return min(b.least(delta) for b in shapes)
+        return min(b.smallest_value(delta) for b in shapes)
 
     assert worst(free) < 0 <= worst(held)
     (note,) = [n for n in held.notes if n.code == "shape-bound"]

@@ -19,7 +19,7 @@ from feasid.core.notes import as_json
 from feasid.identification.archive import provenance
 from feasid.identification.fitted import Fitted
 from feasid.identification.report.replay import Replay
-from feasid.identification.report.summary import SURE, goal
+from feasid.identification.report.summary import SURE, error_limit
 from feasid.logs.recording import Recording
 from feasid.reduction.fleet import Source
 from feasid.reduction.restrict import measured_rows
@@ -118,7 +118,7 @@ def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
         "level": quality.level,
         "reasons": [str(r) for r in quality.reasons],
         "error": errors.overall(errors.model),
-        "goal": goal(errors),
+        "goal": error_limit(errors),
         "unseen": errors.unseen,
         "description": errors.overall(errors.description),
         "least_squares": errors.overall(errors.least_squares),

@@ -206,8 +206,8 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
     )
     for k, name in enumerate(replay.joints):
         brake = np.sign(dq[:, k])
-        _panel(axes[2 * k], dq[:, k], left[:, k], law[:, k])
-        _panel(axes[2 * k + 1], np.abs(rigid[:, k]), brake * left[:, k], brake * law[:, k])
+        _draw_friction(axes[2 * k], dq[:, k], left[:, k], law[:, k])
+        _draw_friction(axes[2 * k + 1], np.abs(rigid[:, k]), brake * left[:, k], brake * law[:, k])
         style_panel(axes[2 * k], f"{truncate(name, MAX_TITLE_CHARACTERS)}: over velocity")
         style_panel(
             axes[2 * k + 1],
@@ -220,7 +220,7 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
     return figure
 
 
-def _panel(axis: Any, x: Array, seen: Array, law: Array) -> None:
+def _draw_friction(axis: Any, x: Array, seen: Array, law: Array) -> None:
     step = max(1, len(x) // MAX_SCATTER_POINTS)
     axis.plot(x[::step], seen[::step], ".", ms=2, color=GREY, alpha=0.4, label="samples")
     for curve, color, label in ((seen, BLUE, "their mean"), (law, RED, "fitted law")):
@@ -250,8 +250,11 @@ def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
         if rows.stop - rows.start == 1:
             own = body.limits
             limits[rows.start] = (
-                (own.lower, own.upper), _both(own.velocity), (), _both(own.effort),
-            )  # fmt: skip
+                (own.lower, own.upper),
+                _symmetric_limits(own.velocity),
+                (),
+                _symmetric_limits(own.effort),
+            )
     step = max(1, replay.motion.samples // MAX_LINE_POINTS)
     for j, name in enumerate(names):
         for c, (kind, title) in enumerate(zip(KINDS, TITLES, strict=True)):
@@ -269,7 +272,7 @@ def draw_excitation(fit: Fitted, log: Any = None) -> Figure:
     return figure
 
 
-def _both(limit: float | None) -> tuple[float, ...]:
+def _symmetric_limits(limit: float | None) -> tuple[float, ...]:
     return () if limit is None else (-limit, limit)
 
 
@@ -379,7 +382,7 @@ def draw_bodies(fit: Fitted, pose: Mapping[str, float] | None = None) -> Figure:
     for place, (title, robot, color) in enumerate(models):
         axis: Any = figure.add_subplot(1, 2, place + 1, projection="3d")
         points = _draw_skeleton(axis, robot, color, pose)
-        _equal(axis, points)
+        _set_equal_scale(axis, points)
         axis.set_title(title, fontsize=10)
         axis.tick_params(labelsize=7)
     return figure
@@ -405,7 +408,9 @@ def _draw_skeleton(axis: Any, robot: Robot, color: str, pose: Mapping[str, float
             axis.plot(*centre[:, None], "x", color=RED, ms=10, mew=2)
             continue
         axis.plot(*centre[:, None], "o", color=color, ms=5)
-        x, y, z = centre[:, None, None] + np.einsum("ij,jkl->ikl", rotation @ axes, _sphere())
+        x, y, z = centre[:, None, None] + np.einsum(
+            "ij,jkl->ikl", rotation @ axes, _sphere_points()
+        )
         axis.plot_wireframe(x, y, z, color=color, lw=0.5, alpha=0.7)
     return np.array(points)
 
@@ -422,13 +427,13 @@ def ellipsoid(mass: float, inertia: Array) -> Array | None:
     return np.asarray(vectors * np.sqrt(5 * values / mass))
 
 
-def _sphere() -> Array:
+def _sphere_points() -> Array:
     """Points of the unit sphere, shape (3, rings, spokes)."""
     up, around = np.meshgrid(np.linspace(0, np.pi, RINGS), np.linspace(0, 2 * np.pi, SPOKES))
     return np.array([np.sin(up) * np.cos(around), np.sin(up) * np.sin(around), np.cos(up)])
 
 
-def _equal(axis: Any, points: Array) -> None:
+def _set_equal_scale(axis: Any, points: Array) -> None:
     """The same scale along all axes."""
     low, high = points.min(axis=0), points.max(axis=0)
     centre, half = (low + high) / 2, max(float((high - low).max()), 1e-3) * 0.6

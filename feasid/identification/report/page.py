@@ -57,8 +57,8 @@ def drawing(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not times:
         return {"paths": {}, "x": (0.0, 1.0), "y": (-1.0, 1.0), "size": (WIDTH, HEIGHT)}
     curves = {
-        "measured": [_numbers(run["measured"]) for run in runs],
-        "predicted": [_numbers(run["predicted"]) for run in runs],
+        "measured": [_as_floats(run["measured"]) for run in runs],
+        "predicted": [_as_floats(run["predicted"]) for run in runs],
     }
     pairs = zip(curves["measured"], curves["predicted"], strict=True)
     curves["difference"] = [[a - b for a, b in zip(m, p, strict=True)] for m, p in pairs]
@@ -66,10 +66,10 @@ def drawing(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     low, high = min(values), max(values)
     extra = ROOM * (high - low) or 1.0
     x, y = (min(times), max(max(times), min(times) + 1e-9)), (low - extra, high + extra)
-    starts = [_numbers(run["t"]) for run in runs]
+    starts = [_as_floats(run["t"]) for run in runs]
     return {
         "paths": {
-            name: "".join(_path(t, v, x, y) for t, v in zip(starts, parts, strict=True))
+            name: "".join(_svg_path(t, v, x, y) for t, v in zip(starts, parts, strict=True))
             for name, parts in curves.items()
         },
         "x": x,
@@ -78,14 +78,14 @@ def drawing(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Sequence[Any]) -> list[float]:
+def _as_floats(values: Sequence[Any]) -> list[float]:
     return [float(v) for v in values]
 
 
-def _path(
+def _svg_path(
     t: Sequence[float], v: Sequence[float], x: tuple[float, float], y: tuple[float, float]
 ) -> str:
-    """One run, in the units of the picture."""
+    """SVG path of one run's curve, in the units of the picture."""
     wide, high = WIDTH / (x[1] - x[0]), HEIGHT / (y[1] - y[0])
     points = (f"{(a - x[0]) * wide:.1f},{(y[1] - b) * high:.1f}" for a, b in zip(t, v, strict=True))
     return f"M{' '.join(points)}"
@@ -116,12 +116,12 @@ def write_report(
     numbers = numbers_beside(path)
     for target in (path, numbers):
         check_writable(target, overwrite=overwrite)
-    template = _environment()
+    template = _template_environment()
     tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
     tested = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
     fitted = open_sources(log) if log is not None else fit.recordings
     told = contents(fit, tested, tests, fitted, command)
-    page = _render(template, "page.html", told, _pictures(fit, fitted), summary(fit, tested))
+    page = _render(template, "page.html", told, _encode_figures(fit, fitted), summary(fit, tested))
     write_atomically(path, page.encode(), overwrite=overwrite)
     write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
 
@@ -143,33 +143,35 @@ def write_report_contents(
             raise InputError("a report of another format, or of a newer feasid: update it")
     name = "page.html" if len(reports) == 1 else "beside.html"
     check_writable(path, overwrite=overwrite)
-    environment = _environment()
+    environment = _template_environment()
     try:
         page = _render(environment, name, reports[0], [], "", reports=reports)
-    except _damage() as error:
+    except _template_errors() as error:
         raise InputError(f"a report that was kept is damaged: {error!r}") from error
     write_atomically(path, page.encode(), overwrite=overwrite)
 
 
-def _damage() -> tuple[type[Exception], ...]:
-    """What a stranger's file does to a template."""
+def _template_errors() -> tuple[type[Exception], ...]:
+    """Exceptions that a template raises on the content of a damaged file."""
     from jinja2 import TemplateError
 
     return TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 
-def _environment() -> Any:
+def _template_environment() -> Any:
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
         raise missing_extra("writing a report", "jinja2", "report") from error
-    made = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_file))
+    made = Environment(
+        autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_read_page_file)
+    )
     made.filters |= {"number": _number, "percent": _percent, "said": plain}
     return made
 
 
-def _file(name: str) -> str:
-    """A file of the page's own, beside this one."""
+def _read_page_file(name: str) -> str:
+    """Text of one of the page's files, which are beside this module."""
     place = files("feasid").joinpath("identification", "report", "templates", name)
     return place.read_text(encoding="utf-8")
 
@@ -184,13 +186,13 @@ def _render(
 ) -> str:
     from markupsafe import Markup
 
-    script = _file("page.js")
+    script = _read_page_file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = environment.get_template(template)
     return str(
         page.render(
             told=told,
-            style=Markup(_file("page.css")),
+            style=Markup(_read_page_file("page.css")),
             script=Markup(script),
             digest=digest,
             drawing=drawing,
@@ -202,18 +204,18 @@ def _render(
     )
 
 
-def _pictures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
+def _encode_figures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
     """Plots as data for image tags."""
     plots = Plots(fit)
-    out = [_picture(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
+    out = [_encode_figure(getattr(plots, name)(), caption) for name, caption in PICTURES.items()]
     drawn = next((log for log in fitted if isinstance(log, Recording)), None)
     if drawn is not None and measured_rows(fit.reduced).all():
         caption = "Friction: what rigid bodies do not explain, and the fitted law"
-        out.append(_picture(plots.friction(drawn), caption))
+        out.append(_encode_figure(plots.friction(drawn), caption))
     return out
 
 
-def _picture(figure: Figure, caption: str) -> dict[str, str]:
+def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:
     import io
 
     buffer = io.BytesIO()

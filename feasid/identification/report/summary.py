@@ -46,7 +46,7 @@ def summary(fit: Fitted, test: Any = None) -> str:
         _verdict(fit),
         _error_table(errors),
         _bodies(fit),
-        _doubts(fit),
+        _precision_text(fit),
     ]
     if fit.notes:
         lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
@@ -125,7 +125,8 @@ def _bodies(fit: Fitted) -> str:
     return text
 
 
-def _doubts(fit: Fitted) -> str:
+def _precision_text(fit: Fitted) -> str:
+    """How precisely the base parameters are known, and which ones are least certain."""
     frame = fit.base_table
     relative = frame["relative_std_percent"].to_numpy()
     sure = int((relative < SURE).sum())
@@ -153,14 +154,14 @@ def display(fit: Fitted, test: Any = None) -> Display:
     """What there is to see of a fit; `test` is a log that was not fitted, or its `errors`."""
     base, bodies = len(fit.beta), len(fit.robot.bodies)
     measures = [
-        _possible(fit),
-        _predicts(fit.quality),
-        *([] if test is None else [_errors("test error", test_errors(fit, test))]),
-        _errors("fitted error", fit.relative_error),
+        _consistency_measure(fit),
+        _prediction_measure(fit.quality),
+        *([] if test is None else [_error_measure("test error", test_errors(fit, test))]),
+        _error_measure("fitted error", fit.relative_error),
         _precision_measure(fit),
-        *_masses(fit),
+        *_mass_measures(fit),
     ]
-    troubles = [*_troubles(fit)]
+    troubles = [*_main_warnings(fit)]
     return Display(
         f"feasible fit of {fit.robot.name!r}: {base} base of {fit.base.unknowns} parameters, "
         f"{bodies} bod{'ies' if bodies != 1 else 'y'}",
@@ -176,7 +177,7 @@ def display(fit: Fitted, test: Any = None) -> Display:
     )
 
 
-def goal(errors: HeldOut) -> float:
+def error_limit(errors: HeldOut) -> float:
     """The error up to which a fit counts as good, of all joints; see `quality`."""
     squares = errors.overall(errors.least_squares)
     limits = [LITTLE, max(CONSTRAINED * squares, squares + CONSTRAINED_MORE)]
@@ -185,23 +186,25 @@ def goal(errors: HeldOut) -> float:
     return min(limits)
 
 
-def _possible(fit: Fitted) -> Measure:
+def _consistency_measure(fit: Fitted) -> Measure:
+    """Whether the model is physically consistent, and with which margin."""
     margin = min(fit.solution.margins.values())
     meaning = {"full": "every body", "semi": "semi consistency only"}[fit.solution.consistency]
     return Measure("can exist", f"yes, margin {margin:.2g}, {meaning}", "> 0, proved")
 
 
-def _predicts(quality: Quality) -> Measure:
+def _prediction_measure(quality: Quality) -> Measure:
+    """Prediction error of all joints beside the error up to which a fit is good."""
     errors = quality.errors
     where = "where unseen" if errors.unseen else "where fitted"
-    error, limit = errors.overall(errors.model), goal(errors)
+    error, limit = errors.overall(errors.model), error_limit(errors)
     value = f"{quality.level}, {100 * error:.3g} % off {where}"
     joints = quality.level != "good" and error <= limit  # the whole is good, a joint is not
     asked = "each joint" if joints else f"<= {100 * limit:.3g} %"
     return Measure("predicts", value, asked, quality.level == "good")
 
 
-def _errors(name: str, errors: pd.Series[float]) -> Measure:
+def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
     joints = 100 * errors.drop("all").dropna()
     return Measure(name, f"{100 * errors['all']:.3g} %{_range(joints)}")
 
@@ -214,7 +217,7 @@ def _precision_measure(fit: Fitted) -> Measure:
     return Measure("known", f"{value}, from {fit.reduced.samples} samples")
 
 
-def _masses(fit: Fitted) -> list[Measure]:
+def _mass_measures(fit: Fitted) -> list[Measure]:
     mass = fit.bodies["mass"]
     if not len(mass):
         return []
@@ -230,7 +233,7 @@ def _range(values: pd.Series[float]) -> str:
     return f" ({' to '.join(ends)})"
 
 
-def _troubles(fit: Fitted) -> list[str]:
+def _main_warnings(fit: Fitted) -> list[str]:
     first = [str(n) for n in fit.notes if n.code in FIRST]
     grave = sorted(
         (n for n in fit.notes if n.values.get("level") in LEVELS),
