@@ -132,9 +132,7 @@ def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
     return Rule(zero, dict(zip(columns.values(), both, strict=True)), True)
 
 
-def physical_constraints(
-    kind: str, names: Sequence[Sequence[str]], none: set[int]
-) -> dict[Any, Rule]:
+def rule_table(kind: str, names: Sequence[Sequence[str]], none: set[int]) -> dict[Any, Rule]:
     """Every matrix and sign that parameters of these names must keep, whatever a file says."""
     owned: dict[str, dict[str, int]] = {}
     for j, (owner, symbol) in enumerate(names):
@@ -193,9 +191,7 @@ class Claim:
         self.ties = [read_row(tie["row"], n) for tie in data["ties"]]
         self.tied = [exact(tie["value"]) for tie in data["ties"]]
         zero = [row for row, value in zip(self.ties, self.tied, strict=True) if not value]
-        self.rules = physical_constraints(
-            self.kind, names, {j for row in zero if len(row) == 1 for j in row}
-        )
+        self.rules = rule_table(self.kind, names, {j for row in zero if len(row) == 1 for j in row})
         for k, item in enumerate(data["constraints"]):
             self.rules["asked", str(k)] = read_constraint(item, n)
         self.known = [read_name(tie["name"]) for tie in data["ties"]]
@@ -335,9 +331,9 @@ class Claim:
             lines.append(f"margin: {data['margin']} on every matrix and number, in SI")
         names = [".".join(name) for name in data["parameters"]]
         for name, tie, value in zip(self.known, self.ties, self.tied, strict=True):
-            lines.append(f"asked: {name}: {_sum(tie, names)} = {value}")
+            lines.append(f"asked: {name}: {_describe_sum(tie, names)} = {value}")
         for k, item in enumerate(data["constraints"]):
-            lines.append(f"asked: {item['name']}: {_form(self.rules['asked', str(k)], names)}")
+            lines.append(f"asked: {item['name']}: {_in_words(self.rules['asked', str(k)], names)}")
         if self.limits is not None:
             mass, length, terms = (data["limit"][key] for key in LIMITS)
             size = f"{mass} kg at {length} m in first and second moments"
@@ -345,16 +341,16 @@ class Claim:
         return lines
 
 
-def _form(rule: Rule, names: Sequence[str]) -> str:
+def _in_words(rule: Rule, names: Sequence[str]) -> str:
     """A further constraint in words."""
     of, size = ", ".join(names[j] for j in rule.basis), len(rule.constant)
     if size > 1:
         return f"a {size}x{size} matrix of {of} is positive {'' if rule.strict else 'semi'}definite"
     row = {j: entries[0][2] for j, entries in rule.basis.items()}
-    return f"{_sum(row, names)} + {rule.constant[0][0]} {'>' if rule.strict else '>='} 0"
+    return f"{_describe_sum(row, names)} + {rule.constant[0][0]} {'>' if rule.strict else '>='} 0"
 
 
-def _sum(row: Row, names: Sequence[str]) -> str:
+def _describe_sum(row: Row, names: Sequence[str]) -> str:
     return " + ".join(f"{value} {names[j]}" for j, value in row.items())
 
 

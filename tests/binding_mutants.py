@@ -26,7 +26,7 @@ import feasid
 from feasid.certificate import digest
 from feasid.errors import FeasidError
 from feasid.exact.numbers import text
-from feasid.feasibility.check import _of_equations
+from feasid.feasibility.check import _check_equations
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.correct import correct
 from feasid.feasibility.least_squares import feasible_least_squares
@@ -178,7 +178,7 @@ def prove(robot, allowed, K, beta, margin=0.0):
     """The certificate for any equations; None where nothing is proved."""
     labels = [str(i) for i in range(len(K))]
     try:
-        return _of_equations(robot, allowed, K, beta, labels, margin, None).certificate
+        return _check_equations(robot, allowed, K, beta, labels, margin, None).certificate
     except (FeasidError, np.linalg.LinAlgError, ArithmeticError, ValueError):
         return None
 

@@ -79,18 +79,18 @@ def check(
     fitted = getattr(subject, "solution", None)
     if fitted is not None:
         allowed = _merge_constraints(subject.feasible, subject.robot, consistency, feasible, bounds)
-        return _of_values(subject.robot, allowed, fitted.delta, margin, solver)
+        return _check_values(subject.robot, allowed, fitted.delta, margin, solver)
     if isinstance(subject, str | Path):
         subject = load_robot(subject)
     if isinstance(subject, Robot):
         allowed = allowed_set(subject, consistency, feasible, bounds)
-        return _of_values(subject, allowed, subject.values, margin, solver)
+        return _check_values(subject, allowed, subject.values, margin, solver)
     base = base_of(base)
     allowed = allowed_set(base.robot, consistency, feasible, bounds)
     beta = check_base_values(subject, base, allowed)
     K = np.asarray(base.K, dtype=np.float64)
     labels = getattr(base, "expressions", None) or [str(i) for i in range(len(K))]
-    return _of_equations(base.robot, allowed, K, beta, labels, margin, solver)
+    return _check_equations(base.robot, allowed, K, beta, labels, margin, solver)
 
 
 def allowed_set(
@@ -191,23 +191,23 @@ def check_base_values(beta: npt.ArrayLike, base: Any, feasible: FeasibleSet) -> 
     return values
 
 
-def _of_values(
+def _check_values(
     robot: Robot,
     feasible: FeasibleSet,
     delta: Array,
     margin: float,
     solver: Any,
 ) -> Verdict:
-    """Given standard parameters; of constraints on none of them nothing is asked."""
+    """The verdict on given standard parameters; constraints on none of them are left out."""
     known = np.isfinite(delta)
     if not known.any():
         raise InputError(f"robot {robot.name!r} describes no parameter: nothing to check")
     labels = [".".join(name) for name, k in zip(robot.parameter_names, known, strict=True) if k]
     equations = np.eye(robot.size)[known]
-    return _of_equations(robot, feasible, equations, delta[known], labels, margin, solver)
+    return _check_equations(robot, feasible, equations, delta[known], labels, margin, solver)
 
 
-def _of_equations(
+def _check_equations(
     robot: Robot,
     feasible: FeasibleSet,
     K: Array,
@@ -216,7 +216,7 @@ def _of_equations(
     margin: float,
     solver: Any,
 ) -> Verdict:
-    """Given linear combinations of standard parameters."""
+    """The verdict on given linear combinations of standard parameters."""
     question = Question.from_doubles(robot, feasible, K, beta, margin)
     scale = units(robot, feasible, K, beta)
     reference = reference_model(robot, scale).delta

@@ -310,7 +310,7 @@ def _closest(
         and not refine
         and (problem.pull_matters(raw) or problem.margins_matter(raw))
     ):
-        chosen, more = _less_pulled(chosen, generic, reference.delta, margin, solver)
+        chosen, more = _weaken_pull(chosen, generic, reference.delta, margin, solver)
         attempts += more
     problem, raw, delta = chosen
     if not np.isfinite(problem.cost(delta)):
@@ -323,7 +323,7 @@ def _closest(
     return Closest(delta, found, tuple(attempts))
 
 
-def _less_pulled(
+def _weaken_pull(
     chosen: tuple[_Problem, SolverAnswer, Array],
     generic: tuple[Units, Reference],
     reference: Array,
@@ -438,7 +438,7 @@ def _choose_nearest(
 
     It is polished where nothing constrains it.
     """
-    interior = _shrunk(problem.feasible, problem.scale, margin)
+    interior = _tighten_margin(problem.feasible, problem.scale, margin)
     interior = interior if interior.strictly_inside(delta) else problem.feasible
     delta = _centre(interior, delta, problem.unseen, reference)
     polished = _polish(problem, delta)
@@ -458,7 +458,7 @@ def _centre(interior: FeasibleSet, delta: Array, unseen: Array, reference: Array
     return delta + share * (centre - delta) if share < 1.0 else centre
 
 
-def _shrunk(feasible: FeasibleSet, scale: Units, margin: float | None) -> FeasibleSet:
+def _tighten_margin(feasible: FeasibleSet, scale: Units, margin: float | None) -> FeasibleSet:
     """The feasible set with `KEPT` of the margin taken off, so that its interior keeps that much.
 
     A fibre through a point that just has the margin is all but a point in the set with the whole

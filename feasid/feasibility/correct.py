@@ -232,7 +232,7 @@ def _corrected_robot(
         rows = np.eye(robot.size) if weight is None else _weight(weight, robot.size)
     delta = given.copy()
     attempts: tuple[Attempt, ...] = ()
-    for group in _apart(restrict(feasible, known | free), free, rows):
+    for group in _independent_groups(restrict(feasible, known | free), free, rows):
         found = _correct_part(robot, feasible, group, rows, scale, reference, margin, solver)
         delta[group] = found.delta[group]
         attempts += found.attempts
@@ -291,7 +291,7 @@ def _correct_part(
     return replace(found, delta=elimination.expand(found.delta), raw=elimination.expand(found.raw))
 
 
-def _apart(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
+def _independent_groups(feasible: FeasibleSet, free: Mask, rows: Array) -> list[Mask]:
     """Free parameters in groups that neither a constraint nor the distance connects."""
     label = np.where(free, np.arange(len(free)), -1)
     together = [c.columns[free[c.columns]] for c in feasible.constraints]

@@ -180,7 +180,7 @@ class Region:
     def certificate(self, end: End) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
         prover = self.prover if self.needs_limit(end) else self._prover_without_limits
-        return prover.certificate(end.proof, self._beyond(end))
+        return prover.certificate(end.proof, self._model_beyond(end))
 
     @cached_property
     def _prover_without_limits(self) -> ReachProver:
@@ -206,7 +206,7 @@ class Region:
         return self.prover.question.elimination
 
     @cached_property
-    def _places(self) -> list[int]:
+    def _remaining_constraints(self) -> list[int]:
         """Which of the constraints are about x."""
         T = self._elimination.T
         return [k for k, c in enumerate(self.feasible.constraints) if T[c.columns].any()]
@@ -270,7 +270,7 @@ class Region:
         if mu > 0:
             move = self._directions @ self._newton_step(x, c / mu)
         matrices, prices = self._cone.multipliers(x, move)
-        places, count = self._places, len(self._elimination.inside.blocks)
+        places, count = self._remaining_constraints, len(self._elimination.inside.blocks)
         multipliers = {places[k]: mu * Z for k, Z in matrices.items()}
         multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
         return x, mu * self._ball.multipliers(x, move), multipliers
@@ -296,7 +296,7 @@ class Region:
         whole = sum(out.values()) or 1.0
         return {source: worth / whole for source, worth in out.items()}
 
-    def _beyond(self, end: End) -> Array | None:
+    def _model_beyond(self, end: End) -> Array | None:
         """A model that exists and has more than the bound, by steps that stay inside."""
         elimination, directions = self._elimination, self._directions
         c = elimination.T.T @ end.proof.form

@@ -58,12 +58,12 @@ class Reader:
 
 def proved(robot, K, beta, **options):
     """The certificate of an answer about any equations."""
-    from feasid.feasibility.check import _of_equations
+    from feasid.feasibility.check import _check_equations
 
     margin = options.pop("margin", 0.0)
     labels = [str(i) for i in range(len(K))]
     allowed = feasible_set(robot, **options)
-    return _of_equations(robot, allowed, K, beta, labels, margin, None).certificate
+    return _check_equations(robot, allowed, K, beta, labels, margin, None).certificate
 
 
 def changed(certificate, **parts):

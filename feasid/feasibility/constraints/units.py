@@ -145,7 +145,7 @@ def units(
     return assemble(feasible, mass, length, parameters)
 
 
-def visible(
+def units_from_values(
     robot: Robot,
     feasible: FeasibleSet,
     scale: Units,
@@ -153,10 +153,10 @@ def visible(
     b: Array,
     columns: npt.NDArray[np.intp],
 ) -> Units:
-    """Units from what the values b of rows K say of each body, where they say something.
+    """Units of each body from the values b of rows K, where these determine its size.
 
-    A row speaks of the body nearest to the base among its own, and of what that carries; `columns`
-    are the parameters that K's columns stand for.
+    A row counts for the body nearest to the base among its own, and for what that carries;
+    `columns` are the parameters that K's columns stand for.
     """
     owner = np.full(robot.size, -1)
     per_mass = _inertial_units(robot, np.ones(len(scale.length)), scale.length)

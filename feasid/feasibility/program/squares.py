@@ -149,7 +149,7 @@ class Squares:
         for step in range(MOST_STEPS):
             left = self.residuals(at)
             if left.within(EXACT, gap * float(np.linalg.norm(self.b))) and (
-                self.slip(at) <= max(gap * np.sqrt(2 * self.cost(at.x)), least)
+                self.norm_gap(at) <= max(gap * np.sqrt(2 * self.cost(at.x)), least)
             ):
                 return at, step, True
             try:
@@ -161,7 +161,7 @@ class Squares:
             at = moved
         return at, step, False
 
-    def slip(self, at: Iterate) -> float:
+    def norm_gap(self, at: Iterate) -> float:
         """How much smaller than at x the norm can be by the multipliers, once equations hold."""
         cost = self.cost(at.x)
         return float(np.sqrt(2 * cost) - np.sqrt(2 * max(cost - at.complementarity, 0.0)))

@@ -205,14 +205,14 @@ def _one_sided_items(
 
 def _in_words(item: Mapping[str, Any], names: Sequence[str]) -> str:
     if "row" in item:
-        return f"{_sum(item['row'], names)} = {item['value']}"
+        return f"{_describe_sum(item['row'], names)} = {item['value']}"
     if item["size"] > 1:
         return f"a {item['size']}x{item['size']} matrix is positive"
     (_, _, row, constant), *_ = item["entries"]
-    return f"{_sum(row, names)} + {constant} >= 0"
+    return f"{_describe_sum(row, names)} + {constant} >= 0"
 
 
-def _sum(row: Sequence[Any], names: Sequence[str]) -> str:
+def _describe_sum(row: Sequence[Any], names: Sequence[str]) -> str:
     return " + ".join(f"{c} {names[j]}" for j, c in row)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.feasibility import problems
-from feasid.feasibility.constraints.units import Units, assemble, concentrate, visible
+from feasid.feasibility.constraints.units import Units, assemble, concentrate, units_from_values
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.solve import Attempt, SolverAnswer
 from feasid.feasibility.proof.claim import Certificate
@@ -118,7 +118,7 @@ def _decide(
         found = _at(problem, scale, delta)
         if found is not None:
             return found
-    flat = problem.flat()
+    flat = problem.singular_multipliers()
     if flat:
         found_flat = Multipliers(problem.lift({}, flat), flat)
         certificate = on_boundary(problem, found_flat, reference[problem.elimination.roots])
@@ -145,7 +145,7 @@ def _units(problem: Presolved, scale: Units) -> Iterator[Units]:
     yield first
     robot = problem.question.robot
     whole = problem.question.feasible
-    shown = visible(robot, whole, scale, problem.K, problem.beta, roots)
+    shown = units_from_values(robot, whole, scale, problem.K, problem.beta, roots)
     yield assemble(inside, shown.mass, shown.length, shown.parameters[roots])
     for factor in SLIMMER:
         slim = concentrate(whole, scale, factor)
@@ -222,7 +222,7 @@ def _proof(
     problem: Presolved, prover: Prover, raw: SolverAnswer, s: float, z: Array
 ) -> Certificate | None:
     """Whatever a solver's answer proves."""
-    question, flat = problem.question, problem.flat()
+    question, flat = problem.question, problem.singular_multipliers()
     if problem.feasible.strictly_inside(z) and not flat:
         exact = problem.complete(problem.expand(z))
         certificate = None if exact is None else question.feasibility(exact)

@@ -111,7 +111,7 @@ class Face:
         span[np.abs(span) < 1e3 * nothing] = 0.0
         plain_span = span * unit[lead] / unit[:, None]
         return cls(
-            [[_near(x, nothing) for x in row] for row in plain_span],
+            [[_simplest_within(x, nothing) for x in row] for row in plain_span],
             tuple(lead),
             kept @ kept.T,
             unit,
@@ -256,7 +256,9 @@ class FaceRelations:
         return out
 
 
-def without_pull(lines: Sequence[Sequence[Fraction]], x: Sequence[Fraction]) -> list[Fraction]:
+def project_to_nullspace(
+    lines: Sequence[Sequence[Fraction]], x: Sequence[Fraction]
+) -> list[Fraction]:
     """The x nearby for which every ``line . x`` is zero: to `DIGITS` digits, or exactly.
 
     Iterative refinement, the error in rationals and the correction in doubles; then, where the
@@ -319,7 +321,7 @@ def _consistent(
     return {}
 
 
-def _near(x: float, error: float) -> Fraction:
+def _simplest_within(x: float, error: float) -> Fraction:
     """The simplest number within the error that x may have."""
     if error <= 1e3 * ROUNDED_ZERO:
         return plain(x)

@@ -31,7 +31,7 @@ from feasid.feasibility.constraints.sets import stack_by_shape
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program.squares import Iterate, Scaling, Squares
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.facial_reduction import Face, kinetic_energy, without_pull
+from feasid.feasibility.proof.facial_reduction import Face, kinetic_energy, project_to_nullspace
 from feasid.feasibility.proof.question import HEAVIEST, Data, Exact, Question, cost
 from feasid.feasibility.proof.rounding import (
     complete_multipliers,
@@ -161,7 +161,7 @@ def _prove(
     weights, units = [decimal(x) for x in w], scale.blocks
     touched = _constrained_parameters(question, multipliers)
     pulls = _pulls(question, touched | whole)
-    weights = without_pull([data.multiply(pull) for pull in pulls], weights)
+    weights = project_to_nullspace([data.multiply(pull) for pull in pulls], weights)
     y = data.combination(weights)
     faces = {
         place: face
@@ -350,7 +350,9 @@ def _numbers(question: Question, x: Array, scale: Units) -> tuple[tuple[int, Lin
         len(question.feasible.blocks),
     )
     out = []
-    for place, row in zip(_places(question)[len(inside.blocks) :], inside.linear, strict=True):
+    for place, row in zip(
+        _remaining_constraints(question)[len(inside.blocks) :], inside.linear, strict=True
+    ):
         unit = float(scale.linear[place - count])
         value = row.constant + float(row.coefficients @ x[row.columns])
         if row.role == "sign" or value <= TIGHT * unit:
@@ -369,7 +371,7 @@ def _matrices(
         question.elimination.inside.with_margin(question.margin),
         question.feasible.constraints,
     )
-    pairs = list(zip(_places(question), inside.blocks, strict=False))
+    pairs = list(zip(_remaining_constraints(question), inside.blocks, strict=False))
     originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
     units = [scale.blocks[place] for place, _ in pairs]
     energy = kinetic_energy(question.robot, originals, units)
@@ -428,7 +430,7 @@ def _least(block: Block, x: Array, unit: Array) -> float:
     return float(np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0])
 
 
-def _places(question: Question) -> list[int]:
+def _remaining_constraints(question: Question) -> list[int]:
     """Which of the question's constraints touch what remains of it."""
     T = question.elimination.T
     return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]

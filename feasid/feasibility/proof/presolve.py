@@ -82,7 +82,7 @@ class Presolved:
     @classmethod
     def from_question(cls, question: Question) -> Presolved:
         """Settle what can be settled."""
-        rows = [through(question.elimination, row) for row in question.rows]
+        rows = [substitute_ties(question.elimination, row) for row in question.rows]
         values = question.values or ()
         fixed, at, active, wrong = _fix_singletons(question, rows, values)
         known = dict(at)
@@ -123,7 +123,7 @@ class Presolved:
     @cached_property
     def reduced_rows(self) -> list[Row]:
         """The question's equations after its ties."""
-        return [through(self.question.elimination, row)[0] for row in self.question.rows]
+        return [substitute_ties(self.question.elimination, row)[0] for row in self.question.rows]
 
     @property
     def redundant_rows(self) -> tuple[int, ...]:
@@ -157,7 +157,7 @@ class Presolved:
             return self.question.infeasibility(self.lift({}, broken), broken)
         return None
 
-    def flat(self) -> dict[int, Exact]:
+    def singular_multipliers(self) -> dict[int, Exact]:
         """Multipliers of the constraints that what is given makes singular."""
         return {s.place: s.multiplier for s in self.settled if s.outcome == "flat"}
 
@@ -207,7 +207,7 @@ class Presolved:
 
     @cached_property
     def _shift(self) -> list[Fraction]:
-        return [through(self.question.elimination, row)[1] for row in self.question.rows]
+        return [substitute_ties(self.question.elimination, row)[1] for row in self.question.rows]
 
     def _combination(self, i: int) -> dict[int, Fraction]:
         """Equation i less what is nearest to it of those kept."""
@@ -225,7 +225,7 @@ class Presolved:
         return out
 
 
-def through(elimination: Elimination, row: Row) -> tuple[Row, Fraction]:
+def substitute_ties(elimination: Elimination, row: Row) -> tuple[Row, Fraction]:
     """A row over the roots, and what tied parameters add to its left side."""
     out: Row = {}
     constant = Fraction(0)
@@ -402,9 +402,9 @@ def short_direction(matrix: Exact) -> list[Fraction] | None:
     size = np.where(size > 0, size, 1.0)
     _, vectors = np.linalg.eigh(floats / np.outer(size, size))
     short = [Fraction(f"{v:.3g}") for v in vectors[:, 0] / size]
-    return short if _form(matrix, short) < 0 else bad_direction(matrix)
+    return short if _quadratic_form(matrix, short) < 0 else bad_direction(matrix)
 
 
-def _form(matrix: Exact, v: list[Fraction]) -> Fraction:
+def _quadratic_form(matrix: Exact, v: list[Fraction]) -> Fraction:
     rows = (sum((a * x for a, x in zip(r, v, strict=True)), Fraction(0)) for r in matrix)
     return sum((x * y for x, y in zip(v, rows, strict=True)), Fraction(0))

@@ -249,7 +249,7 @@ class Question:
 
     def feasibility(self, point: Sequence[Fraction]) -> Certificate | None:
         """The claim that it is feasible, by a point; None when that does not hold."""
-        return self._certify("feasible", point=_over(point))
+        return self._certify("feasible", point=_numerators(point))
 
     def infeasibility(
         self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]
@@ -274,7 +274,7 @@ class Question:
     ) -> Certificate | None:
         """The claim that only singular matrices satisfy it."""
         dual = self._dual(y, multipliers)
-        return self._certify("boundary", limit=None, point=_over(point), **dual)
+        return self._certify("boundary", limit=None, point=_numerators(point), **dual)
 
     def lower_bound(
         self,
@@ -288,14 +288,14 @@ class Question:
     ) -> Certificate | None:
         """The claim that no parameters fit `data` with a sum of squares below `floor`."""
         tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
-        over = _common([*weights, *tied, *_entries(multipliers)])
+        over = _common_denominator([*weights, *tied, *_entries(multipliers)])
         proof = {
             "data": dict(data),
             "weights": [text(w * over) for w in weights],
             "multipliers": self._multipliers(multipliers, over),
             "tied": [text(v * over) for v in tied],
             "floor": text(floor),
-            "point": _over(point),
+            "point": _numerators(point),
             "limit": limit and dict(limit),
         }
         return self._certify("bound", **proof)
@@ -303,7 +303,7 @@ class Question:
     def _dual(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> dict[str, Any]:
         """The multipliers times their common denominator: proofs are cones."""
         tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
-        over = _common([*y, *tied, *_entries(multipliers)])
+        over = _common_denominator([*y, *tied, *_entries(multipliers)])
         return {
             "combination": [text(v * over) for v in y],
             "multipliers": self._multipliers(multipliers, over),
@@ -445,9 +445,9 @@ def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
     }
 
 
-def _over(point: Sequence[Fraction]) -> list[str]:
+def _numerators(point: Sequence[Fraction]) -> list[str]:
     """Numerators, and their common denominator unless all are decimals."""
-    odd = _common(point)
+    odd = _common_denominator(point)
     return [*(text(x * odd) for x in point), text(odd)]
 
 
@@ -455,12 +455,13 @@ def _entries(multipliers: Mapping[int, Exact]) -> list[Fraction]:
     return [x for Z in multipliers.values() for row in Z for x in row]
 
 
-def _common(numbers: Sequence[Fraction]) -> Fraction:
-    """What makes decimals of all numbers: times it, proofs stay what they are."""
-    return Fraction(lcm(*(_without_tens(x.denominator) for x in numbers)))
+def _common_denominator(numbers: Sequence[Fraction]) -> Fraction:
+    """The smallest integer that makes decimals of all numbers; a proof may be scaled by it."""
+    return Fraction(lcm(*(_divide_out_tens(x.denominator) for x in numbers)))
 
 
-def _without_tens(number: int) -> int:
+def _divide_out_tens(number: int) -> int:
+    """The number without its factors 2 and 5."""
     for prime in (2, 5):
         while number % prime == 0:
             number //= prime

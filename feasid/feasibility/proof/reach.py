@@ -130,7 +130,7 @@ class ReachProver:
     ) -> list[Fraction]:
         """W with nothing left in columns that no multiplier of their own can take."""
         left = self._remainder(weights, form, Z)[1]
-        places, exact, chosen = self._free
+        places, exact, chosen = self._uncovered_columns
         if not any(left[j] for j in places):
             return weights
         matrix = [[exact[i][k] for i in chosen] for k in range(len(places))]
@@ -143,7 +143,7 @@ class ReachProver:
         return out
 
     @cached_property
-    def _free(self) -> tuple[list[int], list[list[Fraction]], list[int]]:
+    def _uncovered_columns(self) -> tuple[list[int], list[list[Fraction]], list[int]]:
         """Columns that no multiplier of their own can take, what each w adds to them, and as many
         of w as there are columns, by which these can be changed; none where data do not allow it.
         """
@@ -247,11 +247,11 @@ class ReachProver:
         w, over = over_one(weights)
         rho, beside = over_one([decimal(b) for b in self.rho])
         total += Fraction(int(w @ rho), over * beside)
-        total += _root(decimal(self.budget) * Fraction(int(w @ w), over * over))
-        return _above(total)
+        total += _sqrt_above(decimal(self.budget) * Fraction(int(w @ w), over * over))
+        return _round_up(total)
 
 
-def _root(square: Fraction) -> Fraction:
+def _sqrt_above(square: Fraction) -> Fraction:
     """The root of a number, rounded up."""
     if not square:
         return Fraction(0)
@@ -261,7 +261,7 @@ def _root(square: Fraction) -> Fraction:
     return Fraction(isqrt(scaled) + 1, 10**places)
 
 
-def _above(number: Fraction) -> float:
+def _round_up(number: Fraction) -> float:
     """The next double whose decimal is not below."""
     out = float(number)
     while decimal(out) < number:
