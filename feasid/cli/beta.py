@@ -128,7 +128,7 @@ def matching(robot: Robot, values: pd.Series[float]) -> BaseParameters:
 
 
 def read_values_and_base(arguments: argparse.Namespace) -> tuple[pd.Series[float], BaseParameters]:
-    """What the arguments name."""
+    """The values of ``--beta`` and the base parameters of ``--robot`` that they belong to."""
     if arguments.robot is None:
         raise InputError("--beta needs --robot: whose base parameters are these?")
     values = read(arguments.beta)

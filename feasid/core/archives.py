@@ -1,4 +1,4 @@
-"""ZIP archives of plain arrays, unpacked without trusting what they say of themselves.
+"""ZIP archives of plain arrays, read with limits on size and type instead of trust in headers.
 
 NumPy's own reader evaluates the header of an array as Python text and takes the memory that it
 declares. Here a header is matched, never evaluated, and must agree with the bytes that are there.

@@ -1,4 +1,4 @@
-"""Types of arrays, and arrays of what was given; shapes and units are said where they are."""
+"""Array types, and conversion of arguments to arrays."""
 
 from __future__ import annotations
 

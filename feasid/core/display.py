@@ -1,4 +1,4 @@
-"""What a result shows of itself: a title, measures beside their goals, and what is wrong.
+"""Short displays of results: a title, measures beside their goals, and what is wrong.
 
 Quiet when good, loud when not: what misses its goal is marked and in capitals. One value, three
 printers: text for the prompt (20 lines of 80 columns), HTML for notebooks, and rich.

@@ -1,4 +1,4 @@
-"""Figures that show themselves: in notebooks with a text for those who cannot see them."""
+"""Figures with a text alternative, displayed in notebooks."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from feasid.core.text import escape_controls
 class Note(str):
     """A sentence with a code and values.
 
-    It is the text, made harmless, wherever a string is wanted, so that printing and joining need
-    nothing special; a program asks ``note.code`` and ``note.values`` and never reads the sentence.
+    It is a string, with control characters escaped, so that printing and joining need nothing
+    special; programs test ``note.code`` and ``note.values`` and need not parse the sentence.
 
     Attributes
     ----------

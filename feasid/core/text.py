@@ -1,4 +1,4 @@
-"""Text from outsiders made harmless: whatever is printed or drawn passes here.
+"""Escape control characters in untrusted text before it is printed or drawn.
 
 Names in files come from strangers. Printed raw, a joint called ``ESC ]0;...`` retitles a terminal,
 U+009B starts an escape sequence by itself, U+202E turns the rest of a line around, and a lone

@@ -1,4 +1,4 @@
-"""One BLAS thread: our matrices are small, and threads that wait for each other cost up to tenfold.
+"""Limit BLAS to one thread: with small matrices, waiting threads cost up to a factor of ten.
 
 Measured on two busy cores: the packaged log is fitted in 4 s with one thread and in 16-32 s with
 two. The command line sets the limit before NumPy is loaded; in a program that has NumPy loaded

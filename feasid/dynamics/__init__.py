@@ -1,1 +1,1 @@
-"""How the robot moves: kinematics and the regressor of its inverse dynamics."""
+"""Kinematics, and the regressor of inverse dynamics."""

@@ -1,1 +1,1 @@
-"""Motions worth logging: trajectories, what they must keep, and the search for the best one."""
+"""Exciting trajectories: parametrisation, constraints, objectives, and the global search."""

@@ -1,1 +1,1 @@
-"""What can be known: the parameter nullspace and the base parameters."""
+"""Identifiability: the parameter nullspace and the base parameters."""

@@ -1,1 +1,1 @@
-"""Is this model possible? Exact verdicts on the links of a file, their causes and corrections."""
+"""Exact feasibility verdicts on the links of description files, with causes and corrections."""

@@ -1,4 +1,4 @@
-"""Can this exist? Asked of a file, a robot, a fit or base parameters."""
+"""Feasibility verdict on a file, a robot, a fit or base parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact verdicts: can this link, and can this moving body, be the inertia of anything?
+"""Exact verdicts on whether the inertia of a link or a moving body is physically consistent.
 
 A link is judged by its decimals alone (see `feasid.exact.inertia`). A moving body is the sum of its
 links' pseudo-inertias, each turned and placed in the body's frame. A sum of positive semidefinite

@@ -1,4 +1,4 @@
-"""The closest possible inertia of one link, in closed form.
+"""The closest physically consistent inertia of one link, in closed form.
 
 Mass and centre of mass are kept: they are easy to know and a small change of the inertia always
 suffices. Moving the inertia only along its own principal axes is no loss, since both distances

@@ -1,4 +1,4 @@
-"""A file corrected: its own text, with possible numbers where impossible ones stood."""
+"""Correct a file in place: infeasible numbers are replaced in its own text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports in words: for the terminal, for GitHub annotations and as SARIF."""
+"""Reports as text: for the terminal, for GitHub annotations and as SARIF."""
 
 from __future__ import annotations
 

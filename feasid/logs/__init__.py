@@ -1,1 +1,1 @@
-"""What was measured: the log contract, signals and reduced data."""
+"""Logs: reading, the log contract, and signals on the joint side."""

@@ -140,7 +140,7 @@ class Tally:
 
 
 def excluded_notes(excluded: Sequence[Excluded], rows: int) -> list[Note]:
-    """How many rows are not used, and why."""
+    """Notes that say how many rows are excluded, and why."""
     if not excluded:
         return []
     lost, why = sum(e.count for e in excluded), reasons(excluded)

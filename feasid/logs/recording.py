@@ -1,4 +1,4 @@
-"""A log, whatever it is: read once, prepared once per set of options, and what it lacks."""
+"""A log from any source, read once and prepared once per set of options."""
 
 from __future__ import annotations
 

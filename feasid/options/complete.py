@@ -21,7 +21,7 @@ def option_table(options: type) -> dict[str, Option]:
 
 
 def check_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """What was given, each value checked; nothing is added.
+    """The given options with every value validated; defaults are not added.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def complete_options(options: type, given: Mapping[str, Any], function: str) -> dict[str, Any]:
-    """`check_options`, with the defaults of what was not given."""
+    """The options of `check_options`, with defaults for those that are not given."""
     defaults = {name: option.default for name, option in option_table(options).items()}
     return defaults | check_options(options, given, function)
 

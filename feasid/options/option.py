@@ -67,7 +67,7 @@ class Option:
         return CHECKS[self.kind](self, name, value)
 
     def parse(self, name: str, text: str) -> Any:
-        """The value that a word at the prompt stands for."""
+        """The value of a command-line word."""
         word = text.strip().lower()
         nothing = self.kind == "words" and word == "none"  # an empty sequence
         if word in NONE and not nothing and (self.default is None or None in self.special):
@@ -79,7 +79,7 @@ class Option:
         return self.check(name, PARSERS[self.kind](self, name, text))
 
     def describe_domain(self) -> str:
-        """What may be given, in words."""
+        """The accepted values, as text."""
         unit = f" [{self.unit}]" if self.unit else ""
         if self.kind in ("number", "count"):
             noun = "a number" if self.kind == "number" else "a whole number"

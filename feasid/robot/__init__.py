@@ -1,1 +1,1 @@
-"""What the robot is: bodies, joints, their parameters, and the files that describe them."""
+"""Robots: bodies, joints, and their parameters."""

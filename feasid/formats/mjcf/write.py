@@ -1,4 +1,4 @@
-"""MJCF out: a file's own text with other numbers, or a new file.
+"""Write MJCF: a file's own text with other numbers, or a new file.
 
 In an own text only ``<inertial>`` elements, the terms of joints and gravity change; every other
 byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
