@@ -141,9 +141,9 @@ def _best_hypothesis(
     exchanged: Collection[str],
     refuted: Collection[Key],
 ) -> Hypothesis | None:
-    """The best guess; dear ones are made only while cheaper ones leave something unexplained.
+    """The best hypothesis; costly ones are tested only if cheaper ones explain too little.
 
-    What was exchanged once is not exchanged again: columns can be told of one order only.
+    Columns that were exchanged once are not exchanged again: only one order can be reported.
     """
 
     def possible(guesses: Iterable[Hypothesis]) -> list[Hypothesis]:

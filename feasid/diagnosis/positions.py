@@ -148,7 +148,7 @@ def _change_coordinate(
 
 
 def _first_look(screen: Screen, guesses: Sequence[Guess]) -> Array:
-    """Shares of all guesses, on every so-manieth sample."""
+    """Shares of all guesses, on a coarse subsample."""
     few = screen.samples.subsample(max(1, len(screen.samples.t) // FEW))
     own = Screen(screen.robot, few)
     if not guesses or own.described is None:

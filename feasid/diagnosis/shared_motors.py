@@ -72,7 +72,7 @@ def find_shared_motors(free: FreeModel, torque: Array, names: Sequence[str]) -> 
     ----------
     free : Free
     torque : ndarray, shape (N, dof)
-        At the samples, with what else is wrong with it put right.
+        At the samples, with all other corrections applied.
     names : sequence of str
     """
     robot = free.robot

@@ -49,7 +49,7 @@ DEGREE = np.pi / 180
 
 
 def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Finding]:
-    """Everything that can be told from one column at a time.
+    """Findings that need one column at a time.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def check_velocities(raw: Signals, runs: Sequence[Rows], known: Sequence[Finding
 
 
 def _in_units(finding: Finding) -> Finding:
-    """A velocity that is off by a factor, with the unit that mends it."""
+    """A velocity that is off by a factor, with the unit that corrects it."""
     if (
         finding.options
         or WAYS in finding.values
@@ -87,7 +87,7 @@ def _in_units(finding: Finding) -> Finding:
 
 
 def _set_aside(raw: Signals, known: Sequence[Finding]) -> Mask:
-    """Rows of which another finding says that they are wrong."""
+    """Rows that another finding reports as wrong."""
     out = np.zeros(len(raw.t), dtype=bool)
     for finding in known:
         if finding.code in ("stuck", "spike", "nan"):

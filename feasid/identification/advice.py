@@ -164,7 +164,7 @@ def _apply_finding(robot: Robot, finding: Finding) -> Robot:
 
 
 def _without_advice(finding: Finding, search: _Search) -> Finding:
-    """What was tried in vain: told without its remedy, and never as an error.
+    """A finding whose remedy did not help: reported without it, and never as an error.
 
     What the dynamics suspect and a fit does not confirm is a note, but where errors tell little:
     relative ones do not show the scale of torques, and bodies make up for most of a wrong length.

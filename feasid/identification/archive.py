@@ -122,7 +122,7 @@ def _origin(source: Source) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Options and numbers as JSON knows them."""
+    """Options and numbers as types that JSON can hold."""
     if is_dataclass(value):
         return _plain(vars(value))
     if isinstance(value, Mapping):
@@ -213,7 +213,7 @@ class SavedFit(WritableModel, Displayed):
 
     @property
     def residual(self) -> Residual:
-        """What the log says of all parameters; see `range`.
+        """The region of all parameters that the log allows; see `range`.
 
         Raises
         ------

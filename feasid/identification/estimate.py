@@ -64,9 +64,9 @@ class Estimate:
     covariance : ndarray, shape (n, n)
         Of the standard parameters; see `EntropicProblem.covariance`.
     bounded : tuple of PlausibleBound
-        What is believed and just holds; see `feasid.identification.plausible`.
+        Plausible bounds that are active; see `feasid.identification.plausible`.
     released : tuple of PlausibleBound
-        What the log does not accept, and which was let go.
+        Plausible bounds that the log rejects, and which were dropped.
     price : float
         By how much twice the cost, in units of the squared whitened residual, is larger with all
         that is believed than without; 0 where it decides nothing.
@@ -153,7 +153,7 @@ class EstimationProblem:
     def problem(self, r: Array, rho: Array, weight: float) -> tuple[EntropicProblem, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.
 
-        What a prior says by squares are rows of the equations.
+        Quadratic terms of a prior are rows of the equations.
         """
         terms = np.flatnonzero(np.isfinite(self.sizes))
         pull = np.zeros((len(terms), self.feasible.size))
@@ -199,7 +199,7 @@ class EstimationProblem:
     def noise(
         self, reduced: Reduced, weight: float, start: Array, folds: Sequence[int] | None = None
     ) -> Noise:
-        """The noise of a log around the estimate that knows the prior."""
+        """The noise of a log around the estimate with the prior."""
         K, solution = self.base.K, WarmStarts(self, weight, start)
 
         def solver(r: Array, rho: Array) -> tuple[Array, Array]:
@@ -275,9 +275,9 @@ def estimate_model(
         Any strictly feasible model.
     weight : float, "evidence", "held-out" or None
         Of the prior. None takes the one that the log's evidence asks for, but at most
-        `STRONGEST`: a description that contradicts the log is believed less.
+        `STRONGEST`: a description that contradicts the log gets less weight.
     plausible : bool
-        Whether bodies are held to what is believed of them, unless the log insists.
+        Whether plausible bounds of bodies are imposed, unless the log rejects them.
     noise : Noise, optional
         When it is known already.
     timing : float
@@ -375,7 +375,7 @@ def _within_bounds(
     weight: float,
     equations: tuple[Array, Array],
 ) -> tuple[Array, tuple[PlausibleBound, ...], tuple[PlausibleBound, ...], float]:
-    """The model within what is believed; what the log does not accept is let go."""
+    """The model within plausible bounds; bounds that the log rejects are dropped."""
     broken = tuple(b for b in task.plausible_bounds if b.smallest_value(delta) < 0)
     if not broken or task.feasible.equalities:
         return delta, (), (), 0.0

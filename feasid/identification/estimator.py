@@ -64,7 +64,7 @@ class Estimator:
     base : BaseParameters
     feasible : FeasibleSet
     reduced : Reduced
-        The log, by which joint terms know their size.
+        The log, from which the sizes of joint terms follow.
     chosen : mapping
         `feasid.options.tables.FitOptions`, completed.
     factors : ndarray, shape (dof,), or None
@@ -256,7 +256,7 @@ def _floor_deviations(deviation: Array, equations: Reduced) -> Array:
 
 
 def _belief_notes(found: Estimate) -> list[Note]:
-    """Bodies at the edge of what is believed, or beyond, and what it costs."""
+    """Bodies at their plausible bounds, or beyond them, and what the bounds cost."""
     paid = f"which raises the cost by {found.price:.2g} in units of the squared whitened residual"
     kept, left = found.bounded, found.released
     said = [

@@ -52,7 +52,7 @@ class Fitted(WritableModel):
     base : BaseParameters
     feasible : FeasibleSet
     believed : FeasibleSet
-        The same within what was believed besides: plausible masses, unless the log insists.
+        The same within plausible bounds, too, unless the log rejects them.
     solution : FeasibleFit
         With ``delta`` (n standard parameters), ``beta`` and what was verified.
     optimum : FeasibleFit
@@ -231,7 +231,7 @@ class Fitted(WritableModel):
 
     @property
     def residual(self) -> Residual:
-        """What the log says of all parameters; see `range`."""
+        """The region of all parameters that the log allows; see `range`."""
         r, rho, _ = self.triangle
         best = self.best_fitting.delta
         return Residual(self.base, r, rho, self.deviation, self.feasible, self.believed, best)

@@ -89,7 +89,7 @@ def torque_constants(
         Its torque columns hold currents.
     robot : Robot or path, optional
     loaded : the same, optional
-        A log of the robot with a known load. Without it the description's inertials are believed.
+        A log of the robot with a known load. By default the description's inertials are exact.
     load : Payload or array_like, shape (10,), optional
         The known load: its parameters in the frame of the body that carries it, as
         `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.

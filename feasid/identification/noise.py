@@ -157,8 +157,8 @@ def estimate_noise(
     ----------
     reduced : Reduced
     solver : callable
-        Weighted least squares, or one that knows a prior: on short logs least squares follows the
-        noise, and what is left of it says little.
+        Weighted least squares, or an estimator with a prior: on short logs the former follows
+        the noise, and what is left of it says little.
     folds : sequence of int, optional
         Only these stretches of time.
     correlated : bool
@@ -219,7 +219,7 @@ def variances(
 
 
 def _fit_variances(mean: Array, rows: Array, slowness: Array, floor: float) -> tuple[float, float]:
-    """A and b of ``mean = a + b slowness``, each mean known as well as so many rows tell it."""
+    """A and b of ``mean = a + b slowness``; a mean deviates by itself over sqrt(rows)."""
     model = np.column_stack([np.ones(len(mean)), slowness])
     spread = np.full(len(mean), max(float(rows @ mean / rows.sum()), floor))
     unit = float(np.median(mean))  # both columns near one: nnls stops at absolute tolerances

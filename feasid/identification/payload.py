@@ -182,7 +182,7 @@ def payload(
 ) -> Payload:
     """Identify a tool or load from a log with it and one without it.
 
-    The same motion twice is best: what the model does not know of friction then cancels.
+    The same motion twice is best: errors of the friction model then cancel.
 
     Parameters
     ----------

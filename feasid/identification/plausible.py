@@ -1,4 +1,4 @@
-"""What is believed of bodies besides that they exist, until a log insists otherwise.
+"""Plausible bounds of bodies besides physical consistency, unless a log rejects them.
 
 Masses lie within a third and three times the reference's. Where a link's collision or visual shape
 is known, its mass lies inside: the centre in the box around the shapes, and along each of the box's
@@ -42,7 +42,7 @@ AT_BOUND = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class PlausibleBound:
-    """What is believed of one body: its ``kind`` is "mass" or "shape"."""
+    """A plausible bound of one body; its ``kind`` is "mass" or "shape"."""
 
     body: str
     kind: str
@@ -64,7 +64,7 @@ def _evaluate_row(row: Linear, delta: Array) -> float:
 
 
 def plausible_bounds(robot: Robot, reference: Array) -> tuple[PlausibleBound, ...]:
-    """What is believed of the bodies that a description describes.
+    """Plausible bounds of the bodies whose inertials a description states.
 
     A body whose reference itself contradicts its shapes has no belief about these.
     """

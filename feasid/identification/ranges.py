@@ -58,7 +58,7 @@ TERM = re.compile(r"(?:(?P<factor>\d[\d.]*(?:[eE][-+]?\d+)?)\s*\*?\s+|(?P<plain>
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """What a log says of all base parameters at once, and what else is known.
+    """The region of base parameters that a log allows, and what else is known.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Residual:
     feasible : FeasibleSet
         What can exist, within the bounds that were asked for.
     believed : FeasibleSet
-        The same within what the fit believed besides: plausible masses.
+        The same within the plausible bounds of the fit, too.
     best : ndarray, shape (n,)
         The feasible model with the smallest residual.
     """
@@ -123,7 +123,7 @@ class Range:
         Of the identified model.
     lower, upper : float
         No model has less or more: proved; where the end is `limited`, no model within the region's
-        ``largest`` size. Infinite where nothing of the log, of feasibility and of what is believed
+        ``largest`` size. Infinite where nothing of the log, of feasibility and of plausible bounds
         decides the end.
     mark : {"from data", "from feasibility", "from prior", "not determined"}
         The weakest that an end needs. "from prior": bounds that were asked for or believed.
@@ -258,7 +258,7 @@ class Ranges(Displayed, Sequence[Range]):
         return f"ranges of {len(self)} parameters over all models that fit at level {self.level:g}"
 
     def display(self) -> Display:
-        """How many of each mark, and the ranges as far as there is room."""
+        """How many ranges have each mark, and the first ones."""
         counts = self.table["mark"].value_counts()
         measures = [Measure(m, f"{counts[m]}") for m in reversed(MARKS.values()) if m in counts]
         more = "ranges.table, ranges.explain(), ranges[0].certificate('upper')"
@@ -271,7 +271,7 @@ class Ranges(Displayed, Sequence[Range]):
 
 
 class Ranged:
-    """A model that knows what its log says."""
+    """A model with the region that its log allows."""
 
     @property
     def delta(self) -> Array:
@@ -280,7 +280,7 @@ class Ranged:
 
     @property
     def residual(self) -> Residual:
-        """What the log says of all parameters, and what else is known."""
+        """The region that the log allows, and what else is known."""
         raise NotImplementedError
 
     @document_options(RangeOptions)

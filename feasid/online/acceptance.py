@@ -104,7 +104,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Whether the gate is open, what speaks against it, and the evidence."""
+    """Whether the gate is open, which rules are violated, and the evidence."""
 
     open: bool
     reasons: tuple[str, ...]
@@ -125,7 +125,7 @@ class ModelGate:
         self._agreeing = 0
 
     def decide(self, evidence: Evidence) -> Decision:
-        """Take evidence; the state after it, and what speaks against the identified model.
+        """Update the gate with evidence; its new state, and the rules that are violated.
 
         While nothing moves there is no new evidence: the state stays, but for what closes the
         gate at once.

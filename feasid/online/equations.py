@@ -55,7 +55,7 @@ class CausalEquations:
     derivative_cutoff : float
         Of the smoother before derivatives [Hz].
     every : int
-        Keep each so-manieth row.
+        Keep every n-th row.
     slow_weight : float
         Factor on rows of a joint that has just turned or rests, where friction is least certain.
     smoother : {"polynomial", "moving-average"}
@@ -239,7 +239,7 @@ def _absorb_rows(triangles: Triangles, rows: Sequence[Array]) -> None:
 
 
 class FadingEquations:
-    """All rows; a row's square counts ``factor ** samples`` after so many samples; 1 keeps all."""
+    """All rows; a row's square has weight ``factor ** n`` after n samples; 1 keeps all."""
 
     def __init__(self, sizes: Sequence[int], factor: float) -> None:
         self._sizes, self.factor = sizes, factor

@@ -139,7 +139,7 @@ class LoadInvariantEquations:
         self._left = 1.0
 
     def fade(self, samples: int) -> None:
-        """Let so many samples pass."""
+        """Lower the weight of the rows before the change by ``exp(-samples / fading)``."""
         if self._rows is not None:
             self._left *= float(np.exp(-samples / self.fading))
 

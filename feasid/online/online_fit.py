@@ -113,7 +113,7 @@ class OnlineFit:
     rate : float
         Samples per second [Hz].
     window : int, optional
-        Learn from the last so many samples, a multiple of `block`; default from all.
+        Number of last samples to learn from, a multiple of `block`; default from all.
     forgetting : float, optional
         Factor per sample, below 1, by which squares fade; not together with `window`.
     block : int, optional
@@ -123,7 +123,7 @@ class OnlineFit:
     smoother : {"polynomial", "moving-average"}
         See `feasid.online.equations.CausalEquations`.
     every : int, optional
-        Keep each so-manieth filtered row; default eight per period of the cut-off.
+        Keep every n-th filtered row; default eight per period of the cut-off.
     slow_weight : float
         Factor on rows of a joint that has just turned or rests.
     prior_weight : float

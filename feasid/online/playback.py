@@ -1,4 +1,4 @@
-"""A log played back through an online fit: what it would have said while the robot ran."""
+"""A log played back through an online fit: its estimates while the robot ran."""
 
 from __future__ import annotations
 

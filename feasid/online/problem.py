@@ -169,7 +169,7 @@ class FeasibleProblem:
 
 
 def nominal_parameters(robot: Robot, feasible: FeasibleSet, K: Array) -> Array:
-    """The description's parameters; generic bodies and no joint terms where it says nothing."""
+    """The description's parameters; generic bodies and no joint terms where it states none."""
     still = units(robot, feasible, K, np.zeros(len(K)))
     out = np.where(np.isnan(robot.values), reference_model(robot, still).delta, robot.values)
     for k in range(len(robot.drives)):

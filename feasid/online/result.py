@@ -1,4 +1,4 @@
-"""What an online fit says at one moment."""
+"""The estimate of an online fit at one moment."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Combs:
-    """One and the same low-pass for signals at all samples and at `every` so many of them.
+    """The same low-pass for signals at all samples and at each `every`-th one.
 
     What bodies feel is as smooth as the motion, so that few samples tell its filtered values;
     friction jumps, and torques carry noise.
@@ -189,7 +189,7 @@ class EquationReducer:
             strata.restart()
 
     def add_rows(self, rows: Rows, samples: int = 0) -> None:
-        """Add equations that somebody else formed of so many samples."""
+        """Add equations that the caller formed from a number of samples."""
         # Times on the edge between two folds carry rounding, which differs from piece to piece.
         fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
         own = rows.filtered, rows.raw, rows.slowness, rows.slope

@@ -236,7 +236,7 @@ def _run_all(
 
 
 def attempt(job: Job, log: Any) -> Reduced | Exception:
-    """The job's result, or the error that says what is wrong with this log."""
+    """The job's result, or the error that this log raised."""
     try:
         return job(log)
     except (FeasidError, OSError, MemoryError) as error:

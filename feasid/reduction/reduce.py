@@ -170,7 +170,7 @@ def candidate_terms(chosen: Mapping[str, Any]) -> CandidateTerms | None:
 def find_measured_joints(
     sources: Sequence[Source], robot: Robot, chosen: Mapping[str, Any]
 ) -> tuple[Sequence[str] | None, list[Note]]:
-    """The joints that were said to be measured, or else those whose torques the first log holds.
+    """The joints that are stated as measured, or else those whose torques the first log holds.
 
     None for all of them; the note names the others, and why.
     """

@@ -442,7 +442,7 @@ def archive_bytes(reduced: Reduced) -> bytes:
 
 
 def values_from_archive(archive: Any) -> dict[str, Any]:
-    """What an archive says of `Reduced`, by attribute.
+    """The attributes of a `Reduced` that an archive holds, by name.
 
     Raises
     ------

@@ -119,7 +119,7 @@ class Window:
         return np.asarray(w / w.sum())
 
     def comb(self, every: int = 1) -> Comb:
-        """The low-pass of signals of which only every so many samples are there."""
+        """The low-pass of signals of which only every n-th sample is given."""
         taps = self.taps[self.half % every :: every]
         return Comb(taps / taps.sum(), self.spacing // every)
 
@@ -140,7 +140,7 @@ class Window:
     def centres(
         self, samples: int, anchor: int = 0, own: tuple[int, int] | None = None
     ) -> npt.NDArray[np.intp]:
-        """Rows that are kept of a run of so many samples; the windows lie inside it.
+        """Rows that are kept of a run with this number of samples; windows lie inside it.
 
         Parameters
         ----------
