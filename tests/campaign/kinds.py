@@ -139,7 +139,7 @@ def _members(path, _):
 
 
 def _schema(path, _):
-    with open_for_reading(path) as file, parquet.opened(file, "input", 2**30):
+    with open_for_reading(path) as file, parquet.open_parquet(file, "input", 2**30):
         return None
 
 

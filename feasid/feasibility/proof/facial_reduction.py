@@ -123,6 +123,11 @@ class Face:
         count = len(self.lead)
         return [(a, b) for a in range(count) for b in range(a, count)]
 
+    def project(self, Z: Array) -> Array:
+        """Z restricted to the face."""
+        square = np.outer(self.unit, self.unit)
+        return np.asarray(self.projector @ (Z * square) @ self.projector / square)
+
     def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
         """W of the nearest ``V W V'``."""
         V = np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)

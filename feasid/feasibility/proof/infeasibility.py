@@ -1,9 +1,10 @@
 """Infeasibility certificates: exact multipliers from a solver's approximate ones.
 
-Three ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
-elimination: most of them vanish, and what cancels needs no limit. As they are, rounded
-(`rounding.complete_multipliers`). Mixed with a little kinetic energy of random motions, which is
-positive definite exactly where K'y can be, so that rounding cannot make them indefinite.
+Four ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
+elimination: most of them vanish, and what cancels needs no limit. Mixed with a little kinetic
+energy of random motions, which is positive definite exactly where K'y can be, and moved onto the
+faces of bodies that cannot move in every way, again exactly. As they are, rounded
+(`rounding.complete_multipliers`). Mixed and rounded.
 Where even the rounding of K is in the way (joint axes that are no decimals), the proof pays for it
 with a limit: it speaks of all parameters below an enormous size instead of all parameters.
 """
@@ -86,18 +87,26 @@ class Prover:
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
             return
         for share in VISIBLE:
-            on_faces = self._on_faces(blocks, si, share)
+            on_faces = self._on_faces(blocks, si, self._visible_faces(blocks, si, share))
+            if on_faces is not None:
+                yield on_faces
+        energy, nothing = self._energy, np.zeros_like(si)
+        size = abs(self._total(energy, nothing)) or 1.0
+        shares = [part * abs(self._total(blocks, si)) / size for part in ENERGY_SHARES]
+        mixtures = [
+            [Z + share * E for Z, E in zip(blocks, energy, strict=True)] for share in shares
+        ]
+        faces = self._motion_faces(si)
+        for mixture in mixtures if faces else ():
+            inside = [faces[k].project(Z) if k in faces else Z for k, Z in enumerate(mixture)]
+            on_faces = self._on_faces(inside, si, faces)
             if on_faces is not None:
                 yield on_faces
         yield self._round(blocks, si)
-        energy, nothing = self._energy, np.zeros_like(si)
         if self._total(energy, nothing) < 0:  # motions whose energy would be negative
             yield self._round(energy, nothing)
-        size = abs(self._total(energy, nothing)) or 1.0
-        share = abs(self._total(blocks, si)) / size
-        for part in ENERGY_SHARES:
-            pairs = zip(blocks, energy, strict=True)
-            yield self._round([Z + part * share * E for Z, E in pairs], si)
+        for mixture in mixtures:
+            yield self._round(mixture, si)
 
     # -- in doubles --------------------------------------------------------------------------
 
@@ -205,25 +214,52 @@ class Prover:
             {place[j]: c for j, c in reduced[i].items() if j in place} for i in self.problem.kept
         ]
 
-    def _on_faces(self, blocks: list[Array], prices: Array, share: float) -> Multipliers | None:
-        """Every multiplier on the face on which it seems to lie; None where that fails.
-
-        In every column that no body on the whole cone and no sign owns
-        ``(K'y)_j - sum of prices a_ij - <B_j, V W V'> = 0`` is solved for y, prices and W.
-        """
-        units, count = self.scale.blocks, len(blocks)
+    def _visible_faces(self, blocks: list[Array], prices: Array, share: float) -> dict[int, Face]:
+        """The faces on which multipliers seem to lie, by block; without those of full rank."""
+        units = self.scale.blocks
         sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
         largest = max([*sizes, *(prices * self.scale.linear)], default=0.0)
         faces = {
             k: Face.from_multiplier(Z, units[k], share * largest) for k, Z in enumerate(blocks)
         }
-        found = {k: face for k, face in faces.items() if face is not None}
+        return {k: face for k, face in faces.items() if face is not None} if largest > 0 else {}
+
+    def _motion_faces(self, prices: Array) -> dict[int, Face]:
+        """The faces of bodies that cannot move in every way: K'y is inside of them.
+
+        A constraint that takes part in the proof pulls at its bodies in ways that no motion does;
+        their multipliers are not restricted.
+        """
+        touched = {
+            int(j)
+            for i in self._priced_constraints(prices)
+            for j in self.feasible.linear[i].columns
+        }
+        faces, owned = {}, set[int]()
+        for k, (block, energy) in enumerate(zip(self.feasible.blocks, self._energy, strict=True)):
+            columns = {*block.columns.tolist()}
+            if owned.isdisjoint(columns) and touched.isdisjoint(columns) and energy.any():
+                face = Face.from_energy(energy, self.scale.blocks[k])
+                if face is not None:
+                    faces[k] = face
+            owned |= columns
+        return faces
+
+    def _on_faces(
+        self, blocks: list[Array], prices: Array, found: Mapping[int, Face]
+    ) -> Multipliers | None:
+        """Multipliers on these faces exactly; None where that fails.
+
+        In every column that no body on the whole cone and no sign owns
+        ``(K'y)_j - sum of prices a_ij - <B_j, V W V'> = 0`` is solved for y, prices and W.
+        """
+        units, count = self.scale.blocks, len(blocks)
         unknowns = len(self._rows) + sum(len(f.pairs) for f in found.values())
-        if not largest > 0 or unknowns > MAX_UNKNOWNS:
+        if unknowns > MAX_UNKNOWNS:
             return None
         whole = {
             k: lift_to_semidefinite(round_matrix(blocks[k]), units[k])
-            for k in faces.keys() - found.keys()
+            for k in set(range(count)) - found.keys()
         }
         asked = {k: Z for k, Z in whole.items() if self.feasible.blocks[k].role == "asked"}
         solution = self._solve_exactly(
