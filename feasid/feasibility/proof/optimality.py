@@ -61,8 +61,13 @@ UNSEEN = 1e-9
 INWARD = 1e-3
 """How far the path starts from the answer, towards the middle."""
 
-UNFELT_PIVOT = 1e-10
-"""Share of the largest pivot at which nothing is felt of a direction."""
+UNFELT_PIVOTS = (1e-6, 1e-10)
+"""Shares of the largest pivot at which nothing is felt of a direction, in the order in which they
+are tried. Along directions of smaller pivots the rounding of a gradient in doubles (1e-16) grows to
+1e-6, more than the smallest multipliers of long logs; along larger ones something may remain."""
+
+GOOD_FLOOR = 1.0 - 1e-4
+"""Share of the squared residual from which a bound is not sought again with the next pivot."""
 
 NEWTON_STEPS = 4
 """For stationarity, at most."""
@@ -135,14 +140,17 @@ def optimum(
     if not solved:
         return None
     if np.sqrt(2 * problem.path.cost(centre.x)) > ZERO_RESIDUAL * np.linalg.norm(problem.path.b):
-        found = problem.multipliers(centre)
-        proved = (
-            None
-            if found is None
-            else _prove(question, data, delta, *found, problem.whole(question), scale)
-        )
-        if proved is not None:
-            return proved
+        proofs = []
+        for pivot in UNFELT_PIVOTS:
+            found = problem.multipliers(centre, pivot)
+            whole = problem.whole(question)
+            proved = found and _prove(question, data, delta, *found, whole, scale)
+            proofs += [proved] if proved else []
+            cost_found = 2 * problem.path.cost(centre.x) * problem.size**2
+            if proved and proved.floor >= GOOD_FLOOR * cost_found:
+                break
+        if proofs:
+            return max(proofs, key=lambda proof: proof.floor)
     nothing = [Fraction(0)] * len(question.rows)
     weights = [Fraction(0)] * len(rho)
     return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
@@ -301,7 +309,7 @@ class CentralPath:
         free = (m.place for m in self.matrices if m.Q.shape[0] == m.Q.shape[1])
         return {int(j) for place in free for j in constraints[place].columns}
 
-    def multipliers(self, centre: Iterate) -> tuple[Array, dict[int, Array]] | None:
+    def multipliers(self, centre: Iterate, pivot: float) -> tuple[Array, dict[int, Array]] | None:
         """Weights w of norm 1, and Z by place in SI: stationary but for the rounding of doubles.
 
         None where the point is at the boundary.
@@ -316,7 +324,9 @@ class CentralPath:
             for k, W in zip(group.members, some, strict=True)
         }
         try:
-            stationarity = Stationarity(Scaling.from_iterate(path, centre, path.residuals(centre)))
+            stationarity = Stationarity(
+                Scaling.from_iterate(path, centre, path.residuals(centre)), pivot
+            )
         except linalg.LinAlgError:
             return None
         worst = np.inf
@@ -444,9 +454,12 @@ class Stationarity:
     ----------
     scaling : Scaling
         Of the point.
+    least_pivot : float
+        Share of the largest pivot at which nothing is felt of a direction.
     """
 
     scaling: Scaling
+    least_pivot: float
 
     @cached_property
     def _factors(self) -> tuple[Array, Array, npt.NDArray[np.intp], Array]:
@@ -471,7 +484,7 @@ class Stationarity:
             stacked, mode="economic", pivoting=True, overwrite_a=True, check_finite=False
         )
         diagonal = np.abs(np.diagonal(R))
-        rank = int((diagonal > UNFELT_PIVOT * diagonal.max(initial=0.0)).sum())
+        rank = int((diagonal > self.least_pivot * diagonal.max(initial=0.0)).sum())
         return (
             np.asarray(Q[:, :rank]),
             np.asarray(R[:rank, :rank]),
