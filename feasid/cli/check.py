@@ -20,7 +20,7 @@ from feasid.cli.options import refuse_robot
 from feasid.cli.output import print_json, redirect_sentences
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
-from feasid.inspection import show
+from feasid.inspection import report as reports
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.inspection.report import Report, inspect
 
@@ -163,7 +163,7 @@ def _text(results: Results, arguments: argparse.Namespace) -> None:
             start = "" if str(result).startswith(path) else f"{path}: "
             print(f"{start}{result}", file=sys.stderr)
         elif not (arguments.quiet and status == FEASIBLE):
-            headline, *others = show.lines(result, arguments.verbose)
+            headline, *others = reports.lines(result, arguments.verbose)
             reduced = _reduction(path)
             print("\n".join([headline, *([f"  {reduced}"] if reduced else []), *others]))
             if arguments.control:
@@ -216,20 +216,20 @@ def _control_dict(path: str) -> dict[str, object]:
         return {"error": str(error)}
 
 
-def _findings(results: Results) -> Iterable[show.Finding]:
+def _findings(results: Results) -> Iterable[reports.Finding]:
     for path, result in results:
         if isinstance(result, FeasidError):
-            yield show.of_error(result, path)
+            yield reports.of_error(result, path)
         else:
-            yield from show.findings(result)
+            yield from reports.findings(result)
 
 
 def _sarif(results: Results, arguments: argparse.Namespace) -> None:
-    print(json.dumps(show.sarif(_findings(results), _version()), indent=2))
+    print(json.dumps(reports.sarif(_findings(results), _version()), indent=2))
 
 
 def _github(results: Results, arguments: argparse.Namespace) -> None:
-    for line in show.github(_findings(results)):
+    for line in reports.github(_findings(results)):
         print(line)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from feasid.cli.output import add_json, print_json
 from feasid.inspection.comparison import TOLERANCE, Comparison, compare_files
-from feasid.inspection.show import plain
+from feasid.inspection.report import plain
 
 ROWS = 20
 """Differing base parameters shown without --all."""

@@ -20,7 +20,7 @@ from feasid.errors import InputError
 from feasid.inspection.judge import principal_moments
 from feasid.inspection.nearest import MARGIN, METRICS
 from feasid.inspection.repair import Change, Repair, repair
-from feasid.inspection.show import plain
+from feasid.inspection.report import plain
 from feasid.robot import inertia
 
 

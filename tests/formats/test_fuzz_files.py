@@ -13,7 +13,7 @@ from feasid.errors import FeasidError
 from feasid.formats.load import load_robot
 from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
-from feasid.inspection import show
+from feasid.inspection import report as reports
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect_description
 
@@ -77,9 +77,9 @@ def use(path, raw):
     """Everything that is done with a file; only our own errors may come out."""
     try:
         report = inspect_description(read_description(parse_xml(raw, str(path))))
-        list(show.lines(report, verbose=True))
-        show.sarif(show.findings(report), "0")
-        list(show.github(show.findings(report)))
+        list(reports.lines(report, verbose=True))
+        reports.sarif(reports.findings(report), "0")
+        list(reports.github(reports.findings(report)))
         report.to_dict()
     except FeasidError as error:
         str(error)
