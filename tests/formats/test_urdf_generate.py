@@ -38,8 +38,9 @@ def test_random_trees_move_alike_from_their_new_file(seed, suffix, tmp_path):
     frictions = np.where(np.isnan(robot.values), rng.uniform(0, 1, robot.size), robot.values)
     robot = robot.with_values(frictions)
     path = tmp_path / f"new{suffix}"
-    assert feasid.write(robot, path).lost == ()
-    again = load_robot(path, gravity=robot.gravity)
+    usual = suffix != ".urdf" or np.array_equal(robot.gravity, (0, 0, -9.81))
+    assert feasid.write(robot, path).lost == (() if usual else ("gravity",))
+    again = load_robot(path)
     order = [robot.joints.index(j) for j in again.joints]
     rng = np.random.default_rng(seed)
     q, dq, ddq = rng.uniform(-2, 2, (3, 20, robot.dof))

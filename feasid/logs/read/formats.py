@@ -135,7 +135,7 @@ def format_of(source: str | os.PathLike[str]) -> LogFormat:
     for known in _FORMATS.values():
         if last in known.suffixes or (plain in known.suffixes and known.name == "csv"):
             return known
-    endings = " ".join(s for known in _FORMATS.values() for s in known.suffixes if s)
+    endings = " ".join(sorted(s for known in _FORMATS.values() for s in known.suffixes if s))
     raise InputError(
         f"{path}: no reader for {plain!r} (known: {endings}, folders of ROS 2 bags, "
         f"{REDUCED_SUFFIX})",
