@@ -140,15 +140,16 @@ def optimum(
     if not solved:
         return None
     if np.sqrt(2 * problem.path.cost(centre.x)) > ZERO_RESIDUAL * np.linalg.norm(problem.path.b):
+        whole = problem.whole(question)
+        enough = GOOD_FLOOR * 2 * problem.path.cost(centre.x) * problem.size**2
         proofs = []
         for pivot in UNFELT_PIVOTS:
             found = problem.multipliers(centre, pivot)
-            whole = problem.whole(question)
             proved = found and _prove(question, data, delta, *found, whole, scale)
-            proofs += [proved] if proved else []
-            cost_found = 2 * problem.path.cost(centre.x) * problem.size**2
-            if proved and proved.floor >= GOOD_FLOOR * cost_found:
-                break
+            if proved:
+                proofs.append(proved)
+                if proved.floor >= enough:
+                    break
         if proofs:
             return max(proofs, key=lambda proof: proof.floor)
     nothing = [Fraction(0)] * len(question.rows)
