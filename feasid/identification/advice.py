@@ -9,7 +9,7 @@ does not lower this error is not given.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
@@ -23,16 +23,13 @@ from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_fi
 from feasid.errors import FeasidError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import CandidateTerms, resolve_robot, with_motors
-from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import EstimationProblem, WarmStarts
-from feasid.identification.noise import align_torques, estimate_noise, squared_residuals
-from feasid.identification.priors import WEIGHT
+from feasid.identification.estimate import CrossValidation, EstimationProblem
+from feasid.identification.noise import align_torques, estimate_noise
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
 from feasid.reduction.fleet import LogTask
 from feasid.reduction.reduce import Log, base_with_terms, reduce_tasks
-from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -189,7 +186,7 @@ class _Search:
         self.gain = 0.0
 
     @cached_property
-    def trial(self) -> Trial | None:
+    def trial(self) -> CrossValidation | None:
         """Models of the log with what was accepted."""
         return _prepare_trial(self.log, self.robot, self.options)
 
@@ -208,7 +205,7 @@ class _Search:
 
     def _evaluate(
         self, findings: Sequence[Finding]
-    ) -> tuple[Robot, dict[str, Any], Trial | None, float | None]:
+    ) -> tuple[Robot, dict[str, Any], CrossValidation | None, float | None]:
         robot = self.robot
         for finding in findings:
             robot = _apply_finding(robot, finding)
@@ -218,46 +215,9 @@ class _Search:
         return robot, options, trial, _error_reduction(self.trial, trial, rows_only)
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A reduced log, and for every held-out stretch the feasible model of the others."""
-
-    reduced: Reduced
-    base: BaseParameters
-
-    @cached_property
-    def folds(self) -> list[int]:
-        """Stretches that have rows."""
-        strata = self.reduced.strata
-        return [f for f in range(FOLDS) if strata and strata[0].counts[:, f].any()]
-
-    @cached_property
-    def models(self) -> dict[int, Array]:
-        """Base parameters per stretch, fitted to the others as `quality.held_out` fits them."""
-        feasible = feasible_set(self.base.robot)
-        task = EstimationProblem.from_reduced(self.reduced, self.base, feasible)
-        noise, _ = estimate_noise(self.reduced)
-        solutions = WarmStarts(task, WEIGHT, task.reference)
-        out = {}
-        for fold in self.folds:
-            others = [f for f in self.folds if f != fold]
-            r, rho, _ = noise.whitened_triangle(self.reduced, others)
-            out[fold] = self.base.K @ solutions.whole(r, rho)
-        return out
-
-    def errors(self, tested: Reduced) -> Array:
-        """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
-        power = np.maximum(tested.torque_norms**2, 1e-300)
-        joints = range(len(power))
-        return np.array(
-            [
-                [float(squared_residuals(tested, j, beta, [fold]).sum()) / power[j] for j in joints]
-                for fold, beta in self.models.items()
-            ]
-        )
-
-
-def _prepare_trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> Trial | None:
+def _prepare_trial(
+    log: Recording, robot: Robot, options: Mapping[str, Any]
+) -> CrossValidation | None:
     """The log as a fit reads it, with the terms that a fit adds; None when it cannot be fitted."""
     reading: dict[str, Any] = select_options(LogOptions, options)
     if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
@@ -269,7 +229,9 @@ def _prepare_trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> 
         moved = with_motors(robot, {name: motors[name] for name in motors if name not in there})
         base, _ = base_with_terms(moved, [log], offer=CandidateTerms(()))
         work = LogTask(log, {**reading, "filtering": "equations"})
-        trial = Trial(align_torques(reduce_tasks([work], base))[0], base)
+        reduced = align_torques(reduce_tasks([work], base))[0]
+        task = EstimationProblem.from_reduced(reduced, base, feasible_set(base.robot))
+        trial = CrossValidation(task, reduced, estimate_noise(reduced)[0])
         if len(trial.folds) < MIN_FOLDS:
             return None
         trial.models  # noqa: B018  what cannot be fitted says so here
@@ -278,7 +240,9 @@ def _prepare_trial(log: Recording, robot: Robot, options: Mapping[str, Any]) -> 
     return trial
 
 
-def _error_reduction(before: Trial | None, after: Trial | None, rows_only: bool) -> float | None:
+def _error_reduction(
+    before: CrossValidation | None, after: CrossValidation | None, rows_only: bool
+) -> float | None:
     """Share by which the held-out error falls; None where no fit is possible, or a joint loses."""
     if after is None:
         return None
@@ -287,7 +251,7 @@ def _error_reduction(before: Trial | None, after: Trial | None, rows_only: bool)
     tested = after.reduced if rows_only else before.reduced
     if rows_only and {*after.folds} != {*before.folds}:
         return None
-    old, new = before.errors(tested), after.errors(after.reduced)
+    old, new = _shares(before, tested), _shares(after, after.reduced)
     alive = np.flatnonzero((old.sum(axis=0) > 0) & (new.sum(axis=0) > 0))
     if not len(alive):
         return None
@@ -298,3 +262,8 @@ def _error_reduction(before: Trial | None, after: Trial | None, rows_only: bool)
     if gain > 0 and (change.max() > -MAX_JOINT_LOSS * change.sum() or total[1] > total[0]):
         return None
     return gain
+
+
+def _shares(trial: CrossValidation, tested: Reduced) -> Array:
+    """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
+    return trial.missed(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)

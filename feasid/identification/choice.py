@@ -22,11 +22,10 @@ from feasid.core.notes import Note
 from feasid.dynamics.kinematics import coordinate_map
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.estimate import EstimationProblem, WarmStarts
-from feasid.identification.noise import Noise, estimate_noise, squared_residuals
+from feasid.identification.estimate import CrossValidation, EstimationProblem
+from feasid.identification.noise import Noise, estimate_noise
 from feasid.identification.priors import WEIGHT
 from feasid.reduction.restrict import restrict_terms
-from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION
@@ -263,17 +262,8 @@ def held_out_errors(
 ) -> Array:
     """Relative torque error of every joint on stretches that the fit did not see, shape (dof,)."""
     part = restrict_terms(reduced, wide, base)
-    noise = _own_noise(part, noise)
     task = EstimationProblem.from_reduced(part, base, feasible_set(base.robot))
-    solutions = WarmStarts(task, weight, task.reference)
-    missed = np.zeros(len(part.triangles))
-    for fold in range(FOLDS):
-        others = [f for f in range(FOLDS) if f != fold]
-        beta = base.K @ solutions.whole(*noise.whitened_triangle(part, others)[:2])
-        for j in range(len(missed)):
-            missed[j] += float(squared_residuals(part, j, beta, [fold]).sum())
-    torque = part.torque_norms
-    return np.asarray(np.sqrt(missed) / np.where(torque > 0, torque, 1.0))
+    return CrossValidation(task, part, _own_noise(part, noise), weight).errors
 
 
 def _own_noise(part: Reduced, noise: Noise) -> Noise:

@@ -11,7 +11,7 @@ joint that moves one way only do not cancel each other by the hundred.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,9 +30,17 @@ from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference_model
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.noise import Noise, estimate_noise
+from feasid.identification.noise import Noise, estimate_noise, squared_residuals
 from feasid.identification.plausible import PlausibleBound, plausible_bounds, with_bounds
-from feasid.identification.priors import BARRIERS, PRIORS, WEIGHT, EntropicProblem, Prior
+from feasid.identification.priors import (
+    BARRIERS,
+    DOUBTED,
+    FORETOLD,
+    PRIORS,
+    WEIGHT,
+    EntropicProblem,
+    Prior,
+)
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -63,6 +71,9 @@ class Estimate:
         Weight that the log's evidence asks for; `curve` has (weight, log evidence).
     covariance : ndarray, shape (n, n)
         Of the standard parameters; see `EntropicProblem.covariance`.
+    doubting : ndarray, shape (n, n)
+        The same with the prior believed at a weight of `FORETOLD` at most: with it errors on
+        motions that the log does not show are foretold.
     bounded : tuple of PlausibleBound
         Plausible bounds that are active; see `feasid.identification.plausible`.
     released : tuple of PlausibleBound
@@ -78,6 +89,7 @@ class Estimate:
     evident: float
     curve: tuple[tuple[float, float], ...]
     covariance: Array
+    doubting: Array
     bounded: tuple[PlausibleBound, ...] = ()
     released: tuple[PlausibleBound, ...] = ()
     price: float = 0.0
@@ -296,16 +308,22 @@ def estimate_model(
     price = 0.0
     if plausible:
         delta, bounded, released, price = _within_bounds(task, problem, delta, chosen, (r, rho))
-    covariance = task.prior.covariance(problem, task.free(delta), chosen, evident)
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
-    covariance += np.outer(late, late)
+    covariance, doubting = (
+        task.full_covariance(
+            task.prior.covariance(problem, task.free(delta), chosen, min(evident, most))
+            + np.outer(late, late)
+        )
+        for most in (DOUBTED, FORETOLD)
+    )
     return Estimate(
         delta,
         noise,
         chosen,
         evident,
         curve,
-        task.full_covariance(covariance),
+        covariance,
+        doubting,
         bounded,
         released,
         price,
@@ -357,15 +375,84 @@ def held_out_weights(
     curve = []
     for weight in HELD_OUT:
         missed = 0.0
-        solutions = WarmStarts(task, weight, start)
-        for fold in range(FOLDS):
-            others = [f for f in range(FOLDS) if f != fold]
-            r, rho, _ = noise.whitened_triangle(reduced, others)
-            beta = task.base.K @ solutions.whole(r, rho)
+        held = CrossValidation(task, reduced, noise, weight, start)
+        for fold, beta in held.models.items():
             R, right, residual = noise.whitened_triangle(reduced, [fold])
             missed += residual**2 + float(np.sum((R @ beta - right) ** 2))
         curve.append((weight, missed))
     return tuple(curve)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """For every stretch of a log's time, the model of the others.
+
+    Attributes
+    ----------
+    task : EstimationProblem
+    reduced : Reduced
+    noise : Noise
+    weight : float
+        Of the prior.
+    start : ndarray, shape (n,), optional
+        A strictly feasible model; default the reference.
+    """
+
+    task: EstimationProblem
+    reduced: Reduced
+    noise: Noise
+    weight: float = WEIGHT
+    start: Array | None = None
+
+    @cached_property
+    def folds(self) -> list[int]:
+        """Stretches that have rows; none where the equations were not filtered."""
+        strata = self.reduced.strata
+        return [f for f in range(FOLDS) if strata and strata[0].counts[:, f].any()]
+
+    def others(self, fold: int) -> tuple[Array, Array]:
+        """Whitened equations of the other stretches."""
+        rest = [f for f in self.folds if f != fold]
+        return self.noise.whitened_triangle(self.reduced, rest)[:2]
+
+    @cached_property
+    def models(self) -> dict[int, Array]:
+        """Base parameters per stretch, of the feasible model of the others."""
+        start = self.task.reference if self.start is None else self.start
+        solutions = WarmStarts(self.task, self.weight, start)
+        return {f: self.task.base.K @ solutions.whole(*self.others(f)) for f in self.folds}
+
+    def missed(
+        self, models: Mapping[int, Array] | None = None, tested: Reduced | None = None
+    ) -> Array:
+        """Squared errors of every stretch, shape (folds, dof) [(N m)^2 or N^2].
+
+        Parameters
+        ----------
+        models : mapping of int to ndarray, optional
+            Other models of the stretches' rests; -1 stands for all of the log.
+        tested : Reduced, optional
+            Another preparation of the same stretches.
+        """
+        log = self.reduced if tested is None else tested
+        found = self.models if models is None else models
+        joints = range(len(log.triangles))
+        return np.array(
+            [
+                [float(squared_residuals(log, j, b, None if f < 0 else [f]).sum()) for j in joints]
+                for f, b in found.items()
+            ]
+        )
+
+    @property
+    def errors(self) -> Array:
+        """Relative torque error of every joint on stretches that were not fitted, shape (dof,)."""
+        return relative_to(self.missed().sum(axis=0), self.reduced.torque_norms)
+
+
+def relative_to(missed: Array, norms: Array) -> Array:
+    """Roots of sums of squared errors over norms of torques; 0 where there is no torque."""
+    return np.asarray(np.sqrt(missed) / np.where(norms > 0, norms, 1.0) * (norms > 0))
 
 
 def _within_bounds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,16 @@ from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.estimate import Estimate
+from feasid.identification.estimate import CrossValidation, Estimate, EstimationProblem
 from feasid.identification.estimator import Estimator
 from feasid.identification.export import WritableModel
 from feasid.identification.noise import condition_number, least_squares
 from feasid.identification.noise import estimate_noise as noise_of
 from feasid.identification.priors import find_prior
-from feasid.identification.quality import Quality, quality
+from feasid.identification.quality import Quality, foretell, quality
 from feasid.identification.ranges import Residual
+from feasid.identification.structure import unexplained_structure
+from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -79,6 +81,8 @@ class Fitted(WritableModel):
         `feasid.options.tables.FitOptions`, completed.
     recordings : tuple of Recording
         The logs that were fitted, as far as they were not reduced before.
+    delay : float
+        By which `reduced` has torques shifted to their motion [s].
     """
 
     robot: Robot
@@ -99,6 +103,7 @@ class Fitted(WritableModel):
     log_options: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     recordings: tuple[Recording, ...] = ()
+    delay: float = 0.0
 
     # -- parameters --------------------------------------------------------------------------
 
@@ -227,7 +232,48 @@ class Fitted(WritableModel):
     def quality(self) -> Quality:
         """How good the fit is on stretches that it did not see, and why."""
         noise = noise_of(self.reduced)[0] if self.estimate is None else self.estimate.noise
-        return quality(self.reduced, self.base, self.feasible, self.beta, noise, doubts=self.notes)
+        task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
+        models = CrossValidation(task, self.reduced, noise)
+        structure = unexplained_structure(models, self._runs(), self.delay) if models.folds else ()
+        return quality(
+            models, self.beta, doubts=self.notes, structure=structure, variance=self.doubting
+        )
+
+    @property
+    def doubting(self) -> Array | None:
+        """Covariance of the base parameters with which errors are foretold, (nb, nb).
+
+        None without a prior.
+        """
+        if self.estimate is None:
+            return None
+        return np.asarray(self.base.K @ self.estimate.doubting @ self.base.K.T)
+
+    def _runs(self) -> Iterator[Run]:
+        """The fitted logs' runs, as far as they are in memory and were not reduced before."""
+        measured = self.base.experiment.measured_joints
+        for recording in self.recordings:
+            if not recording.streamed:
+                torque = True if measured is None else measured
+                motion = recording.motion(self.robot, torque=torque, **self.test_options())
+                yield from (run for run in motion.runs if run.free is None)
+
+    def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
+        """Errors to expect on a motion, relative to its torques, per joint and "all".
+
+        Parameters
+        ----------
+        reduced : Reduced
+            Of the motion.
+
+        Returns
+        -------
+        Series or None
+            None without a prior, whose covariance says how sure the parameters are.
+        """
+        if self.doubting is None:
+            return None
+        return self.by_joint(foretell(self.quality.errors, reduced, self.doubting))
 
     @property
     def residual(self) -> Residual:

@@ -125,6 +125,7 @@ def fit(
         log_options={**select_options(LogOptions, options), "filtering": chosen["filtering"]},
         options=chosen,
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
+        delay=delay.value,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
@@ -65,7 +66,9 @@ class Predictor:
         Series
             ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
             Torques and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints
-            before any low-pass, None where the log's signals were filtered.
+            before any low-pass, None where the log's signals were filtered, ``attrs["foretold"]``
+            what was to be expected of this motion before its torques were seen, None where a model
+            does not foretell; see `feasid.identification.quality.foretell`.
             ``attrs["leakage"]`` says so when the log holds the fitted rows or repeats the fitted
             motion.
 
@@ -79,6 +82,7 @@ class Predictor:
         reduced = reduce(sources, base=self.base, **chosen)
         errors = self.errors_of(reduced)
         errors.attrs["raw"] = self.raw_error(reduced)
+        errors.attrs["foretold"] = self.foretell(reduced)
         floats = robot_floats(self.base.robot)
         asked = self.base.robot, chosen, self.base.experiment.measured_joints
         rows = None if floats else find_shared_rows(self.recordings, sources, *asked)
@@ -100,16 +104,29 @@ class Predictor:
         Series
             Per joint and "all"; NaN where there is no torque.
         """
-        import pandas as pd
-
         chosen = self.beta if beta is None else beta
         residual, torque = reduced.residuals(chosen), reduced.torque_norms
-        joints = self.robot.coordinates
         values = [*residual / np.where(torque > 0, torque, np.nan)]
         total = np.linalg.norm(torque)
         values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
-        index = pd.Index([*joints, "all"], name="joint")
-        return pd.Series(values, index=index, name="relative torque error")
+        return self.by_joint(values)
+
+    def by_joint(self, values: npt.ArrayLike) -> pd.Series[float]:
+        """Relative torque errors of every joint and of all, shape (dof + 1,), with their names."""
+        import pandas as pd
+
+        index = pd.Index([*self.robot.coordinates, "all"], name="joint")
+        return pd.Series(np.asarray(values), index=index, name="relative torque error")
+
+    def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
+        """Errors to expect on a motion; None for a model that does not say how sure it is.
+
+        Parameters
+        ----------
+        reduced : Reduced
+            Of the motion.
+        """
+        return None
 
     def raw_error(self, reduced: Reduced) -> float | None:
         """Relative error of all joints at the kept rows, unfiltered; None without strata.

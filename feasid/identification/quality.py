@@ -3,7 +3,9 @@
 Errors are relative to the torque, so that no model at all, a torque of zero, has 1. The fit's is
 compared with that, with the description's (its inertials believed, joint terms fitted), and with
 that of unconstrained least squares: what is far better without the constraint that the model can
-exist was not measured on a robot like the one described.
+exist was not measured on a robot like the one described. Besides, structure that is left in the
+residual (`feasid.identification.structure`) and what the parameters' covariance foretells of other
+motions (`foretell`) count.
 """
 
 from __future__ import annotations
@@ -15,13 +17,11 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.identifiability.base import BaseParameters
-from feasid.identification.estimate import EstimationProblem, WarmStarts
-from feasid.identification.noise import Noise, least_squares, squared_residuals
-from feasid.identification.priors import WEIGHT
+from feasid.identification.estimate import CrossValidation, relative_to
+from feasid.identification.noise import TINY, least_squares
+from feasid.identification.structure import Structure
 from feasid.reduction.restrict import measured_rows
-from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
 LEVELS = ("good", "doubtful", "useless")
@@ -43,6 +43,19 @@ LITTLE = 0.6
 
 WORSE = 1.1
 """Times the description's error from which the fit is doubtful."""
+
+LARGE = 0.2
+"""An error from which nothing is good, whatever the baselines say."""
+
+NOTABLE = 0.05
+"""An error from which structure in it matters."""
+
+STRUCTURED = 0.5
+"""Predictable share of a squared residual from which a model lacks something: on simulated logs
+without a mistake it is up to .34, with mistakes that matter .5 to .8."""
+
+WIDE = 2.0
+"""Times the held-out error from which the error that is foretold of another motion is a doubt."""
 
 CONSTRAINED = 1.5
 """Times the error of least squares, and this much more of the torque, from which"""
@@ -112,12 +125,16 @@ class Quality:
         Why it is not good, the gravest first.
     joints : tuple of JointQuality
     errors : HeldOut
+    foretold : ndarray, shape (dof + 1,), or None
+        Relative error to expect on a motion like the log's, per joint and of all; see `foretell`.
+        None where the parameters' covariance is not known.
     """
 
     level: str
     reasons: tuple[Note, ...]
     joints: tuple[JointQuality, ...]
     errors: HeldOut
+    foretold: Array | None = None
 
     def __repr__(self) -> str:
         e = self.errors
@@ -127,74 +144,87 @@ class Quality:
             numbers.append(f"description {100 * e.overall(e.description):.3g} %")
         numbers.append(f"least squares {100 * e.overall(e.least_squares):.3g} %")
         lines = [f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"]
+        if self.foretold is not None:
+            text = "to be expected on another motion like this one"
+            lines[0] += f"; {text}: {100 * self.foretold[-1]:.3g} %"
         return "\n".join([*lines, *(f"  {r}" for r in self.reasons)])
 
 
 def quality(
-    reduced: Reduced,
-    base: BaseParameters,
-    feasible: FeasibleSet,
+    models: CrossValidation,
     beta: Array,
-    noise: Noise,
     *,
-    weight: float = WEIGHT,
     doubts: Iterable[Note] = (),
+    structure: Sequence[Structure] = (),
+    variance: Array | None = None,
 ) -> Quality:
     """Judge a fit.
 
     Parameters
     ----------
-    reduced : Reduced
-    base : BaseParameters
-    feasible : FeasibleSet
+    models : CrossValidation
+        With the fit's noise and prior.
     beta : ndarray, shape (nb,)
         The fit's base parameters.
-    noise : Noise
-    weight : float
-        Of the prior with which stretches are predicted from the others.
     doubts : iterable of Note
         What the diagnosis found. What lowers the error of a fit when it is mended makes the fit
         doubtful; nothing that is found does more.
+    structure : sequence of Structure
+        What of each joint's held-out residual is predictable; see
+        `feasid.identification.structure`. Empty where it is not known.
+    variance : ndarray, shape (nb, nb), optional
+        Covariance of the base parameters with which errors are foretold.
     """
-    errors = held_out(reduced, base, feasible, beta, noise, weight)
-    return judge_errors(errors, base.robot.coordinates, doubts)
+    errors = held_out(models, beta)
+    foretold = None if variance is None else foretell(errors, models.reduced, variance)
+    return judge_errors(errors, models.task.base.robot.coordinates, doubts, structure, foretold)
 
 
-def held_out(
-    reduced: Reduced,
-    base: BaseParameters,
-    feasible: FeasibleSet,
-    beta: Array,
-    noise: Noise,
-    weight: float = WEIGHT,
-) -> HeldOut:
+def held_out(models: CrossValidation, beta: Array) -> HeldOut:
     """Errors on every stretch from the others; without strata, of `beta` where it was fitted."""
-    dof = len(reduced.triangles)
-    power = reduced.torque_norms**2
-    missed = {name: np.zeros(dof) for name in ("model", "least_squares", "description")}
-    folds = [f for f in range(FOLDS) if reduced.strata and reduced.strata[0].counts[:, f].any()]
-    unseen = len(folds) >= FEWEST
-    solutions = None
+    reduced, base = models.reduced, models.task.base
+    unseen = len(models.folds) >= FEWEST
+    found: dict[str, dict[int, Array]] = {}
     if unseen:
-        task = EstimationProblem.from_reduced(reduced, base, feasible)
-        solutions = WarmStarts(task, weight, task.reference)
-    for fold in folds if unseen else (None,):
-        tested = None if fold is None else [fold]
-        others = None if fold is None else [f for f in folds if f != fold]
-        r, rho, _ = noise.whitened_triangle(reduced, others)
-        model = beta if solutions is None else base.K @ solutions.whole(r, rho)
-        found = {
-            "model": model,
-            "least_squares": least_squares(r, rho)[0],
-            "description": baseline_parameters(base, r, rho),
-        }
-        for name, values in found.items():
-            for j in range(dof):
-                missed[name][j] += float(squared_residuals(reduced, j, values, tested).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = {n: np.where(power > 0, np.sqrt(m / power), 0.0) for n, m in missed.items()}
-    relative = {n: np.where(measured_rows(reduced), e, np.nan) for n, e in relative.items()}
-    return HeldOut(**relative, power=power, unseen=unseen)
+        rest = {f: models.others(f) for f in models.folds}
+        found["model"] = models.models
+    else:
+        rest = {-1: models.noise.whitened_triangle(reduced)[:2]}
+        found["model"] = {-1: beta}
+    found["least_squares"] = {f: least_squares(*rows)[0] for f, rows in rest.items()}
+    found["description"] = {f: baseline_parameters(base, *rows) for f, rows in rest.items()}
+    norms = reduced.torque_norms
+    relative = {}
+    for name, betas in found.items():
+        error = relative_to(models.missed(betas).sum(axis=0), norms)
+        relative[name] = np.where(measured_rows(reduced), error, np.nan)
+    return HeldOut(**relative, power=norms**2, unseen=unseen)
+
+
+def foretell(errors: HeldOut, reduced: Reduced, variance: Array) -> Array:
+    """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
+
+    ``hypot(held-out error, rms of Y C Y' / rms torque)``: what the model lacks where it was not
+    fitted, and what this motion makes of the parameters' covariance C.
+
+    Parameters
+    ----------
+    errors : HeldOut
+    reduced : Reduced
+        Of the motion; its torques only scale the errors.
+    variance : ndarray, shape (nb, nb)
+    """
+    spread = np.array(
+        [
+            float(np.einsum("ij,jk,ik->", T[:, :-1], variance[np.ix_(s, s)], T[:, :-1]))
+            for T, s in zip(reduced.triangles, map(list, reduced.supports), strict=True)
+        ]
+    )
+    power = reduced.torque_norms**2
+    own = relative_to(np.maximum(spread, 0.0), reduced.torque_norms)
+    total = max(float(power.sum()), TINY)
+    every = np.hypot(errors.overall(errors.model), np.sqrt(max(spread.sum(), 0.0) / total))
+    return np.append(np.hypot(errors.model, own), every)
 
 
 def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
@@ -213,19 +243,30 @@ def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
     return np.asarray(rigid + terms @ least_squares(r @ terms, rho - r @ rigid)[0])
 
 
-def judge_errors(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] = ()) -> Quality:
-    """Rate held-out errors per joint and in all, with confirmed findings of the diagnosis."""
-    per_joint = tuple(
-        _joint(name, float(m), float(d), float(s))
-        for name, m, d, s in zip(
-            joints, errors.model, errors.description, errors.least_squares, strict=True
-        )
+def judge_errors(
+    errors: HeldOut,
+    joints: Sequence[str],
+    doubts: Iterable[Note] = (),
+    structure: Sequence[Structure] = (),
+    foretold: Array | None = None,
+) -> Quality:
+    """Rate held-out errors per joint and in all, with confirmed findings of the diagnosis.
+
+    `structure` is that of each joint's residual, `foretold` as of `foretell`.
+    """
+    names = (*joints, "all joints together")
+    told = np.full(len(names), np.nan) if foretold is None else foretold
+    known = (*structure, *(Structure(0.0) for _ in range(len(names) - len(structure))))
+    columns = (
+        np.append(e, errors.overall(e))
+        for e in (errors.model, errors.description, errors.least_squares)
     )
+    rated = [
+        _joint(name, float(m), float(d), float(s), float(t), own)
+        for name, m, d, s, t, own in zip(names, *columns, told, known, strict=True)
+    ]
+    per_joint, whole = tuple(rated[:-1]), rated[-1]
     confirmed = [n for n in doubts if n.values.get("confirmed")]
-    whole = _joint(
-        "all joints together",
-        *(errors.overall(e) for e in (errors.model, errors.description, errors.least_squares)),
-    )
     seen = [j for j in per_joint if j.level in LEVELS]
     lost = np.mean([j.level == "useless" for j in seen])
     if whole.level == "useless" or lost >= MOST:
@@ -236,10 +277,18 @@ def judge_errors(errors: HeldOut, joints: Sequence[str], doubts: Iterable[Note] 
         level = "good"
     said = [j for j in (whole, *seen) if j.level != "good"]
     said.sort(key=lambda j: -LEVELS.index(j.level))
-    return Quality(level, (*confirmed, *(j.reason for j in said)), per_joint, errors)
+    reasons = (*confirmed, *(j.reason for j in said))
+    return Quality(level, reasons, per_joint, errors, foretold)
 
 
-def _joint(name: str, model: float, description: float, squares: float) -> JointQuality:
+def _joint(
+    name: str,
+    model: float,
+    description: float,
+    squares: float,
+    foretold: float,
+    structure: Structure,
+) -> JointQuality:
     """The verdict on one joint's errors."""
     level, code, why = "good", "", ""
     if np.isnan(model):
@@ -256,20 +305,46 @@ def _joint(name: str, model: float, description: float, squares: float) -> Joint
             f"{100 * model:.3g} % off, where parameters that cannot exist would be "
             f"{100 * squares:.3g} % off: signs, columns or geometry are wrong (feasid.diagnose)"
         )
-    elif model > CONSTRAINED * squares and model > squares + CONSTRAINED_MORE:
-        level, code = "doubtful", "constrained"
+    else:
+        level, code, why = _doubt(model, description, squares, foretold, structure)
+    values = {"model": model, "description": description, "least_squares": squares}
+    return JointQuality(name, level, Note(f"{name}: {why}" if why else "", code, **values), model)
+
+
+def _doubt(
+    model: float, description: float, squares: float, foretold: float, structure: Structure
+) -> tuple[str, str, str]:
+    """Level, code and text for a joint that is not useless."""
+    code, why = "", ""
+    if model > CONSTRAINED * squares and model > squares + CONSTRAINED_MORE:
+        code = "constrained"
         why = (
             f"{100 * model:.3g} % off, where parameters that cannot exist would be "
             f"{100 * squares:.3g} % off: something in the log or the model is not as described"
         )
     elif model > WORSE * description:
-        level, code = "doubtful", "worse-than-description"
+        code = "worse-than-description"
         why = (
             f"{100 * model:.3g} % off, the description itself {100 * description:.3g} %: a longer "
             "or richer motion would help"
         )
-    elif model > LITTLE:
-        level, code = "doubtful", "little-explained"
-        why = f"{100 * model:.3g} % off: most of its torque is not explained"
-    values = {"model": model, "description": description, "least_squares": squares}
-    return JointQuality(name, level, Note(f"{name}: {why}" if why else "", code, **values), model)
+    elif model > LARGE:
+        code = "little-explained"
+        why = f"{100 * model:.3g} % off" + (
+            ": most of its torque is not explained" if model > LITTLE else
+            ", too much of its torque for a model to be relied on"
+        )  # fmt: skip
+    elif model > NOTABLE and structure.share > STRUCTURED:
+        code = "structured"
+        why = (
+            f"{100 * model:.3g} % off, and {100 * structure.share:.0f} % of the squared error "
+            f"follows the motion, above all the {structure.correlate}: the model lacks a term, or "
+            "the log is not as described (feasid.diagnose)"
+        )
+    elif foretold > max(LARGE, WIDE * model):
+        code = "foretold"
+        why = (
+            f"{100 * model:.3g} % off on this log, but {100 * foretold:.3g} % is to be expected on "
+            "another like it: a longer or richer motion would help"
+        )
+    return ("doubtful" if code else "good"), code, why

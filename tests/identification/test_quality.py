@@ -13,6 +13,7 @@ from feasid.cli.fit import EXIT_USELESS
 from feasid.core.notes import Note
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
+from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.noise import estimate_noise
 from feasid.identification.quality import HeldOut, judge_errors, quality
 from feasid.logs.frame import prepare
@@ -114,7 +115,8 @@ def by_stretches(change):
         reducer.add(run)
     reduced = reducer.result()
     noise, beta = estimate_noise(reduced)
-    return quality(reduced, base, feasible_set(robot), beta, noise), reduced.residuals(beta)
+    task = EstimationProblem.from_reduced(reduced, base, feasible_set(robot))
+    return quality(CrossValidation(task, reduced, noise), beta), reduced.residuals(beta)
 
 
 def test_stretches_are_predicted_from_the_others():

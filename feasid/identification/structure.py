@@ -1,0 +1,173 @@
+"""What is left of held-out torques and could still be predicted: by position, speed, load or time.
+
+Noise repeats nothing. Where functions of the motion predict the residual of stretches that neither
+they nor the model have seen, the model lacks a term, or the log is not what it says; the functions
+that predict most of it say where to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.identification.estimate import CrossValidation
+from feasid.logs.motion import Run
+from feasid.reduction.equations import EDGE, Equations, Rows
+from feasid.reduction.restrict import measured_rows
+from feasid.reduction.strata import FOLD_SECONDS, FOLDS
+from feasid.reduction.window import Window
+
+RIDGE = 0.02
+"""Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short
+log can tell apart."""
+
+PARTS = 5
+"""Contiguous parts of a log, each of whose residuals is predicted from the others'."""
+
+MOST_ROWS = 20_000
+"""Filtered rows beyond which every n-th is taken."""
+
+BREAKAWAY, STICKING = 0.1, 0.02
+"""Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The predictable share of a joint's held-out residual.
+
+    Attributes
+    ----------
+    share : float
+        Of its square, 0 to 1.
+    correlate : str
+        The kind of functions that predict most of it alone, or none.
+    """
+
+    share: float
+    correlate: str = ""
+
+
+def unexplained_structure(
+    models: CrossValidation, runs: Iterable[Run], delay: float = 0.0
+) -> tuple[Structure, ...]:
+    """The predictable share of every joint's residual on stretches that were not fitted.
+
+    Parameters
+    ----------
+    models : CrossValidation
+        Models of all stretches but one, for each.
+    runs : iterable of Run
+        The log's, unfiltered.
+    delay : float
+        By which the reduced log's torques were shifted [s].
+
+    Returns
+    -------
+    tuple of Structure
+        One per coordinate.
+    """
+    base, cutoff = models.task.base, models.reduced.cutoff
+    columns = [int(c) for c in base.independent]
+    equations = Equations(base.robot, columns, float(cutoff or 0.0))
+    place = {c: k for k, c in enumerate(columns)}
+    supports = [[place[c] for c in own] for own in equations.support]
+    unseen = np.zeros(len(columns))
+    betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
+    parts: list[list[tuple[Array, dict[str, Array]]]] = [[] for _ in supports]
+    for run in runs:
+        rows = _joined([*equations.run_rows(run)])
+        if rows is None:
+            continue
+        fold = np.mod(np.floor(rows.t / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
+        shared = _functions_of_motion(run, Window(equations.cutoff, run.rate), rows.t)
+        for j, support in enumerate(supports):
+            torque = rows.filtered[j][-1] + delay * rows.slope[j]
+            predicted = np.einsum("mk,km->m", betas[:, support][fold], rows.filtered[j][:-1])
+            parts[j].append((torque - predicted, _functions_of_joint(j, torque, rows, shared)))
+    seen = measured_rows(models.reduced)
+    return tuple(
+        _predictable(p) if p and s else Structure(0.0) for p, s in zip(parts, seen, strict=True)
+    )
+
+
+def _joined(groups: list[Rows]) -> Rows | None:
+    """All rows of a run."""
+    if not groups:
+        return None
+    filtered, raw, slope, slow = (
+        [np.concatenate(x, axis=-1) for x in zip(*(getattr(g, name) for g in groups), strict=True)]
+        for name in ("filtered", "raw", "slope", "slowness")
+    )
+    return Rows(filtered, raw, slope, slow, np.concatenate([g.t for g in groups]))
+
+
+def _functions_of_motion(run: Run, window: Window, t: Array) -> dict[str, Array]:
+    """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
+    centres = window.centres(len(run), run.anchor, run.own)[: len(t)]
+    q, v, a = (x[centres].T for x in (run.q, run.dq, run.ddq))
+    part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
+    speed = run.dq[part].T
+    sign = np.sign(speed)
+    comb = window.comb()
+    return {
+        "position": np.vstack([np.sin(q), np.cos(q), np.sin(2 * q), np.cos(2 * q), q, q**3]),
+        "speed": np.vstack([v, v**2]),
+        "acceleration": a,
+        "time": t[None],
+        "sign": comb.rows(sign, len(t)),
+        "breakaway": comb.rows(sign * np.exp(-((speed / BREAKAWAY) ** 2)), len(t)),
+        "sticking": comb.rows(np.tanh(speed / STICKING), len(t)),
+        "quadratic": v * np.abs(v),
+    }
+
+
+def _functions_of_joint(
+    j: int, torque: Array, rows: Rows, shared: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Functions (k, rows) by the kind that a message names."""
+    sign, t = shared["sign"][j], shared["time"]
+    return {
+        "position": shared["position"],
+        "speed": np.vstack([shared["speed"], shared["quadratic"][j]]),
+        "speed near standstill": np.vstack([sign, shared["breakaway"][j], shared["sticking"][j]]),
+        "acceleration": shared["acceleration"],
+        "load": np.vstack([sign * np.abs(torque), torque]),
+        "time": np.vstack([t, t * sign, t**2]),
+        "rate of the torque, as a delay would": rows.slope[j][None],
+    }
+
+
+def _predictable(parts: list[tuple[Array, dict[str, Array]]]) -> Structure:
+    """The share of a residual that functions predict, and those that do it best alone."""
+    error = np.concatenate([e for e, _ in parts])
+    every = -(-len(error) // MOST_ROWS)
+    error = error[::every]
+    kinds = {kind: np.hstack([f[kind] for _, f in parts])[:, ::every].T for kind in parts[0][1]}
+    share = _predicted_share(np.hstack([*kinds.values()]), error)
+    alone = {kind: _predicted_share(x, error) for kind, x in kinds.items()}
+    best = max(alone, key=lambda kind: alone[kind])
+    return Structure(max(share, alone[best]), best if alone[best] > 0 else "")
+
+
+def _predicted_share(functions: Array, error: Array) -> float:
+    """Share of the squared error, (N,), that functions (N, k) predict where they were not fitted.
+
+    Ridge regression on all parts of the log but one, for each.
+    """
+    size, total = len(error), float(error @ error)
+    if size < 2 * PARTS or not total > 0:
+        return 0.0
+    deviation = functions.std(axis=0)
+    X = (functions - functions.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    part = np.arange(size) * PARTS // size
+    missed = 0.0
+    for k in range(PARTS):
+        rest, own = part != k, part == k
+        A, mean = X[rest], float(error[rest].mean())
+        normal = A.T @ A + RIDGE * size * np.eye(A.shape[1])
+        found = np.linalg.solve(normal, A.T @ (error[rest] - mean))
+        missed += float(np.sum((error[own] - mean - X[own] @ found) ** 2))
+    return max(0.0, 1.0 - missed / total)
