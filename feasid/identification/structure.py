@@ -30,6 +30,10 @@ PARTS = 5
 MOST_ROWS = 20_000
 """Filtered rows beyond which every n-th is taken."""
 
+CLOSE = 0.9
+"""Kinds of functions that predict this share of what the best kind predicts are as good; of these
+the one with the fewest functions is named."""
+
 BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds [rad/s or m/s] within which functions look for friction of its own near standstill."""
 
@@ -43,7 +47,7 @@ class Structure:
     share : float
         Of its square, 0 to 1.
     correlate : str
-        The kind of functions that predict most of it alone, or none.
+        The kind of functions that predict most of it alone, empty if none does.
     """
 
     share: float
@@ -148,8 +152,10 @@ def _predictable(parts: list[tuple[Array, dict[str, Array]]]) -> Structure:
     kinds = {kind: np.hstack([f[kind] for _, f in parts])[:, ::every].T for kind in parts[0][1]}
     share = _predicted_share(np.hstack([*kinds.values()]), error)
     alone = {kind: _predicted_share(x, error) for kind, x in kinds.items()}
-    best = max(alone, key=lambda kind: alone[kind])
-    return Structure(max(share, alone[best]), best if alone[best] > 0 else "")
+    most = max(alone.values())
+    close = [kind for kind, own in alone.items() if own > 0 and own >= CLOSE * most]
+    best = min(close, key=lambda kind: kinds[kind].shape[1], default="")
+    return Structure(max(share, most), best)
 
 
 def _predicted_share(functions: Array, error: Array) -> float:

@@ -11,8 +11,9 @@ from robots import ARM
 
 import feasid
 from feasid.errors import CertificateError, OutputError, UselessFitError
-from feasid.identification import fitted, noise
-from feasid.identification.quality import HeldOut, judge_errors
+from feasid.identification import noise
+from feasid.identification.estimate import CrossValidation, EstimationProblem
+from feasid.identification.quality import HeldOut, held_out, judge_errors
 
 RTOL = 1e-9
 
@@ -90,8 +91,11 @@ def test_deviations_are_roots_of_the_covariance_also_of_what_is_zero(fit):
 def test_a_fit_without_a_prior_is_judged_by_the_noise_of_its_log(fit):
     bare = replace(fit, estimate=None)
     found, _ = noise.estimate_noise(fit.reduced)
-    wanted = fitted.quality(fit.reduced, fit.base, fit.feasible, fit.beta, found, doubts=fit.notes)
-    np.testing.assert_array_equal(bare.quality.errors.model, wanted.errors.model)
+    task = EstimationProblem.from_reduced(fit.reduced, fit.base, fit.feasible)
+    wanted = held_out(CrossValidation(task, fit.reduced, found), fit.beta)
+    np.testing.assert_array_equal(bare.quality.errors.model, wanted.model)
+    assert bare.quality.foretold is None
+    assert bare.errors(fit.recordings[0].frame).attrs["foretold"] is None
     assert bare.condition_number == pytest.approx(np.linalg.cond(fit.reduced.triangle()[0]))
 
 

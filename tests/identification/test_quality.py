@@ -5,6 +5,7 @@ from __future__ import annotations
 import faults
 import numpy as np
 import pytest
+from logs import arm_and_log
 from thorough import some
 
 import feasid
@@ -15,17 +16,18 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.noise import estimate_noise
-from feasid.identification.quality import HeldOut, judge_errors, quality
+from feasid.identification.quality import STRUCTURED, HeldOut, judge_errors, quality
+from feasid.identification.structure import Structure, unexplained_structure
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
 
 
-def verdict(model, least_squares, description, doubts=()):
+def verdict(model, least_squares, description, *more):
     """Of a robot whose second joint carries ten times the first's torque."""
     power = np.array([1.0, 100.0])
     errors = HeldOut(*(np.asarray(x, float) for x in (model, least_squares, description)),
                      power, True)  # fmt: skip
-    return judge_errors(errors, ("a", "b"), doubts)
+    return judge_errors(errors, ("a", "b"), *more)
 
 
 TABLE = {
@@ -60,6 +62,53 @@ def test_a_finding_alone_never_makes_a_fit_useless():
     found = verdict(*fine, [Note("wrong sign", "sign", level="error", confirmed=True)])
     assert found.level == "doubtful"
     assert [r.code for r in found.reasons] == ["sign"]
+
+
+def test_nothing_is_good_with_a_joint_far_off_structure_left_or_errors_foretold():
+    small, large = ([0.1, 0.05], [0.1, 0.05], [0.2, 0.1]), ([0.24, 0.05], [0.23, 0.05], [0.3, 0.1])
+    assert [r.code for r in verdict(*large).reasons] == ["little-explained"]
+    told = [Structure(0.8, "position"), Structure(0.1, "time")]
+    found = verdict(*small, (), told)
+    assert (found.level, [r.code for r in found.reasons]) == ("doubtful", ["structured"])
+    assert "position" in str(found.reasons[0])
+    found = verdict(*small, (), (), np.array([0.3, 0.06, 0.06]))
+    assert (found.level, [r.code for r in found.reasons]) == ("doubtful", ["foretold"])
+    assert (
+        verdict(*small, (), [Structure(0.3, "position")] * 2, np.array([0.12, 0.06, 0.06])).level
+        == "good"
+    )
+
+
+MISTAKES = {
+    "": lambda q, dq, tau, t: 0 * q,
+    "position": lambda q, dq, tau, t: np.sin(2 * q),
+    "speed": lambda q, dq, tau, t: dq**2,
+    "time": lambda q, dq, tau, t: t,
+}
+"""Torques that no model of a fit has, by what they follow."""
+
+SIZE = 0.3
+"""Of them over a joint's torque."""
+
+
+@pytest.mark.parametrize("kind", some(MISTAKES, "", "position"))
+def test_what_follows_the_motion_in_a_residual_is_named(kind, tmp_path):
+    robot, log = arm_and_log(tmp_path, 4000, 0.1)
+    joint = robot.joints[-1]
+    q, dq, tau = (log[f"{k}_{joint}"].to_numpy() for k in ("q", "dq", "tau"))
+    more = MISTAKES[kind](q, dq, tau, log["t"].to_numpy())
+    size = SIZE * tau.std() / max(more.std(), 1e-300)
+    log[f"tau_{joint}"] += size * (more - more.mean())
+    found = feasid.fit(log, robot, diagnose=False, candidates=())
+    task = EstimationProblem.from_reduced(found.reduced, found.base, found.feasible)
+    models = CrossValidation(task, found.reduced, found.estimate.noise)
+    left = unexplained_structure(models, found.recordings[0].motion(robot).runs)
+    own = left[-1]
+    if kind:
+        assert own.share > STRUCTURED, left
+        assert own.correlate == kind, left
+    else:
+        assert all(s.share < STRUCTURED for s in left), left
 
 
 @pytest.mark.parametrize("name", some(["unitree_z1", "staubli_tx40", "simulated"], "unitree_z1"))
