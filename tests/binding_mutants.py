@@ -307,7 +307,10 @@ def other_data(file, rng, reader, case):
     data, way = file["data"], int(rng.integers(5))
     if way == 0:
         rho = case[3][1] * (1 + 10.0 ** rng.uniform(-10, 0) * rng.normal(size=len(case[3][1])))
-        fit = feasible_least_squares(case[3][0], rho, reader.base, case[0].question.feasible)
+        try:
+            fit = feasible_least_squares(case[3][0], rho, reader.base, case[0].question.feasible)
+        except FeasidError:
+            return None
         return None if fit.optimality is None else fit.optimality.data
     if way == 1:  # units
         factor = Fraction(int(rng.choice([1000, 60, 2])))

@@ -303,7 +303,7 @@ def _closest(
         attempts += more
         if again is not None:
             closer = _repair(weaker, again, anchor, reference.delta, margin)
-            if problem.prefers(closer, chosen[2]):
+            if problem.prefers(closer, chosen[2]) and not feasible.violations(closer):
                 chosen = weaker, again, closer
     if (
         generic is not None
@@ -355,7 +355,7 @@ def _weaken_pull(
         if raw is None or not small:
             break
         delta = _repair(problem, raw, anchor, reference, margin)
-        if first.prefers(delta, chosen[2], SAME):
+        if first.prefers(delta, chosen[2], SAME) and not first.feasible.violations(delta):
             chosen = problem, raw, delta
         if not problem.pull_matters(raw):
             break

@@ -46,10 +46,6 @@ def test_bodies_have_mass_centre_and_inertia_about_it_unless_massless(fit):
             np.testing.assert_allclose(found, about, atol=RTOL * np.abs(origin).max())
 
 
-@pytest.mark.xfail(
-    reason="no lower bound is proved for this fit, so that its price is NaN: Newton's step towards "
-    "stationarity leaves the cone where a body's multiplier is smaller than what K's rounding pulls"
-)
 def test_the_price_is_the_residual_over_the_least(fit):
     r, rho, residual = fit.triangle
 

@@ -31,7 +31,12 @@ from feasid.feasibility.constraints.sets import stack_by_shape
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.program.squares import Iterate, Scaling, Squares
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.facial_reduction import Face, kinetic_energy, project_to_nullspace
+from feasid.feasibility.proof.facial_reduction import (
+    ROUNDED_ZERO,
+    Face,
+    kinetic_energy,
+    project_to_nullspace,
+)
 from feasid.feasibility.proof.question import HEAVIEST, Data, Exact, Question, cost
 from feasid.feasibility.proof.rounding import (
     complete_multipliers,
@@ -257,8 +262,11 @@ class ReducedMatrix:
     Q: Array
 
     def reduce(self, matrices: Array) -> Array:
-        """Matrices of the block in units and on the face."""
-        return np.asarray(self.Q.T @ (matrices / np.outer(self.unit, self.unit)) @ self.Q)
+        """Matrices of the block in units and on the face, without the rounding of zeros."""
+        whole = matrices / np.outer(self.unit, self.unit)
+        reduced = np.asarray(self.Q.T @ whole @ self.Q)
+        least = ROUNDED_ZERO * np.abs(whole).max(axis=(-2, -1), keepdims=True)
+        return np.where(np.abs(reduced) > least, reduced, 0.0)
 
     def multiplier(self, W: Array) -> Array:
         """``Q W Q'`` in SI."""
