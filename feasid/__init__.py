@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from feasid.identification.gains import torque_constants as torque_constants
     from feasid.identification.identify import compare_models as compare_models
     from feasid.identification.identify import fit as fit
+    from feasid.identification.load_cards import LoadCard as LoadCard
     from feasid.identification.payload import Payload as Payload
     from feasid.identification.payload import payload as payload
     from feasid.identification.payload import payload_from_wrench as payload_from_wrench
@@ -121,6 +122,7 @@ _HOME = {
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",
+    "LoadCard": "identification.load_cards",
     "Payload": "identification.payload",
     "Prior": "identification.priors",
     "GaussianPrior": "identification.priors",

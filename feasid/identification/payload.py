@@ -42,6 +42,7 @@ from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
+from feasid.identification.load_cards import LoadCard, load_card
 from feasid.logs.columns import numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
@@ -50,9 +51,9 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.bodies import Body
+from feasid.robot.bodies import Body, Member
 from feasid.robot.description import Robot
-from feasid.robot.inertia import to_mass_com_inertia
+from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ class Payload:
     Attributes
     ----------
     body : str
-        The body that carries it; all vectors are in this body's frame.
+        The body or link that carries it; all vectors are in its frame.
     mass, mass_std : float
         [kg]
     centre, centre_std : ndarray, shape (3,)
@@ -138,7 +139,7 @@ class Payload:
         Parameters
         ----------
         robot : Robot
-            With a body of this name.
+            With a body or link of this name.
 
         Returns
         -------
@@ -149,12 +150,34 @@ class Payload:
         InputError
             No such body, or the description gives it no inertial to add to.
         """
-        k = body_place(robot, self.body)
+        k, link = carrying_link(robot, self.body)
         body = robot.bodies[k]
         if body.inertial is None:
-            raise InputError(f"the description gives body {self.body!r} no inertial to add to")
-        heavy = replace(body, inertial=body.inertial + self.parameters)
+            raise InputError(f"the description gives body {body.name!r} no inertial to add to")
+        added = change_frame(link.rotation, link.position) @ self.parameters
+        heavy = replace(body, inertial=body.inertial + added)
         return replace(robot, bodies=(*robot.bodies[:k], heavy, *robot.bodies[k + 1 :]))
+
+    def to(self, maker: str) -> LoadCard:
+        """The load in the form, order and units of a robot maker, in the frame of `body`.
+
+        Parameters
+        ----------
+        maker : {"franka", "ur", "kuka", "kinova", "ros2"}
+            Conventions and their sources: `feasid.identification.load_cards`. All makers mean the
+            flange's frame: identify the load with ``body=`` the flange's link.
+
+        Returns
+        -------
+        LoadCard
+            Text to paste, values to send, and what the maker's model leaves out.
+
+        Raises
+        ------
+        InputError
+            An unknown maker, or the load exceeds what its interface takes.
+        """
+        return load_card(self, maker)
 
     def __repr__(self) -> str:
         centre = ", ".join(f"{x:.4f}" for x in self.centre)
@@ -190,7 +213,8 @@ def payload(
     robot : Robot or path, optional
         Without the load; its own inertials are not used. Default what travels with `loaded`.
     body : str, optional
-        The body that carries the load; default the last one.
+        The body or link that carries the load, in whose frame the answer is; default the last body.
+        A link that is fixed to a body, such as a flange, may be named.
     **options
         How the logs are read and reduced, alike for both.
 
@@ -226,9 +250,10 @@ def load_of(
 ) -> Payload:
     """The same from reduced data."""
     robot = base.robot
-    k = len(robot.bodies) - 1 if body is None else body_place(robot, body)
-    name, columns = robot.bodies[k].name, robot.inertial_columns[k]
+    k, link = carrying_link(robot, body)
+    name, columns = link.name, robot.inertial_columns[k]
     added = np.asarray(base.K, dtype=np.float64)[:, columns]
+    added = added @ change_frame(link.rotation, link.position)
     r, rho, beta_of = _without_robot(loaded, unloaded, added)
     covariance, free = covariance_of(r, rho)
     checked_mass(free[9], covariance[9, 9], name, "are the logs exchanged?")
@@ -252,12 +277,21 @@ def checked_mass(mass: float, variance: float, body: str, hint: str) -> None:
         )
 
 
-def body_place(robot: Robot, body: str) -> int:
-    """Place of a body among the robot's; unknown names are refused."""
-    names = [b.name for b in robot.bodies]
-    if body not in names:
-        raise InputError(f"robot {robot.name!r} has no body {body!r}{did_you_mean(body, names)}")
-    return names.index(body)
+def carrying_link(robot: Robot, name: str | None) -> tuple[int, Member]:
+    """Place of the body that a body's or link's name belongs to, and the link in it.
+
+    The default is the last body; unknown names are refused.
+    """
+    if name is None:
+        return len(robot.bodies) - 1, Member(robot.bodies[-1].name)
+    for k, body in enumerate(robot.bodies):
+        for link in (Member(body.name), *body.members):
+            if link.name == name:
+                return k, link
+    names = [n for b in robot.bodies for n in (b.name, *(link.name for link in b.members))]
+    raise InputError(
+        f"robot {robot.name!r} has no moving body or link {name!r}{did_you_mean(name, names)}"
+    )
 
 
 def _without_robot(
@@ -336,10 +370,11 @@ def payload_from_wrench(
     channels : sequence of six str
         Names of the columns: forces along x, y, z, then moments.
     body : str, optional
-        The body that carries the sensor; default the last one.
+        The body or link that carries the sensor, in whose frame the answer is; default the last
+        body.
     rotation, position : array_like, shapes (3, 3) and (3,), optional
-        Pose of the sensor in the body's frame: its axes as columns, its origin [m]. Default the
-        body's own frame.
+        Pose of the sensor in that frame: its axes as columns, its origin [m]. Default the frame
+        itself.
     **options
         How the log is read.
 
@@ -357,7 +392,7 @@ def payload_from_wrench(
     """
     recording = Recording.from_source(log)
     arm = resolve_robot(log, robot)
-    k = len(arm.bodies) - 1 if body is None else body_place(arm, body)
+    k, link = carrying_link(arm, body)
     turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=np.float64)
     shift = np.zeros(3) if position is None else np.asarray(position, dtype=np.float64)
     if turn.shape != (3, 3) or shift.shape != (3,) or abs(np.linalg.det(turn) - 1) > 1e-6:
@@ -369,12 +404,14 @@ def payload_from_wrench(
         if not np.isfinite(felt[run.rows]).all():
             bad = int(run.rows[int(np.argmin(np.isfinite(felt[run.rows]).all(axis=1)))])
             raise LogError(f"the sensor has no finite number in row {bad}", row=bad)
-        a, b = _filter_equations(
-            _wrench_regressor(arm, k, run, turn, shift), felt[run.rows], run.rate
+        pose = link.rotation @ turn, link.position + link.rotation @ shift
+        equations = _wrench_regressor(arm, k, run, *pose) @ change_frame(
+            link.rotation, link.position
         )
+        a, b = _filter_equations(equations, felt[run.rows], run.rate)
         rows.append(a)
         right.append(b)
-    return _solve_payload(np.concatenate(rows), np.concatenate(right), arm.bodies[k].name)
+    return _solve_payload(np.concatenate(rows), np.concatenate(right), link.name)
 
 
 def _read_wrench(frame: pd.DataFrame, channels: Sequence[str]) -> Array:

@@ -86,7 +86,7 @@ def test_exchanged_logs_are_refused():
     without, loaded = logs("ur5")
     with pytest.raises(InputError, match="which no load has: are the logs exchanged"):
         feasid.payload(without, loaded, arm("ur5"))
-    with pytest.raises(InputError, match="has no body 'wrist_3'"):
+    with pytest.raises(InputError, match="has no moving body or link 'wrist_3'"):
         feasid.payload(loaded, without, arm("ur5"), body="wrist_3")
 
 

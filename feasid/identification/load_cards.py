@@ -1,0 +1,224 @@
+"""A load in the form, frame and units in which robot makers want it.
+
+Every maker describes a load by its mass, its centre of mass and its inertia *about that centre*, in
+the frame of the flange; they differ in units, order and axes:
+
+========  ===========================  ======================  ==================================
+maker     call                         centre of mass          inertia about the centre
+========  ===========================  ======================  ==================================
+franka    ``Robot::setLoad`` (libfranka; ``F_x_Cload`` [m]      nine numbers, column-major, along
+          ``SetLoad`` in franka_ros)                            the flange's axes [kg m^2]
+ur        ``set_target_payload``       offset from the tool    Ixx, Iyy, Izz, Ixy, Ixz, Iyz along
+          (URScript)                   mount [m]               the flange's axes [kg m^2]
+kuka      ``$LOAD``, ``LOAD_DATA``     X, Y, Z [mm]            principal moments X, Y, Z [kg m^2];
+                                                               A, B, C turn to their axes [deg]
+kinova    ``SetPayloadInformation``    x, y, z [m]             not taken
+          (Kortex)
+ros2      a link of a URDF             origin [m]              ixx .. izz along the link's axes
+========  ===========================  ======================  ==================================
+
+Sources: libfranka's ``robot.h`` and ``robot_state.h`` (``I_load`` is "with respect to center of
+mass"); Universal Robots' script manual, ``set_target_payload``; KUKA System Software's operating
+and programming instructions, "Payload data", and the load data of KUKA.PLC mxAutomation; Kinova's
+Kortex API, ``ControlConfig.PayloadInformation``; the URDF specification of ``<inertial>``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import permutations
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from feasid.identification.payload import Payload
+
+UR_LARGEST_INERTIA = 133.0
+"""Largest absolute value of an inertia component in ``set_target_payload`` [kg m^2] (manual)."""
+
+FRANKA_RATED_PAYLOAD = 3.0
+"""Of the Franka Emika Panda and the Franka Research 3 [kg] (data sheets)."""
+
+NOT_COMPENSATED = (
+    "The controller's model of a load has mass, centre of mass and inertia only: friction, drag of "
+    "a cable or hose and moving parts of a tool remain in its force readings."
+)
+
+
+@dataclass(frozen=True)
+class LoadCard:
+    """A load as one maker's controller takes it.
+
+    Attributes
+    ----------
+    maker : str
+        ``"franka"``, ``"ur"``, ``"kuka"``, ``"kinova"`` or ``"ros2"``.
+    text : str
+        To paste: a call, a line of KRL or a link of a URDF.
+    values : Mapping
+        The same numbers under the maker's names, in the maker's units, frame and order.
+    notes : tuple of str
+        What the maker's model leaves out, and limits of its interface that the load exceeds.
+    """
+
+    maker: str
+    text: str
+    values: MappingProxyType[str, Any]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """The values as one JSON object, for a program that sends them."""
+        return json.dumps(dict(self.values))
+
+    def __repr__(self) -> str:
+        return "\n".join([self.text, *self.notes])
+
+
+def load_card(load: Payload, maker: str) -> LoadCard:
+    """The card of one maker; see `Payload.to`."""
+    if not isinstance(maker, str) or maker not in CARDS:
+        raise InputError(
+            f"maker must be one of {', '.join(CARDS)}, not {maker!r}"
+            + (did_you_mean(maker, list(CARDS)) if isinstance(maker, str) else "")
+        )
+    text, values, notes = CARDS[maker](load)
+    frame = (
+        f"In the frame of {load.body!r}, which must be the robot's flange: name it with body= "
+        "when you identify the load, if it is not."
+    )
+    return LoadCard(maker, text, MappingProxyType(values), (frame, *notes, NOT_COMPENSATED))
+
+
+Card = tuple[str, dict[str, Any], tuple[str, ...]]
+
+
+def _franka(load: Payload) -> Card:
+    values = {
+        "mass": load.mass,
+        "center_of_mass": load.centre.tolist(),
+        "load_inertia": load.inertia.flatten(order="F").tolist(),
+    }
+    text = (
+        f"robot.setLoad({_number(load.mass)}, {{{_numbers(load.centre)}}}, "
+        f"{{{_numbers(load.inertia.flatten(order='F'))}}});"
+    )
+    heavy = load.mass > FRANKA_RATED_PAYLOAD
+    note = (
+        f"The load of {load.mass:.3g} kg exceeds the {FRANKA_RATED_PAYLOAD:g} kg that a Panda or "
+        "Research 3 may carry."
+    )
+    return text, values, (note,) if heavy else ()
+
+
+def _ur(load: Payload) -> Card:
+    i = load.inertia
+    inertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
+    if np.abs(inertia).max() > UR_LARGEST_INERTIA:
+        raise InputError(
+            f"set_target_payload takes inertias up to {UR_LARGEST_INERTIA:g} kg m^2; the largest "
+            f"of this load is {np.abs(inertia).max():.4g}"
+        )
+    values = {
+        "m": load.mass,
+        "cog": load.centre.tolist(),
+        "inertia": [float(x) for x in inertia],
+    }
+    text = (
+        f"set_target_payload({_number(load.mass)}, [{_numbers(load.centre)}], "
+        f"[{_numbers(np.array(inertia))}])"
+    )
+    return text, values, ("The rated payload depends on the model of the robot: see its manual.",)
+
+
+def _kuka(load: Payload) -> Card:
+    moments, axes = _principal_axes(load.inertia)
+    turns = _turns(axes)
+    centre = {**dict(zip("XYZ", (1e3 * load.centre).tolist(), strict=True)), **turns}
+    inertia = dict(zip("XYZ", moments.tolist(), strict=True))
+    text = f"{{M {_number(load.mass)}, CM {{{_fields(centre)}}}, J {{{_fields(inertia)}}}}}"
+    note = "The rated load and its diagram depend on the model of the robot: see KUKA.Load."
+    return text, {"M": load.mass, "CM": centre, "J": inertia}, (note,)
+
+
+def _kinova(load: Payload) -> Card:
+    values = {
+        "payload_mass": load.mass,
+        "payload_mass_center": dict(zip("xyz", load.centre.tolist(), strict=True)),
+    }
+    note = "Kinova's controller takes no inertia of a load: its gravity is compensated only."
+    return json.dumps(values), values, (note,)
+
+
+def _ros2(load: Payload) -> Card:
+    i = load.inertia
+    terms = {"ixx": i[0, 0], "ixy": i[0, 1], "ixz": i[0, 2]}
+    terms |= {"iyy": i[1, 1], "iyz": i[1, 2], "izz": i[2, 2]}
+    values = {
+        "parent": load.body,
+        "mass": load.mass,
+        "xyz": load.centre.tolist(),
+        **{k: float(v) for k, v in terms.items()},
+    }
+    inertia = " ".join(f'{k}="{_number(v)}"' for k, v in terms.items())
+    text = (
+        '<link name="payload">\n'
+        "  <inertial>\n"
+        f'    <origin xyz="{_numbers(load.centre, " ")}" rpy="0 0 0"/>\n'
+        f'    <mass value="{_number(load.mass)}"/>\n'
+        f"    <inertia {inertia}/>\n"
+        "  </inertial>\n"
+        "</link>\n"
+        '<joint name="payload_joint" type="fixed">\n'
+        f"  <parent link={quoteattr(load.body)}/>\n"
+        '  <child link="payload"/>\n'
+        "</joint>"
+    )
+    return text, values, ()
+
+
+CARDS: dict[str, Callable[[Payload], Card]] = {
+    "franka": _franka,
+    "ur": _ur,
+    "kuka": _kuka,
+    "kinova": _kinova,
+    "ros2": _ros2,
+}
+
+
+def _principal_axes(about: Array) -> tuple[Array, Array]:
+    """Principal moments and right-handed axes, each beside the flange's axis nearest to it."""
+    moments, axes = np.linalg.eigh(about)
+    nearest = max(permutations(range(3)), key=lambda o: np.abs(np.diag(axes[:, o])).sum())
+    moments, axes = moments[list(nearest)], axes[:, list(nearest)]
+    axes = axes * np.where(np.diag(axes) < 0, -1.0, 1.0)
+    if np.linalg.det(axes) < 0:
+        axes[:, 2] *= -1
+    return moments, axes
+
+
+def _turns(axes: Array) -> dict[str, float]:
+    """KUKA's A, B, C of a rotation: about Z, then the new Y, then the new X [deg]."""
+    turns = Rotation.from_matrix(axes).as_euler("ZYX", degrees=True)
+    return dict(zip("ABC", turns.tolist(), strict=True))
+
+
+def _fields(values: dict[str, float]) -> str:
+    return ", ".join(f"{name} {_number(value)}" for name, value in values.items())
+
+
+def _number(value: float) -> str:
+    """Twelve digits, which is beyond every controller's own."""
+    return f"{value:.12g}"
+
+
+def _numbers(values: Array, between: str = ", ") -> str:
+    return between.join(_number(float(x)) for x in values)
