@@ -30,7 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import permutations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -38,9 +38,6 @@ from scipy.spatial.transform import Rotation
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from feasid.identification.payload import Payload
 
 UR_LARGEST_INERTIA = 133.0
 """Largest absolute value of an inertia component in ``set_target_payload`` [kg m^2] (manual)."""
@@ -52,6 +49,15 @@ NOT_COMPENSATED = (
     "The controller's model of a load has mass, centre of mass and inertia only: friction, drag of "
     "a cable or hose and moving parts of a tool remain in its force readings."
 )
+
+
+class Load(NamedTuple):
+    """What every card states: a body's name, mass, centre and inertia about it, in its frame."""
+
+    body: str
+    mass: float
+    centre: Array
+    inertia: Array
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,8 @@ class LoadCard:
         return "\n".join([self.text, *self.notes])
 
 
-def load_card(load: Payload, maker: str) -> LoadCard:
-    """The card of one maker; see `Payload.to`."""
+def load_card(load: Load, maker: str) -> LoadCard:
+    """The card of one maker; see `feasid.Payload.to`."""
     if not isinstance(maker, str) or maker not in CARDS:
         raise InputError(
             f"maker must be one of {', '.join(CARDS)}, not {maker!r}"
@@ -101,7 +107,7 @@ def load_card(load: Payload, maker: str) -> LoadCard:
 Card = tuple[str, dict[str, Any], tuple[str, ...]]
 
 
-def _franka(load: Payload) -> Card:
+def _franka(load: Load) -> Card:
     values = {
         "mass": load.mass,
         "center_of_mass": load.centre.tolist(),
@@ -119,7 +125,7 @@ def _franka(load: Payload) -> Card:
     return text, values, (note,) if heavy else ()
 
 
-def _ur(load: Payload) -> Card:
+def _ur(load: Load) -> Card:
     i = load.inertia
     inertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
     if np.abs(inertia).max() > UR_LARGEST_INERTIA:
@@ -139,7 +145,7 @@ def _ur(load: Payload) -> Card:
     return text, values, ("The rated payload depends on the model of the robot: see its manual.",)
 
 
-def _kuka(load: Payload) -> Card:
+def _kuka(load: Load) -> Card:
     moments, axes = _principal_axes(load.inertia)
     turns = _turns(axes)
     centre = {**dict(zip("XYZ", (1e3 * load.centre).tolist(), strict=True)), **turns}
@@ -149,7 +155,7 @@ def _kuka(load: Payload) -> Card:
     return text, {"M": load.mass, "CM": centre, "J": inertia}, (note,)
 
 
-def _kinova(load: Payload) -> Card:
+def _kinova(load: Load) -> Card:
     values = {
         "payload_mass": load.mass,
         "payload_mass_center": dict(zip("xyz", load.centre.tolist(), strict=True)),
@@ -158,7 +164,7 @@ def _kinova(load: Payload) -> Card:
     return json.dumps(values), values, (note,)
 
 
-def _ros2(load: Payload) -> Card:
+def _ros2(load: Load) -> Card:
     i = load.inertia
     terms = {"ixx": i[0, 0], "ixy": i[0, 1], "ixz": i[0, 2]}
     terms |= {"iyy": i[1, 1], "iyz": i[1, 2], "izz": i[2, 2]}
@@ -185,7 +191,7 @@ def _ros2(load: Payload) -> Card:
     return text, values, ()
 
 
-CARDS: dict[str, Callable[[Payload], Card]] = {
+CARDS: dict[str, Callable[[Load], Card]] = {
     "franka": _franka,
     "ur": _ur,
     "kuka": _kuka,

@@ -42,7 +42,7 @@ from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
-from feasid.identification.load_cards import LoadCard, load_card
+from feasid.identification.load_cards import Load, LoadCard, load_card
 from feasid.logs.columns import numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
@@ -177,7 +177,7 @@ class Payload:
         InputError
             An unknown maker, or the load exceeds what its interface takes.
         """
-        return load_card(self, maker)
+        return load_card(Load(self.body, self.mass, self.centre, self.inertia), maker)
 
     def __repr__(self) -> str:
         centre = ", ".join(f"{x:.4f}" for x in self.centre)
