@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from arms import panda, ur5
 
 import feasid
-from feasid.codegen.compiled import find_compiler
+from feasid.codegen.c import find_compiler
 from feasid.codegen.routine import CodedModel
 from feasid.datasets import wam
 

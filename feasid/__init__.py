@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from feasid.core.notes import Note as Note
     from feasid.diagnosis.findings import Diagnosis as Diagnosis
     from feasid.diagnosis.findings import Finding as Finding
-    from feasid.dynamics.contacts import Contact as Contact
-    from feasid.dynamics.contacts import contact_torques as contact_torques
-    from feasid.dynamics.contacts import free_rows as free_rows
+    from feasid.dynamics.floating import Contact as Contact
+    from feasid.dynamics.floating import contact_torques as contact_torques
     from feasid.dynamics.floating import floating_motion as floating_motion
+    from feasid.dynamics.floating import free_rows as free_rows
     from feasid.dynamics.floating import imu_motion as imu_motion
     from feasid.dynamics.floating import rotation_matrices as rotation_matrices
     from feasid.dynamics.regressor import inverse_dynamics as inverse_dynamics
@@ -57,15 +57,15 @@ if TYPE_CHECKING:
     from feasid.identification.payload import payload_from_wrench as payload_from_wrench
     from feasid.identification.priors import GaussianPrior as GaussianPrior
     from feasid.identification.priors import Prior as Prior
+    from feasid.identification.ranges import ParameterRanges as ParameterRanges
     from feasid.identification.ranges import Range as Range
-    from feasid.identification.ranges import Ranges as Ranges
     from feasid.identification.result import Fit as Fit
-    from feasid.inspection.check import check as check
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
     from feasid.inspection.repair import Repair as Repair
     from feasid.inspection.repair import repair as repair
     from feasid.inspection.report import Report as Report
+    from feasid.inspection.report import check as check
     from feasid.inspection.report import inspect as inspect
     from feasid.logs.floating import Imu as Imu
     from feasid.logs.floating import Touch as Touch
@@ -118,7 +118,7 @@ _HOME = {
     "excite": "excitation.excite",
     "ExcitationProblem": "excitation.constraint_check",
     "Trajectory": "excitation.trajectory",
-    "check": "inspection.check",
+    "check": "inspection.report",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",
@@ -134,7 +134,7 @@ _HOME = {
     "Choice": "identification.choice",
     "Feature": "robot.drives",
     "Range": "identification.ranges",
-    "Ranges": "identification.ranges",
+    "ParameterRanges": "identification.ranges",
     "GateRules": "online.acceptance",
     "OnlineEstimate": "online.result",
     "Playback": "online.playback",
@@ -143,9 +143,9 @@ _HOME = {
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
     "ComputedTorque": "control.computed_torque",
-    "Contact": "dynamics.contacts",
-    "contact_torques": "dynamics.contacts",
-    "free_rows": "dynamics.contacts",
+    "Contact": "dynamics.floating",
+    "contact_torques": "dynamics.floating",
+    "free_rows": "dynamics.floating",
     "floating_motion": "dynamics.floating",
     "imu_motion": "dynamics.floating",
     "rotation_matrices": "dynamics.floating",

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from feasid.core.archives import DamagedError, read_array
+from feasid.core.arrays import DamagedError, read_array
 
 
 def stored(array):

@@ -46,8 +46,9 @@ COMMANDS = {
 }
 
 SHARED_MODULES = {
-    "models": "fit",
-    **dict.fromkeys(("show", "errors", "predict", "ranges", "report"), "saved_fits"),
+    **dict.fromkeys(("models", "demo"), "fit"),
+    **dict.fromkeys(("payload", "gains"), "loads"),
+    **dict.fromkeys(("show", "errors", "predict", "ranges", "report", "export"), "saved_fits"),
 }
 """Modules of several commands, in which NAME has ``add_NAME_arguments`` and ``run_NAME``."""
 

@@ -17,8 +17,7 @@ from feasid.cli.options import refuse_robot
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError
-from feasid.inspection.judge import principal_moments
-from feasid.inspection.nearest import MARGIN, METRICS
+from feasid.inspection.judge import MARGIN, METRICS, principal_moments
 from feasid.inspection.repair import Change, Repair, repair
 from feasid.inspection.report import plain
 from feasid.robot import inertia

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.beta import save
@@ -27,7 +28,6 @@ from feasid.options.tables import FitOptions, ReduceOptions
 
 if TYPE_CHECKING:
     from feasid.identification.result import Fit
-
 
 OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
@@ -176,4 +176,53 @@ def run_models(arguments: argparse.Namespace) -> int:
         print_json("models", {"joints": found.robot.coordinates, "models": rows, "chosen": chosen})
     else:
         print(found.explain())
+    return 0
+
+
+DEMO_MORE = "more: --verbose for tables and notes"
+
+BLOCKS = 10
+"""The log is cut into this many stretches; every second one is fitted, the others test."""
+
+
+def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid demo``."""
+    add = parser.add_argument
+    add("--out", default="z1_identified.urdf", metavar="URDF")
+    add("--overwrite", action="store_true", help="replace an existing file")
+    add("--verbose", action="store_true", help="print tables, doubts and notes too")
+    add_json(parser)
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    """Run the main job on a real log inside the package: diagnose, fit one part, test on the other.
+
+    The log is of a Unitree Z1 arm with six joints; the identified robot is written as URDF.
+    """
+    check_outputs({"--out": arguments.out}, (), overwrite=arguments.overwrite)
+    with report_step("loading solvers"):
+        from feasid import datasets
+        from feasid.identification.advice import diagnose
+        from feasid.identification.identify import fit
+    log = datasets.load("unitree_z1")
+    block = (BLOCKS * (log["t"] - log["t"].iloc[0]) / (log["t"].iloc[-1] + 1e-9)).astype(int)
+    train, test = log[block % 2 == 0], log[block % 2 == 1]
+    robot = log.attrs["robot"]
+    with report_step("diagnosing"):
+        diagnosis = diagnose(train, robot)
+    with report_step("fitting"):
+        result = fit(train, robot, **diagnosis.options)
+    errors = result.errors(test)
+    with redirect_sentences(arguments.json):
+        print(f"feasid doctor says of the log:\n{spell_as_arguments(diagnosis.explain())}\n")
+        print_display(replace(result.display(errors), more=DEMO_MORE))
+        if arguments.verbose:
+            print(f"\n{spell_as_arguments(result.summary(test=errors))}")
+        print()
+        result.to_urdf(arguments.out, overwrite=arguments.overwrite)
+        print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")
+    if arguments.json:
+        told = fit_as_data(result)
+        told["errors"] |= {"test": errors_as_data(errors)}
+        print_json("demo", {**told, "out": arguments.out})
     return 0

@@ -1,9 +1,10 @@
-"""Commands on a saved fit: show, errors, predict, ranges, report."""
+"""Commands on a saved fit: show, errors, predict, ranges, report, export."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli.options import add_options, read_options
@@ -16,12 +17,12 @@ from feasid.cli.output import (
     redirect_sentences,
     spell_as_arguments,
 )
-from feasid.core.files import check_outputs, write_atomically
+from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError
 from feasid.options.tables import RangeOptions
 
 if TYPE_CHECKING:
-    from feasid.identification.ranges import Ranges
+    from feasid.identification.ranges import ParameterRanges
 
 MAX_REPORT_FITS = 2
 """Fits on one report page."""
@@ -133,7 +134,7 @@ def run_ranges(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def ranges_as_data(found: Ranges) -> dict[str, Any]:
+def ranges_as_data(found: ParameterRanges) -> dict[str, Any]:
     """Ranges for ``--json``; null for an end that nothing determines."""
     return {
         "level": found.level,
@@ -186,4 +187,58 @@ def run_report(arguments: argparse.Namespace) -> int:
         print(f"wrote {arguments.out}")
     if arguments.json:
         print_json("report", {"out": arguments.out, "reports": contents})
+    return 0
+
+
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid export``."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF"
+    )
+    parser.add_argument("--c", required=True, metavar="FILE.c", help="write the code here")
+    parser.add_argument("--float", action="store_true", help="single precision")
+    parser.add_argument(
+        "--argument",
+        action="store_true",
+        help="functions take the base parameters as an argument; default folded into the code",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    add_json(parser)
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """The model as C99 code: inverse dynamics, gravity, friction, mass matrix, base regressor.
+
+    The header goes beside the source. Functions are named after the file: arm.c has
+    arm_inverse_dynamics(q, dq, ddq, tau); arm_self_test() runs all of them on vectors in the file.
+    """
+    target = Path(arguments.c)
+    outputs = {"the source": target, "its header": with_ending(target, ".h")}
+    check_outputs(outputs, [arguments.model], overwrite=arguments.overwrite)
+    from feasid.codegen.c import write_c
+    from feasid.formats.load import load_robot
+    from feasid.identification.archive import load
+
+    saved = Path(arguments.model).suffix == ".feasid"
+    robot = load(arguments.model).robot if saved else load_robot(arguments.model)
+    code = write_c(
+        robot,
+        target,
+        precision="float" if arguments.float else "double",
+        parameters="argument" if arguments.argument else "values",
+        overwrite=arguments.overwrite,
+    )
+    if arguments.json:
+        routines = {r.name: asdict(r.operations) for r in code.routines}
+        print_json(
+            "export", {"source": target, "header": target.with_suffix(".h"), "operations": routines}
+        )
+        return 0
+    print(f"wrote {target} and {target.with_suffix('.h')}")
+    for routine in code.routines:
+        count = routine.operations
+        print(
+            f"  {code.name}_{routine.name:17} {count.multiplications:5} multiplications "
+            f"{count.additions:5} additions {count.functions:3} functions"
+        )
     return 0

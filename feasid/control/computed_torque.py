@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.codegen.compiled import compile_routines, find_compiler
+from feasid.codegen.c import compile_routines, find_compiler
 from feasid.codegen.routine import CodedModel, python_function
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import mass_matrix

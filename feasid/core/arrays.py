@@ -1,13 +1,20 @@
-"""Array types, and conversion of arguments to arrays."""
+"""Array types, conversion of arguments to arrays, and ZIP archives of plain arrays.
+
+NumPy's own reader evaluates the header of an array as Python text and takes the memory that it
+declares. Here a header is matched, never evaluated, and must agree with the bytes that are there.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import re
+import sys
+import zipfile
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.errors import InputError
+from feasid.errors import InputError, LimitError, SecurityError
 
 Array: TypeAlias = npt.NDArray[np.float64]
 """Real numbers."""
@@ -29,3 +36,134 @@ def require_finite(
     if not np.isfinite(array).all():
         raise error(f"{what} has an entry that is not finite: {array.tolist()}")
     return array
+
+
+MAGIC = b"\x93NUMPY"
+
+PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Compression that unpacks in little memory."""
+
+ENCRYPTED = 0x1
+
+KINDS = "biufUSM"
+"""Kinds of numbers and texts that are read."""
+
+DESCRIPTION = re.compile(r"'descr'\s*:\s*'([<>|=]?[a-zA-Z]\d{0,9}(?:\[\d{0,9}\w{1,2}\])?)'")
+ORDER = re.compile(r"'fortran_order'\s*:\s*(True|False)")
+SHAPE = re.compile(r"'shape'\s*:\s*\(([\d\s,]{0,200})\)")
+
+
+class DamagedError(ValueError):
+    """An archive is not what it says; whoever reads it says which file, and of what kind."""
+
+
+def unpack(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
+    """All members of an archive.
+
+    Parameters
+    ----------
+    file : binary file
+    name : str
+        What messages call it.
+    most : int
+        Bytes that all members together may have.
+
+    Raises
+    ------
+    LimitError
+        They are more.
+    DamagedError
+        It is no archive, damaged, encrypted, compressed in another way, or names a member twice.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            total = sum(m.file_size for m in members)
+            if total > most:
+                raise LimitError(
+                    f"{name}: expands to {total} bytes, more than the limit of {most}",
+                    path=name,
+                    limit=most,
+                )
+            content: dict[str, bytes] = {}
+            for member in members:
+                _refuse_odd(member, content)
+                content[member.filename] = archive.read(member)
+    except (DamagedError, LimitError):
+        raise
+    except Exception as error:  # whatever zipfile, zlib and struct make of damaged bytes
+        raise DamagedError(str(error) or type(error).__name__) from error
+    return content
+
+
+def _refuse_odd(member: zipfile.ZipInfo, known: dict[str, bytes]) -> None:
+    if member.filename in known:
+        raise DamagedError(f"member {member.filename!r} occurs twice")
+    if member.flag_bits & ENCRYPTED:
+        raise DamagedError(f"member {member.filename!r} is encrypted")
+    if member.compress_type not in PLAIN:
+        raise DamagedError(
+            f"member {member.filename!r} is compressed by method {member.compress_type}; stored "
+            "and deflated members are read"
+        )
+
+
+def read_arrays(content: dict[str, bytes]) -> dict[str, Any]:
+    """The arrays among the members, by their names without ``.npy``; see `array_of`."""
+    found = {}
+    for name, data in content.items():
+        if name.endswith(".npy"):
+            try:
+                found[name[:-4]] = read_array(data)
+            except (DamagedError, SecurityError) as error:
+                raise type(error)(f"array {name[:-4]!r} {error}") from error
+    return found
+
+
+def read_array(content: bytes) -> Any:
+    """One array of numbers or texts.
+
+    Raises
+    ------
+    SecurityError
+        It holds Python objects.
+    DamagedError
+        Its header is none, or does not agree with its size.
+    """
+    header, start = _header(content)
+    kind, order, shape = DESCRIPTION.search(header), ORDER.search(header), SHAPE.search(header)
+    if kind is None or order is None or shape is None:
+        raise DamagedError("is damaged: its header is none of an array of numbers")
+    try:
+        dtype = np.dtype(kind[1])
+        sizes = tuple(int(size) for size in shape[1].split(",") if size.strip())
+    except (TypeError, ValueError) as error:
+        raise DamagedError(f"is damaged: {error}") from error
+    if dtype.hasobject:
+        raise SecurityError("holds Python objects, which are not read: they can hold code")
+    if dtype.kind not in KINDS:
+        raise DamagedError(f"has {dtype}, which are no numbers")
+    count = int(np.prod(sizes, dtype=object))
+    if count * dtype.itemsize != len(content) - start:
+        raise DamagedError("is damaged: its header does not agree with its size")
+    array = np.frombuffer(content, dtype, count, start) if count else np.empty(0, dtype)
+    if dtype.kind == "U" and _codes(array).max(initial=0) > sys.maxunicode:
+        raise DamagedError("is damaged: it holds characters that do not exist")
+    try:
+        return array.reshape(sizes, order="F" if order[1] == "True" else "C").copy(order="K")
+    except (ValueError, OverflowError) as error:
+        raise DamagedError(f"is damaged: {error}") from error
+
+
+def _codes(texts: Any) -> Any:
+    """Code points of an array of texts, whose own look at them would break the interpreter."""
+    return np.frombuffer(texts.tobytes(), np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder))
+
+
+def _header(content: bytes) -> tuple[str, int]:
+    """Text of the header and where the numbers begin."""
+    if content[:6] != MAGIC or len(content) < 12:
+        raise DamagedError("is damaged: it does not start as one")
+    width = 2 if content[6] == 1 else 4
+    end = 8 + width + int.from_bytes(content[8 : 8 + width], "little")
+    return content[8 + width : end].decode("latin-1"), end

@@ -37,7 +37,7 @@ def new_figure(width: float, height: float, alt: str) -> Figure:
     MissingExtraError
         Without matplotlib.
     """
-    figure: Figure = kind()(figsize=(width, height), layout="constrained")
+    figure: Figure = figure_class()(figsize=(width, height), layout="constrained")
     figure.set_label(alt)
     return figure
 
@@ -49,14 +49,14 @@ def add_legend(figure: Figure, axis: Any, columns: int) -> None:
 
 
 @cache
-def kind() -> Any:
+def figure_class() -> Any:
     """Matplotlib's figure, with what notebooks ask for."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise missing_extra("plotting", "matplotlib", "plot") from error
 
-    class Picture(Figure):
+    class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
             self.savefig(buffer, format="png", dpi=DPI)
@@ -67,7 +67,7 @@ def kind() -> Any:
             alt = escape(str(self.get_label()))
             return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%">'
 
-    return Picture
+    return NotebookFigure
 
 
 def svg(figure: Figure) -> str:

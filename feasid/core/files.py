@@ -261,14 +261,14 @@ def _defer_signals() -> Iterator[None]:
         return
     waiting: list[int] = []
 
-    def later(number: int, _: FrameType | None) -> None:
+    def defer_signal(number: int, _: FrameType | None) -> None:
         waiting.append(number)
 
     before = {number: signal.getsignal(number) for number in DEFERRED}
     try:
         for number, handler in before.items():
             if handler is not None:
-                signal.signal(number, later)
+                signal.signal(number, defer_signal)
         yield
     finally:
         for number, handler in before.items():

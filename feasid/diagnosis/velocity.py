@@ -19,7 +19,7 @@ from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals
 from feasid.logs.recording import Recording
-from feasid.reduction.window import low_passed
+from feasid.reduction.equations import low_passed
 from feasid.robot.description import Robot
 
 AGREES = 0.3

@@ -23,7 +23,7 @@ from feasid.excitation.space import find_rest_posture, posture_constraints
 from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.reduction.restrict import restrict_terms
+from feasid.reduction.reduce import restrict_terms
 from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 

@@ -48,7 +48,7 @@ FIXED = 1e-12
 """Share of a row's size below which it does not change along the directions."""
 
 
-class Term(Protocol):
+class ConvexFunction(Protocol):
     """A convex function of all parameters, differentiated along the directions z of a problem."""
 
     def value(self, delta: Array) -> float:
@@ -79,11 +79,11 @@ class Quadratic:
         return np.asarray(self.along.T @ self.along)
 
     def value(self, delta: Array) -> float:
-        """See `Term`."""
+        """See `ConvexFunction`."""
         return 0.5 * float(np.sum((self.A @ delta - self.b) ** 2))
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
-        """See `Term`."""
+        """See `ConvexFunction`."""
         return self.directions.T @ (self.A.T @ (self.A @ delta - self.b)), self.curvature
 
 
@@ -95,7 +95,7 @@ class Ball:
     radius: float
 
     def value(self, delta: Array) -> float:
-        """See `Term`."""
+        """See `ConvexFunction`."""
         left = self.slack(delta)
         return -float(np.log(left)) if left > 0 else np.inf
 
@@ -104,7 +104,7 @@ class Ball:
         return self.radius**2 - 2.0 * self.quadratic.value(delta)
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
-        """See `Term`."""
+        """See `ConvexFunction`."""
         left = self.slack(delta)
         slope, curvature = self.quadratic.derivatives(delta)
         gradient = slope * (2.0 / left)
@@ -299,7 +299,7 @@ class Minimum:
 
 
 def minimise(
-    terms: Sequence[tuple[float, Term]],
+    terms: Sequence[tuple[float, ConvexFunction]],
     start: Array,
     directions: Array,
     decrement: float,
@@ -314,7 +314,7 @@ def minimise(
 
     Parameters
     ----------
-    terms : sequence of (float, Term)
+    terms : sequence of (float, ConvexFunction)
         With weights.
     start : ndarray, shape (n,)
         Strictly inside.

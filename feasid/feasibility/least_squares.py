@@ -13,7 +13,7 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
 from feasid.feasibility import problems
 from feasid.feasibility.closest import closest
-from feasid.feasibility.cone import Cone, Quadratic, Term, minimise
+from feasid.feasibility.cone import Cone, ConvexFunction, Quadratic, minimise
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
@@ -415,7 +415,7 @@ def regularise(
     for _ in range(SEARCH_STEPS):
         middle = 0.5 * (low + high)
         weight = float(np.exp(middle))
-        terms: list[tuple[float, Term]] = [(1.0, residual_share), (weight, cone)]
+        terms: list[tuple[float, ConvexFunction]] = [(1.0, residual_share), (weight, cone)]
         trial = minimise(terms, z, directions, DECREMENT * weight).delta
         if float(np.sum((A @ trial - b) ** 2)) <= bound:
             z, low = trial, middle

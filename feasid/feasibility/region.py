@@ -14,7 +14,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
-from feasid.feasibility.cone import Ball, Cone, Quadratic, Term, minimise, newton_step
+from feasid.feasibility.cone import Ball, Cone, ConvexFunction, Quadratic, minimise, newton_step
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
@@ -154,7 +154,7 @@ class Region:
         """
         elimination = self._elimination
         x, w, multipliers = self._maximise(elimination.T.T @ form)
-        proof = self._prove(form, w, multipliers)
+        proof = self._prove_range_end(form, w, multipliers)
         reached = elimination.expand(x)
         plain = self.prover.without_data(form) if proof.bound >= 0.0 else None
         if plain is not None:
@@ -162,7 +162,7 @@ class Region:
             return End(plain, reached, only)
         return End(proof, reached, self._shares(proof, seen_from))
 
-    def _prove(self, form: Array, w: Array, multipliers: dict[int, Array]) -> Reach:
+    def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> Reach:
         """The bound of these multipliers, without our own limits where it holds without."""
         limited = self.prover.reach(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
@@ -236,7 +236,7 @@ class Region:
 
     def _tilted_centre(self, x: Array, tilt: Array | None) -> Array:
         """The minimiser of all logarithms less ``tilt.x``, from a point inside."""
-        terms: list[tuple[float, Term]] = [(1.0, self._cone), (1.0, self._ball)]
+        terms: list[tuple[float, ConvexFunction]] = [(1.0, self._cone), (1.0, self._ball)]
         found = minimise(
             terms, x, self._directions, 0.5 * CENTRED**2, tilt=tilt, steps=MAX_CENTRING_STEPS
         )

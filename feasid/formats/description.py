@@ -21,8 +21,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.exact import poses
 from feasid.exact.decimals import Number
-from feasid.exact.inertia import can_exist
-from feasid.exact.poses import PrecisePose
+from feasid.exact.poses import PrecisePose, can_exist
 from feasid.formats.shapes import Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import ReadLimits, XmlText, shortest_decimal

@@ -30,12 +30,12 @@ from feasid.formats.description import (
 from feasid.formats.terms import TERM_FIELDS, JointTerms, sum_drives
 from feasid.formats.xml import LIMITS, flush_to_zero, parse_xml, shortest_decimal
 from feasid.robot import inertia
-from feasid.robot.axis_frames import SCREW_TOLERANCE
 from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import GRAVITY, Robot, Source
 from feasid.robot.joint_terms import TERMS
 from feasid.robot.rotations import is_signed_permutation
+from feasid.robot.variants import SCREW_TOLERANCE
 
 UNCHANGED = 1e-14
 """Relative difference that is rounding: the file keeps its own digits."""

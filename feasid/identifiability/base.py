@@ -104,7 +104,7 @@ def certify_ranks(coefficients: Coefficients) -> RankCheck:
         return RankCheck(
             False, f"the rank is numerical, with a gap of {coefficients.singular_value_gap:.1e}"
         )
-    return certify(coefficients.echelon, coefficients.blocks)
+    return certify(coefficients.echelon, coefficients.joint_nullspaces)
 
 
 def rank_warnings(coefficients: Coefficients) -> tuple[str, ...]:
@@ -416,7 +416,7 @@ def base_parameters(
         Joints whose torques are measured; default all. For a floating base alone, its joint.
     held : str, collection of str, or mapping of str to position
         Joints that stay where they are, at home or at a position [rad or m]: locked ones, a base
-        on a force plate, a force-torque sensor; see `feasid.robot.sensors`. Their forces count
+        on a force plate, a force-torque sensor; see `feasid.robot.variants`. Their forces count
         if they are measured.
     static : bool
         Postures at rest only: what a model of gravity compensation can know.

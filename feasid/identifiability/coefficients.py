@@ -59,13 +59,13 @@ class Relations:
     Parameters
     ----------
     echelon : Echelon
-    blocks : sequence of Nullblock
+    joint_nullspaces : sequence of JointNullspace
     transfers : sequence of ndarray
         Per joint, inertial columns to the parent's ten, scaled.
     """
 
     echelon: Echelon
-    blocks: Sequence[JointNullspace]
+    joint_nullspaces: Sequence[JointNullspace]
     transfers: Sequence[Array]
 
     @cached_property
@@ -140,10 +140,10 @@ class Relations:
             vector[columns] += g
             for i, (inverse, p) in enumerate(zip(inverses, run.robot.parents, strict=True)):
                 y = self._to_scaled(i, inverse @ g)
-                vector[self.blocks[i].columns] += y
+                vector[self.joint_nullspaces[i].columns] += y
                 if p >= 0:
-                    moved = self.transfers[i] @ y[: self.blocks[i].inertial]
-                    vector[self.blocks[p].columns[:10]] -= moved
+                    moved = self.transfers[i] @ y[: self.joint_nullspaces[i].inertial]
+                    vector[self.joint_nullspaces[p].columns[:10]] -= moved
             vector[np.abs(vector) <= RELATION_NOISE * np.abs(vector).max()] = 0.0
             out.append((columns[place], round_near_integers(vector)))
         return out
@@ -234,18 +234,18 @@ class Coefficients:
     echelon: Echelon
 
     @cached_property
-    def blocks(self) -> tuple[JointNullspace, ...]:
+    def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
         """The joints' blocks: in floating point, or exactly where that is in doubt.
 
         Exact arithmetic takes over when singular values, angles or offsets are neither zero nor
         safely not, if the geometry is rational.
         """
-        return self.echelon.blocks if self.exact is None else self.exact
+        return self.echelon.joint_nullspaces if self.exact is None else self.exact
 
     @cached_property
     def exact(self) -> tuple[JointNullspace, ...] | None:
         """The blocks from exact arithmetic; None without doubts, or if geometry is irrational."""
-        self.echelon.blocks  # noqa: B018  (notes doubtful singular values)
+        self.echelon.joint_nullspaces  # noqa: B018  (notes doubtful singular values)
         if self.echelon.run.doubtful_values or nearly_degenerate_joints(self.echelon.run.frames):
             with suppress(NotRational):
                 return exact_blocks(self.echelon)
@@ -254,7 +254,7 @@ class Coefficients:
     @cached_property
     def near_degenerate(self) -> dict[int, str]:
         """Joints whose count hangs on a tiny angle or offset, and which it is."""
-        return find_near_degeneracies(self.echelon, self.blocks)
+        return find_near_degeneracies(self.echelon, self.joint_nullspaces)
 
     @cached_property
     def random_motions(self) -> RandomMotions:
@@ -270,23 +270,22 @@ class Coefficients:
         RankError
             Names the joint whose count is not confirmed.
         """
-        doubted = () if self.exact is None else range(len(self.blocks))
-        run = self.echelon.run
+        run, joints = self.echelon.run, self.joint_nullspaces
+        doubted: Sequence[int] = () if self.exact is None else range(len(joints))
         try:
-            return verify_ranks(run, self.random_motions, self.blocks, self.transfers, doubted)
+            return verify_ranks(run, self.random_motions, joints, self.transfers, doubted)
         except RankError:
             if self.exact is not None or not self.near_degenerate:
                 raise
-            return verify_ranks(
-                run, self.random_motions, self.blocks, self.transfers, [*self.near_degenerate]
-            )
+            doubted = [*self.near_degenerate]
+            return verify_ranks(run, self.random_motions, joints, self.transfers, doubted)
 
     @cached_property
     def units(self) -> Array:
         """SI size of a scaled unit of every parameter, shape (n,)."""
         run = self.echelon.run
         units = np.ones(run.robot.size)
-        for block in self.blocks:
+        for block in self.joint_nullspaces:
             units[block.columns] = block.units
         for (_, _, column), unit in zip(run.shared_columns, run.shared_units, strict=True):
             units[column] = unit
@@ -298,12 +297,12 @@ class Coefficients:
 
         Pairs of a dependent column and a scaled null vector of length n.
         """
-        return Relations(self.echelon, self.blocks, self.transfers).vectors
+        return Relations(self.echelon, self.joint_nullspaces, self.transfers).vectors
 
     @cached_property
     def dependent(self) -> Index:
         """Columns of the dependent parameters, increasing."""
-        local = [block.columns[block.dependent] for block in self.blocks]
+        local = [block.columns[block.dependent] for block in self.joint_nullspaces]
         others = [np.array([column]) for column, _ in self.relations]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.intp), *local, *others]))
 
@@ -393,16 +392,16 @@ class Coefficients:
                 waiting[p] -= 1
                 if not waiting[p]:
                     del known[p]
-            yield self.blocks[i], column
+            yield self.joint_nullspaces[i], column
 
     def _column(self, i: int, p: int, before: JointCoefficients | None) -> JointCoefficients:
-        block = self.blocks[i]
+        block = self.joint_nullspaces[i]
         leads = block.columns[block.independent]
         own = -block.vectors[block.independent]
         wrong = np.broadcast_to(block.noise, own.shape) * (own != np.round(own))
         if before is None:
             return JointCoefficients(leads, own, wrong)
-        parent = self.blocks[p]
+        parent = self.joint_nullspaces[p]
         bound = parent.dependent < 10
         there, rough = self.transfers[i], self._transfer_noise[i]
         inertial = block.vectors[: block.inertial]
@@ -498,7 +497,7 @@ class Coefficients:
         data: list[Array] = []
         rows: list[Index] = [np.zeros(0, dtype=np.intp)]
         sizes: list[int] = []
-        for i, (block, p) in enumerate(zip(self.blocks, run.robot.parents, strict=True)):
+        for i, (block, p) in enumerate(zip(self.joint_nullspaces, run.robot.parents, strict=True)):
             moved = round_to_integers(
                 self.transfers[i] @ block.vectors[: block.inertial],
                 NOISE_SAFETY_FACTOR
@@ -510,7 +509,7 @@ class Coefficients:
                 where = [block.columns]
                 if p >= 0:
                     column.append(-moved[:, k])
-                    where.append(self.blocks[p].columns[:10])
+                    where.append(self.joint_nullspaces[p].columns[:10])
                 at = np.concatenate(where)
                 scale = self.units[at] / self.units[block.columns[own]]
                 values = np.concatenate(column) * scale
@@ -538,7 +537,7 @@ class Coefficients:
         robot = self.echelon.run.robot
         if self.relations:  # drives that joints share tie all of them together
             return sparse.csr_array(self.matrix)
-        own = [_joint_rows(block) for block in self.blocks]
+        own = [_joint_rows(block) for block in self.joint_nullspaces]
         starts = np.cumsum([0, *(len(rows) for rows in own)])
         where: list[tuple[Index, Index]] = []
         values: list[Array] = []
@@ -549,7 +548,7 @@ class Coefficients:
             values.append(part[r, c] / self.units[columns[c]])
 
         for j, chain in enumerate(robot.ancestors):
-            block = self.blocks[j]
+            block = self.joint_nullspaces[j]
             put(j, block.columns, own[j])
             seen = np.eye(block.inertial)
             for before, i in pairwise(reversed(chain)):

@@ -42,7 +42,7 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
     ----------
     echelon : Echelon
         Computed in floating point.
-    blocks : sequence of Nullblock
+    blocks : sequence of JointNullspace
         The blocks in use, perhaps from exact arithmetic.
     """
     frames = echelon.run.frames
@@ -63,7 +63,7 @@ def find_near_degeneracies(echelon: Echelon, blocks: Sequence[JointNullspace]) -
         cause = _cause(frames, i, worst.get(i))
         if len({b.independent.size for b in three}) > 1:
             out[i] = f"{cause}): the count of base parameters"
-        elif blocks is echelon.blocks and len({tuple(b.independent) for b in three}) > 1:
+        elif blocks is echelon.joint_nullspaces and len({tuple(b.independent) for b in three}) > 1:
             out[i] = f"{cause}): which parameters lead"
     return out
 
@@ -96,7 +96,7 @@ def _blocks_with(
     for i in doubtful:
         bodies[i] = _resize_degeneracies(frames, i, bodies[i], size, down)
     robot = replace(run.robot, bodies=tuple(bodies), gravity=down * frames.gravity_size)
-    return replace(echelon, run=run.with_robot(robot)).blocks
+    return replace(echelon, run=run.with_robot(robot)).joint_nullspaces
 
 
 def _resize_degeneracies(frames: Frames, i: int, body: Body, size: float, down: Array) -> Body:

@@ -145,7 +145,7 @@ class Echelon:
     preference: tuple[str, ...] | None = None
 
     @cached_property
-    def blocks(self) -> tuple[JointNullspace, ...]:
+    def joint_nullspaces(self) -> tuple[JointNullspace, ...]:
         """One block per joint."""
         run = self.run
         local = run.joint_conditions

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.dynamics.energy import energies
 from feasid.dynamics.kinematics import coordinate_map
+from feasid.dynamics.newton_euler import energies
 from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.identifiability.echelon import JointNullspace
@@ -339,7 +339,7 @@ def verify_ranks(
     ----------
     run : Setting
     samples : RandomMotions
-    blocks : sequence of Nullblock
+    blocks : sequence of JointNullspace
         One per joint, scaled.
     transfers : sequence of ndarray
         Per joint, inertial columns to the parent's ten, scaled.

@@ -182,7 +182,7 @@ def dimensions(base: IdentifiedParameters) -> Dimensions:
     return Dimensions(
         tuple(column_basis(s.directions())[0].shape[1] for s in states),
         tuple(s.functionals.shape[1] for s in states),
-        tuple(block.dependent.size for block in base.coefficients.blocks),
+        tuple(block.dependent.size for block in base.coefficients.joint_nullspaces),
     )
 
 

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import feasid
-from feasid.core.archives import read_arrays, unpack
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, read_arrays, unpack
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note

@@ -25,7 +25,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.noise import Noise, estimate_noise
 from feasid.identification.priors import WEIGHT
-from feasid.reduction.restrict import restrict_terms
+from feasid.reduction.reduce import restrict_terms
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION

@@ -42,8 +42,8 @@ from feasid.identification.predictor import Predictor
 from feasid.identification.ranges import Ranged, Residual
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
+from feasid.reduction.equations import Window
 from feasid.reduction.reduce import reduce
-from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 from feasid.robot.joint_terms import JOINT_TERMS, TERMS

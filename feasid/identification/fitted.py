@@ -17,7 +17,6 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import CrossValidation, Estimate, EstimationProblem
-from feasid.identification.estimator import Estimator
 from feasid.identification.export import WritableModel
 from feasid.identification.noise import condition_number, least_squares
 from feasid.identification.noise import estimate_noise as noise_of
@@ -25,6 +24,7 @@ from feasid.identification.priors import find_prior
 from feasid.identification.quality import Quality, foretell, quality
 from feasid.identification.ranges import Residual
 from feasid.identification.structure import unexplained_structure
+from feasid.identification.weighting import Estimator
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.reduction.triangle import Reduced

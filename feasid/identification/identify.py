@@ -17,11 +17,11 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_terms, with_motors
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.choice import Choice, candidate_sets, choose_terms
-from feasid.identification.estimator import Estimator
 from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.noise import align_torques
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
+from feasid.identification.weighting import Estimator
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import complete_options, document_options, select_options
@@ -37,8 +37,8 @@ from feasid.reduction.reduce import (
     independent_columns,
     open_sources,
     reduce_tasks,
+    restrict_terms,
 )
-from feasid.reduction.restrict import restrict_terms
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION

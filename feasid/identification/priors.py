@@ -24,9 +24,9 @@ from feasid.feasibility.cone import (
     MAX_NEWTON_STEPS,
     OTHER_WEIGHT,
     Cone,
+    ConvexFunction,
     Minimum,
     Quadratic,
-    Term,
     minimise,
     newton_step,
 )
@@ -186,7 +186,7 @@ class EntropicProblem:
             points.append(self._newton(points[-1], weight, other / OTHER_WEIGHT, enough))
         return [*points[1:], self._newton(points[-1], weight, last / OTHER_WEIGHT)]
 
-    def _terms(self, weight: float, other: float) -> list[tuple[float, Term]]:
+    def _terms(self, weight: float, other: float) -> list[tuple[float, ConvexFunction]]:
         """The cost: equations, the divergence of bodies, and logarithms of everything else."""
         return [(1.0, self._squares), (weight, self._bodies), (other, self._others)]
 

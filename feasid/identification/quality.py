@@ -21,7 +21,7 @@ from feasid.identifiability.base import BaseParameters
 from feasid.identification.estimate import CrossValidation, relative_to
 from feasid.identification.noise import TINY, least_squares
 from feasid.identification.structure import Structure
-from feasid.reduction.restrict import measured_rows
+from feasid.reduction.reduce import measured_rows
 from feasid.reduction.triangle import Reduced
 
 LEVELS = ("good", "doubtful", "useless")

@@ -195,7 +195,7 @@ class Range:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranges(Displayed, Sequence[Range]):
+class ParameterRanges(Displayed, Sequence[Range]):
     """Ranges of several parameters; a sequence, and a table.
 
     Attributes
@@ -313,7 +313,7 @@ class Ranged:
     @one_thread()
     def ranges(
         self, wanted: Iterable[Wanted] | None = None, **options: Unpack[RangeOptions]
-    ) -> Ranges:
+    ) -> ParameterRanges:
         """`range` of several; of all standard parameters by default.
 
         Parameters
@@ -339,7 +339,7 @@ class Ranged:
         forms = [form_of(residual.base, one) for one in (names if wanted is None else wanted)]
         region, notes = residual.region(chosen["level"], chosen["plausible"])
         found = tuple(_find_range(region, self.delta, name, form) for name, form in forms)
-        return Ranges(found, chosen["level"], region.budget, notes)
+        return ParameterRanges(found, chosen["level"], region.budget, notes)
 
 
 def _find_range(region: Region, delta: Array, name: str, form: Array) -> Range:

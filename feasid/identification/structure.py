@@ -15,10 +15,9 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.identification.estimate import CrossValidation
 from feasid.logs.motion import Run
-from feasid.reduction.equations import EDGE, Equations, Rows
-from feasid.reduction.restrict import measured_rows
+from feasid.reduction.equations import EDGE, Equations, Rows, Window
+from feasid.reduction.reduce import measured_rows
 from feasid.reduction.strata import FOLD_SECONDS, FOLDS
-from feasid.reduction.window import Window
 
 RIDGE = 0.02
 """Ridge on functions of deviation 1, as a share of their rows: there are more of them than a short

@@ -15,7 +15,7 @@ import numpy as np
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
-from feasid.exact.inertia import second_moments
+from feasid.exact.poses import second_moments
 from feasid.formats.description import Description, Link
 from feasid.formats.shapes import Shape, bounding_box, farthest
 from feasid.inspection.judge import SINGULAR, UNSTATED, ZERO, LinkVerdict, principal_moments

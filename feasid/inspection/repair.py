@@ -13,7 +13,7 @@ from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Link, NewInertial
 from feasid.formats.registry import format_of_text
 from feasid.formats.xml import LIMITS, ReadLimits, parse_xml, read_bytes
-from feasid.inspection.nearest import MARGIN, SMALLEST, Corrected, closest_inertia
+from feasid.inspection.judge import MARGIN, SMALLEST, Corrected, closest_inertia
 from feasid.inspection.report import LinkReport, Report, inspect_description
 
 FILL_MASS = 1e-6
@@ -91,7 +91,7 @@ def repair_file(
     ----------
     path : str or path
     metric : {"euclidean", "barrier"}
-        What "closest" means; see `feasid.inspection.nearest`.
+        What "closest" means; see `feasid.inspection.judge`.
     margin : float
         Smallest second moment over their sum in a corrected link.
     fill : bool

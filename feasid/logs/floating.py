@@ -19,11 +19,13 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.dynamics.contacts import Contact, contact_torques, free_projector
 from feasid.dynamics.floating import (
+    Contact,
     FloatingMotion,
     base_index,
+    contact_torques,
     floating_motion,
+    free_projector,
     imu_motion,
     rotation_matrices,
     rotation_vectors,

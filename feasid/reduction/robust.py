@@ -17,10 +17,9 @@ from feasid.core.notes import Note
 from feasid.errors import InputError
 from feasid.logs.derivatives import EQUATION_CUTOFF
 from feasid.logs.motion import Motion
-from feasid.reduction.equations import EquationReducer, Equations
+from feasid.reduction.equations import EquationReducer, Equations, Window
 from feasid.reduction.strata import sum_of
 from feasid.reduction.triangle import Reduced, Reducer
-from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 
 SECONDS = 0.5

@@ -24,8 +24,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.archives import read_arrays, unpack
-from feasid.core.arrays import Array, require_finite
+from feasid.core.arrays import Array, read_arrays, require_finite, unpack
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes

@@ -11,10 +11,16 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
-from feasid.robot.bodies import Body, Member, lumped_parameters, place_member, read_only_array
+from feasid.robot.bodies import (
+    Body,
+    Member,
+    bodies_from_dh,
+    lumped_parameters,
+    place_member,
+    read_only_array,
+)
 from feasid.robot.closure import PROBE_STEP
 from feasid.robot.couplings import Coupling, Loop, without_joint
-from feasid.robot.dh import bodies_from_dh
 from feasid.robot.drives import Drive, Feature, drive_like
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
 from feasid.robot.layout import RobotLayout
@@ -116,7 +122,7 @@ class Robot(RobotLayout):
         Parameters
         ----------
         rows, convention, names
-            See `feasid.robot.dh.bodies_from_dh`.
+            See `feasid.robot.bodies.bodies_from_dh`.
         gravity : array_like, shape (3,)
             Acceleration of free fall in the base frame [m/s^2].
         name : str

@@ -16,7 +16,7 @@ from robots import ARM
 
 import feasid
 from feasid.certificate import digest
-from feasid.core.archives import read_arrays, unpack
+from feasid.core.arrays import read_arrays, unpack
 from feasid.core.files import open_for_reading, read_whole
 from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate

@@ -6,8 +6,13 @@ from floating import loaded, random_motion
 from scipy.spatial.transform import Rotation
 
 import feasid
-from feasid.dynamics.contacts import Contact, contact_torques, frame_jacobian, free_rows
-from feasid.dynamics.floating import floating_motion
+from feasid.dynamics.floating import (
+    Contact,
+    contact_torques,
+    floating_motion,
+    frame_jacobian,
+    free_rows,
+)
 from feasid.errors import InputError
 
 EQUAL = 1e-10

@@ -10,7 +10,7 @@ from thorough import some
 
 import feasid
 from feasid.cli import main
-from feasid.dynamics.contacts import free_projector
+from feasid.dynamics.floating import free_projector
 from feasid.errors import InputError
 from feasid.logs.floating import Imu
 from feasid.reduction.triangle import Reduced

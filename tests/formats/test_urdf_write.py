@@ -14,7 +14,7 @@ from written import changed_lines, own_text, random_parameters, robot_of_text
 
 from feasid import load_robot
 from feasid.errors import FeasidError, InputError, OutputError
-from feasid.exact.inertia import can_exist
+from feasid.exact.poses import can_exist
 from feasid.formats.rewrite import disagreement
 from feasid.formats.urdf.read import parse_urdf
 from feasid.formats.write import write_urdf

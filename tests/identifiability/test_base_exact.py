@@ -46,10 +46,10 @@ def test_static_models_are_certified():
 def test_exact_arithmetic_takes_over_where_floating_point_is_in_doubt():
     case = next(c for c in HARD if c["name"] == "SCARA g tilt 1e-12")
     base = base_parameters(mechanism_of(case).robot())
-    floating = sum(b.independent.size for b in base.coefficients.echelon.blocks)
+    floating = sum(b.independent.size for b in base.coefficients.echelon.joint_nullspaces)
     assert (floating, base.size) == (8, 10)
     assert base.rank_check
-    wrong = certify(base.coefficients.echelon, base.coefficients.echelon.blocks)
+    wrong = certify(base.coefficients.echelon, base.coefficients.echelon.joint_nullspaces)
     assert wrong.reason.startswith("joint '1': 3 base parameters in exact arithmetic, 1 in")
 
 
@@ -60,7 +60,7 @@ def test_exact_coefficients_equal_those_of_floating_point():
         robot = random_mechanism(rng, kinds="RRRRPPPHSCLF", terms=False).robot()
         coefficients = base_parameters(robot).coefficients
         for ours, rational in zip(
-            coefficients.blocks, exact_blocks(coefficients.echelon), strict=True
+            coefficients.joint_nullspaces, exact_blocks(coefficients.echelon), strict=True
         ):
             np.testing.assert_array_equal(ours.dependent, rational.dependent)
             scale = 1 + np.abs(rational.vectors).max(initial=0.0)
@@ -72,7 +72,9 @@ def test_exact_coefficients_equal_those_of_floating_point():
 def test_exact_drive_terms_equal_those_of_floating_point():
     robot = wam(drive_inertia=True)
     coefficients = base_parameters(robot).coefficients
-    for ours, rational in zip(coefficients.blocks, exact_blocks(coefficients.echelon), strict=True):
+    for ours, rational in zip(
+        coefficients.joint_nullspaces, exact_blocks(coefficients.echelon), strict=True
+    ):
         np.testing.assert_allclose(ours.vectors, rational.vectors, atol=1e-13)
 
 

@@ -15,7 +15,7 @@ from feasid.identification.noise import estimate_noise
 from feasid.identification.priors import DECREMENT, WEIGHT
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
-from feasid.reduction.restrict import restrict_terms
+from feasid.reduction.reduce import restrict_terms
 
 TRANSITION = 0.005
 ROUNDING = 1e-9

@@ -16,7 +16,7 @@ from robots import example_urdfs, random_rotation
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError
-from feasid.exact.inertia import can_exist
+from feasid.exact.poses import can_exist
 from feasid.robot import inertia
 
 MASS_ERROR = 0.02

@@ -9,7 +9,7 @@ import feasid
 from feasid.errors import InputError, MissingExtraError
 from feasid.identification.report.figures import Plots, ellipsoid
 from feasid.identification.report.replay import Replay
-from feasid.reduction.window import Window
+from feasid.reduction.equations import Window
 
 pytest.importorskip("matplotlib")
 
@@ -104,7 +104,7 @@ def test_reduced_data_and_missing_extras_are_said(case, monkeypatch):
         reduced.plot.friction()
     from feasid.core import figures as picture
 
-    picture.kind.cache_clear()
+    picture.figure_class.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r'pip install "feasid\[plot\]"'):
         fit.plot()

@@ -361,7 +361,7 @@ def test_json_says_the_same(tmp_path, capsys):
 
 
 def judge_moments(mass, values):
-    from feasid.exact.inertia import can_exist
+    from feasid.exact.poses import can_exist
 
     return can_exist(Fraction(repr(mass)), [Fraction(repr(v)) for v in values])
 

@@ -13,8 +13,8 @@ from robots import ARM, example_urdfs, without_geometry
 
 from feasid.cli import main
 from feasid.errors import FeasidError, InputError
-from feasid.exact.inertia import can_exist
-from feasid.inspection.nearest import MARGIN, METRICS, closest_inertia
+from feasid.exact.poses import can_exist
+from feasid.inspection.judge import MARGIN, METRICS, closest_inertia
 from feasid.inspection.repair import repair_file
 from feasid.inspection.report import inspect
 from feasid.robot import inertia

@@ -12,7 +12,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.core.archives import DamagedError, read_array
+from feasid.core.arrays import DamagedError, read_array
 from feasid.errors import FeasidError, LimitError, LogError
 from feasid.logs.frame import prepare
 from feasid.logs.read.formats import read_log

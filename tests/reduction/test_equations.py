@@ -13,10 +13,9 @@ import feasid
 from feasid.identifiability.base import base_parameters
 from feasid.identification.noise import least_squares
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import EquationReducer
+from feasid.reduction.equations import EquationReducer, Window
 from feasid.reduction.strata import FOLDS, LAGS, Strata, StrataBuilder
 from feasid.reduction.triangle import Reduced
-from feasid.reduction.window import Window
 
 ROUNDING = 1e-9  # of the largest entry, after some hundred Householder updates
 THINNED = 2e-5  # of the base parameters, a hundredth of their deviations

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import feasid
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
-from feasid.robot.sensors import with_force_sensor
+from feasid.robot.variants import with_force_sensor
 
 RANK = 1e-9  # singular values of a random regressor, relative: rounding is 1e-15
 

@@ -10,9 +10,9 @@ import pytest
 
 import feasid
 from feasid import certificate
-from feasid.codegen.compiled import compile_routines
+from feasid.codegen.c import compile_routines
 from feasid.codegen.routine import CodedModel, python_function
-from feasid.dynamics.energy import drive_energy
+from feasid.dynamics.newton_euler import drive_energy
 from feasid.errors import DescriptionError, InputError
 from feasid.excitation.drives import DriveColumns, Gradient
 from feasid.feasibility.constraints.sets import feasible_set

@@ -234,7 +234,7 @@ class FaceRelations:
             out.append({j: c for j, c in new.items() if c})
         return out
 
-    def pulls(
+    def stationarity_rows(
         self, rows: Sequence[Row], touched: Collection[int], free: Sequence[int]
     ) -> list[Row]:
         """What equations ask of bodies and parameters that these cannot give, one row each.

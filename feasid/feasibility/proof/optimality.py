@@ -150,7 +150,7 @@ def optimum(
         proofs = []
         for pivot in UNFELT_PIVOTS:
             found = problem.multipliers(centre, pivot)
-            proved = found and _prove(question, data, delta, *found, whole, scale)
+            proved = found and _prove_lower_bound(question, data, delta, *found, whole, scale)
             if proved:
                 proofs.append(proved)
                 if proved.floor >= enough:
@@ -162,7 +162,7 @@ def optimum(
     return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
 
 
-def _prove(
+def _prove_lower_bound(
     question: Question,
     data: Data,
     delta: Array,
@@ -174,8 +174,8 @@ def _prove(
     """What these multipliers prove with the largest limit that they afford; None for nothing."""
     weights, units = [decimal(x) for x in w], scale.blocks
     touched = _constrained_parameters(question, multipliers)
-    pulls = _pulls(question, touched | whole)
-    weights = project_to_nullspace([data.multiply(pull) for pull in pulls], weights)
+    rows = _stationarity_rows(question, touched | whole)
+    weights = project_to_nullspace([data.multiply(row) for row in rows], weights)
     y = data.combination(weights)
     faces = {
         place: face
@@ -221,12 +221,12 @@ def _constrained_parameters(question: Question, multipliers: Mapping[int, Array]
     return out
 
 
-def _pulls(question: Question, touched: set[int]) -> list[Row]:
+def _stationarity_rows(question: Question, touched: set[int]) -> list[Row]:
     """What data ask of bodies that no motion shows, and of parameters that nothing holds."""
     constraints = question.feasible.constraints
     owned = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | touched
     free = [j for j in range(question.feasible.size) if j not in owned]
-    return question.relations.pulls(question.rows, touched, free)
+    return question.relations.stationarity_rows(question.rows, touched, free)
 
 
 def _rounded_down(number: Fraction) -> Fraction:

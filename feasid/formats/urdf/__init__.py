@@ -3,7 +3,7 @@
 from feasid.formats.description import Format
 from feasid.formats.urdf.describe import describe_urdf
 from feasid.formats.urdf.write import generate_urdf, patch_urdf
-from feasid.robot.axis_frames import with_axis_frames
+from feasid.robot.variants import with_axis_frames
 
 FORMAT = Format(
     name="urdf",

@@ -3,7 +3,7 @@
 In an own text only numbers of ``<inertial>`` and ``<dynamics>`` change; every other byte stays. In
 a new file link frames are on their joints' axes, as URDF wants them: where a body's frame is
 elsewhere (as in the standard Denavit-Hartenberg convention), the link's is moved there, see
-`feasid.robot.axis_frames`. Joints and q stay. Nothing is drawn and nothing touches.
+`feasid.robot.variants`. Joints and q stay. Nothing is drawn and nothing touches.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from feasid.formats.rewrite import decimals, generated_inertial, single_leader, 
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
 from feasid.formats.xml import Patch, shortest_decimal
-from feasid.robot.axis_frames import SCREW_TOLERANCE
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
+from feasid.robot.variants import SCREW_TOLERANCE
 
 DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
 """Field of `JointTerms` per attribute of ``<dynamics>``; URDF has no place for the others."""
@@ -107,7 +107,7 @@ def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> No
 
 
 def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms]) -> bytes:
-    """The robot as URDF; frames are on axes, see `feasid.robot.axis_frames.with_axis_frames`.
+    """The robot as URDF; frames are on axes, see `feasid.robot.variants.with_axis_frames`.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from feasid.identification.report.replay import Replay
 from feasid.identification.report.summary import SURE, error_limit
 from feasid.logs.recording import Recording
 from feasid.reduction.fleet import Source
-from feasid.reduction.restrict import measured_rows
+from feasid.reduction.reduce import measured_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,8 +26,7 @@ from feasid.identification.report.contents import SCHEMA, VERSION, contents
 from feasid.identification.report.figures import Plots
 from feasid.identification.report.summary import summary
 from feasid.logs.recording import Recording
-from feasid.reduction.reduce import open_sources
-from feasid.reduction.restrict import measured_rows
+from feasid.reduction.reduce import measured_rows, open_sources
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

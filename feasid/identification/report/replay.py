@@ -16,8 +16,8 @@ from feasid.errors import InputError
 from feasid.identification.fitted import Fitted
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
-from feasid.reduction.restrict import measured_rows
-from feasid.reduction.window import Window
+from feasid.reduction.equations import Window
+from feasid.reduction.reduce import measured_rows
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import TERMS
 

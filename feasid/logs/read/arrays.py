@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.archives import DamagedError, read_arrays, unpack
+from feasid.core.arrays import DamagedError, read_arrays, unpack
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.errors import LogError, SecurityError

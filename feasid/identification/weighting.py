@@ -25,7 +25,7 @@ from feasid.identification.estimate import (
 from feasid.identification.noise import Noise, estimate_noise, standard_deviations
 from feasid.identification.plausible import MASS_RATIO, bounded_bodies, with_bounds
 from feasid.identification.priors import WEIGHT, Prior, find_prior
-from feasid.reduction.restrict import measured_rows
+from feasid.reduction.reduce import measured_rows
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 

@@ -1,0 +1,171 @@
+"""Commands about known and unknown loads: payload, gains."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
+from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.terminal import report_step
+from feasid.core.arrays import Array
+from feasid.core.files import check_outputs, read_whole, write_atomically
+from feasid.errors import InputError
+from feasid.options.tables import LoadOptions, LogOptions
+from feasid.robot.inertia import from_mass_com_inertia
+
+
+def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid payload``."""
+    add = parser.add_argument
+    add("loaded", nargs="+", metavar="LOG", help="with the load: CSV, Parquet, NPZ, bags, reduced")
+    add("--without", nargs="+", metavar="LOG", help="the same without it")
+    add(
+        "--sensor",
+        metavar="FX,FY,FZ,TX,TY,TZ",
+        help="instead: columns of a wrist sensor, what it exerts on the load",
+    )
+    add_robot_arguments(parser)
+    add("--body", metavar="NAME", help="body or link that carries the load; default the last body")
+    add("--card", metavar="MAKER", help="print it as franka, ur, kuka, kinova or ros2 wants it")
+    add("--out", metavar="JSON", help="write the load's parameters here")
+    add_json(parser)
+    add("--overwrite", action="store_true", help="replace an existing output file")
+    add_options(parser, LoadOptions)
+
+
+def run_payload(arguments: argparse.Namespace) -> int:
+    """Identify a tool or load, from a log with it and one without, or from a wrist sensor."""
+    if bool(arguments.without) == bool(arguments.sensor):
+        raise InputError("a load needs a log without it, --without, or the columns of a --sensor")
+    inputs = [*arguments.loaded, *(arguments.without or ()), arguments.robot]
+    check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
+    table = LogOptions if arguments.sensor else LoadOptions
+    options = read_options(arguments, LoadOptions, "feasid payload")
+    with report_step("loading solvers"):
+        from feasid.identification.payload import payload, payload_from_wrench
+        from feasid.options.complete import check_options
+        from feasid.reduction.reduce import open_sources
+    options = check_options(
+        table, options, "feasid payload --sensor" if arguments.sensor else "payload"
+    )
+    robot = read_robot(arguments)
+    with report_step("identifying the load"):
+        if arguments.sensor:
+            if len(arguments.loaded) > 1:
+                raise InputError("--sensor takes one log")
+            found = payload_from_wrench(
+                arguments.loaded[0],
+                robot,
+                channels=arguments.sensor.split(","),
+                body=arguments.body,
+                **options,
+            )
+        else:
+            logs = open_sources(arguments.loaded), open_sources(arguments.without)
+            found = payload(*logs, robot, body=arguments.body, **options)
+    told = {
+        "body": found.body,
+        "mass": found.mass,
+        "centre": found.centre.tolist(),
+        "inertia": found.inertia.tolist(),
+        "mass_std": found.mass_std,
+        "centre_std": found.centre_std.tolist(),
+    }
+    card = found.to(arguments.card) if arguments.card else None
+    if card:
+        told["card"] = dict(card.values)
+    with redirect_sentences(arguments.json):
+        print(found)
+        if card:
+            print(card)
+        if arguments.out:
+            text = json.dumps(told, indent=1).encode()
+            write_atomically(arguments.out, text, overwrite=arguments.overwrite)
+            print(f"wrote {arguments.out}")
+    if arguments.json:
+        print_json("payload", told)
+    return 0
+
+
+SHAPES = {"mass": (), "centre": (3,), "inertia": (3, 3)}
+
+
+def add_gains_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid gains``."""
+    add = parser.add_argument
+    add("logs", nargs="+", metavar="LOG", help="currents: CSV, Parquet, NPZ, bags, reduced")
+    add("--loaded", nargs="+", metavar="LOG", help="the same with a load that is known")
+    add(
+        "--load",
+        metavar="JSON",
+        help="that load: mass [kg], centre [m] and, about it, inertia [kg m2] in the axes of the "
+        "body that carries it, as feasid payload --out writes them",
+    )
+    add_robot_arguments(parser)
+    add("--body", metavar="NAME", help="what carries the load; default the last body")
+    add("--out", metavar="JSON", help="write the factors here, by column")
+    add_json(parser)
+    add("--overwrite", action="store_true", help="replace an existing output file")
+    add_options(parser, LoadOptions)
+
+
+def run_gains(arguments: argparse.Namespace) -> int:
+    """Torque per unit of motor current, per joint, from logs whose torque columns hold currents."""
+    if bool(arguments.loaded) != bool(arguments.load):
+        raise InputError("a known load needs both: logs with it, --loaded, and what it is, --load")
+    inputs = [*arguments.logs, *(arguments.loaded or ()), arguments.load, arguments.robot]
+    check_outputs({"--out": arguments.out}, inputs, overwrite=arguments.overwrite)
+    options = read_options(arguments, LoadOptions, "feasid gains")
+    load = _read_load(arguments.load) if arguments.load else None
+    with report_step("loading solvers"):
+        from feasid.identification.gains import torque_constants
+        from feasid.reduction.reduce import open_sources
+    robot = read_robot(arguments)
+    with report_step("identifying torque constants"):
+        found = torque_constants(
+            open_sources(arguments.logs),
+            robot,
+            loaded=open_sources(arguments.loaded) if arguments.loaded else None,
+            load=load,
+            body=arguments.body,
+            **options,
+        )
+    told = [
+        {"joint": j, "constant": k, "deviation": s}
+        for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
+    ]
+    with redirect_sentences(arguments.json):
+        print(found)
+        if arguments.out:
+            text = json.dumps(found.units, indent=1).encode()
+            write_atomically(arguments.out, text, overwrite=arguments.overwrite)
+            print(f"wrote {arguments.out}")
+        if found.units:
+            factors = ",".join(f"{column}={k:.6g}" for column, k in found.units.items())
+            print(f"fit these logs with --units {factors}")
+    if arguments.json:
+        print_json("gains", {"constants": told, "units": found.units})
+    return 0
+
+
+def _read_load(path: str) -> Array:
+    """Ten parameters of the load that a file tells.
+
+    Raises
+    ------
+    InputError
+        Names the file and what it lacks.
+    """
+    try:
+        data: Any = json.loads(read_whole(path))
+        mass, centre, inertia = (np.array(data[key], dtype=np.float64) for key in SHAPES)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: a load is JSON with {', '.join(SHAPES)}") from error
+    for key, value in zip(SHAPES, (mass, centre, inertia), strict=True):
+        if value.shape != SHAPES[key] or not np.isfinite(value).all():
+            raise InputError(f"{path}: {key} must be finite, of shape {SHAPES[key]}")
+    return from_mass_com_inertia(mass, centre, inertia)
