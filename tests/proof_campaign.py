@@ -435,9 +435,14 @@ def main(argv=None):
     parser.add_argument("families", choices=FAMILIES)
     parser.add_argument("count", type=int)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--kind", help="one family alone")
     parser.add_argument("--file", type=Path)
     given = parser.parse_args(argv)
     seeds = range(given.first, given.first + given.count)
+    if given.kind:
+        names = list(FAMILIES[given.families])
+        first = given.first // len(names) * len(names) + names.index(given.kind)
+        seeds = range(first, first + given.count * len(names), len(names))
     found = run(FAMILIES[given.families], seeds, given.file)
     for key, number in sorted(found.items()):
         print(f"{number:6d}  {', '.join(key)}")

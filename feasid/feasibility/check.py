@@ -367,6 +367,35 @@ class Verdict(Displayed):
         labels = [x for i, x in enumerate(self.labels) if i not in self.outcome.dropped]
         return tuple(f"{labels[i]} = {values[i]:.6g}" for i in order)
 
+    @cached_property
+    def disagreement(self) -> float:
+        """By how much equations contradict each other of which a proof keeps some only.
+
+        Those left out agree with the others up to the rounding of K. Of their difference at the
+        proof's point, relative to its largest term, the largest; zero where all hold.
+        """
+        if not self.feasible or self.certificate is None:
+            return 0.0
+        *numbers, over = (exact(x) for x in self.certificate.data["point"])
+        rows, values = self.question.rows, self.question.values or ()
+        worst = 0.0
+        for i in self.outcome.dropped:
+            terms = [c * numbers[j] / over for j, c in rows[i].items()]
+            left = abs(sum(terms) - values[i])
+            worst = max(worst, float(left / max(map(abs, [*terms, values[i]]))) if left else 0.0)
+        return worst
+
+    @property
+    def _agreement(self) -> list[str]:
+        """What "feasible" leaves open where given equations contradict each other a little."""
+        if not self.disagreement:
+            return []
+        names = tuple(self.labels[i] for i in self.outcome.dropped)
+        return [
+            f"the given values agree with each other only within {self.disagreement:.1e} of their "
+            f"terms; the proof leaves out {_join_names(names, '; ')}, which the others nearly imply"
+        ]
+
     @property
     def outside(self) -> tuple[str, ...]:
         """Constraints that are not affine: kept in floating point, and covered by no proof."""
@@ -392,6 +421,7 @@ class Verdict(Displayed):
         ]
         if self.boundary:
             lines.append("possible only with singular matrices: a rod, a point mass, no mass")
+        lines += self._agreement
         if self.clash:
             lines.append(f"what clashes: {_join_names(self.clash, ', ')}")
         if self.conflict:
@@ -420,17 +450,20 @@ class Verdict(Displayed):
     def display(self) -> Display:
         """The verdict at a glance."""
         yes = self.feasible is True
+        but = f" but for {self.disagreement:.0e}" if self.disagreement else ""
         answer = {True: "yes", False: "no", None: "undecided"}[self.feasible]
         measures = [
             Measure("can exist", f"{answer}, smallest margin {self.margin:.3g}", ">= 0", yes),
             Measure(
                 "proof",
-                "none" if self.certificate is None else f"{self.status}, exact arithmetic",
+                "none"
+                if self.certificate is None
+                else f"{self.status}, exact{but or ' arithmetic'}",
                 "exact",
                 self.certificate is not None,
             ),
         ]
-        said = self.explain().splitlines()[1:] if not yes else []
+        said = self._agreement if yes else self.explain().splitlines()[1:]
         hidden = ("proved in exact", "neither answer")
         wrong = [f"whose: {_join_names(self.bodies, ', ')}"] if self.bodies else []
         return Display(

@@ -26,6 +26,9 @@ DIGITS = 15
 """Significant digits of a decimal that every double distinguishes: sums of decimals of so many
 digits that are again so short are exact."""
 
+SMALLEST = 1e-280
+"""Sums below this are zero: further decimals cannot be rounded to."""
+
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
@@ -98,7 +101,7 @@ class Elimination:
         }
         for row, value in sums.values():
             members = np.searchsorted(self.roots, [*row])
-            size = max(abs(float(value)), float(np.abs(z[members]).max()), 1e-300)
+            size = max(abs(float(value)), float(np.abs(z[members]).max()), SMALLEST)
             z[members] = np.round(z[members], DIGITS - 1 - int(np.ceil(np.log10(size))))
         out = np.asarray(self.T @ z + self.fixed)
         for j, (row, value) in sums.items():

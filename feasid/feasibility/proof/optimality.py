@@ -198,7 +198,7 @@ def _prove_lower_bound(
     )
     tied, left = question.tie_multipliers(question.remainder(y, Z))
     integers, over = over_one(weights)
-    along = Fraction(int(integers @ data.rho.astype(object)), over * 10 ** data.places[1])
+    along = Fraction(int(integers @ data.rho.astype(object)), over) / Fraction(10) ** data.places[1]
     gain = -question.constants(Z, tied) - along
     square = Fraction(int(integers @ integers), over * over)
     for heaviest in HEAVIEST:

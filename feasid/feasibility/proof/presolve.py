@@ -18,7 +18,7 @@ import numpy.typing as npt
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.exact.elimination import solve_near
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
@@ -28,6 +28,9 @@ from feasid.robot.known import Row
 
 ROUNDING = 1e-9
 """Relative difference that rounding of K may leave between equations that say the same."""
+
+NO_PART = Fraction(1, 10**13)
+"""Of an equation in a combination, by least squares: below, it is the rounding of zero."""
 
 Fixed = tuple[int, int, Fraction]
 """Parameter, the equation that fixes it, and its coefficient there."""
@@ -221,8 +224,8 @@ class Presolved:
                 row[place[j]] = float(c)
         if row.any():
             parts = np.linalg.lstsq(self.K.T, row, rcond=None)[0]
-            out.update({k: -decimal(c) for k, c in zip(self.kept, parts, strict=True) if c})
-        return out
+            out.update({k: -plain(c) for k, c in zip(self.kept, parts, strict=True) if c})
+        return {k: c for k, c in out.items() if abs(c) > NO_PART}
 
 
 def substitute_ties(elimination: Elimination, row: Row) -> tuple[Row, Fraction]:

@@ -39,6 +39,10 @@ ROOM = 10.0
 """Reach of a body beyond the robot's longest lever arm that a limit leaves it, at least."""
 
 
+SMALLEST_DATA = 1e-290
+"""Largest entry of data that are zero: powers of ten beyond are no doubles."""
+
+
 class ExactRows(tuple[Row, ...]):
     """The non-zero entries of a matrix, row by row."""
 
@@ -92,13 +96,13 @@ class Data:
     @property
     def entries(self) -> dict[str, object]:
         """As a certificate holds them."""
-        first, second = (Fraction(1, 10**p) for p in self.places)
+        first, second = (Fraction(10) ** -p for p in self.places)
         rows = [[[i, text(x * first)] for i, x in enumerate(row) if x] for row in self.R.tolist()]
         return {"rows": rows, "target": [text(x * second) for x in self.rho.tolist()], "rest": "0"}
 
     def multiply(self, pull: Row) -> list[Fraction]:
         """``sum_i pull_i R_ri`` by row."""
-        over = 10 ** self.places[0]
+        over = Fraction(10) ** self.places[0]
         columns = self.R[:, [*pull]].tolist()
         return [
             sum((c * x for c, x in zip(pull.values(), row, strict=True)), Fraction(0)) / over
@@ -107,9 +111,9 @@ class Data:
 
     def combination(self, w: Sequence[Fraction]) -> list[Fraction]:
         """``R'w``."""
-        numbers, over = over_one(w)
-        over *= 10 ** self.places[0]
-        return [Fraction(x, over) for x in self.columns.sums(numbers.tolist())]
+        numbers, below = over_one(w)
+        over = below * Fraction(10) ** self.places[0]
+        return [Fraction(x) / over for x in self.columns.sums(numbers.tolist())]
 
     @cached_property
     def columns(self) -> Columns:
@@ -126,8 +130,7 @@ class Data:
 def _to_integers(numbers: Array) -> tuple[npt.NDArray[np.int64], int]:
     """Integers of at most 53 bits, and the power of ten by which they are too large."""
     size = float(np.abs(numbers).max(initial=0.0))
-    places = int(np.floor(np.log10(2.0**53 / size))) if size else 0
-    places = max(places, 0)
+    places = int(np.floor(np.log10(2.0**53 / size))) if size > SMALLEST_DATA else 0
     return np.rint(numbers * 10.0**places).astype(np.int64), places
 
 
