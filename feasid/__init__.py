@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from feasid.identification.ranges import ParameterRanges as ParameterRanges
     from feasid.identification.ranges import Range as Range
     from feasid.identification.result import Fit as Fit
+    from feasid.identification.simulate import Simulation as Simulation
+    from feasid.identification.simulate import simulate as simulate
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
     from feasid.inspection.repair import Repair as Repair
@@ -128,6 +130,8 @@ _HOME = {
     "GaussianPrior": "identification.priors",
     "payload": "identification.payload",
     "payload_from_wrench": "identification.payload",
+    "simulate": "identification.simulate",
+    "Simulation": "identification.simulate",
     "TorqueConstants": "identification.gains",
     "torque_constants": "identification.gains",
     "compare_models": "identification.identify",

@@ -34,6 +34,7 @@ COMMANDS = {
     "models": "which friction a log shows: joint terms compared on stretches held out",
     "ranges": "the values that parameters can have, given a saved fit's log: ends proved",
     "predict": "torques of a saved fit for the motion of a log",
+    "simulate": "how a saved fit, or a file written of it, simulates a log",
     "watch": "a log played back: what is learnt while the robot runs, and when to use it",
     "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model possible? exact verdicts on URDF, MJCF and SDF files",
@@ -48,7 +49,9 @@ COMMANDS = {
 SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
     **dict.fromkeys(("payload", "gains"), "loads"),
-    **dict.fromkeys(("show", "errors", "predict", "ranges", "report", "export"), "saved_fits"),
+    **dict.fromkeys(
+        ("show", "errors", "predict", "simulate", "ranges", "report", "export"), "saved_fits"
+    ),
 }
 """Modules of several commands, in which NAME has ``add_NAME_arguments`` and ``run_NAME``."""
 
@@ -155,4 +158,4 @@ def _dispatch(argv: list[str]) -> int:
 
 def _usage() -> str:
     lines = [f"  {name:10} {text}" for name, text in COMMANDS.items()]
-    return "\n".join(["usage: feasid COMMAND ...", "", *lines, "feasid COMMAND --help tells more."])
+    return "\n".join(["usage: feasid COMMAND ...", *lines, "feasid COMMAND --help tells more."])

@@ -108,6 +108,48 @@ def run_predict(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def add_simulate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid simulate``."""
+    add = parser.add_argument
+    add("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")
+    add("log", metavar="LOG", help="with torques, or with commands cmd_<joint>")
+    add("--robot", metavar="FILE", help="simulate this file in place of the fitted model")
+    add("--horizon", metavar="S,S", help="lengths of the windows [s]; default 0.1,0.3")
+    add("--command", metavar="{position}", help="what the columns cmd_<joint> are")
+    add("--kp", metavar="N,N", help="the servos' gains, one or one per joint [N m/rad]")
+    add("--kd", metavar="N,N", help="their damping, one or one per joint [N m s/rad]")
+    add("--delay", metavar="S", help="by which commands act later than they are logged [s]")
+    add_json(parser)
+
+
+def run_simulate(arguments: argparse.Namespace) -> int:
+    """Windows of a log simulated by a saved fit, beside its description with fitted friction."""
+    from feasid.identification.archive import load
+
+    given: dict[str, Any] = {
+        name: _numbers(f"--{name}", getattr(arguments, name))
+        for name in ("horizon", "kp", "kd", "delay")
+        if getattr(arguments, name) is not None
+    }
+    given |= {name: x[0] for name, x in given.items() if name != "horizon" and len(x) == 1}
+    robot, command = arguments.robot, arguments.command
+    found = load(arguments.model).simulate(arguments.log, robot=robot, command=command, **given)
+    if arguments.json:
+        rows = found.table.reset_index().to_dict("records")
+        print_json("simulate", {"verdict": found.verdict, "windows": found.windows, "rows": rows})
+    else:
+        print_display(found.display())
+        print(found.table.to_string(float_format=lambda x: f"{x:.4g}"))
+    return 0
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(x) for x in text.split(",")]
+    except ValueError:
+        raise InputError(f"{name} needs numbers such as 0.1,0.3, not {text!r}") from None
+
+
 def add_ranges_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``feasid ranges``."""
     parser.add_argument("model", metavar="MODEL.feasid", help="what feasid fit --save wrote")

@@ -8,6 +8,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import Node, State, nodes, propagate
+from feasid.dynamics.spatial import Entry, cross
 from feasid.errors import InputError
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
@@ -44,13 +45,13 @@ def newton_euler(
 
 def _wrench(state: State, ten: Array) -> tuple[Array, Array]:
     """Moment and force at the node's origin for its ten parameters."""
-    inertia, first, mass = rotational_inertia(ten), ten[6:9, None], ten[9]
-    spin = inertia @ state.omega
-    swing = np.cross(state.omega, first, axis=0)
-    force = mass * state.acceleration + np.cross(state.alpha, first, axis=0)
-    force += np.cross(state.omega, swing, axis=0)
-    moment = inertia @ state.alpha + np.cross(state.omega, spin, axis=0)
-    moment += np.cross(first, state.acceleration, axis=0)
+    inertia, mass = rotational_inertia(ten), ten[9]
+    omega, alpha, acceleration = state.omega, state.alpha, state.acceleration
+    lever: tuple[Entry, ...] = tuple(float(c) for c in ten[6:9])
+    force = mass * acceleration - cross(lever, alpha)
+    force -= cross(tuple(omega), cross(lever, omega))
+    moment = inertia @ alpha + cross(tuple(omega), inertia @ omega)
+    moment += cross(lever, acceleration)
     return moment, force
 
 

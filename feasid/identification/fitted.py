@@ -117,6 +117,9 @@ class Fitted(WritableModel):
         """Base parameters, shape (nb,)."""
         return self.solution.beta
 
+    def _described_robot(self) -> Robot:
+        return self.description
+
     @cached_property
     def unknowns(self) -> BaseParameters:
         """Base parameters of what was unknown: without parameters that `known` names, or tied."""

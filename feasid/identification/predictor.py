@@ -13,6 +13,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
+from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from feasid.codegen.c import CCode
+    from feasid.identification.simulate import Simulation
 
 
 class Predictor:
@@ -191,6 +193,72 @@ class Predictor:
             for run in motion.runs
         ]
         return pd.concat(parts)
+
+    def simulate(
+        self,
+        log: Any = None,
+        horizon: Sequence[float] | float = (0.1, 0.3),
+        *,
+        robot: Robot | str | Path | None = None,
+        command: str | None = None,
+        kp: Any = None,
+        kd: Any = None,
+        **options: Any,
+    ) -> Simulation:
+        """Simulate windows of a log, beside the description with fitted joint terms.
+
+        Parameters
+        ----------
+        log : DataFrame, path or Recording, optional
+            Default the first fitted one.
+        horizon : float or sequence of float
+            Lengths of the windows [s].
+        robot : Robot or path, optional
+            What is simulated in place of the fitted model: a file written of it, for example.
+        command : {"position"}, optional
+            What the log's columns ``cmd_<joint>`` are: they drive the robot through its servos,
+            ``kp (cmd - q) - kd dq``. By default measured torques drive it, and errors are those of
+            torques as much as of the model: ``.verdict`` is then "cannot tell".
+        kp, kd : float, sequence or mapping by joint, optional
+            Gains of the servos.
+        **options
+            `delay` and `windows` of `feasid.simulate`; others replace options of
+            `feasid.logs.frame.prepare`.
+
+        Returns
+        -------
+        Simulation
+            ``.table`` per joint and horizon, ``.verdict``, ``.plot()``.
+
+        Raises
+        ------
+        InputError, LogError, NotEnoughDataError
+            What is wrong with an option, the log or the robot, by name.
+        """
+        from feasid.identification.simulate import described, simulate
+
+        if log is None and not self.recordings:
+            raise InputError("reduced data hold no samples to simulate: pass the log")
+        description = self._described_robot()
+        return simulate(
+            self.robot if robot is None else robot,
+            self.recordings[0] if log is None else log,
+            fitted=self.robot,
+            reference=description and described(self.base, description, self.reduced),
+            horizon=horizon,
+            command=command,
+            kp=kp,
+            kd=kd,
+            name="the fit" if robot is None else "",
+            **{**self.test_options(), **options},
+        )
+
+    def _described_robot(self) -> Robot | None:
+        """The robot with its description's inertials, where a file gives some."""
+        source = self.robot.source
+        if source is None or not source.text:
+            return None
+        return load_robot(source.text.decode(), **{**source.reading})
 
     def to_c(self, path: str | Path, **options: Any) -> CCode:
         """Write the model as C99; see `feasid.write_c` for the options.

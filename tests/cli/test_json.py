@@ -22,6 +22,7 @@ ORDERS = {
     "models": ["log.csv", *ROBOT, "--candidates", "stribeck,direction"],
     "ranges": ["arm.feasid", "upper.m"],
     "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
+    "simulate": ["arm.feasid", "test.csv", "--robot", "out.urdf", "--horizon", "0.05"],
     "export": ["arm.feasid", "--c", "arm.c"],
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
     "demo": ["--out", "z1.urdf"],

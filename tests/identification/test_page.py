@@ -50,7 +50,7 @@ def test_page_stands_alone_and_escapes_names(case):
     assert "feasid fit &lt;b&gt;" in text
     assert not re.findall(r'(?:src|href)="(?!data:)', text)
     assert text.count("<svg") == 2 * fit.robot.dof
-    assert text.count("<img") == text.count('<img alt="') == 4
+    assert text.count("<img") == text.count('<img alt="') == 5
     with pytest.raises(OutputError, match="exists"):
         fit.report(folder / "report.html")
 
@@ -71,6 +71,10 @@ def test_verdicts_are_apart_and_numbers_are_beside_the_page(case):
     page = (folder / "report.html").read_text()
     assert "Can it exist?" in page
     assert "Does it predict?" in page
+    simulated = told["simulation"]
+    assert simulated["verdict"] == "cannot tell"  # torques drive it
+    assert len(simulated["table"]["rows"]) == 2 * fit.robot.dof
+    assert "as always in open loop" in page
 
 
 def test_curves_are_the_torques_that_the_fit_compares(case):

@@ -27,6 +27,8 @@ from feasid.reduction.reduce import measured_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+    from feasid.identification.simulate import Simulation
+
 SCHEMA, VERSION = "feasid report", 1
 
 POINTS = 100_000
@@ -45,6 +47,7 @@ def contents(
     tests: Sequence[Source] = (),
     fitted: Sequence[Source] = (),
     command: str = "",
+    simulation: Simulation | str = "",
 ) -> dict[str, Any]:
     """What there is to say of a fit.
 
@@ -57,6 +60,8 @@ def contents(
         Drawn as far as they have samples.
     command : str
         What was typed to get here.
+    simulation : Simulation or str, optional
+        Of a log, or why there is none.
     """
     told: dict[str, Any] = as_json(
         {
@@ -78,6 +83,7 @@ def contents(
             "bodies": _table(fit.bodies),
             "joint_terms": _table(fit.joint_terms),
             "base_parameters": _table(fit.base_table),
+            "simulation": _simulation(simulation),
             "curves": _curves(fit, tests, fitted),
             "notes": [{"text": str(n), "code": n.code} for n in fit.notes],
             "made": {**provenance(fit), "options": fit.log_options, "command": command},
@@ -167,6 +173,20 @@ def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]
             ),
         )
     return [dict(zip(("claim", "by", "check"), c, strict=True)) for c in claims]
+
+
+def _simulation(simulation: Simulation | str) -> dict[str, Any] | None:
+    """Errors of simulated windows, or why there are none; null where nobody asked."""
+    if isinstance(simulation, str):
+        return {"reason": simulation} if simulation else None
+    table = simulation.table.reset_index(level="horizon")
+    return {
+        "verdict": simulation.verdict,
+        "windows": simulation.windows,
+        "closed_loop": simulation.closed_loop,
+        "reference": simulation.reference,
+        "table": _table(table),
+    }
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from feasid.reduction.reduce import measured_rows, open_sources
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from feasid.identification.simulate import Simulation
+
 WIDTH, HEIGHT = 1000, 240
 """Of the picture, in its own units; it takes the width of the page."""
 
@@ -99,6 +101,9 @@ PICTURES = {
 
 DPI = 80
 
+REPORT_WINDOWS = 24
+"""Windows of the log that a page simulates."""
+
 
 def write_report(
     fit: Fitted,
@@ -119,10 +124,26 @@ def write_report(
     tests = [] if test is None or isinstance(test, pd.Series) else open_sources(test)
     tested = test if isinstance(test, pd.Series) else fit.errors(tests) if tests else None
     fitted = open_sources(log) if log is not None else fit.recordings
-    told = contents(fit, tested, tests, fitted, command)
-    page = _render(template, "page.html", told, _encode_figures(fit, fitted), summary(fit, tested))
+    simulation = _simulate(fit, [*tests, *fitted])
+    told = contents(fit, tested, tests, fitted, command, simulation)
+    pictures = _encode_figures(fit, fitted)
+    if not isinstance(simulation, str):
+        caption = "Simulation: errors of windows of the log, joint by joint"
+        pictures.append(_encode_figure(simulation.plot(), caption))
+    page = _render(template, "page.html", told, pictures, summary(fit, tested))
     write_atomically(path, page.encode(), overwrite=overwrite)
     write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
+
+
+def _simulate(fit: Fitted, logs: Sequence[Any]) -> Simulation | str:
+    """Windows of the first log that has samples, or why none can be simulated."""
+    log = next((log for log in logs if isinstance(log, Recording)), None)
+    if log is None:
+        return "reduced data hold no samples to simulate"
+    try:
+        return fit.simulate(log, windows=REPORT_WINDOWS)
+    except InputError as error:
+        return str(error)
 
 
 def numbers_beside(path: str | Path) -> Path:
