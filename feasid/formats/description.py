@@ -360,6 +360,28 @@ class NewInertial:
         return can_exist(exact[0], exact[1:])
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What a file may say besides bodies and joint terms.
+
+    Attributes
+    ----------
+    forces : mapping of str to float
+        Constant force on a joint [N m or N], in formats that have a place for it.
+    armatures : mapping of str to float
+        Drive inertia of joints, for extension elements of formats that have no place for it.
+    extensions : tuple of str
+        Programs whose extension elements are wanted, see `Format.extensions`.
+    """
+
+    forces: Mapping[str, float] = field(default_factory=dict)
+    armatures: Mapping[str, float] = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()
+
+
+NO_EXTRAS = Extras()
+
+
 @dataclass(frozen=True, eq=False)
 class Changes:
     """Numbers to put into a file, by link and by joint; `gravity` where it is to be written."""
@@ -367,6 +389,7 @@ class Changes:
     inertials: Mapping[str, NewInertial] = field(default_factory=dict)
     terms: Mapping[str, JointTerms] = field(default_factory=dict)
     gravity: Array | None = None
+    extras: Extras = NO_EXTRAS
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,12 +415,15 @@ class Format:
         ``patch(description, changes)`` returns the file with these numbers and every other byte as
         it was.
     generate : callable
-        ``generate(robot, terms)`` returns a new file for a robot that came from elsewhere, with
-        these `JointTerms` per joint.
+        ``generate(robot, terms, extras)`` returns a new file for a robot that came from elsewhere,
+        with these `JointTerms` per joint.
     compiled : callable or None
         ``compiled(text)`` returns the `Description` by the format's own compiler.
-    holds_loops, holds_gravity : bool
-        Whether a file has closed loops, or couplings of several joints; and gravity.
+    holds_loops, holds_gravity, holds_forces : bool
+        Whether a file has closed loops, or couplings of several joints; gravity; and constant
+        forces on joints.
+    extensions : tuple of str
+        Programs for whose extension elements the format has a place.
     prepare : callable or None
         ``prepare(robot)`` returns the robot with the frames or names that a new file needs; q means
         the same.
@@ -410,8 +436,10 @@ class Format:
     holds: tuple[str, ...]
     read: Callable[[XmlText, ReadLimits], Description]
     patch: Callable[[Description, Changes], bytes]
-    generate: Callable[[Robot, Mapping[str, JointTerms]], bytes]
+    generate: Callable[[Robot, Mapping[str, JointTerms], Extras], bytes]
     compiled: Callable[[XmlText], Description] | None = None
     holds_loops: bool = False
     holds_gravity: bool = False
+    holds_forces: bool = False
+    extensions: tuple[str, ...] = ()
     prepare: Callable[[Robot], Robot] | None = None

@@ -20,15 +20,17 @@ from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, UnsupportedJointError
 from feasid.formats.build import build_robot
 from feasid.formats.description import (
+    NO_EXTRAS,
     Changes,
     Description,
+    Extras,
     Format,
     Link,
     NeedsCompilerError,
     NewInertial,
 )
 from feasid.formats.terms import TERM_FIELDS, JointTerms, sum_drives
-from feasid.formats.xml import LIMITS, flush_to_zero, parse_xml, shortest_decimal
+from feasid.formats.xml import LIMITS, flush_to_zero, parse_xml
 from feasid.robot import inertia
 from feasid.robot.bodies import Body, Member, lumped_parameters, parameters_in_body
 from feasid.robot.couplings import Coupling
@@ -193,7 +195,7 @@ def new_terms(robot: Robot, holds: Collection[str]) -> dict[str, JointTerms]:
 # -- a robot's numbers in its own file ------------------------------------------------------------
 
 
-def patched_source(robot: Robot, form: Format) -> bytes:
+def patched_source(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """The text that the robot was read from, with its parameters; read back and verified.
 
     Bodies without parameters and joints whose drives have no values keep what the file says.
@@ -218,7 +220,7 @@ def patched_source(robot: Robot, form: Format) -> bytes:
         inertials.update(new_inertials(before, body))
     terms = new_terms(robot, form.holds)
     gravity = robot.gravity if form.holds_gravity else None
-    data = form.patch(before, Changes(inertials, terms, gravity))
+    data = form.patch(before, Changes(inertials, terms, gravity, extras))
     after = form.read(parse_xml(data, text.path), LIMITS)
     _verify_links(before, after, inertials)
     _verify_bodies(robot, after, inertials)
@@ -286,7 +288,7 @@ def _verify_terms(
 # -- a robot in a new file ------------------------------------------------------------------------
 
 
-def generated_file(robot: Robot, form: Format) -> bytes:
+def generated_file(robot: Robot, form: Format, extras: Extras = NO_EXTRAS) -> bytes:
     """A new file for a robot that came from elsewhere; read back and verified.
 
     Raises
@@ -304,7 +306,7 @@ def generated_file(robot: Robot, form: Format) -> bytes:
             f"robot {robot.name!r} has closed loops, which are not written to a new {form.title} "
             f"file; write the format it came from"
         )
-    data = form.generate(robot, new_terms(robot, form.holds))
+    data = form.generate(robot, new_terms(robot, form.holds), extras)
     again = form.read(parse_xml(data), LIMITS)
     found = {b.joint: b for b in build_robot(again, Source("", form.name, data)).bodies}
     for body in robot.bodies:
@@ -399,11 +401,6 @@ def to_rpy(rotation: Array) -> Array:
     ):  # the first and last axis are one: yaw stays zero
         return np.array([math.atan2(-r[1, 2], r[1, 1]), pitch, 0.0])
     return np.array([math.atan2(r[2, 1], r[2, 2]), pitch, math.atan2(r[1, 0], r[0, 0])])
-
-
-def decimals(values: object) -> str:
-    """Numbers in a line, see `feasid.formats.xml.shortest_decimal`."""
-    return " ".join(shortest_decimal(float(v)) for v in np.asarray(values, dtype=np.float64))
 
 
 def verification_error(what: str) -> OutputError:

@@ -18,6 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
 
 from feasid.core.files import read_whole
 from feasid.errors import DescriptionError, InputError, LimitError, SecurityError
@@ -378,6 +381,34 @@ def shortest_decimal(value: float) -> str:
     return repr(flush_to_zero(value) + 0.0)
 
 
+def decimals(values: object) -> str:
+    """Numbers in a line, each the `shortest_decimal`; text as it is."""
+    if isinstance(values, str):
+        return values
+    return " ".join(shortest_decimal(float(v)) for v in np.asarray(values, np.float64).ravel())
+
+
+def markup(tag: str, *inside: object, **attributes: object) -> list[str]:
+    """Lines of a new element.
+
+    Parameters
+    ----------
+    tag : str
+    *inside : object
+        Lines of children in lists; anything else is the element's text. Text is escaped, numbers
+        are written as `decimals`, and what is None is left out.
+    **attributes : object
+        Text or numbers; those that are None are left out.
+    """
+    given = {k: v for k, v in attributes.items() if v is not None}
+    head = "".join([tag, *(f" {k}={quoteattr(decimals(v))}" for k, v in given.items())])
+    children = [f"  {line}" for part in inside if isinstance(part, list) for line in part]
+    text = [escape(decimals(x)) for x in inside if not (x is None or isinstance(x, list))]
+    if children:
+        return [f"<{head}>", *children, f"</{tag}>"]
+    return [f"<{head}>{text[0]}</{tag}>" if text else f"<{head}/>"]
+
+
 class Patch:
     """Collects replacements in one text; `apply` gives the changed file."""
 
@@ -403,8 +434,7 @@ class Patch:
         new = [shortest_decimal(v) for v in values]
         spans = self.text.spans(element)[0]
         if attribute not in spans:
-            at = element.start + 1 + len(element.tag.encode())
-            self.changes.append((at, at, f' {attribute}="{" ".join(new)}"'.encode()))
+            self.new_attribute(element, attribute, " ".join(new))
             return
         start, end = spans[attribute]
         tokens = list(_TOKEN.finditer(self.text.utf8, start, end))
@@ -414,6 +444,11 @@ class Patch:
         for token, value, decimal in zip(tokens, values, new, strict=True):
             if float(token[0]) != value:
                 self.changes.append((*token.span(), decimal.encode()))
+
+    def new_attribute(self, element: Element, attribute: str, value: str) -> None:
+        """Add an attribute that the element does not have."""
+        at = element.start + 1 + len(element.tag.encode())
+        self.changes.append((at, at, f" {attribute}={quoteattr(value)}".encode()))
 
     def content(self, element: Element, values: Sequence[float]) -> None:
         """Set the numbers inside an element; those with the same value keep their text."""
@@ -444,15 +479,23 @@ class Patch:
         else:
             self.changes.append((open_end, open_end, block))
 
-    def insert_before(self, element: Element, line: str) -> None:
-        """Insert one line of markup before `element`, indented like it."""
-        new = line.encode() + (self.indent(element) or b"")
-        self.changes.append((element.start, element.start, new))
+    def insert_before(self, element: Element, lines: Sequence[str]) -> None:
+        """Insert lines of markup before `element`, indented like it."""
+        indent = self.indent(element)
+        block = b"".join(line.encode() + indent for line in lines)
+        self.changes.append((element.start, element.start, block))
 
-    def insert_after(self, element: Element, line: str) -> None:
-        """Insert one line of markup behind `element`, indented like it."""
-        end = self.end(element)
-        self.changes.append((end, end, (self.indent(element) or b"") + line.encode()))
+    def insert_after(self, element: Element, lines: Sequence[str]) -> None:
+        """Insert lines of markup behind `element`, indented like it."""
+        end, indent = self.end(element), self.indent(element)
+        self.changes.append((end, end, b"".join(indent + line.encode() for line in lines)))
+
+    def insert_last(self, parent: Element, lines: Sequence[str]) -> None:
+        """Insert lines of markup as the last thing inside `parent`."""
+        if parent.children:
+            self.insert_after(parent.children[-1], lines)
+        else:
+            self.insert_first(parent, lines)
 
     def indent(self, element: Element) -> bytes:
         """Line break and white space before an element; empty when it does not start a line."""

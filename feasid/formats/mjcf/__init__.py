@@ -18,4 +18,5 @@ FORMAT = Format(
     compiled=compiled_description,
     holds_loops=True,
     holds_gravity=True,
+    holds_forces=True,
 )

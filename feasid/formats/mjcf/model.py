@@ -150,7 +150,10 @@ class Geom:
 
 @dataclass(frozen=True, eq=False)
 class MjcfJoint:
-    """A ``<joint>``: type, position and axis in the body's frame, reference [rad or m]."""
+    """A ``<joint>``: type, position and axis in the body's frame, reference [rad or m].
+
+    `holding` says whether it, or its class, has solver settings of dry friction.
+    """
 
     name: str
     element: Element
@@ -160,6 +163,7 @@ class MjcfJoint:
     reference: float
     range: tuple[float, float] | None
     terms: JointTerms = NO_TERMS
+    holding: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -343,6 +343,7 @@ class _MjcfReader:
             reference[0].value * unit if reference else 0.0,
             (limits[0].value * unit, limits[1].value * unit) if limits else None,
             self.terms(element, name, kind, values, scope, unit),
+            "solreffriction" in values or "solimpfriction" in values,
         )
 
     def terms(

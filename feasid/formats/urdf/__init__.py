@@ -15,4 +15,5 @@ FORMAT = Format(
     patch=patch_urdf,
     generate=generate_urdf,
     prepare=with_axis_frames,
+    extensions=("drake", "mujoco"),
 )

@@ -1,35 +1,43 @@
 """URDF out: a file's own text with other numbers, or a new file.
 
-In an own text only numbers of ``<inertial>`` and ``<dynamics>`` change; every other byte stays. In
-a new file link frames are on their joints' axes, as URDF wants them: where a body's frame is
-elsewhere (as in the standard Denavit-Hartenberg convention), the link's is moved there, see
-`feasid.robot.variants`. Joints and q stay. Nothing is drawn and nothing touches.
+In an own text only numbers of ``<inertial>`` and ``<dynamics>`` change, and extension elements are
+added where they are asked for; every other byte stays. In a new file link frames are on their
+joints' axes, as URDF wants them: where a body's frame is elsewhere (as in the standard
+Denavit-Hartenberg convention), the link's is moved there, see `feasid.robot.variants`. Joints
+and q stay. Nothing is drawn and nothing touches.
+
+Drake reads drive inertia from ``<drake:rotor_inertia>`` of a transmission's actuator ("Parsing
+models for multibody dynamics", drake.mit.edu). MuJoCo's ``<mujoco>`` holds settings of its compiler
+only: they keep it from changing the bodies, and no drive inertia can be said there (measured with
+MuJoCo 4.0: attributes of ``<dynamics>`` and ``<default>`` are ignored).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from xml.sax.saxutils import quoteattr
+from collections.abc import Mapping
 
 import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, UnsupportedJointError
-from feasid.formats.description import Changes, Description, NewInertial
-from feasid.formats.rewrite import decimals, generated_inertial, single_leader, to_rpy
+from feasid.formats.description import Changes, Description, Extras, NewInertial
+from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
 from feasid.formats.terms import NO_TERMS, JointTerms
 from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
-from feasid.formats.xml import Patch, shortest_decimal
+from feasid.formats.xml import Element, Patch, markup
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
 from feasid.robot.description import Robot
-from feasid.robot.variants import SCREW_TOLERANCE
 
 DYNAMICS = {"damping": "viscous", "friction": "coulomb"}
 """Field of `JointTerms` per attribute of ``<dynamics>``; URDF has no place for the others."""
 
 UNLIMITED = 1e9
 """Stands in a ``<limit>`` for what the robot does not say: URDF's readers want every number."""
+
+DRAKE = {"xmlns:drake": "http://drake.mit.edu"}
+
+NO_ROTATION = "0 0 0"
 
 
 def patch_urdf(description: Description, changes: Changes) -> bytes:
@@ -41,6 +49,7 @@ def patch_urdf(description: Description, changes: Changes) -> bytes:
     for joint, terms in changes.terms.items():
         if joint in urdf.joints:
             _set_dynamics(patch, urdf, joint, terms)
+    _add_extensions(patch, urdf.text.root, changes.extras)
     return patch.apply()
 
 
@@ -48,7 +57,7 @@ def _set_inertial(patch: Patch, link: UrdfLink, new: NewInertial) -> None:
     """Write one link's numbers; those that do not change keep their text."""
     old = link.inertial
     if old is None:
-        patch.insert_first(link.element, _inertial_lines(new))
+        patch.insert_first(link.element, _inertial(new))
         return
     patch.numbers(old.mass_element, "value", [new.mass])
     for name, value, number in zip(MOMENTS, new.moments, old.moments, strict=True):
@@ -63,8 +72,7 @@ def _set_origin(patch: Patch, old: UrdfInertial, new: NewInertial) -> None:
     element = old.origin.element
     if element is None:
         if any(new.com):
-            xyz = " ".join(map(shortest_decimal, new.com))
-            patch.insert_before(old.mass_element, f'<origin xyz="{xyz}" rpy="0 0 0"/>')
+            patch.insert_before(old.mass_element, markup("origin", xyz=new.com, rpy=NO_ROTATION))
         return
     if tuple(new.com) != old.origin.position:
         patch.numbers(element, "xyz", new.com)
@@ -72,21 +80,17 @@ def _set_origin(patch: Patch, old: UrdfInertial, new: NewInertial) -> None:
         patch.numbers(element, "rpy", [0.0, 0.0, 0.0])
 
 
-def _inertial_lines(new: NewInertial) -> list[str]:
-    com = " ".join(map(shortest_decimal, new.com or (0.0, 0.0, 0.0)))
-    moments = (f'{k}="{shortest_decimal(v)}"' for k, v in zip(MOMENTS, new.moments, strict=True))
-    return [
-        "<inertial>",
-        f'  <origin xyz="{com}" rpy="0 0 0"/>',
-        f'  <mass value="{shortest_decimal(new.mass)}"/>',
-        f"  <inertia {' '.join(moments)}/>",
-        "</inertial>",
-    ]
+def _inertial(new: NewInertial) -> list[str]:
+    return markup(
+        "inertial",
+        markup("origin", xyz=new.com or np.zeros(3), rpy=NO_ROTATION),
+        markup("mass", value=new.mass),
+        markup("inertia", **dict(zip(MOMENTS, new.moments, strict=True))),
+    )
 
 
-def _dynamics_line(terms: JointTerms) -> str:
-    values = (f'{k}="{shortest_decimal(getattr(terms, field))}"' for k, field in DYNAMICS.items())
-    return f"<dynamics {' '.join(values)}/>"
+def _dynamics(terms: JointTerms) -> list[str]:
+    return markup("dynamics", **{k: getattr(terms, field) for k, field in DYNAMICS.items()})
 
 
 def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> None:
@@ -95,7 +99,7 @@ def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> No
     element = joint.element.find("dynamics")
     if element is None:
         if wanted.values:
-            patch.insert_after(joint.element.children[-1], _dynamics_line(wanted))
+            patch.insert_last(joint.element, _dynamics(wanted))
         return
     for attribute, field in DYNAMICS.items():
         value = getattr(wanted, field)
@@ -103,10 +107,66 @@ def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> No
             patch.numbers(element, attribute, [value])
 
 
+# -- extension elements ---------------------------------------------------------------------------
+
+
+def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
+    """Extension elements at the end; numbers of Drake's that are there are replaced."""
+    if not extras.extensions:
+        return
+    left = dict(extras.armatures)
+    if "drake" in extras.extensions:
+        for transmission in root.all("transmission"):
+            joint, actuator = (transmission.find(tag) for tag in ("joint", "actuator"))
+            name = "" if joint is None else joint.attributes.get("name", "")
+            if actuator is not None and name in left:
+                _set_rotor(patch, actuator, left.pop(name))
+        if "xmlns:drake" not in root.attributes:
+            patch.new_attribute(root, *next(iter(DRAKE.items())))
+    has = root.find("mujoco") is not None
+    wanted = [x for x in extras.extensions if not (x == "mujoco" and has)]
+    lines = _extensions(Extras(armatures=left, extensions=tuple(wanted)))
+    if lines:
+        patch.insert_last(root, lines)
+
+
+def _set_rotor(patch: Patch, actuator: Element, armature: float) -> None:
+    """Drive inertia of an actuator, whose gear ratio is kept."""
+    gear, rotor = actuator.find("drake:gear_ratio"), actuator.find("drake:rotor_inertia")
+    ratio = 1.0 if gear is None else float(gear.attributes.get("value", "1"))
+    if rotor is not None:
+        patch.numbers(rotor, "value", [armature / ratio**2])
+        return
+    lines = markup("drake:rotor_inertia", value=armature / ratio**2)
+    patch.insert_first(actuator, lines + (markup("drake:gear_ratio", value=1.0) if gear is None else []))
+
+
+def _extensions(extras: Extras) -> list[str]:
+    lines: list[str] = []
+    if "mujoco" in extras.extensions:
+        settings = dict.fromkeys(("inertiafromgeom", "balanceinertia"), "false")
+        lines += markup("mujoco", markup("compiler", **settings))
+    if "drake" in extras.extensions:
+        for joint, value in extras.armatures.items():
+            lines += markup(
+                "transmission",
+                markup("type", "transmission_interface/SimpleTransmission"),
+                markup("joint", name=joint),
+                markup(
+                    "actuator",
+                    markup("drake:gear_ratio", value=1.0),
+                    markup("drake:rotor_inertia", value=value),
+                    name=f"drive of {joint}",
+                ),
+                name=f"transmission of {joint}",
+            )
+    return lines
+
+
 # -- new files ------------------------------------------------------------------------------------
 
 
-def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms]) -> bytes:
+def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras) -> bytes:
     """The robot as URDF; frames are on axes, see `feasid.robot.variants.with_axis_frames`.
 
     Raises
@@ -120,84 +180,65 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms]) -> bytes:
     while root in {b.name for b in robot.bodies}:
         root += "_"
     follow = {c.joint: c for c in robot.couplings}
-    lines = [f"<robot name={quoteattr(robot.name)}>", f"  <link name={quoteattr(root)}/>"]
+    links = [markup("link", name=root)]
     for body in robot.bodies:
-        lines += _link(body)
-    for body in robot.bodies:
-        lines += _joint(body, root, terms.get(body.joint, NO_TERMS), follow.get(body.joint))
-    return "\n".join([*lines, "</robot>", ""]).encode()
+        new = generated_inertial(body)
+        links.append(markup("link", [] if new is None else _inertial(new), name=body.name))
+    joints = [
+        _joint(body, root, terms.get(body.joint, NO_TERMS), follow.get(body.joint))
+        for body in robot.bodies
+    ]
+    space = DRAKE if "drake" in extras.extensions else {}
+    lines = markup("robot", *links, *joints, _extensions(extras), name=robot.name, **space)
+    return "\n".join([*lines, ""]).encode()
 
 
-def _link(body: Body) -> Iterator[str]:
-    new = generated_inertial(body)
-    if new is None:
-        yield f"  <link name={quoteattr(body.name)}/>"
-        return
-    yield f"  <link name={quoteattr(body.name)}>"
-    yield from (f"    {line}" for line in _inertial_lines(new))
-    yield "  </link>"
-
-
-def _joint(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> Iterator[str]:
+def _joint(body: Body, root: str, terms: JointTerms, follows: Coupling | None) -> list[str]:
     kind, axis = _kind(body)
-    yield f'  <joint name={quoteattr(body.joint)} type="{kind}">'
-    yield f"    <parent link={quoteattr(body.parent or root)}/>"
-    yield f"    <child link={quoteattr(body.name)}/>"
-    yield f'    <origin xyz="{decimals(body.position)}" rpy="{decimals(to_rpy(body.rotation))}"/>'
-    if axis is not None:
-        yield f'    <axis xyz="{decimals(axis)}"/>'
-        yield from _limit(body, kind)
-    if terms.values:
-        yield f"    {_dynamics_line(terms)}"
-    if follows is not None:
-        yield f"    {_mimic(follows)}"
-    yield "  </joint>"
+    return markup(
+        "joint",
+        markup("parent", link=body.parent or root),
+        markup("child", link=body.name),
+        markup("origin", xyz=body.position, rpy=to_rpy(body.rotation)),
+        [] if axis is None else markup("axis", xyz=axis),
+        [] if axis is None else _limit(body, kind),
+        _dynamics(terms) if terms.values else [],
+        [] if follows is None else _mimic(follows),
+        name=body.joint,
+        type=kind,
+    )
 
 
 def _kind(body: Body) -> tuple[str, Array | None]:
     """Type and axis of a body's joint."""
-    w, v = body.motion[:3, 0], body.motion[3:, 0]
-    if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
-        return "floating", None
-    if body.dof == 1 and not w.any() and abs(np.linalg.norm(v) - 1) < SCREW_TOLERANCE:
-        return "prismatic", v
-    if body.dof == 1 and not v.any() and abs(np.linalg.norm(w) - 1) < SCREW_TOLERANCE:
-        bounded = body.limits.lower is not None and body.limits.upper is not None
-        return ("revolute" if bounded else "continuous"), w
-    raise UnsupportedJointError(
-        f"joint {body.joint!r} has no counterpart in URDF: only revolute and prismatic joints, per "
-        f"radian and metre, and bodies that float in the world",
-        joint=body.joint,
-    )
+    kind, axis, position = joint_shape(body, "URDF")
+    if kind == "spherical" or position.any():
+        raise UnsupportedJointError(
+            f"joint {body.joint!r} has no counterpart in URDF: a ball, or off its link's frame",
+            joint=body.joint,
+        )
+    bounded = body.limits.lower is not None and body.limits.upper is not None
+    return ("continuous" if kind == "revolute" and not bounded else kind), axis
 
 
-def _limit(body: Body, kind: str) -> Iterator[str]:
+def _limit(body: Body, kind: str) -> list[str]:
     limits = body.limits
     given = {"effort": limits.effort, "velocity": limits.velocity}
+    if kind == "continuous" and not any(v is not None for v in given.values()):
+        return []
+    numbers = {k: UNLIMITED if v is None else v for k, v in given.items()}
     if kind == "continuous":
-        if any(v is not None for v in given.values()):
-            yield _limits_written(given)
-        return
+        return markup("limit", **numbers)
     lower = -UNLIMITED if limits.lower is None else limits.lower
     upper = UNLIMITED if limits.upper is None else limits.upper
-    yield _limits_written({"lower": lower, "upper": upper, **given})
+    return markup("limit", lower=lower, upper=upper, **numbers)
 
 
-def _limits_written(given: Mapping[str, float | None]) -> str:
-    numbers = {k: UNLIMITED if v is None else v for k, v in given.items()}
-    return (
-        "    <limit " + " ".join(f'{k}="{shortest_decimal(v)}"' for k, v in numbers.items()) + "/>"
-    )
-
-
-def _mimic(coupling: Coupling) -> str:
+def _mimic(coupling: Coupling) -> list[str]:
     leader, factor = single_leader(coupling, "URDF")
     if not leader:
         raise InputError(
             f"joint {coupling.joint!r} is held by a coupling; in URDF a joint mimics another one",
             joint=coupling.joint,
         )
-    numbers = (
-        f'multiplier="{shortest_decimal(factor)}" offset="{shortest_decimal(coupling.offset)}"'
-    )
-    return f"<mimic joint={quoteattr(leader)} {numbers}/>"
+    return markup("mimic", joint=leader, multiplier=factor, offset=coupling.offset)
