@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from feasid.feasibility.proof.claim import Certificate as Certificate
     from feasid.formats.load import load_robot as load_robot
     from feasid.formats.write import write as write
-    from feasid.formats.write import write_mjcf as write_mjcf
-    from feasid.formats.write import write_urdf as write_urdf
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
     from feasid.identification.advice import diagnose as diagnose
@@ -167,8 +165,6 @@ _HOME = {
     "read_log": "logs.read.formats",
     "write": "formats.write",
     "write_c": "codegen.c",
-    "write_mjcf": "formats.write",
-    "write_urdf": "formats.write",
 }
 
 _MODULES = {"datasets": "datasets", "errors": "errors", "problems": "feasibility.problems"}

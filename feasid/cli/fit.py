@@ -56,9 +56,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--save", metavar="FILE.feasid", help="keep the fit: feasid show, errors, predict")
     add_json(parser)
     add(
-        "--equivalent-friction",
-        action="store_true",
-        help="--out: viscous and Coulomb friction in place of laws that the format lacks",
+        "--purpose",
+        choices=("simulation", "gravity", "torque"),
+        help="--out: let second moments stand for what the format lacks",
+    )
+    add("--offsets", choices=("sensor", "joint"), help="--out: what offset friction is of")
+    add(
+        "--extensions",
+        nargs="+",
+        default=(),
+        choices=("drake", "mujoco"),
+        help="--out: extension elements of URDF",
     )
     add("--verbose", action="store_true", help="print tables, doubts and notes too")
     add("--ranges", action="store_true", help="the values that each parameter can have, proved")
@@ -77,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
-    if arguments.equivalent_friction and not arguments.out:
-        raise InputError("--equivalent-friction is about a written file: give it a name, --out")
+    for option in ("purpose", "offsets", "extensions"):
+        if getattr(arguments, option) and not arguments.out:
+            raise InputError(f"--{option} is about a written file: give it a name, --out")
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
         from feasid.identification.identify import fit
@@ -117,7 +126,9 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
             overwrite=arguments.overwrite,
             test=test,
             force=True,
-            equivalent_friction=arguments.equivalent_friction,
+            purpose=arguments.purpose,
+            offsets=arguments.offsets,
+            extensions=arguments.extensions,
         )
         print(f"\n{spell_as_arguments(str(written))}")
         for client in arguments.verify_with or ():

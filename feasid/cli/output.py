@@ -96,10 +96,10 @@ NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in op
     "floating",
     "overwrite",
     "force",
-    "equivalent_friction",
+    "purpose",
 }
 
-PLAIN = ("overwrite", "force", "floating", "equivalent_friction")
+PLAIN = ("overwrite", "force", "floating")
 """Arguments without a value."""
 
 OPTION = re.compile(rf"(?<![\w.'-])({'|'.join(sorted(NAMES, key=len, reverse=True))})(=|(?!\w))")

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.files import check_writable, write_atomically
-from feasid.errors import InputError, OutputError
+from feasid.errors import InputError, OutputError, did_you_mean
+from feasid.formats.description import NO_EXTRAS, Extras
 from feasid.formats.registry import FORMATS, format_named, format_of_path, read_description
 from feasid.formats.rewrite import generated_file, patched_source
 from feasid.formats.sidecar import loop_table, loop_table_path, sidecar_bytes, sidecar_path
@@ -50,6 +51,7 @@ def write(
     *,
     overwrite: bool = False,
     complete: Robot | None = None,
+    extras: Extras = NO_EXTRAS,
 ) -> Written:
     """Write a robot as URDF, MJCF or SDF: inertial parameters, friction, drive inertia and springs.
 
@@ -69,6 +71,8 @@ def write(
     complete : Robot, optional
         What the sidecar holds; default `robot`. `feasid.Fit.write` gives the file the best model
         in its own terms, and the sidecar the fitted one.
+    extras : Extras
+        Constant forces on joints, and extension elements.
 
     Returns
     -------
@@ -77,7 +81,8 @@ def write(
     Raises
     ------
     InputError
-        Parameters that are missing or cannot exist; for a new file also closed loops.
+        Parameters that are missing or cannot exist; extension elements that the format does not
+        have; for a new file also closed loops.
     UnsupportedJointError
         A joint that the format does not have.
     OutputError
@@ -95,7 +100,7 @@ def write(
         raise OutputError(
             f"feature {coded[0]} is code, which no file holds: write a model fitted without it"
         )
-    content = file_bytes(robot, kind)
+    content = file_bytes(robot, kind, extras)
     _write_loops(robot, kind, target, content, overwrite=overwrite)
     lost = unrepresentable_terms(whole, kind)
     if not (lost or complete is not None):
@@ -128,11 +133,21 @@ def format_of(robot: Robot, path: str | os.PathLike[str]) -> str:
     return format_of_path(os.fspath(path), own).name
 
 
-def file_bytes(robot: Robot, kind: str) -> bytes:
+def file_bytes(robot: Robot, kind: str, extras: Extras = NO_EXTRAS) -> bytes:
     """The file's content: the robot's own text when it came from this format."""
     form = format_named(kind)
+    for name in extras.extensions:
+        if name not in form.extensions:
+            known = ", ".join(form.extensions) or "none"
+            raise InputError(
+                f"extensions: {form.title} has no elements of {name!r}"
+                f"{did_you_mean(str(name), form.extensions)}; there are {known}",
+                option="extensions",
+            )
     own = robot.source.format if robot.source is not None else None
-    return patched_source(robot, form) if own == kind else generated_file(robot, form)
+    if own == kind:
+        return patched_source(robot, form, extras)
+    return generated_file(robot, form, extras)
 
 
 def _prepare_robot(robot: Robot, kind: str) -> Robot:
@@ -183,63 +198,3 @@ def representable_part(robot: Robot, kind: str) -> Robot:
             )
     bodies = tuple(replace(b, rotor=None) for b in robot.bodies)
     return replace(robot, bodies=bodies, drives=tuple(drives), load_model=None)
-
-
-def write_urdf(robot: Robot, path: str | os.PathLike[str], overwrite: bool = False) -> Written:
-    """Write a robot's parameters into the URDF it came from; see `write`.
-
-    Parameters
-    ----------
-    robot : Robot
-        Read from a file of this format.
-    path : path
-    overwrite : bool
-        Whether files that exist are replaced.
-
-    Returns
-    -------
-    Written
-
-    Raises
-    ------
-    InputError
-        The robot did not come from such a file, or its parameters are missing or cannot exist.
-    OutputError
-        The file exists or cannot be written, or does not read back as the robot.
-    """
-    _check_source(robot, "urdf")
-    return write(robot, path, overwrite=overwrite)
-
-
-def write_mjcf(robot: Robot, path: str | os.PathLike[str], overwrite: bool = False) -> Written:
-    """Write a robot's parameters into the MJCF it came from; see `write`.
-
-    Parameters
-    ----------
-    robot : Robot
-        Read from a file of this format.
-    path : path
-    overwrite : bool
-        Whether files that exist are replaced.
-
-    Returns
-    -------
-    Written
-
-    Raises
-    ------
-    InputError
-        The robot did not come from such a file, or its parameters are missing or cannot exist.
-    OutputError
-        The file exists or cannot be written, or does not read back as the robot.
-    """
-    _check_source(robot, "mjcf")
-    return write(robot, path, overwrite=overwrite)
-
-
-def _check_source(robot: Robot, kind: str) -> None:
-    if robot.source is None or robot.source.format != kind:
-        raise InputError(
-            f"robot {robot.name!r} was not read from a {kind.upper()} file; feasid.write knows the "
-            f"format from the path"
-        )

@@ -1,57 +1,64 @@
 """A fit written as a model file, and measured as a client of the file reads it.
 
 The file holds the fitted bodies: masses, first moments and inertias are those of the fit. Joint
-terms that its format has a place for have their fitted values. What the format cannot hold (offset
-friction in every format, drive inertia in URDF) is left out of the file, listed in `Export`, and
-kept in a sidecar that `feasid.load_robot` reads with the file. Nothing is estimated again: other
-bodies would take over what a missing term explained, a sensor's offset for example. On request
-viscous and Coulomb friction stand for friction laws that the format lacks; bodies never move.
+terms that its format has a place for have their fitted values; viscous and Coulomb friction also
+stand for friction that no format holds, see `feasid.identification.file_terms`. What the format
+cannot hold (offsets, drive inertia in URDF) is left out of the file, listed in `Export`, and kept
+in a sidecar that `feasid.load_robot` reads with the file. Nothing else is estimated again: other
+bodies would take over what a missing term explained, a sensor's offset for example. For a purpose
+that the caller names, second moments may move, see `feasid.identification.purposes`.
 
-`client_errors` replays logs through written files in Pinocchio and MuJoCo, when installed.
-Pinocchio's recursive Newton-Euler algorithm gives the rigid bodies' torques; the file's damping,
-dry friction and armature, which it reads, are added as a controller would. MuJoCo's inverse
-dynamics has them all; its dry friction, a constraint soft around rest, is added as fc sign(dq).
-Either changes its sign over the speed over which the fit's friction does: at once would add the
-noise of the velocity of joints at rest.
+Errors of the file are those of its clients, by the laws of `feasid.identification.clients`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from feasid.core.arrays import Array
-from feasid.dynamics.regressor import CHUNK, inverse_dynamics
-from feasid.dynamics.spatial import as_samples_last
-from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean, missing_extra
+from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean
+from feasid.formats.description import Extras
 from feasid.formats.load import load_robot
+from feasid.formats.registry import format_named
 from feasid.formats.terms import sum_drives
 from feasid.formats.write import (
     Written,
     format_of,
     representable_part,
+    unrepresentable_columns,
     unrepresentable_terms,
     write,
 )
+from feasid.identification.clients import LAWS, ClientRows, client_errors, prepared_runs
+from feasid.identification.file_terms import (
+    Offset,
+    describe_offsets,
+    held_friction,
+    joint_values,
+    missing_armature,
+    offsets_of,
+    sensor_offsets,
+)
 from feasid.identification.predictor import Predictor
-from feasid.identification.ranges import Ranged, Residual
-from feasid.logs.motion import Motion, Run
+from feasid.identification.purposes import PURPOSES, describe_changes, for_purpose
+from feasid.identification.ranges import Ranged
 from feasid.logs.recording import Recording
 from feasid.reduction.equations import Window
 from feasid.reduction.reduce import reduce
+from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
-from feasid.robot.joint_terms import JOINT_TERMS, TERMS
+from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feasid.identification.predictor import Predictor
+    from feasid.identification.actuators import Actuators
 
 GEOMETRY_TOLERANCE = 1e-9
 """Difference of axes and positions [m] up to which a file read back has the robot's geometry."""
@@ -59,16 +66,7 @@ GEOMETRY_TOLERANCE = 1e-9
 MAX_LISTED_JOINTS = 8
 """Joints that a line on missing terms names; the others are counted."""
 
-USE_EQUIVALENT = (
-    "equivalent_friction=True writes the viscous and Coulomb friction that comes closest to it"
-)
-
-ADVICE = {
-    "Ia": "a simulation needs it as the joints' armature, without it joints accelerate too fast",
-    "fo": "if it is an offset of the torque sensor, subtract it from measured torques, else add "
-    "it to commanded ones",
-}
-"""What a client of a file that lacks a joint term has to know, by symbol."""
+STANDS_FOR = "viscous and Coulomb friction in the file stand for it"
 
 MISSING_TERMS = {
     "fc": (
@@ -76,23 +74,21 @@ MISSING_TERMS = {
         "the file has its size, and clients change its sign at once",
     ),
     "rotor": ("the rotors' own inertial parameters", "a client has to add their torques"),
-    "shared": ("the terms of motors that move several joints", "a client has to add them"),
+    "shared": (
+        "the terms of motors that move several joints",
+        "friction in the file stands for theirs, and a client has to add their inertia",
+    ),
 }
-"""What a file lacks, and what a client of it has to know, other than whole terms of one joint."""
-
-FURTHER_LAWS = tuple(
-    term.symbol
-    for term in JOINT_TERMS
-    if term.varies_with == "dq" and term.symbol not in ("fv", "fc")
-)
-"""Friction laws that no file format holds, and for which viscous and Coulomb friction can stand."""
+"""What a file lacks, and what a client of it has to know."""
 
 
 def _missing_term(symbol: str) -> tuple[str, str]:
     """What a joint term is called, and what a client of a file that lacks it has to know."""
-    general = USE_EQUIVALENT if symbol in FURTHER_LAWS else "a client has to add it"
+    if symbol in MISSING_TERMS:
+        return MISSING_TERMS[symbol]
     name = TERMS[symbol].name if symbol in TERMS else "torques of the caller's own"
-    return f"{name} ({symbol})", ADVICE.get(symbol, general)
+    friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
+    return f"{name} ({symbol})", STANDS_FOR if friction else "a client has to add it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,29 +101,42 @@ class Export:
         Path, format, sidecar, and the terms that clients of the file do not see.
     missing : tuple of str
         One line for each kind of term that the file does not hold: what, of which joints, and
-        what a client has to do about it.
+        what a client has to do about it. What a simulation lacks comes first.
     errors : DataFrame
-        Relative torque errors, joints and "all" by row: of the fit and of the file as a client
-        reads it, on the fitted log and on the test.
+        Relative torque errors, joints and "all" by row: of the fit, and of the file as clients
+        read it that change the sign of dry friction at once ("file, hard sign") and as MuJoCo does
+        ("file, MuJoCo's law"), offsets of sensors subtracted; where drive inertia is lacking also
+        with `feasid.Fit.actuators` beside it ("with actuators, ..."), and where a purpose was
+        named without it; on the fitted log and on the test. Where no rows of a log are kept,
+        "file" changes signs as the fit does.
+    offsets : tuple of Offset
+        Of which joints there are offsets, and what of.
+    changes : tuple of str
+        What a purpose did to the model and each body, before and after; empty without a purpose.
     """
 
     written: Written
     missing: tuple[str, ...]
     errors: pd.DataFrame
+    offsets: tuple[Offset, ...] = ()
+    changes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         w = self.written
         kept = "every term of the fitted model"
         if w.lost:
-            kept = f"the fitted bodies and the joint terms that {w.format.upper()} holds"
+            whole = "masses and centres" if self.changes else "bodies"
+            kept = f"the fitted {whole} and the joint terms that {w.format.upper()} holds"
         lines = [f"wrote {w.path}: {kept}; read back and verified in exact arithmetic"]
         lines += [f"not in {w.path}: {line}" for line in self.missing]
+        lines += describe_offsets(self.offsets, format_named(w.format).holds_forces)
+        lines += self.changes
         if w.sidecar is not None:
             lines.append(
                 f"the whole model is in {w.sidecar}, which feasid.load_robot reads with the file"
             )
         total = self.errors.loc["all"]
-        shown = ", ".join(f"{name} {100 * value:.2f}%" for name, value in total.items())
+        shown = "; ".join(f"{name} {100 * value:.2f}%" for name, value in total.items())
         lines.append(f"torque error over all joints: {shown}")
         return "\n".join(lines)
 
@@ -160,30 +169,41 @@ class WritableModel(Predictor, Ranged):
         self,
         path: str | os.PathLike[str],
         *,
+        purpose: str | None = None,
+        offsets: str | Mapping[str, str] | None = None,
+        extensions: Sequence[str] = (),
         overwrite: bool = False,
         test: Any = None,
         force: bool = False,
-        equivalent_friction: bool = False,
     ) -> Export:
-        """Write the identified robot, and measure the file as a client reads it.
+        """Write the identified robot, and measure the file as clients read it.
 
-        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), else that of the robot's own
-        file, whose text is kept but for the numbers that change. Masses, first moments and
-        inertias in the file are those of the fit. Joint terms that the format lacks are listed
-        and go into a sidecar, which `load_robot` reads with the file.
+        The format follows from the path: ``.urdf``, ``.xml`` (MJCF), ``.sdf``, else that of the
+        robot's own file, whose text is kept but for the numbers that change. Masses, first moments
+        and inertias in the file are those of the fit. Viscous and Coulomb friction in it stand for
+        friction that formats lack. What the format lacks is listed and goes into a sidecar, which
+        `load_robot` reads with the file.
 
         Parameters
         ----------
         path : path
+        purpose : {"simulation", "gravity", "torque"}, optional
+            Let second moments move, within the plausible set of the fit, so that they stand for
+            what the format lacks: for the mass matrix of a simulation, or for the torques of the
+            fitted log. For gravity nothing has to move. Masses and centres stay, and every body is
+            printed before and after.
+        offsets : {"sensor", "joint"} or mapping of joint to these, optional
+            What offset friction is of: the torque sensor, to be subtracted from what it measures,
+            or a force on the joint, which MJCF holds as a constant force. By default torques at
+            rest without load decide where the log has some, else the sensor.
+        extensions : sequence of {"drake", "mujoco"}
+            Extension elements of URDF: drive inertia as Drake reads it; settings with which
+            MuJoCo's compiler keeps the bodies.
         overwrite : bool
         test : DataFrame, path or a sequence of these, optional
             Logs that were not fitted, to compare the file and the fit on.
         force : bool
             Write a model even if `quality` calls it useless.
-        equivalent_friction : bool
-            At joints with friction of a law that the format lacks (``fs``, ``fl``, ``fb``,
-            ``fd``), write the viscous and Coulomb friction that comes closest to all of it,
-            instead of the fitted ones. Bodies are the same either way.
 
         Returns
         -------
@@ -195,28 +215,59 @@ class WritableModel(Predictor, Ranged):
         ------
         UselessFitError
             The fit is useless, with the reason, and `force` is False.
+        InputError
+            An option that does not exist, or no plausible bodies for the purpose.
         OutputError
             `path` exists and `overwrite` is False, or the file does not read back.
         """
+        if purpose is not None and purpose not in PURPOSES:
+            hint = did_you_mean(str(purpose), PURPOSES)
+            raise InputError(
+                f"purpose={purpose!r} is not one of {', '.join(PURPOSES)}{hint}", option="purpose"
+            )
         if not force:
             refuse_useless(self.quality, path)
-        robot = self.robot
-        if equivalent_friction:
-            robot = robot.with_values(closest_held_friction(robot, self.residual))
-        return export(self, robot, path, overwrite=overwrite, test=test)
+        told = self._offsets(offsets)
+        return export(self, path, purpose, told, tuple(extensions), overwrite=overwrite, test=test)
 
-    def verify(self, path: str | os.PathLike[str], client: str, log: Any = None) -> pd.DataFrame:
+    def actuators(self) -> Actuators:
+        """What simulators need of each joint besides the bodies of a file.
+
+        Returns
+        -------
+        Actuators
+            A DataFrame by joint: ``armature`` (drive inertia) [kg m^2 or kg], ``damping`` [N m s
+            or N s/m], ``frictionloss`` (dry friction) [N m or N], as a written file has them, and
+            ``effort_limit`` of the description [N m or N], NaN where it has none. Its ``to_text``
+            gives it as "mjcf", "isaaclab", "gazebo" or "drake" read it.
+        """
+        from feasid.identification.actuators import Actuators
+
+        return Actuators.of_robot(self.robot, held_friction(self.robot, self.residual))
+
+    def verify(
+        self,
+        path: str | os.PathLike[str],
+        client: str,
+        log: Any = None,
+        *,
+        offsets: str | Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
         """Replay a log through a written file as another program reads it.
+
+        Offsets of torque sensors are subtracted from what they measured.
 
         Parameters
         ----------
         path : path
             What `write` wrote.
         client : {"pinocchio", "mujoco"}
-            Pinocchio's ``rnea`` plus the model's damping, friction and armature, or MuJoCo's
-            ``mj_inverse`` plus its dry friction. Must be installed.
+            Pinocchio's ``rnea`` plus the model's damping, armature, and friction with the sign of
+            the velocity, or MuJoCo's ``mj_inverse``. Must be installed.
         log : DataFrame, path or a list of these, optional
             Default the fitted logs, which a saved fit does not have.
+        offsets
+            As of `write`.
 
         Returns
         -------
@@ -231,38 +282,141 @@ class WritableModel(Predictor, Ranged):
             Another client, a robot that clients do not replay, no log, or the client refuses the
             file.
         """
-        return client_errors(self, path, client, log, self.recordings)
+        told = self._offsets(offsets)
+        sensors = sensor_offsets(told, self.robot)
+        return client_errors(self, path, client, log, self.recordings, sensors)
+
+    def _offsets(self, asked: str | Mapping[str, str] | None) -> tuple[Offset, ...]:
+        return offsets_of(self, asked, prepared_runs(self, self.recordings))
 
 
 def export(
-    model: Predictor,
-    robot: Robot,
+    model: WritableModel,
     path: str | os.PathLike[str],
+    purpose: str | None,
+    offsets: tuple[Offset, ...],
+    extensions: tuple[str, ...],
     *,
     overwrite: bool = False,
     test: Any = None,
 ) -> Export:
-    """Write `robot`, what a file may hold of a model; measure the file's errors beside it."""
-    kind = format_of(model.robot, path)
-    lost = unrepresentable_terms(model.robot, kind)
-    whole = model.robot if lost else None
-    written = write(representable_part(robot, kind), path, overwrite=overwrite, complete=whole)
-    seen = model.base.K @ as_client(model, written.path)
-    columns = {"fit": model.relative_error, "file": model.errors_of(model.reduced, seen)}
-    if test is not None:
-        other = reduce(test, base=model.base, **model.test_options())
-        columns |= {
-            "fit on the test": model.errors_of(other),
-            "file on the test": model.errors_of(other, seen),
-        }
+    """Write what a file may hold of a model; measure its errors as clients read it."""
+    kind, fitted = format_of(model.robot, path), model.robot
+    robot = before = fitted.with_values(held_friction(fitted, model.residual))
+    held = ~unrepresentable_columns(fitted, kind)
+    postures = _postures(model)
+    changes: list[str] = []
+    if purpose is not None:
+        moved = for_purpose(robot, model.residual, kind, purpose, postures)
+        robot = robot.with_values(moved)
+        parts = held * before.values, held * robot.values
+        changes = describe_changes(fitted, fitted.values, *parts, postures)
+    lost = unrepresentable_terms(fitted, kind)
+    whole = fitted if lost or not np.array_equal(robot.values, fitted.values) else None
+    armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
+    forces = {x.joint: -x.value for x in offsets if x.origin == "joint"}
+    extras = Extras(
+        forces if format_named(kind).holds_forces else {},
+        {joint: float(value) for joint, value in armatures.items() if value},
+        extensions,
+    )
+    part = representable_part(robot, kind)
+    written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
+    lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
+    columns = _errors(model, robot, written.path, offsets, test)
+    if purpose is not None and (rows := _rows(model, before, model.recordings)) is not None:
+        terms = joint_values(before, held * before.values)
+        terms["fo"] = sensor_offsets(offsets, robot)
+        for law in LAWS:
+            columns[f"without the purpose, {law}"] = rows.errors(terms, law)
+    return Export(written, lines, columns, offsets, tuple(changes))
+
+
+def _postures(model: WritableModel) -> Array:
+    """Postures [rad or m] of the fitted logs, else of the joints' limits; shape (N, dof)."""
+    runs = [run.q for _, run in prepared_runs(model, model.recordings)]
+    if runs:
+        q = np.vstack(runs)
+        return np.asarray(q[:: max(1, len(q) // POSTURES)])
+    rng = np.random.default_rng(0)
+    limits = [(b.limits.lower, b.limits.upper) for b in model.robot.bodies for _ in range(b.dof)]
+    ends = [(-np.pi if a is None else a, np.pi if b is None else b) for a, b in limits]
+    low, high = np.array(ends[: model.robot.dof]).T
+    return np.asarray(rng.uniform(low, high, (POSTURES, model.robot.dof)))
+
+
+POSTURES = 64
+"""Postures over which a robot's inertia is looked at."""
+
+
+def _armature_advice(robot: Robot, postures: Array) -> str:
+    """How wrong a simulation is that reads nothing but the file."""
+    joint, times = missing_armature(robot, robot.values, postures)
+    return (
+        f"without it a simulation is wrong: joint {joint} accelerates {times:.3g} times as fast as "
+        f"it should; fit.actuators() has it as the joints' armature"
+    )
+
+
+def _rows(model: WritableModel, robot: Robot, logs: Sequence[Recording]) -> ClientRows | None:
+    """What clients compute from, of robots that they replay and of logs whose rows are kept."""
+    one = robot.is_tree and robot.dof == len(robot.joints)
+    return ClientRows.of_logs(model, robot, logs) if one and logs else None
+
+
+def _errors(
+    model: WritableModel, robot: Robot, path: str, offsets: tuple[Offset, ...], test: Any
+) -> pd.DataFrame:
+    """Torque errors of the fit and of a written file, on the fitted log and on a test."""
     import pandas as pd
 
-    return Export(written, missing_lines(model.robot, robot, lost), pd.DataFrame(columns))
+    seen = as_client(model, path)
+    reread = model.robot.with_values(seen)
+    columns = {"fit": model.relative_error}
+    logs = {"": (model.reduced, tuple(model.recordings))}
+    if test is not None:
+        other = reduce(test, base=model.base, **model.test_options())
+        columns["fit on the test"] = model.errors_of(other)
+        given = test if isinstance(test, list | tuple) else [test]
+        kept = not any(isinstance(x, Reduced) for x in given)
+        recordings = tuple(Recording.from_source(x) for x in given) if kept else ()
+        logs[" on the test"] = other, recordings
+    for where, (reduced, recordings) in logs.items():
+        rows = _rows(model, reread, recordings)
+        if rows is None:
+            columns[f"file{where}"] = model.errors_of(reduced, model.base.K @ seen)
+        else:
+            columns |= _errors_by_law(rows, robot, reread, offsets, path, where)
+    return pd.DataFrame(columns)
 
 
-def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[str, ...]:
-    """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks."""
-    replaced = not np.array_equal(whole.values, written.values)
+def _errors_by_law(
+    rows: ClientRows,
+    robot: Robot,
+    reread: Robot,
+    offsets: tuple[Offset, ...],
+    path: str,
+    where: str,
+) -> dict[str, pd.Series[float]]:
+    """Errors of clients that read the file alone, and with drive inertia beside it."""
+    held = format_named(format_of(robot, path)).holds_forces
+    fo = {x.joint: x.value for x in offsets if held or x.origin == "sensor"}
+    alone = joint_values(reread, reread.values)
+    alone["fo"] = np.array([fo.get(joint, 0.0) for joint in robot.joints])
+    armature = joint_values(robot, robot.values)["Ia"]
+    out = {f"file, {law}{where}": rows.errors(alone, law) for law in LAWS}
+    if not np.allclose(alone["Ia"], armature):
+        beside = alone | {"Ia": armature}
+        out |= {f"with actuators, {law}{where}": rows.errors(beside, law) for law in LAWS}
+    return out
+
+
+def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str, ...]:
+    """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks.
+
+    Drive inertia comes first, with what `armature` says of it. Offsets have lines of their own,
+    see `describe_offsets`.
+    """
     joints = {body.name: body.joint for body in whole.bodies}
     joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
     shared = {drive.name for drive in whole.drives if len(drive.coupling) > 1}
@@ -274,10 +428,11 @@ def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[st
         if joints[part] not in listed:
             listed.append(joints[part])
     lines = []
-    for kind, names in found.items():
-        term, advice = MISSING_TERMS.get(kind) or _missing_term(kind)
-        if replaced and kind in FURTHER_LAWS:
-            advice = "viscous and Coulomb friction in the file stand for it"
+    for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
+        if kind == "fo":
+            continue
+        term, advice = _missing_term(kind)
+        advice = armature if kind == "Ia" else advice
         more = len(names) - MAX_LISTED_JOINTS
         listed = names[:MAX_LISTED_JOINTS] + ([f"{more} more"] if more > 0 else [])
         lines.append(f"{term} of {', '.join(listed)}; {advice}")
@@ -285,41 +440,6 @@ def missing_lines(whole: Robot, written: Robot, lost: Sequence[str]) -> tuple[st
         vector = ", ".join(f"{x:g}" for x in whole.gravity)
         lines.append(f"gravity, ({vector}) m/s^2 in the base frame; a client has to set it")
     return tuple(lines)
-
-
-def closest_held_friction(robot: Robot, equations: Residual) -> Array:
-    """Standard parameters with viscous and Coulomb friction in place of further friction laws.
-
-    For every joint with friction of another law (``fs``, ``fl``, ``fb``, ``fd``) its ``fv`` and
-    ``fc`` minimise the difference between the torques that the fitted model predicts for the
-    fitted log with and without those laws. All other parameters are kept.
-
-    Parameters
-    ----------
-    robot : Robot
-        With the fitted parameters.
-    equations : Residual
-        The weighted equations that were solved.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        The further laws are zero.
-    """
-    fitted = robot.values
-    delta, free = fitted.copy(), []
-    for k in range(len(robot.drives)):
-        columns = robot.drive_columns(k)
-        further = [columns[s] for s in FURTHER_LAWS if s in columns]
-        if np.any(delta[further]):
-            delta[further] = 0.0
-            free += [columns[s] for s in ("fv", "fc") if s in columns]
-    if free:
-        A = equations.r @ equations.base.K
-        delta[free] = 0.0
-        difference = A @ (fitted - delta)
-        delta[free] = lsq_linear(A[:, free], difference, (0.0, np.inf), tol=1e-14).x
-    return delta
 
 
 def refuse_useless(verdict: Judged, path: str | os.PathLike[str]) -> None:
@@ -350,7 +470,7 @@ def as_client(fit: Predictor, path: str | os.PathLike[str]) -> Array:
     own = source is not None and source.format == format_of(fit.robot, path)
     reading = dict(source.reading) if source is not None and own else {}
     seen = load_robot(path, **{**reading, "sidecar": False})
-    terms = sum_drives(seen.drives)
+    terms = sum_drives(replace(drive, rest=0.0) for drive in seen.drives)
     delta = np.zeros(fit.robot.size)
     read = _inertials_in_robot_frames(fit.robot, seen, path)
     for i, columns in enumerate(fit.robot.inertial_columns):
@@ -388,157 +508,3 @@ def _inertials_in_robot_frames(
         ten = np.zeros(10) if other.inertial is None else other.inertial
         out.append(change_frame(rotation, position) @ ten)
     return out
-
-
-CLIENTS = ("pinocchio", "mujoco")
-
-
-def client_errors(
-    fit: Predictor,
-    path: str | os.PathLike[str],
-    client: str,
-    log: Any = None,
-    fitted: Sequence[Recording] = (),
-) -> pd.DataFrame:
-    """Replay a log through a client of a written file; see `feasid.Fit.verify`."""
-    import pandas as pd
-
-    if client not in CLIENTS:
-        hint = did_you_mean(str(client), CLIENTS)
-        raise InputError(f"client {client!r} is not one of {', '.join(CLIENTS)}{hint}")
-    if not fit.robot.is_tree:
-        raise InputError("robots with coupled joints or closed loops are not replayed by clients")
-    if fit.robot.dof != len(fit.robot.joints):
-        raise InputError("robots with joints of several degrees of freedom are not replayed")
-    source = fit.robot.source
-    held = dict(source.reading.get("lock", {})) if source is not None else {}
-    torques = (_Pinocchio if client == "pinocchio" else _MuJoCo)(os.fspath(path), fit.robot, held)
-    given = log if isinstance(log, list) else [log]
-    logs = tuple(fitted) if log is None else tuple(Recording.from_source(x) for x in given)
-    if not logs:
-        raise InputError("the fit holds no log (it was reduced or saved): pass log= to replay one")
-    squares = np.zeros((3, fit.robot.dof))
-    for recording in logs:
-        motion = recording.motion(fit.robot, **fit.test_options())
-        for run in motion.runs:
-            seen = torques.torques(run.q, run.dq, run.ddq)
-            ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
-            for k, part in enumerate((run.tau, seen - run.tau, ours - run.tau)):
-                squares[k] += _sums_of_squares(motion, run, part)
-    whole = np.column_stack([squares, squares.sum(axis=1)])
-    relative = np.sqrt(whole[1:] / whole[0])
-    index = pd.Index([*motion.coordinates, "all"], name="joint")
-    return pd.DataFrame({"fit": relative[1], client: relative[0]}, index=index)
-
-
-def _smooth_signs(robot: Robot) -> Callable[[Array], Array]:
-    """The sign of every joint's velocity, smooth where the fit's friction is; (samples, dof)."""
-    smooth = {j: d.transition for d in robot.drives for j in d.coupling if "fc" in d.symbols}
-    over = np.array([smooth.get(joint, 0.0) for joint in robot.joints])
-    scale = np.where(over > 0, over, 1.0)
-    return lambda dq: np.where(over > 0, np.tanh(dq / scale), np.sign(dq))
-
-
-def _sums_of_squares(motion: Motion, run: Run, signal: Array) -> Array:
-    """Sums of squares per joint, of the rows and behind the low-pass that the fit's errors have."""
-    if motion.filtering != "equations" or not motion.cutoff:
-        return np.asarray((signal**2).sum(axis=0))
-    window = Window(motion.cutoff, run.rate)
-    out = np.zeros(signal.shape[1])
-    for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
-        part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
-        out += (window.comb().rows(as_samples_last(signal[part]), len(centres)) ** 2).sum(axis=1)
-    return out
-
-
-class _Pinocchio:
-    """Torques by ``pinocchio.rnea``, the model's damping, friction and armature added."""
-
-    def __init__(self, path: str, robot: Robot, held: Mapping[str, float]) -> None:
-        try:
-            import pinocchio  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise missing_extra("replaying in Pinocchio", "pin", "pinocchio") from error
-        self.pin = pinocchio
-        build = pinocchio.buildModelFromUrdf
-        if not path.endswith(".urdf"):
-            build = pinocchio.buildModelFromMJCF
-        try:
-            self.model = build(path)
-        except (ValueError, RuntimeError) as error:
-            raise InputError(
-                f"Pinocchio refuses {path}: {' '.join(str(error).split())}", path=path
-            ) from error
-        self.model.gravity.linear = robot.gravity
-        self.data = self.model.createData()
-        self.robot = robot
-        self.q0 = pinocchio.neutral(self.model)
-        for joint in set(self.model.names).intersection(held):
-            self._set_position(self.q0, joint, float(held[joint]))
-        self.rows = [self._joint(joint).idx_v for joint in robot.joints]
-        self.sign = _smooth_signs(robot)
-
-    def _joint(self, name: str) -> Any:
-        return self.model.joints[self.model.getJointId(name)]
-
-    def _set_position(self, q: Array, name: str, value: float) -> None:
-        joint = self._joint(name)
-        numbers = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
-        q[joint.idx_q : joint.idx_q + joint.nq] = numbers
-
-    def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
-        model, rows = self.model, self.rows
-        out = np.empty_like(q)
-        rigid = model.armature.copy()
-        model.armature = np.zeros(model.nv)
-        for k in range(len(q)):
-            place = self.q0.copy()
-            velocity, acceleration = np.zeros(model.nv), np.zeros(model.nv)
-            for name, value in zip(self.robot.joints, q[k], strict=True):
-                self._set_position(place, name, float(value))
-            velocity[rows], acceleration[rows] = dq[k], ddq[k]
-            out[k] = self.pin.rnea(model, self.data, place, velocity, acceleration)[rows]
-        model.armature = rigid
-        dry = getattr(model, "upperDryFrictionLimit", None)
-        friction = model.friction if dry is None else dry
-        out += model.damping[rows] * dq + friction[rows] * self.sign(dq) + rigid[rows] * ddq
-        return out
-
-
-class _MuJoCo:
-    """Torques by ``mujoco.mj_inverse`` without constraints, dry friction added."""
-
-    def __init__(self, path: str, robot: Robot, held: Mapping[str, float]) -> None:
-        try:
-            import mujoco  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise missing_extra("replaying in MuJoCo", "mujoco", "mujoco") from error
-        self.mujoco = mujoco
-        try:
-            self.model = model = mujoco.MjModel.from_xml_path(path)
-        except ValueError as error:
-            raise InputError(
-                f"MuJoCo refuses {path}: {' '.join(str(error).split())}; fit.write('model.xml') "
-                f"writes MJCF that needs no meshes",
-                path=path,
-            ) from error
-        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-        model.opt.gravity = robot.gravity
-        self.data = mujoco.MjData(model)
-        names = {model.joint(j).name for j in range(model.njnt)}
-        for joint in names.intersection(held):
-            self.data.qpos[model.joint(joint).qposadr[0]] = float(held[joint])
-        joints = [model.joint(joint) for joint in robot.joints]
-        self.places = [int(j.qposadr[0]) for j in joints]
-        self.rows = [int(j.dofadr[0]) for j in joints]
-        self.sign = _smooth_signs(robot)
-
-    def torques(self, q: Array, dq: Array, ddq: Array) -> Array:
-        data, rows = self.data, self.rows
-        out = np.empty_like(q)
-        for k in range(len(q)):
-            data.qpos[self.places], data.qvel[rows], data.qacc[rows] = q[k], dq[k], ddq[k]
-            self.mujoco.mj_inverse(self.model, data)
-            out[k] = data.qfrc_inverse[rows]
-        out += self.model.dof_frictionloss[rows] * self.sign(dq)
-        return out

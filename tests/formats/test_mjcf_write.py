@@ -7,11 +7,11 @@ import pytest
 from mjcf_files import FULL, JOINTS, TREE, model, wheel_models, write
 from written import changed_lines, own_text, random_parameters
 
+import feasid
 from feasid import load_robot
 from feasid.errors import DescriptionError, FeasidError, InputError, OutputError
 from feasid.formats.rewrite import disagreement
 from feasid.formats.terms import EFFECTS
-from feasid.formats.write import write_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -57,7 +57,7 @@ def test_models_in_wheels_go_round(path, tmp_path):
 def test_every_form_is_replaced_by_the_new_inertia(tmp_path, inertial, joint):
     text = model(inertial, joint=joint).replace("><", ">\n  <")
     robot = with_random_inertia(load_robot(write(tmp_path, text)))
-    write_mjcf(robot, tmp_path / "out.xml")
+    feasid.write(robot, tmp_path / "out.xml")
     new = (tmp_path / "out.xml").read_bytes()
     assert all("<inertial" in line for line in changed_lines(text.encode(), new))
     compiled = load_robot(mujoco.MjModel.from_xml_string(new.decode()))
@@ -103,7 +103,7 @@ def test_what_cannot_be_written_is_said(tmp_path, text, words):
     write(tmp_path, f"<mujocoinclude><inertial {FULL}/></mujocoinclude>", "part.xml")
     robot = with_random_inertia(load_robot(write(tmp_path, text)))
     with pytest.raises(InputError, match=words):
-        write_mjcf(robot, tmp_path / "out.xml")
+        feasid.write(robot, tmp_path / "out.xml")
     assert not (tmp_path / "out.xml").exists()
 
 
@@ -115,7 +115,7 @@ def test_impossible_parameters_other_sources_and_existing_files_are_refused(tmp_
     with pytest.raises(InputError, match="not read from MJCF"):
         own_text(replace(robot, source=None), "mjcf")
     with pytest.raises(OutputError, match="overwrite"):
-        write_mjcf(robot, path)
+        feasid.write(robot, path)
 
 
 def test_bodies_between_joints_have_no_place(tmp_path):

@@ -17,7 +17,7 @@ from feasid.errors import FeasidError, InputError, OutputError
 from feasid.exact.poses import can_exist
 from feasid.formats.rewrite import disagreement
 from feasid.formats.urdf.read import parse_urdf
-from feasid.formats.write import write_urdf
+from feasid.formats.write import write
 from feasid.robot import inertia
 
 RTOL_WRITTEN = 1e-9
@@ -55,7 +55,7 @@ def test_new_inertias_read_back_and_touch_inertial_lines_only(path, tmp_path):
         return
     new = with_random_inertia(robot, np.random.default_rng(7))
     out = tmp_path / "out.urdf"
-    write_urdf(new, out)
+    write(new, out)
     again = load_robot(out)
     for body, found in zip(new.bodies, again.bodies, strict=True):
         assert disagreement(found.inertial, body.inertial) < RTOL_WRITTEN
@@ -73,7 +73,7 @@ def test_the_written_decimals_are_exactly_possible_and_load_elsewhere(tmp_path):
     pinocchio, mujoco = pytest.importorskip("pinocchio"), pytest.importorskip("mujoco")
     robot = with_random_inertia(arm_robot(), np.random.default_rng(3))
     path = tmp_path / "out.urdf"
-    write_urdf(robot, path)
+    write(robot, path)
     urdf = parse_urdf(path.read_bytes())
     for name in ("upper", "rod", "wheel"):
         inertial = urdf.links[name].inertial
@@ -150,7 +150,7 @@ def test_parameters_that_cannot_exist_are_refused_by_name(tmp_path):
     values = np.where(np.isnan(robot.values), 0.0, robot.values)
     path = tmp_path / "x.urdf"
     with pytest.raises(InputError, match="'wheel'") as caught:
-        write_urdf(robot.with_values(values), path)
+        write(robot.with_values(values), path)
     assert caught.value.body == "wheel"
     assert list(tmp_path.iterdir()) == []
 
@@ -197,18 +197,18 @@ def test_nothing_is_replaced_unless_told(tmp_path):
     path = tmp_path / "x.urdf"
     path.write_bytes(b"precious")
     with pytest.raises(OutputError, match="overwrite"):
-        write_urdf(robot, path)
+        write(robot, path)
     assert path.read_bytes() == b"precious"
-    write_urdf(robot, path, overwrite=True)
+    write(robot, path, overwrite=True)
     assert path.read_bytes() == ARM.encode()
     assert os.listdir(tmp_path) == ["x.urdf"]
     with pytest.raises(OutputError, match="no folder"):
-        write_urdf(robot, tmp_path / "none" / "x.urdf")
+        write(robot, tmp_path / "none" / "x.urdf")
 
 
-def test_a_robot_without_a_urdf_cannot_be_written(tmp_path):
-    with pytest.raises(InputError, match="not read from a URDF"):
-        write_urdf(replace(arm_robot(), source=None), tmp_path / "x.urdf")
+def test_a_robot_without_a_urdf_has_no_text_to_keep():
+    with pytest.raises(InputError, match="not read from URDF"):
+        own_text(replace(arm_robot(), source=None), "urdf")
 
 
 def test_a_locked_robot_is_written_too():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,13 @@ import feasid
 from feasid import datasets, load_robot
 from feasid.errors import DescriptionError, InputError, OutputError
 from feasid.formats.sidecar import sidecar_path
-from feasid.identification.export import closest_held_friction
+from feasid.identification.file_terms import held_friction
 
 RTOL_CLIENT = 1e-6
 """Relative difference of errors that clients may show where a file holds every term."""
+
+RTOL_MUJOCO = 5e-3
+"""Of MuJoCo's friction, of which near rest only the sign is modelled."""
 
 TRACKING = 0.01
 """Relative difference of tracking errors with the fit and with its file."""
@@ -52,7 +56,8 @@ def test_a_file_that_holds_every_term_predicts_like_the_fit(arm, tmp_path):
     assert export.written.lost == ()
     assert export.written.sidecar is None
     assert os.listdir(tmp_path) == ["out.urdf"]
-    np.testing.assert_allclose(export.errors["file"], export.errors["fit"], rtol=RTOL_CLIENT)
+    error = export.errors
+    np.testing.assert_allclose(error["file, hard sign"], error["fit"], rtol=RTOL_CLIENT)
     seen = fit.verify(path, "pinocchio", test)
     np.testing.assert_allclose(seen["pinocchio"], seen["fit"], rtol=RTOL_CLIENT)
     np.testing.assert_allclose(seen["fit"]["all"], fit.errors(test)["all"], rtol=RTOL_CLIENT)
@@ -67,13 +72,17 @@ def test_what_a_format_cannot_hold_is_in_the_sidecar(arm, fitted, tmp_path, name
     path = tmp_path / name
     export = fitted.write(path, test=test)
     assert export.written.lost == tuple(f"{b.name}.fo" for b in robot.bodies)
-    assert f"not in {path}: offset friction (fo) of" in str(export)
+    assert "offsets of the torque sensors: subtract them from measured torques" in str(export)
     whole = load_robot(path)
     assert whole.drives[0].symbols == ("fv", "fc", "fo")
     np.testing.assert_array_equal(whole.values, fitted.robot.values)
-    client = "pinocchio" if name.endswith("urdf") else "mujoco"
-    seen = fitted.verify(path, client, test)
-    np.testing.assert_allclose(seen[client], export.errors["file on the test"], rtol=RTOL_CLIENT)
+    seen = fitted.verify(path, "pinocchio", test)["pinocchio"]
+    wanted = export.errors["file, hard sign on the test"]
+    np.testing.assert_allclose(seen, wanted, rtol=RTOL_CLIENT)
+    if name.endswith("xml"):
+        seen = fitted.verify(path, "mujoco", test)["mujoco"]
+        wanted = export.errors["file, MuJoCo's law on the test"]
+        np.testing.assert_allclose(seen, wanted, rtol=RTOL_MUJOCO)
 
 
 def test_offsets_of_sensors_do_not_change_the_bodies_in_the_file(arm, tmp_path):
@@ -88,33 +97,151 @@ def test_offsets_of_sensors_do_not_change_the_bodies_in_the_file(arm, tmp_path):
     seen = load_robot(tmp_path / "out.urdf", sidecar=False)
     for a, b in zip(seen.bodies, fit.robot.bodies, strict=True):
         np.testing.assert_allclose(a.inertial, b.inertial, rtol=1e-9, atol=1e-12)
-    assert export.errors["file"]["all"] > export.errors["fit"]["all"]
+    error = export.errors.loc["all"]
+    np.testing.assert_allclose(error["file, hard sign"], error["fit"], rtol=RTOL_CLIENT)
+    raw = fit.write(tmp_path / "raw.urdf", force=True, offsets="joint").errors.loc["all"]
+    assert raw["file, hard sign"] > 2 * error["file, hard sign"]
 
 
-def test_viscous_and_coulomb_friction_stand_for_other_laws_on_request(tmp_path):
-    df = datasets.load("unitree_z1")
-    fit = feasid.fit(df, diagnose=False, **df.attrs["options"])
-    assert any("fs" in d.symbols for d in fit.robot.drives)
+def test_offsets_of_joints_are_constant_forces_in_mjcf(arm, fitted, tmp_path):
+    """The sensors of a robot at rest without load decide; a caller may, too."""
     path = tmp_path / "out.xml"
-    plain = fit.write(path)
-    assert "equivalent_friction=True" in str(plain)
-    closer = fit.write(path, overwrite=True, equivalent_friction=True)
-    assert closer.errors["file"]["all"] < plain.errors["file"]["all"]
-    assert closer.written.lost == plain.written.lost
-    assert "friction in the file stand for it" in str(closer)
-    seen = load_robot(path, sidecar=False)
+    export = fitted.write(path, offsets="joint")
+    assert "the file has them as constant forces" in str(export)
+    error = export.errors.loc["all"]
+    np.testing.assert_allclose(error["file, hard sign"], error["fit"], rtol=RTOL_CLIENT)
+    seen = fitted.verify(path, "mujoco", offsets="joint").loc["all"]
+    np.testing.assert_allclose(seen["mujoco"], error["file, MuJoCo's law"], rtol=RTOL_MUJOCO)
+    kept = {x.joint: "sensor" for x in export.offsets[1:]}
+    mixed = fitted.write(tmp_path / "two.xml", offsets={**kept, export.offsets[0].joint: "joint"})
+    assert (tmp_path / "two.xml").read_text().count("constant force on") == 1
+    assert [x.origin for x in mixed.offsets] == ["joint", "sensor", "sensor"]
+    for wrong, words in (({"slidr": "joint"}, "did you mean 'slide'"), ("motor", "sensor, joint")):
+        with pytest.raises(InputError, match=words):
+            fitted.write(tmp_path / "three.xml", offsets=wrong)
+
+
+def test_a_torque_at_rest_tells_forces_from_offsets_of_sensors(arm, tmp_path):
+    """Slides on the level, whose sensor reads zero while nothing moves, or the offset."""
+    robot = feasid.Robot(
+        [feasid.Body("sled", None, np.eye(3), np.zeros(3), np.eye(6)[:, 3:4], "slide",
+                     inertial=feasid.robot.inertia.from_mass_com_inertia(
+                         2.0, np.zeros(3), 0.01 * np.eye(3)))])  # fmt: skip
+    t = np.arange(0, 12, 0.002)
+    q = np.where(t > 4, np.sin(2 * (t - 4)) ** 3, 0.0)
+    dq = np.where(t > 4, 6 * np.sin(2 * (t - 4)) ** 2 * np.cos(2 * (t - 4)), 0.0)
+    s = 2 * (t - 4)
+    ddq = np.where(t > 4, 24 * np.sin(s) * np.cos(s) ** 2 - 12 * np.sin(s) ** 3, 0.0)
+    torque = 2.0 * ddq + 0.3 * dq + 0.5 * np.tanh(dq / 0.005)
+    torque += 0.01 * np.random.default_rng(0).standard_normal(len(t))
+    for at_rest, origin in ((0.4, "sensor"), (0.0, "joint")):
+        tau = torque + np.where(t > 4, 0.4, at_rest)
+        log = pd.DataFrame({"t": t, "q_slide": q, "tau_slide": tau})
+        fit = feasid.fit(log, robot, drive_inertia=False, diagnose=False)
+        (offset,) = fit.write(tmp_path / f"{origin}.xml", force=True).offsets
+        assert offset.origin == origin, offset
+        assert "at rest without load" in offset.reason
+
+
+def test_viscous_and_coulomb_friction_stand_for_other_laws(arm, tmp_path):
+    robot, log, _ = arm
+    truth = robot.with_joint_terms(("viscous", "coulomb", "sqrt"))
+    plain = robot.with_joint_terms()
+    names = dict(zip(plain.parameter_names, arm_parameters(plain), strict=True))
+    values = np.array([names.get(n, 0.7) for n in truth.parameter_names])
+    log = simulate(truth, values, 1, noise=0.02)
+    fit = feasid.fit(log, robot, friction=("viscous", "coulomb", "sqrt"), drive_inertia=False)
+    export = fit.write(tmp_path / "out.xml")
+    assert "root friction (fs) of" in str(export)
+    assert "viscous and Coulomb friction in the file stand for it" in str(export)
+    seen = load_robot(tmp_path / "out.xml", sidecar=False)
     for a, b in zip(seen.bodies, fit.robot.bodies, strict=True):
         np.testing.assert_allclose(a.inertial, b.inertial, rtol=1e-9, atol=1e-12)
-    values = closest_held_friction(fit.robot, fit.residual)
-    for k, drive in enumerate(fit.robot.drives):
-        for symbol, column in fit.robot.drive_columns(k).items():
-            if symbol == "fs":
-                assert values[column] == 0.0
-            elif symbol in ("Ia", "fo") or "fs" not in drive.symbols:
-                assert values[column] == fit.delta[column]
-    near = fit.errors_of(fit.reduced, fit.base.K @ values)
-    assert near["all"] < 1.05 * fit.relative_error["all"]
-    np.testing.assert_array_equal(load_robot(path).values, fit.robot.values)
+    held = held_friction(fit.robot, fit.residual)
+    near, bare = fit.errors_of(fit.reduced, fit.base.K @ held), fit.robot.values.copy()
+    for k in range(3):
+        columns = fit.robot.drive_columns(k)
+        assert held[columns["fs"]] == 0.0
+        bare[columns["fs"]] = 0.0
+    plain = fit.errors_of(fit.reduced, fit.base.K @ bare)
+    assert near["all"] < 0.5 * plain["all"]
+    np.testing.assert_array_equal(load_robot(tmp_path / "out.xml").values, fit.robot.values)
+
+
+def test_purposes_move_second_moments_only(mujoco_fit, tmp_path):
+    """A URDF has no armature: other second moments come closer to the mass matrix, or torques."""
+    _, _, fit, _ = mujoco_fit
+    plain = fit.write(tmp_path / "plain.urdf").errors.loc["all"]
+    for purpose in ("simulation", "torque", "gravity"):
+        export = fit.write(tmp_path / f"{purpose}.urdf", purpose=purpose)
+        seen = load_robot(tmp_path / f"{purpose}.urdf", sidecar=False)
+        moved = 0.0
+        for a, b in zip(seen.bodies, fit.robot.bodies, strict=True):
+            np.testing.assert_allclose(a.inertial[6:], b.inertial[6:], rtol=1e-9, atol=1e-12)
+            moved = max(moved, np.abs(a.inertial[:6] / b.inertial[:6] - 1).max())
+        error = export.errors.loc["all"]
+        name = "without the purpose, hard sign"
+        np.testing.assert_allclose(error[name], plain["file, hard sign"], rtol=RTOL_CLIENT)
+        mass, gravity, *bodies = export.changes
+        assert len(bodies) == 3
+        assert all("->" in line and "kg, centre" in line for line in bodies)
+        assert gravity.endswith("-> 0 %") or float(gravity.split("-> ")[1].split()[0]) < 1e-9
+        assert (moved > 0.01) == (purpose != "gravity")
+        if purpose == "torque":
+            assert error["file, hard sign"] < 0.9 * plain["file, hard sign"]
+        if purpose == "simulation":
+            before, after = (float(x.split()[0]) for x in mass.split(": ")[1].split("-> "))
+            assert after < 0.9 * before
+    with pytest.raises(InputError, match="did you mean 'gravity'"):
+        fit.write(tmp_path / "x.urdf", purpose="gravty")
+
+
+def test_actuators_are_what_the_file_lacks(mujoco_fit, tmp_path):
+    """URDF in MuJoCo with the table is the MJCF; texts are read by who they are for."""
+    import mujoco
+
+    _, _, fit, _ = mujoco_fit
+    table = fit.actuators()
+    assert table["armature"]["lift"] == pytest.approx(0.12, rel=0.2)
+    fit.write(tmp_path / "out.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    for name, array in (("armature", model.dof_armature), ("damping", model.dof_damping),
+                        ("frictionloss", model.dof_frictionloss)):  # fmt: skip
+        np.testing.assert_allclose(table[name], array, rtol=1e-12)
+    inertia = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    bodies = "".join(f"<body>{inertia}{line}</body>"
+                     for line in table.to_text("mjcf").splitlines())  # fmt: skip
+    again = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>")
+    np.testing.assert_array_equal(again.dof_armature, model.dof_armature)
+    np.testing.assert_array_equal(again.dof_solimp, model.dof_solimp)
+    seen = {}
+    exec("config = " + table.to_text("isaaclab"), {"ImplicitActuatorCfg": dict}, seen)
+    assert seen["config"]["armature"] == table["armature"].to_dict()
+    assert "effort_limit_sim" not in seen["config"]
+    for program, tag in (("gazebo", "friction"), ("drake", "drake:rotor_inertia")):
+        assert table.to_text(program).count(f"<{tag}") == 3
+    with pytest.raises(InputError, match="did you mean 'drake'"):
+        table.to_text("drke")
+
+
+def test_extension_elements_are_in_a_urdf_that_asks_for_them(mujoco_fit, tmp_path):
+    _, _, fit, _ = mujoco_fit
+    path = tmp_path / "out.urdf"
+    export = fit.write(path, extensions=("drake", "mujoco"))
+    assert "times as fast as it should" in str(export).splitlines()[1]
+    root = ElementTree.parse(path).getroot()
+    rotors = {
+        t.find("joint").get("name"): float(
+            t.find("actuator/{http://drake.mit.edu}rotor_inertia").get("value")
+        )
+        for t in root.iter("transmission")
+    }
+    assert rotors == fit.actuators()["armature"].to_dict()
+    assert root.find("mujoco/compiler").get("balanceinertia") == "false"
+    again = feasid.write(load_robot(path), tmp_path / "again.urdf")
+    assert again.sidecar is not None
+    with pytest.raises(InputError, match="MJCF has no elements of 'drake'"):
+        fit.write(tmp_path / "out.xml", extensions=("drake",))
 
 
 def test_sidecars_of_other_files_are_refused(fitted, tmp_path):
@@ -216,11 +343,12 @@ def test_a_mujoco_arm_goes_round(mujoco_fit, tmp_path):
     out = tmp_path / "out.xml"
     export = fit.write(out, test=test)
     assert export.written.lost == ()
-    np.testing.assert_allclose(
-        export.errors["file on the test"], export.errors["fit on the test"], rtol=RTOL_CLIENT
-    )
+    error = export.errors
+    sharp = error["file, hard sign on the test"]
+    np.testing.assert_allclose(sharp, error["fit on the test"], rtol=RTOL_CLIENT)
     seen = fit.verify(out, "mujoco", test)
-    np.testing.assert_allclose(seen["mujoco"], seen["fit"], rtol=RTOL_CLIENT)
+    wanted = error["file, MuJoCo's law on the test"]
+    np.testing.assert_allclose(seen["mujoco"], wanted, rtol=RTOL_MUJOCO)
     np.testing.assert_allclose(seen["fit"]["all"], fit.errors(test)["all"], rtol=RTOL_CLIENT)
     found = load_robot(out)
     terms = {d.name: dict(zip(d.symbols, d.values, strict=True)) for d in found.drives}
@@ -287,9 +415,8 @@ def test_real_arms_are_what_clients_read(name, suffix, way, tmp_path):
     export = fit.write(path, test=test)
     for client in ("pinocchio", "mujoco") if suffix == ".xml" else ("pinocchio",):
         seen = fit.verify(path, client, test)
-        np.testing.assert_allclose(
-            seen[client]["all"],
-            export.errors["file on the test"]["all"],
-            rtol=RTOL_CLIENT,
-        )
+        law, rtol = ("hard sign", RTOL_CLIENT), ("MuJoCo's law", RTOL_MUJOCO)
+        law, rtol = law if client == "pinocchio" else rtol
+        wanted = export.errors[f"file, {law} on the test"]["all"]
+        np.testing.assert_allclose(seen[client]["all"], wanted, rtol=rtol)
         np.testing.assert_allclose(seen["fit"]["all"], fit.errors(test)["all"], rtol=RTOL_CLIENT)

@@ -8,10 +8,10 @@ import pytest
 from closed import FIVE_BAR
 from robots import ARM
 
+import feasid
 from feasid import load_robot
 from feasid.cli import main
 from feasid.errors import InputError
-from feasid.formats.write import write_urdf
 from feasid.identifiability.base import base_parameters
 from feasid.inspection.comparison import compare_files, compare_robots
 
@@ -44,7 +44,7 @@ def test_mass_moved_along_the_nullspace_is_not_seen(tmp_path):
     null = base_parameters(robot).nullspace
     step = null @ np.random.default_rng(4).normal(size=null.shape[1])
     changed = robot.with_values(robot.values + 1e-5 * step / np.abs(step).max())
-    write_urdf(changed, b)
+    feasid.write(changed, b)
     found = compare_files(a, b)
     assert a.read_bytes() != b.read_bytes()
     assert found.equivalent
@@ -140,7 +140,7 @@ def test_joints_that_mimic_move_along(tmp_path):
     robot = load_robot(a)
     base = base_parameters(robot)
     step = base.nullspace @ np.random.default_rng(4).normal(size=base.nullspace.shape[1])
-    write_urdf(robot.with_values(robot.values + 1e-5 * step / np.abs(step).max()), b)
+    feasid.write(robot.with_values(robot.values + 1e-5 * step / np.abs(step).max()), b)
     assert compare_files(a, b).equivalent
     twice = (MIMIC[0], MIMIC[1].replace('joint="slide"', 'joint="slide" multiplier="2"'))
     found = compare_files(a, write(tmp_path, "twice.urdf", twice))

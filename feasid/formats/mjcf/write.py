@@ -3,8 +3,9 @@
 In an own text only ``<inertial>`` elements, the terms of joints and gravity change; every other
 byte stays. A body that MuJoCo would derive from its geoms gets an ``<inertial>``, which takes
 precedence. Dry friction gets solver settings that hold a joint at rest, unless the file has its
-own, and a constant force on a joint becomes an actuator that needs no control. In a new file frames, joint positions and axes are the robot's own, so that q means the
-same. Nothing is drawn and nothing touches: it has no geoms.
+own, and a constant force on a joint becomes an actuator that needs no control. In a new file
+frames, joint positions and axes are the robot's own, so that q means the same. Nothing is drawn
+and nothing touches: it has no geoms.
 """
 
 from __future__ import annotations

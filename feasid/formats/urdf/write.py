@@ -125,7 +125,7 @@ def _add_extensions(patch: Patch, root: Element, extras: Extras) -> None:
             patch.new_attribute(root, *next(iter(DRAKE.items())))
     has = root.find("mujoco") is not None
     wanted = [x for x in extras.extensions if not (x == "mujoco" and has)]
-    lines = _extensions(Extras(armatures=left, extensions=tuple(wanted)))
+    lines = extension_lines(Extras(armatures=left, extensions=tuple(wanted)))
     if lines:
         patch.insert_last(root, lines)
 
@@ -137,11 +137,12 @@ def _set_rotor(patch: Patch, actuator: Element, armature: float) -> None:
     if rotor is not None:
         patch.numbers(rotor, "value", [armature / ratio**2])
         return
-    lines = markup("drake:rotor_inertia", value=armature / ratio**2)
-    patch.insert_first(actuator, lines + (markup("drake:gear_ratio", value=1.0) if gear is None else []))
+    stated = markup("drake:gear_ratio", value=1.0) if gear is None else []
+    patch.insert_first(actuator, stated + markup("drake:rotor_inertia", value=armature / ratio**2))
 
 
-def _extensions(extras: Extras) -> list[str]:
+def extension_lines(extras: Extras) -> list[str]:
+    """Extension elements inside ``<robot>``."""
     lines: list[str] = []
     if "mujoco" in extras.extensions:
         settings = dict.fromkeys(("inertiafromgeom", "balanceinertia"), "false")
@@ -189,7 +190,7 @@ def generate_urdf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         for body in robot.bodies
     ]
     space = DRAKE if "drake" in extras.extensions else {}
-    lines = markup("robot", *links, *joints, _extensions(extras), name=robot.name, **space)
+    lines = markup("robot", *links, *joints, extension_lines(extras), name=robot.name, **space)
     return "\n".join([*lines, ""]).encode()
 
 

@@ -1,0 +1,212 @@
+"""Joint terms as files and their clients hold them: friction, offsets, and what is lost without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from feasid.core.arrays import Array
+from feasid.dynamics.regressor import inverse_dynamics, mass_matrix
+from feasid.errors import InputError, did_you_mean
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import TERMS
+
+if TYPE_CHECKING:
+    from feasid.identification.predictor import Predictor
+    from feasid.identification.ranges import Residual
+    from feasid.logs.motion import Motion, Run
+
+ORIGINS = ("sensor", "joint")
+"""What an offset can be of: the torque sensor, or a force on the joint."""
+
+REST_SPEED = 0.005
+"""Speed [rad/s or m/s] below which a joint rests: that over which fitted friction changes sign."""
+
+UNLOADED = 0.25
+"""Load over the offset up to which a posture is without load at a joint."""
+
+PRESENT = 0.5
+"""Torque over the offset above which a joint at rest without load shows the offset."""
+
+REST_SAMPLES = 20
+"""Samples at rest without load from which there is evidence."""
+
+POSTURES = 64
+"""Postures over which the rigid bodies' inertia at a joint is averaged."""
+
+
+def held_friction(robot: Robot, equations: Residual) -> Array:
+    """Standard parameters with viscous and Coulomb friction in place of what files do not hold.
+
+    At every joint with friction of another law (``fs``, ``fl``, ``fb``, ``fd``) or of a motor that
+    moves several joints, ``fv`` and ``fc`` minimise the difference between the torques that the
+    fitted model predicts for the fitted log with and without that friction. All other parameters
+    are kept.
+
+    Parameters
+    ----------
+    robot : Robot
+        With the fitted parameters.
+    equations : Residual
+        The weighted equations that were solved.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        The friction that files do not hold is zero.
+    """
+    fitted = robot.values
+    delta, touched = fitted.copy(), set()
+    for k, drive in enumerate(robot.drives):
+        alone = len(drive.coupling) == 1
+        for symbol, column in robot.drive_columns(k).items():
+            friction = symbol in TERMS and TERMS[symbol].varies_with == "dq"
+            if friction and fitted[column] and not (alone and symbol in ("fv", "fc")):
+                delta[column] = 0.0
+                touched |= set(drive.coupling)
+    free = [
+        column
+        for k, drive in enumerate(robot.drives)
+        if len(drive.coupling) == 1 and touched.issuperset(drive.coupling)
+        for symbol, column in robot.drive_columns(k).items()
+        if symbol in ("fv", "fc")
+    ]
+    if free:
+        A = equations.r @ equations.base.K
+        delta[free] = 0.0
+        difference = A @ (fitted - delta)
+        delta[free] = lsq_linear(A[:, free], difference, (0.0, np.inf), tol=1e-14).x
+    return delta
+
+
+def joint_values(robot: Robot, delta: Array) -> dict[str, Array]:
+    """Ia, fv, fc and fo per joint, of the drives that move one joint."""
+    out = {symbol: np.zeros(len(robot.joints)) for symbol in ("Ia", "fv", "fc", "fo")}
+    for k, drive in enumerate(robot.drives):
+        if len(drive.coupling) == 1:
+            ((joint, factor),) = drive.coupling.items()
+            columns = robot.drive_columns(k)
+            for symbol in out.keys() & columns.keys():
+                scaling = TERMS[symbol].scaling(factor) or 1.0
+                out[symbol][robot.joints.index(joint)] += scaling * delta[columns[symbol]]
+    return out
+
+
+# -- offsets --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Offset:
+    """Whether a joint's offset is of its sensor or a force on it, and the evidence, if any."""
+
+    joint: str
+    value: float
+    origin: str
+    reason: str
+
+
+def offsets_of(
+    model: Predictor, asked: str | Mapping[str, str] | None, runs: Iterable[tuple[Motion, Run]]
+) -> tuple[Offset, ...]:
+    """The offsets of a model's joints, each of its sensor or of the joint.
+
+    A sensor shows its offset always. Where a joint rests without load and its torque is far below
+    the offset, the sensor has none, and the offset is a force that acts in motion. A torque at
+    rest that equals the offset contradicts neither; without evidence an offset is of the sensor.
+
+    Raises
+    ------
+    InputError
+        `asked` names a joint or an origin that does not exist.
+    """
+    named = {**asked} if isinstance(asked, Mapping) else {}
+    if isinstance(asked, str):
+        named = dict.fromkeys(model.robot.joints, asked)
+    for joint, origin in named.items():
+        for name, known in ((joint, model.robot.joints), (origin, ORIGINS)):
+            if name not in known:
+                hint = did_you_mean(str(name), known)
+                raise InputError(
+                    f"offsets: {name!r} is not one of {', '.join(known)}{hint}", option="offsets"
+                )
+    values = joint_values(model.robot, model.robot.values)["fo"]
+    resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values, runs)
+    out = []
+    for joint, value in zip(model.robot.joints, values, strict=True):
+        if not value:
+            continue
+        origin, reason = named.get(joint, "sensor"), "as asked" if joint in named else ""
+        if not reason and joint in resting:
+            seen = resting[joint]
+            origin = "sensor" if abs(seen) > PRESENT * abs(value) else "joint"
+            reason = f"at rest without load its torque is {seen:.3g}"
+        out.append(Offset(joint, float(value), origin, reason))
+    return tuple(out)
+
+
+def _torques_at_rest(
+    model: Predictor, offsets: Array, runs: Iterable[tuple[Motion, Run]]
+) -> dict[str, float]:
+    """Median torque of joints where the whole robot rests and they carry little load."""
+    robot = model.robot
+    if not robot.is_tree or robot.dof != len(robot.joints):
+        return {}
+    bodies = robot.without_joint_terms()
+    found: list[list[float]] = [[] for _ in robot.joints]
+    for _, run in runs:
+        still = np.flatnonzero((np.abs(run.dq) < REST_SPEED).all(axis=1))
+        if len(still) == 0:
+            continue
+        zero = np.zeros((len(still), robot.dof))
+        load = inverse_dynamics(bodies, run.q[still], zero, zero)
+        for j, offset in enumerate(offsets):
+            free = np.abs(load[:, j]) < UNLOADED * abs(offset)
+            found[j] += run.tau[still[free], j].tolist()
+    pairs = zip(robot.joints, found, strict=True)
+    return {joint: float(np.median(x)) for joint, x in pairs if len(x) >= REST_SAMPLES}
+
+
+def missing_armature(robot: Robot, delta: Array, postures: Array) -> tuple[str, float]:
+    """The joint that accelerates most too fast without its armature, and how many times.
+
+    The mean over postures (N, dof) of the mass matrix's diagonal, with and without drive inertia.
+    """
+    chosen = postures[:: max(1, len(postures) // POSTURES)]
+    whole = np.mean([np.diag(mass_matrix(robot, delta, q)) for q in chosen], axis=0)
+    without = delta.copy()
+    for k in range(len(robot.drives)):
+        columns = robot.drive_columns(k)
+        without[[columns[s] for s in ("Ia",) if s in columns]] = 0.0
+    rigid = np.mean([np.diag(mass_matrix(robot, without, q)) for q in chosen], axis=0)
+    ratio = whole / rigid
+    worst = int(np.argmax(ratio))
+    return robot.coordinates[worst], float(ratio[worst])
+
+
+def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:
+    """A line for the offsets of sensors, and one for those that are forces on joints."""
+    lines = []
+    for origin in ORIGINS:
+        of = [x for x in offsets if x.origin == origin]
+        if not of:
+            continue
+        what = "of the torque sensors: subtract them from measured torques"
+        if origin == "joint":
+            what = "that are forces on joints: " + (
+                "the file has them as constant forces" if held else "add them to commanded torques"
+            )
+        values = ", ".join(f"{x.value:.4g} at {x.joint}{x.reason and f' ({x.reason})'}" for x in of)
+        lines.append(f"offsets {what} ({values})")
+        if not all(x.reason for x in of):
+            lines[-1] += '; no torque at rest says otherwise (offsets="joint" does)'
+    return lines
+
+
+def sensor_offsets(offsets: Sequence[Offset], robot: Robot) -> Array:
+    """The offset of each joint's torque sensor, shape (joints,)."""
+    values = {x.joint: x.value for x in offsets if x.origin == "sensor"}
+    return np.array([values.get(joint, 0.0) for joint in robot.joints])
