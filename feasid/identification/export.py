@@ -48,7 +48,6 @@ from feasid.identification.predictor import Predictor
 from feasid.identification.purposes import PURPOSES, describe_changes, for_purpose
 from feasid.identification.ranges import Ranged
 from feasid.logs.recording import Recording
-from feasid.reduction.equations import Window
 from feasid.reduction.reduce import reduce
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
