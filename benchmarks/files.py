@@ -6,10 +6,11 @@
 *Rollouts*: hidden arms of `tests.worlds` (their truth, noise and logs come from MuJoCo). Each log
 is fitted; the fit's own numbers, the written MJCF as MuJoCo compiles it, the written URDF as it
 compiles that, and the URDF with ``fit.actuators()`` are driven by the measured torques of the test
-log from its noisy states for .3 s. Printed are medians over windows of the rms of position errors
-over the joints, over that of the fit's own numbers. With an offset of 10 % of the rms torque on the
-fitted log the drive is the true torque, and ratios are over the truth's own rollouts with the noise
-of the start.
+log from its noisy states for .3 s; files by these less the sensors' offsets, as `fit.write` says.
+Printed are medians over windows of the rms of position errors over the joints, over that of the
+fit's own numbers. With an offset of 10 % of the rms torque on the fitted log the drive is the true
+torque, and ratios are over the rollouts of the fit of the same log without the offset; the truth's
+own errors are printed beside, which come from the noise of the start alone.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def settings(model):
 class Client:
     """A compiled model, rolled out under given torques."""
 
-    def __init__(self, model, joints, friction=None, offset=None):
+    def __init__(self, model, joints, friction=None, offset=0.0):
         self.model, self.rows = settings(model), simulation.joint_order(model, joints)
         self.friction, self.offset = friction, offset
         mujoco.mj_setConst(model, mujoco.MjData(model))
@@ -64,12 +65,10 @@ class Client:
         data.qpos[self.rows], data.qvel[self.rows] = q, dq
         for row in tau:
             for _ in range(round(1 / RATE / STEP)):
-                force = row
                 if self.friction is not None:
-                    limit, constant = self.friction(data.qpos[self.rows], data.qvel[self.rows])
+                    limit = self.friction(data.qpos[self.rows], data.qvel[self.rows])
                     self.model.dof_frictionloss[self.rows] = limit
-                    force = row - constant
-                data.qfrc_applied[self.rows] = force
+                data.qfrc_applied[self.rows] = row - self.offset
                 mujoco.mj_step(self.model, data)
             out.append(data.qpos[self.rows].copy())
         return np.array(out)
@@ -108,9 +107,9 @@ def own_numbers(fit, description):
             weighed.qvel[:] = weighed.qacc[:] = 0
             mujoco.mj_inverse(loaded, weighed)
             limit = limit + terms["fl"] * np.abs(weighed.qfrc_inverse[rows])
-        return limit, terms["fo"]
+        return limit
 
-    return Client(model, joints, friction)
+    return Client(model, joints, friction, terms["fo"])
 
 
 def truth_client(world):
@@ -181,12 +180,12 @@ def windows_of(world, count):
     ]
 
 
-def rms(client, windows, drive):
-    """Median over windows of the rms position error [rad]."""
+def rms(client, windows, drive, less=0.0):
+    """Median over windows of the rms position error [mrad]; drive less what sensors add."""
     found = []
     for q, dq, tau, true in windows:
-        off = client.rollout(q, dq, tau[drive]) - true
-        found.append(np.sqrt(np.mean(off**2)) if np.isfinite(off).all() else np.inf)
+        off = client.rollout(q, dq, tau[drive] - less) - true
+        found.append(1e3 * np.sqrt(np.mean(off**2)) if np.isfinite(off).all() else np.inf)
     return float(np.median(found))
 
 
@@ -199,11 +198,16 @@ def with_offset(world):
     return log
 
 
+COLUMNS = ("MJCF", "URDF", "URDF+", "fit/true", "gravity", "MJCF", "URDF+", "fit/true", "true")
+
+
 def rollouts(robots, seeds, count):
     """Written files against the fit's own numbers, without and with offsets of sensors."""
-    print("rollouts of .3 s, over the fit's own numbers; with an offset over the truth's")
-    print(f"{'arm':>10} {'MJCF':>7} {'URDF':>7} {'URDF+':>7} {'fit/truth':>9} {'gravity':>7}"
-          f" | offset: {'MJCF':>7} {'URDF+':>7} {'fit':>7}")  # fmt: skip
+    print("rollouts of .3 s: on measured torque over the fit's own numbers (MJCF, URDF, URDF with "
+          "actuators),\nthe fit over the truth, gravity torques of the URDF over the fit's; with "
+          "offsets on true torque over the fit\nwithout offsets (MJCF, URDF with actuators), that "
+          "fit over the truth, the truth [mrad]")  # fmt: skip
+    print(f"{'':>10} " + " ".join(f"{name:>8}" for name in COLUMNS))
     table = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -212,25 +216,24 @@ def rollouts(robots, seeds, count):
                 world = worlds.make_world(robot, seed=seed)
                 windows = windows_of(world, count)
                 fit = feasid.fit(world.log, world.robot)
-                own = rms(own_numbers(fit, world.description), windows, "measured")
-                files = {k: rms(c, windows, "measured") for k, c in clients_of(fit, folder).items()}
-                best = rms(truth_client(world), windows, "measured")
-                weight = gravity_ratio(fit, world, folder / "arm.urdf")
+                own = own_numbers(fit, world.description)
+                first = rms(own, windows, "measured")
+                files = clients_of(fit, folder)
+                row = [rms(c, windows, "measured", less=own.offset) / first for c in files.values()]
+                row += [first / rms(truth_client(world), windows, "measured")]
+                row += [gravity_ratio(fit, world, folder / "arm.urdf")]
+                own.offset = 0.0
+                clean, floor = (rms(c, windows, "true") for c in (own, truth_client(world)))
                 shifted = feasid.fit(with_offset(world), world.robot)
-                floor = rms(truth_client(world), windows, "true")
-                clients = clients_of(shifted, folder)
-                off = {k: rms(c, windows, "true") / floor for k, c in clients.items()}
-                rigid = own_numbers(shifted, world.description)
-                before = rigid.friction
-                rigid.friction = lambda q, dq, law=before: (law(q, dq)[0], 0.0)
-                off["fit"] = rms(rigid, windows, "true") / floor
-                row = [*(v / own for v in files.values()), own / best, weight]
-                row += [off["MJCF"], off["URDF + actuators"], off["fit"]]
-                table.append(row)
-                shown = " ".join(f"{x:7.3f}" for x in row)
-                print(f"{robot:>8} {seed} {shown}", flush=True)
-    print(f"{'median':>10} " + " ".join(f"{x:7.3f}" for x in np.median(table, axis=0)))
-    print(f"{'worst':>10} " + " ".join(f"{x:7.3f}" for x in np.max(table, axis=0)))
+                files = clients_of(shifted, folder)
+                row += [
+                    rms(files[k], windows, "true") / clean for k in ("MJCF", "URDF + actuators")
+                ]
+                table.append([*row, clean / floor, floor])
+                shown = " ".join(f"{x:8.3f}" for x in table[-1])
+                print(f"{robot:>6} {seed} {shown}", flush=True)
+    print(f"{'median':>10} " + " ".join(f"{x:8.3f}" for x in np.median(table, axis=0)))
+    print(f"{'worst':>10} " + " ".join(f"{x:8.3f}" for x in np.max(table, axis=0)))
 
 
 def numbers(element, key, default="0 0 0"):
