@@ -16,6 +16,7 @@ LAZY = {
     "feasid.inspection.control": "pandas and the nullspace, only for a mass matrix",
     "feasid.feasibility.closest": "the proof of a conflict, when nothing can exist",
     "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
+    "feasid.identification.export": "tables of actuators, which are data frames",
     "feasid.identification.fitted": "the certificate, when it is asked for",
     "feasid.identification.identify": "momentum and robust weights, where options ask for them",
     "feasid.identification.predictor": "code generation, when code is written",

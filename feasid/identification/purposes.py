@@ -32,7 +32,7 @@ GYRATION = 2.0
 """Factor within which radii of gyration stay: equations alone would let bodies shrink to points."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Whole:
     """All standard parameters, as `feasible_least_squares` asks for them."""
 
