@@ -142,7 +142,7 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
         result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
         print(f"wrote {arguments.certificate}: check it with feasid verify")
     if arguments.optimality:
-        save(result.optimum.optimality, arguments.optimality, arguments.overwrite)
+        save(result.optimality, arguments.optimality, arguments.overwrite)
     if arguments.save:
         result.save(arguments.save, overwrite=arguments.overwrite)
         print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")

@@ -170,7 +170,7 @@ def of_log(
         problem.base.robot, problem.feasible, K, None, problem.margin or 0.0
     )
     about = f"{path} of {robot_path}"
-    yield Holding(question, about, Data.from_doubles(problem.R, problem.rho))
+    yield Holding(question, about, Data.from_doubles(problem.R, problem.rho, found.triangle[2]))
     yield from _model(found.robot, found.feasible, found.delta, f"the fit of {about}", margin)
 
 

@@ -145,7 +145,11 @@ class FeasibleFit:
     @cached_property
     def optimality(self) -> Certificate | None:
         """Proof that no feasible model fits much better; None when there is none."""
-        return None if self._optimum is None else self._optimum.certificate()
+        return self.certify()
+
+    def certify(self, residual: float = 0.0) -> Certificate | None:
+        """The same, of ``|R beta - rho|^2 + residual^2``."""
+        return None if self._optimum is None else self._optimum.certificate(residual)
 
     @cached_property
     def _optimum(self) -> Optimum | None:

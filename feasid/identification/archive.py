@@ -76,6 +76,7 @@ def save(
         "notes": [[str(n), n.code, _plain(n.values)] for n in fit.notes],
         "errors": {str(k): float(v) for k, v in fit.relative_error.items()},
         "summary": text,
+        "outside": [] if certificate is None else [*certificate.outside],
         "display": asdict(display),
         "ranges": {
             "deviation": fit.deviation,
@@ -311,13 +312,13 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     base = base_parameters(robot, measured=model.get("measured"))
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
         raise ValueError("its parameters are not those of its base parameters")
-    proof = content.get("certificate.json")
+    proof, outside = content.get("certificate.json"), tuple(map(str, model.get("outside", ())))
     return SavedFit(
         robot=robot,
         base=base,
         covariance=spread,
         reduced=Reduced.from_file(io.BytesIO(content["reduced.npz"]), f"reduced.npz of {path}"),
-        certificate=None if proof is None else Certificate(json.loads(proof)),
+        certificate=None if proof is None else Certificate(json.loads(proof), outside),
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],

@@ -215,6 +215,11 @@ class Fitted(WritableModel):
         return condition_number(self.reduced.triangle()[0])
 
     @property
+    def optimality(self) -> Certificate | None:
+        """Proof that no feasible model fits the log much better; None when there is none."""
+        return self.optimum.certify(self.triangle[2])
+
+    @property
     def best_fitting(self) -> FeasibleFit:
         """The verified model of the smallest residual: the optimum, or the solution."""
         return min(self.optimum, self.solution, key=lambda found: found.objective)

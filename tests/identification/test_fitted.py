@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
+from second_checker import holds
 
 import feasid
+from feasid.certificate import exact
 from feasid.errors import CertificateError, OutputError, UselessFitError
 from feasid.identification import noise
 from feasid.identification.estimate import CrossValidation, EstimationProblem
@@ -55,6 +57,16 @@ def test_the_price_is_the_residual_over_the_least(fit):
     wanted = left(fit.solution.beta) / left(fit.optimum.beta) - 1
     assert fit.price == pytest.approx(wanted, rel=1e-6)
     assert fit.price > 1e-4  # a prior has its price here
+
+
+def test_the_bound_of_a_fit_states_the_rest_of_the_squared_residual(fit):
+    data, rest = fit.optimality.data, fit.triangle[2] ** 2
+    assert float(exact(data["data"]["rest"])) == pytest.approx(rest, rel=1e-15)
+    assert rest > 0.0
+    floor, reached = float(exact(data["floor"])), fit.optimum.objective + rest
+    assert (1 - 1e-3) * reached < floor <= reached * (1 + 1e-12)
+    assert holds(data)
+    assert f"better than {np.sqrt(floor):.8g}"[:-1] in fit.optimality.verify()
 
 
 def test_joint_terms_are_the_drives_and_only_what_was_fitted(fit):

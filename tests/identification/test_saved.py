@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 
+import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from feasid.cli import main
 from feasid.cli.output import SCHEMA
 from feasid.core.display import HEIGHT
 from feasid.errors import DescriptionError, InputError, LimitError, OutputError
+from feasid.feasibility.constraints.sets import feasible_set
 from feasid.robot.serial import robot_from_data, to_data
 
 RTOL = 1e-9
@@ -41,6 +43,19 @@ def fit(folder):
     found = feasid.fit(str(folder / "log.csv"), str(folder / "arm.urdf"))
     found.save(folder / "arm.feasid")
     return found
+
+
+def test_what_a_certificate_does_not_cover_is_said_by_the_saved_fit_too(folder, fit):
+    def round_com(p):
+        return {"round com": cp.norm(p["rod"].com_moment) <= 1e3 * p["rod"].mass}
+
+    robot = fit.robot
+    limited = replace(fit, feasible=feasible_set(robot, constraints=round_com))
+    limited.save(folder / "limited.feasid")
+    for certificate in (limited.certificate, feasid.load(folder / "limited.feasid").certificate):
+        assert certificate.outside == ("round com",)
+        assert certificate.verify().splitlines()[-1].startswith("outside: round com")
+    assert fit.certificate.outside == ()
 
 
 def test_a_saved_fit_is_the_fit(folder, fit):

@@ -246,7 +246,8 @@ def _values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
 
 def _data(file: Statement, own: Statement) -> Iterator[str]:
     """Where the data of a bound are others."""
-    if checker.exact(file["rest"]) != checker.exact(own["rest"]):
+    rest = checker.exact(own["rest"])
+    if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
         yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
     if len(file["rows"]) != len(own["rows"]):
         yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"

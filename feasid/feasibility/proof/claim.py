@@ -25,9 +25,12 @@ class Certificate:
     ----------
     data : dict
         What the file holds; see ``docs/certificates.md``.
+    outside : tuple of str
+        Constraints that were asked for and are no part of it, because they are not affine.
     """
 
     data: dict[str, Any]
+    outside: tuple[str, ...] = ()
 
     @property
     def claim(self) -> str:
@@ -56,9 +59,11 @@ class Certificate:
             When the certificate proves nothing.
         """
         try:
-            return checker.verify(self.data)
+            proved = checker.verify(self.data)
         except ValueError as error:
             raise CertificateError(f"the certificate does not hold: {error}") from error
+        left = [f"outside: {name}: kept in floating point, not affine" for name in self.outside]
+        return "\n".join([proved, *left])
 
     def holds(self) -> bool:
         """True when `verify` succeeds.

@@ -15,7 +15,7 @@ limit on masses. Bounds that are far from tight at the answer take no part.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -110,11 +110,18 @@ class Optimum:
     limit: Mapping[str, str] | None
     delta: Array
 
-    def certificate(self) -> Certificate | None:
-        """The proof as a file, checked; None when the checker refuses it."""
-        point = [decimal(x) for x in self.delta]
+    def certificate(self, residual: float = 0.0) -> Certificate | None:
+        """The proof as a file, checked; None when the checker refuses it.
+
+        Parameters
+        ----------
+        residual : float
+            What is left of the log beside R and rho: its square is added to the bound.
+        """
+        point, rest = [decimal(x) for x in self.delta], decimal(residual**2)
+        data, floor = replace(self.data, rest=rest).entries, self.floor + rest
         return self.question.lower_bound(
-            self.data.entries, self.weights, self.Z, self.floor, point, self.y, self.limit
+            data, self.weights, self.Z, floor, point, self.y, self.limit
         )
 
 

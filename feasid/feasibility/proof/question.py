@@ -86,19 +86,21 @@ class Data:
     R: npt.NDArray[np.int64]
     rho: npt.NDArray[np.int64]
     places: tuple[int, int]
+    rest: Fraction = Fraction(0)  # of the squared residual, which no parameters change
 
     @classmethod
-    def from_doubles(cls, R: Array, rho: Array) -> Data:
+    def from_doubles(cls, R: Array, rho: Array, residual: float = 0.0) -> Data:
         """Doubles, rounded to integers of 53 bits over one power of ten (`_to_integers`)."""
         (rows, first), (target, second) = _to_integers(R), _to_integers(rho)
-        return cls(rows, target, (first, second))
+        return cls(rows, target, (first, second), decimal(residual**2))
 
     @property
     def entries(self) -> dict[str, object]:
         """As a certificate holds them."""
         first, second = (Fraction(10) ** -p for p in self.places)
         rows = [[[i, text(x * first)] for i, x in enumerate(row) if x] for row in self.R.tolist()]
-        return {"rows": rows, "target": [text(x * second) for x in self.rho.tolist()], "rest": "0"}
+        target = [text(x * second) for x in self.rho.tolist()]
+        return {"rows": rows, "target": target, "rest": text(self.rest)}
 
     def multiply(self, pull: Row) -> list[Fraction]:
         """``sum_i pull_i R_ri`` by row."""
@@ -354,7 +356,8 @@ class Question:
         }
         if self.values is not None:
             data["values"] = [text(v) for v in self.values]
-        return Certificate({**data, "digest": checker.digest(data)})
+        outside = tuple(c.name for c in self.feasible.convex)
+        return Certificate({**data, "digest": checker.digest(data)}, outside)
 
 
 def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
