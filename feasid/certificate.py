@@ -43,7 +43,7 @@ Row = dict[int, Fraction]
 ZERO, SMALLEST = Fraction(0), Fraction(10**8)  # the latter limits masses and joint terms
 
 
-class Rule(NamedTuple):
+class MatrixCondition(NamedTuple):
     """``constant + sum_j d[j] basis[j]`` must be positive (semi)definite."""
 
     constant: Matrix
@@ -111,7 +111,7 @@ def read_list(items: Any, size: int, what: str) -> list[Fraction]:
     return [exact(x) for x in items]
 
 
-def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
+def consistency(kind: str, columns: Mapping[str, int]) -> MatrixCondition:
     """A body's pseudo-inertia ("full") or the matrix of Sousa and Cortesao eq. (17) ("semi")."""
     moments = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
     half, one = Fraction(1, 2), Fraction(1)
@@ -129,17 +129,19 @@ def consistency(kind: str, columns: Mapping[str, int]) -> Rule:
     size = 1 + max(c for some in entries for _, c, _ in some)
     both = [e + [(c, r, v) for r, c, v in e if r != c] for e in entries]
     zero = [[ZERO] * size for _ in range(size)]
-    return Rule(zero, dict(zip(columns.values(), both, strict=True)), True)
+    return MatrixCondition(zero, dict(zip(columns.values(), both, strict=True)), True)
 
 
-def rule_table(kind: str, names: Sequence[Sequence[str]], none: set[int]) -> dict[Any, Rule]:
+def rule_table(
+    kind: str, names: Sequence[Sequence[str]], none: set[int]
+) -> dict[Any, MatrixCondition]:
     """Every matrix and sign that parameters of these names must keep, whatever a file says."""
     owned: dict[str, dict[str, int]] = {}
     for j, (owner, symbol) in enumerate(names):
         if symbol not in SYMBOLS or symbol in owned.setdefault(owner, {}):
             raise ValueError(f"parameter {symbol!r} of {owner!r} is unknown or there twice")
         owned[owner][symbol] = j
-    rules: dict[Any, Rule] = {}
+    rules: dict[Any, MatrixCondition] = {}
     for owner, columns in owned.items():
         for role, prefix, allowed in (("body", "", [BODY]), ("rotor", "rotor_", [BODY, BALANCED])):
             own = [s for s in BODY if prefix + s in columns]
@@ -149,13 +151,13 @@ def rule_table(kind: str, names: Sequence[Sequence[str]], none: set[int]) -> dic
                 rules[role, owner] = consistency(kind, {s: columns[prefix + s] for s in own})
         for symbol in (s for s in SIGNED if s in columns):
             one = {columns[symbol]: [(0, 0, Fraction(1))]}
-            rules["sign", owner, symbol] = Rule([[ZERO]], one, False)
+            rules["sign", owner, symbol] = MatrixCondition([[ZERO]], one, False)
     if not any(role == "body" for role, *_ in rules):
         raise ValueError("there is no body")
     return rules
 
 
-def read_constraint(item: Mapping[str, Any], size: int) -> Rule:
+def read_constraint(item: Mapping[str, Any], size: int) -> MatrixCondition:
     """A further constraint: a symmetric matrix by the entries of its upper triangle."""
     if set(item) != {"name", "strict", "size", "entries"} or type(item["strict"]) is not bool:
         raise ValueError("a further constraint has a name, strict, a size and entries")
@@ -173,7 +175,7 @@ def read_constraint(item: Mapping[str, Any], size: int) -> Rule:
             basis.setdefault(j, []).extend((a, b, value) for a, b in {(r, c), (c, r)})
     if not basis:
         raise ValueError(f"constraint {item['name']!r} is on no parameter")
-    return Rule(constant, basis, item["strict"])
+    return MatrixCondition(constant, basis, item["strict"])
 
 
 class Claim:
@@ -341,7 +343,7 @@ class Claim:
         return lines
 
 
-def _in_words(rule: Rule, names: Sequence[str]) -> str:
+def _in_words(rule: MatrixCondition, names: Sequence[str]) -> str:
     """A further constraint in words."""
     of, size = ", ".join(names[j] for j in rule.basis), len(rule.constant)
     if size > 1:

@@ -57,7 +57,7 @@ class DamagedError(ValueError):
     """An archive is not what it says; whoever reads it says which file, and of what kind."""
 
 
-def unpack(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
+def unpack_archive(file: IO[bytes], name: str, most: int) -> dict[str, bytes]:
     """All members of an archive.
 
     Parameters

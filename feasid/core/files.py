@@ -309,9 +309,12 @@ def check_outputs(
             real = os.path.realpath(path)
         except (OSError, ValueError) as error:
             raise _unwritable(path, error) from error
-        if any(_same(real, s) or (is_folder(s) and Path(s) in Path(real).parents) for s in sources):
+        if any(
+            _is_same_file(real, s) or (is_folder(s) and Path(s) in Path(real).parents)
+            for s in sources
+        ):
             raise InputError(f"{label}: {path} is an input; choose another output", path=str(path))
-        other = next((name for seen, name in taken.items() if _same(real, seen)), None)
+        other = next((name for seen, name in taken.items() if _is_same_file(real, seen)), None)
         if other is not None:
             raise InputError(f"{other} and {label} are the same file, {path}", path=str(path))
         check_writable(path, overwrite=overwrite)
@@ -377,7 +380,7 @@ def _expand_pattern(name: Name) -> list[str]:
     return sorted(glob.glob(text, recursive=True)) or [text] if glob.has_magic(text) else [text]
 
 
-def _same(a: str, b: str) -> bool:
+def _is_same_file(a: str, b: str) -> bool:
     try:
         return a == b or os.path.samefile(a, b)
     except (OSError, ValueError):

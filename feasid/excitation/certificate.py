@@ -64,7 +64,7 @@ class ExcitationCertificate:
     joints: tuple[str, ...]
 
     @property
-    def complete(self) -> bool:
+    def is_full_rank(self) -> bool:
         """Whether the effective rank is the structural one."""
         return self.rank == len(self.expressions)
 
@@ -97,8 +97,9 @@ class ExcitationCertificate:
     def summary(self) -> str:
         """The certificate on one screen."""
         size, worst = len(self.expressions), np.argsort(-self.deviations)[:3]
+        unseen = "" if self.is_full_rank else "  SOME PARAMETERS STAY UNSEEN"
         lines = [
-            f"rank {self.rank} of {size}{'' if self.complete else '  SOME PARAMETERS STAY UNSEEN'}",
+            f"rank {self.rank} of {size}{unseen}",
             f"condition number {self.condition_number:.1f}, log det {self.log_det:+.1f}",
             f"limits {'kept' if self.limits_hold else 'BROKEN'} between samples",
         ]

@@ -298,7 +298,7 @@ class Trajectory(Displayed):
         return Display(
             f"motion of {self.robot.name!r}: {self.period:g} s, {self.robot.dof} joints",
             [
-                Measure("parameters seen", f"{c.rank} of {size}", str(size), c.complete),
+                Measure("parameters seen", f"{c.rank} of {size}", str(size), c.is_full_rank),
                 Measure(
                     "limits between samples",
                     "kept" if c.limits_hold else "broken",

@@ -114,7 +114,7 @@ class _Problem:
     def cost(self, delta: Array) -> float:
         return float(np.linalg.norm(self.rows @ delta - self.target))
 
-    def prefers(self, closer: Array, delta: Array, least: float = 0.0) -> bool:
+    def is_preferred(self, closer: Array, delta: Array, least: float = 0.0) -> bool:
         """Whether `closer` is closer than delta by what its growing parameters are worth.
 
         `least` is the share by which it has to be closer where they do not grow.
@@ -303,7 +303,7 @@ def _closest(
         attempts += more
         if again is not None:
             closer = _repair(weaker, again, anchor, reference.delta, margin)
-            if problem.prefers(closer, chosen[2]) and not feasible.violations(closer):
+            if problem.is_preferred(closer, chosen[2]) and not feasible.violations(closer):
                 chosen = weaker, again, closer
     if (
         generic is not None
@@ -355,7 +355,7 @@ def _weaken_pull(
         if raw is None or not small:
             break
         delta = _repair(problem, raw, anchor, reference, margin)
-        if first.prefers(delta, chosen[2], SAME) and not first.feasible.violations(delta):
+        if first.is_preferred(delta, chosen[2], SAME) and not first.feasible.violations(delta):
             chosen = problem, raw, delta
         if not problem.pull_matters(raw):
             break

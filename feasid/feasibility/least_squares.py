@@ -34,7 +34,7 @@ excited coefficient by one part in a million, and splits what a joint that moves
 cannot tell apart (offset and Coulomb friction) evenly instead of without limit."""
 
 
-class Base(Protocol):
+class BaseMap(Protocol):
     """What is needed of base parameters: the robot and beta = K delta, (nb, n)."""
 
     @property
@@ -60,7 +60,7 @@ class LeastSquares:
 
     R: Array
     rho: Array
-    base: Base
+    base: BaseMap
     feasible: FeasibleSet
     units: Units
     margin: float | None = None
@@ -228,7 +228,7 @@ class FeasibleFit:
 def feasible_least_squares(
     R: npt.ArrayLike,
     rho: npt.ArrayLike,
-    base: Base,
+    base: BaseMap,
     feasible: FeasibleSet,
     *,
     margin: float | None = None,
@@ -297,7 +297,7 @@ def feasible_least_squares(
 
 
 def _validate_data(
-    R: npt.ArrayLike, rho: npt.ArrayLike, base: Base, feasible: FeasibleSet
+    R: npt.ArrayLike, rho: npt.ArrayLike, base: BaseMap, feasible: FeasibleSet
 ) -> tuple[Array, Array]:
     R, rho = np.asarray(R, dtype=np.float64), np.asarray(rho, dtype=np.float64)
     nb, n = np.shape(base.K)
@@ -362,7 +362,7 @@ def regularise(
     R: npt.ArrayLike,
     rho: npt.ArrayLike,
     residual: float,
-    base: Base,
+    base: BaseMap,
     feasible: FeasibleSet,
     solution: FeasibleFit,
     slack: float,

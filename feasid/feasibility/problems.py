@@ -29,8 +29,8 @@ from scipy import sparse
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
-from feasid.feasibility.constraints.stated import ConvexConstraint, cp
 from feasid.feasibility.constraints.units import Units, units
+from feasid.feasibility.constraints.user_constraints import ConvexConstraint, cp
 from feasid.robot.description import Robot
 
 MARGIN = 1e-6
@@ -167,13 +167,13 @@ class ScaledParameters:
         matrices, numbers = exist
         s = next((v for v in further if v.name() == "s"), MARGIN)
         convex = tuple(
-            c.expression(self.delta) + s * self._size(c) <= 0 for c in self.feasible.convex
+            c.expression(self.delta) + s * self._entry_units(c) <= 0 for c in self.feasible.convex
         )
         rules = [*matrices, *([] if numbers is None else [numbers]), *convex, *given]
         problem = cp.Problem(objective, rules)
         return Program(problem, self, further, matrices, numbers, convex, error)
 
-    def _size(self, constraint: ConvexConstraint) -> Array:
+    def _entry_units(self, constraint: ConvexConstraint) -> Array:
         """One unit of each entry of a constraint that is not affine."""
         units = self.scale.parameters
         return np.asarray(np.abs(constraint.gradient(units)) @ units)

@@ -21,7 +21,7 @@ from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Question
-from feasid.feasibility.proof.reach import Reach, ReachProver
+from feasid.feasibility.proof.reach import RangeEndProver, Reach
 from feasid.robot.description import Robot
 
 LARGEST = 1e4
@@ -183,22 +183,22 @@ class Region:
         return prover.certificate(end.proof, self._model_beyond(end))
 
     @cached_property
-    def _prover_without_limits(self) -> ReachProver:
+    def _prover_without_limits(self) -> RangeEndProver:
         """The region without our own limits, which come last."""
         linear = self.feasible.linear[: self.own]
         question = Question.from_doubles(
             self.robot, replace(self.feasible, linear=linear), self.K, None
         )
-        return ReachProver(question, self.R, self.rho, self.budget, {})
+        return RangeEndProver(question, self.R, self.rho, self.budget, {})
 
     @cached_property
-    def prover(self) -> ReachProver:
+    def prover(self) -> RangeEndProver:
         """The region in exact numbers."""
         question = Question.from_doubles(self.robot, self.feasible, self.K, None)
         first = len(self.feasible.blocks) + self.own + 1
         columns = [int(c.columns[0]) for c in self.feasible.linear[self.own + 1 :: 2]]
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
-        return ReachProver(question, self.R, self.rho, self.budget, limits)
+        return RangeEndProver(question, self.R, self.rho, self.budget, limits)
 
     @property
     def _elimination(self) -> Elimination:

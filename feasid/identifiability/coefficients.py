@@ -292,7 +292,7 @@ class Coefficients:
         return units
 
     @cached_property
-    def relations(self) -> tuple[tuple[int, Array], ...]:
+    def friction_null_vectors(self) -> tuple[tuple[int, Array], ...]:
         """Null vectors among friction coefficients alone, and of drives that joints share.
 
         Pairs of a dependent column and a scaled null vector of length n.
@@ -303,7 +303,7 @@ class Coefficients:
     def dependent(self) -> Index:
         """Columns of the dependent parameters, increasing."""
         local = [block.columns[block.dependent] for block in self.joint_nullspaces]
-        others = [np.array([column]) for column, _ in self.relations]
+        others = [np.array([column]) for column, _ in self.friction_null_vectors]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.intp), *local, *others]))
 
     @cached_property
@@ -438,7 +438,7 @@ class Coefficients:
             for k, lead in enumerate(block.columns[block.dependent].tolist()):
                 used = np.flatnonzero(column.values[:, k])
                 parts[lead] = row[column.rows[used]], column.values[used, k]
-        for lead, vector in self.relations:
+        for lead, vector in self.friction_null_vectors:
             total = -vector[self.independent]
             size = np.abs(total)
             for other in np.flatnonzero(vector).tolist():
@@ -517,7 +517,7 @@ class Coefficients:
                 data.append(values[keep])
                 rows.append(at[keep])
                 sizes.append(int(keep.sum()))
-        for lead, vector in self.relations:
+        for lead, vector in self.friction_null_vectors:
             at = np.flatnonzero(vector)
             data.append(vector[at] * self.units[at] / self.units[lead])
             rows.append(at)
@@ -535,7 +535,7 @@ class Coefficients:
         add up in it at home: N_ij = N_i,p(j) B_j for the bodies j beyond i.
         """
         robot = self.echelon.run.robot
-        if self.relations:  # drives that joints share tie all of them together
+        if self.friction_null_vectors:  # drives that joints share tie all of them together
             return sparse.csr_array(self.matrix)
         own = [_joint_rows(block) for block in self.joint_nullspaces]
         starts = np.cumsum([0, *(len(rows) for rows in own)])

@@ -21,7 +21,7 @@ from feasid.identifiability.spectral import (
     ROOT2,
     TOLERANCE,
     WEAK_DIRECTION,
-    Action,
+    ScrewAction,
     Spectrum,
     column_basis,
     momentum,
@@ -365,7 +365,7 @@ class Setting:
     held: frozenset[int] = frozenset()
     doubtful_values: list[DoubtfulSingularValue] = field(default_factory=list)
     _spectra: dict[Key, tuple[Spectrum, Spectrum]] = field(default_factory=dict)
-    _orbits: dict[Key, tuple[list[Action], list[Action]]] = field(default_factory=dict)
+    _orbits: dict[Key, tuple[list[ScrewAction], list[ScrewAction]]] = field(default_factory=dict)
 
     @cached_property
     def frames(self) -> Frames:
@@ -501,7 +501,7 @@ class Setting:
             self._orbits[key] = [pair[0].action()], [pair[1].action()]
         return self._spectra[key]
 
-    def actions(self, i: int) -> tuple[list[Action], list[Action]]:
+    def actions(self, i: int) -> tuple[list[ScrewAction], list[ScrewAction]]:
         """Actions of joint i's screws on velocities and on functionals, rotor included."""
         rotor = self.rotors[i]
         if rotor is not None:
@@ -532,7 +532,7 @@ class Setting:
         )
 
 
-def _screw_actions(run: Setting, screws: Array) -> tuple[list[Action], list[Action]]:
+def _screw_actions(run: Setting, screws: Array) -> tuple[list[ScrewAction], list[ScrewAction]]:
     """Actions of each screw of a joint of several degrees of freedom.
 
     A screw whose axis misses the working origin is moved there and back.
@@ -546,10 +546,10 @@ def _screw_actions(run: Setting, screws: Array) -> tuple[list[Action], list[Acti
         if np.abs(centre).max() > 0:
             x = motion_transform(np.eye(3)[None], centre[None])[0]
             back = motion_transform(np.eye(3)[None], -centre[None])[0]
-            a = Action(back @ a.still @ x, back @ a.moving @ x)
+            a = ScrewAction(back @ a.still @ x, back @ a.moving @ x)
             t = ROOT2[:, None] * parameter_transform(np.eye(3), -centre) / ROOT2
             t_back = ROOT2[:, None] * parameter_transform(np.eye(3), centre) / ROOT2
-            b = Action(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
+            b = ScrewAction(t.T @ b.still @ t_back.T, t.T @ b.moving @ t_back.T)
         velocity.append(a)
         parameter.append(b)
     return velocity, parameter

@@ -74,7 +74,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.identifiability.frames import EMPTY_BASIS, GRAVITY_SET, ROTOR_SPIN, WHOLE_SPACE, Setting
 from feasid.identifiability.spectral import (
-    Action,
+    ScrewAction,
     column_basis,
     cross,
     invariant_subspace,
@@ -157,7 +157,7 @@ class RecursionStep:
         return not self.is_held and not self.run.static
 
     @cached_property
-    def actions(self) -> tuple[list[Action], list[Action]]:
+    def actions(self) -> tuple[list[ScrewAction], list[ScrewAction]]:
         """What the joint does to velocities and to functionals."""
         return self.run.actions(self.i)
 

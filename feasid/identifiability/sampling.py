@@ -502,7 +502,7 @@ def random_configurations(
     found = np.zeros((robot.dof, 0))
     for reach in LOOP_POSITION_RANGES:
         s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES_PER_MOTION * count)) * speed
-        q, closed = robot.closure.follow(s)
+        q, closed = robot.closure.solve_by_continuation(s)
         closed[closed] &= robot.closure.regular(q[:, closed])
         found = np.hstack([found, s[:, closed]])[:, :count]
         if found.shape[1] == count:

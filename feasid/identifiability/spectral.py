@@ -79,7 +79,7 @@ def momentum(screw: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Action:
+class ScrewAction:
     """What a joint's motion does to a space, as matrices whose images are the orbit's span.
 
     ``still`` (m, m) projects on what the motion leaves alone; the images of the rows of
@@ -98,14 +98,14 @@ class Action:
         """Columns spanning the orbits of x."""
         return np.hstack(self.sweep(x))
 
-    def with_fixed_coordinates(self, extra: int) -> Action:
+    def with_fixed_coordinates(self, extra: int) -> ScrewAction:
         """The same action beside `extra` coordinates that it leaves alone."""
         m = self.still.shape[0]
         still = np.eye(m + extra)
         still[:m, :m] = self.still
         moving = np.zeros((self.moving.shape[0], m + extra, m + extra))
         moving[:, :m, :m] = self.moving
-        return Action(still, moving)
+        return ScrewAction(still, moving)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +121,13 @@ class Spectrum:
     shift: Array | None
     nilpotent: int
 
-    def action(self) -> Action:
+    def action(self) -> ScrewAction:
         """The orbit matrices of this screw alone."""
         moving = list(self._translations())
         for p, r in self.pieces.values():
             moving += [p, r]
         m = self.still.shape[0]
-        return Action(self.still, np.stack(moving) if moving else np.zeros((0, m, m)))
+        return ScrewAction(self.still, np.stack(moving) if moving else np.zeros((0, m, m)))
 
     def _translations(self) -> list[Array]:
         """T^k P_0 (k > 0) and T P_f, T R P_f where they are not zero."""
@@ -166,7 +166,7 @@ def parameter_spectrum(axis: Array, turns: bool, shifts: bool) -> Spectrum:
     return Spectrum(np.eye(10) - p1 - p2, pieces, shift, 3)
 
 
-def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> Action:
+def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> ScrewAction:
     """Action of two bodies that turn together, the second `speed` times as fast, signed.
 
     Their coordinates are stacked. Pieces of equal frequency turn as one, which is where a rotor
@@ -193,10 +193,10 @@ def stacked_action(first: Spectrum, second: Spectrum, speed: float) -> Action:
         moving += [block(a, p), block(b, sign * r)]
     for a, b in rest.values():
         moving += [block(a, None), block(b, None)]
-    return Action(block(first.still, second.still), np.stack(moving))
+    return ScrewAction(block(first.still, second.still), np.stack(moving))
 
 
-def invariant_subspace(x: Array, actions: Sequence[Action]) -> Array:
+def invariant_subspace(x: Array, actions: Sequence[ScrewAction]) -> Array:
     """Smallest subspace with x that every action keeps: columns spanning it.
 
     For one action this is its orbit, Wensing et al. (2024) eq. (48), (49); for a joint of several

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import feasid
-from feasid.core.arrays import Array, read_arrays, unpack
+from feasid.core.arrays import Array, read_arrays, unpack_archive
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
@@ -278,7 +278,7 @@ def load(path: str | Path) -> SavedFit:
     """
     try:
         with open_for_reading(path, MAX_UNPACKED_BYTES) as file:
-            content = unpack(file, str(path), MAX_UNPACKED_BYTES)
+            content = unpack_archive(file, str(path), MAX_UNPACKED_BYTES)
         if missing := [m for m in MEMBERS if m not in content]:
             raise ValueError(f"it lacks {', '.join(missing)}")
         return _read_fit(path, content)
@@ -341,7 +341,7 @@ def _read_display(kept: Mapping[str, Any] | None) -> Display | None:
 
 
 def _arrays(data: bytes, name: str) -> dict[str, Any]:
-    arrays = read_arrays(unpack(io.BytesIO(data), name, MAX_UNPACKED_BYTES))
+    arrays = read_arrays(unpack_archive(io.BytesIO(data), name, MAX_UNPACKED_BYTES))
     for key, array in arrays.items():
         if array.dtype.kind != "f":
             raise ValueError(f"{name} holds {key!r} of {array.dtype}, which are no numbers")

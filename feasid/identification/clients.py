@@ -113,7 +113,7 @@ def filtered(motion: Motion, run: Run, signals: Array) -> Iterable[Array]:
         return
     window = Window(motion.cutoff, run.rate)
     for centres in window.groups(len(run), CHUNK, run.anchor, run.own):
-        part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
+        part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
         yield window.comb().rows(np.ascontiguousarray(signals[:, part]), len(centres))
 
 

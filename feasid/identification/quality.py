@@ -88,7 +88,7 @@ class HeldOut:
     power: Array
     unseen: bool
 
-    def overall(self, errors: Array) -> float:
+    def overall_error(self, errors: Array) -> float:
         """One error of all coordinates together."""
         total = float(self.power.sum())
         squared = np.where(self.power > 0, errors**2, 0.0) * self.power
@@ -139,10 +139,10 @@ class Quality:
     def __repr__(self) -> str:
         e = self.errors
         where = "on stretches that were not fitted" if e.unseen else "on the fitted log"
-        numbers = [f"this model {100 * e.overall(e.model):.3g} %"]
-        if np.isfinite(e.overall(e.description)):
-            numbers.append(f"description {100 * e.overall(e.description):.3g} %")
-        numbers.append(f"least squares {100 * e.overall(e.least_squares):.3g} %")
+        numbers = [f"this model {100 * e.overall_error(e.model):.3g} %"]
+        if np.isfinite(e.overall_error(e.description)):
+            numbers.append(f"description {100 * e.overall_error(e.description):.3g} %")
+        numbers.append(f"least squares {100 * e.overall_error(e.least_squares):.3g} %")
         lines = [f"{self.level.upper()} ({where}: {', '.join(numbers)}, no model 100 %)"]
         if self.foretold is not None:
             text = "to be expected on another motion like this one"
@@ -223,7 +223,7 @@ def foretell(errors: HeldOut, reduced: Reduced, variance: Array) -> Array:
     power = reduced.torque_norms**2
     own = relative_to(np.maximum(spread, 0.0), reduced.torque_norms)
     total = max(float(power.sum()), TINY)
-    every = np.hypot(errors.overall(errors.model), np.sqrt(max(spread.sum(), 0.0) / total))
+    every = np.hypot(errors.overall_error(errors.model), np.sqrt(max(spread.sum(), 0.0) / total))
     return np.append(np.hypot(errors.model, own), every)
 
 
@@ -258,7 +258,7 @@ def judge_errors(
     told = np.full(len(names), np.nan) if foretold is None else foretold
     known = (*structure, *(Structure(0.0) for _ in range(len(names) - len(structure))))
     columns = (
-        np.append(e, errors.overall(e))
+        np.append(e, errors.overall_error(e))
         for e in (errors.model, errors.description, errors.least_squares)
     )
     rated = [

@@ -111,7 +111,7 @@ def _functions_of_motion(run: Run, window: Window, t: Array) -> dict[str, Array]
     """Functions (k, rows) that any joint's torque may depend on, and filtered ones of each."""
     centres = window.centres(len(run), run.anchor, run.own)[: len(t)]
     q, v, a = (x[centres].T for x in (run.q, run.dq, run.ddq))
-    part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
+    part = slice(int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1)
     speed = run.dq[part].T
     sign = np.sign(speed)
     comb = window.comb()

@@ -271,7 +271,7 @@ class Grid:
     uneven: bool
     stamps: Array
 
-    def put(self, kind: str, signal: Array) -> Array:
+    def resample(self, kind: str, signal: Array) -> Array:
         """A signal of the stretch, shape (N, k), on the grid, shape (M, k)."""
         if not self.bridged and not self.uneven:
             return signal
@@ -282,9 +282,9 @@ class Grid:
         columns = [np.interp(self.t, self.stamps, x) for x in signal.T]
         return np.stack(columns, axis=1)
 
-    def put_all(self, signals: Mapping[str, Array]) -> dict[str, Array]:
+    def resample_all(self, signals: Mapping[str, Array]) -> dict[str, Array]:
         """Every kind of signal on the grid."""
-        return {kind: self.put(kind, x) for kind, x in signals.items()}
+        return {kind: self.resample(kind, x) for kind, x in signals.items()}
 
 
 def even_grid(t: Array) -> Grid:

@@ -111,7 +111,7 @@ class Window:
             )
 
     @cached_property
-    def half(self) -> int:
+    def half_width(self) -> int:
         """Samples on either side of a row's own."""
         reach = float(HALF_GAIN / self.cutoff * np.sqrt(-2 * np.log(CUT)))
         return max(1, round(min(reach * self.rate, LONGEST)))
@@ -124,19 +124,19 @@ class Window:
     @cached_property
     def taps(self) -> Array:
         """Weights of the samples around a row, shape (2 half + 1,); they add up to 1."""
-        at = np.arange(-self.half, self.half + 1) / self.rate
+        at = np.arange(-self.half_width, self.half_width + 1) / self.rate
         w = np.exp(-0.5 * (at * self.cutoff / HALF_GAIN) ** 2)
         return np.asarray(w / w.sum())
 
     def comb(self, every: int = 1) -> Comb:
         """The low-pass of signals of which only every n-th sample is given."""
-        taps = self.taps[self.half % every :: every]
+        taps = self.taps[self.half_width % every :: every]
         return Comb(taps / taps.sum(), self.spacing // every)
 
     @cached_property
     def slope(self) -> Comb:
         """The derivative of the filtered signal [1 / s]: the Gaussian's own, by parts."""
-        at = np.arange(-self.half, self.half + 1) / self.rate
+        at = np.arange(-self.half_width, self.half_width + 1) / self.rate
         return Comb(at * (self.cutoff / HALF_GAIN) ** 2 * self.taps, self.spacing)
 
     def every(self, band: float | None) -> int:
@@ -162,7 +162,7 @@ class Window:
             Only rows in this range; the others are surroundings.
         """
         first, last = (0, samples) if own is None else own
-        low, high = max(self.half, first), min(samples - self.half, last)
+        low, high = max(self.half_width, first), min(samples - self.half_width, last)
         if low >= high:
             return np.zeros(0, dtype=np.intp)
         start = low + (-(anchor + low)) % self.spacing
@@ -173,7 +173,7 @@ class Window:
     ) -> Iterator[npt.NDArray[np.intp]]:
         """The kept rows in groups of whole tiles, each within about `chunk` samples."""
         centres = self.centres(samples, anchor, own)
-        width = 2 * self.half + 1
+        width = 2 * self.half_width + 1
         room = max(chunk, 6 * width) - width
         size = TILE * max(1, room // (TILE * self.spacing))
         for start in range(0, len(centres), size):
@@ -202,7 +202,7 @@ def low_passed(motion: Motion) -> Motion:
     runs = []
     for run in motion.runs:
         window = Window(motion.cutoff, run.rate)
-        half = window.half
+        half = window.half_width
         if len(run) <= 2 * half:
             continue
         signals: dict[str, Any] = {
@@ -292,13 +292,15 @@ class Equations:
     def run_rows(self, run: Run) -> Iterator[Rows]:
         """The equations of one run of unfiltered torques; none when the window is longer."""
         window = Window(self.cutoff, run.rate)
-        if window.half > len(run):
+        if window.half_width > len(run):
             return
         every = window.every(run.band) if run.free is None else 1
         combs = Combs(window.comb(), window.comb(every), window.slope, every)
         signals = [as_samples_last(x) for x in (run.q, run.dq, run.ddq, run.tau)]
         for centres in window.groups(len(run), every * CHUNK, run.anchor, run.own):
-            part = slice(int(centres[0]) - window.half, int(centres[-1]) + window.half + 1)
+            part = slice(
+                int(centres[0]) - window.half_width, int(centres[-1]) + window.half_width + 1
+            )
             motion = [x[:, part] for x in signals]
             free = None if run.free is None else run.free[part]
             own = np.asarray(centres - part.start)

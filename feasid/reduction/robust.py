@@ -105,7 +105,7 @@ def _equation_blocks(
         equations = Equations(robot, columns, motion.cutoff or EQUATION_CUTOFF)
         for run in motion.runs:
             window = Window(equations.cutoff, run.rate)
-            _check_length(seconds, (2 * window.half + 1) / run.rate, equations.cutoff)
+            _check_length(seconds, (2 * window.half_width + 1) / run.rate, equations.cutoff)
             parts: dict[int, EquationReducer] = {}
             seconds = max(seconds, 1.0 / run.rate)
             for rows in equations.run_rows(run):

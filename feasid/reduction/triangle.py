@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array, read_arrays, require_finite, unpack
+from feasid.core.arrays import Array, read_arrays, require_finite, unpack_archive
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
@@ -330,7 +330,7 @@ class Reduced:
             It unpacks to more than `LARGEST_FILE`.
         """
         try:
-            return cls(**values_from_archive(read_arrays(unpack(file, name, LARGEST_FILE))))
+            return cls(**values_from_archive(read_arrays(unpack_archive(file, name, LARGEST_FILE))))
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:

@@ -352,7 +352,7 @@ class Closure:
         InputError
             Names the sample at which a loop cannot close.
         """
-        q, closed = self.follow(s)
+        q, closed = self.solve_by_continuation(s)
         if not closed.all():
             sample = int(np.flatnonzero(~closed)[0])
             residual = self.conditions.at(q[:, [sample]])[0][:, 0]
@@ -363,8 +363,8 @@ class Closure:
             )
         return q
 
-    def follow(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """The same, and which samples closed all the way; others stay where they got stuck."""
+    def solve_by_continuation(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """`positions`, and at which samples all loops close; others stay where they got stuck."""
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
         moved = self.conditions.rows
         home = np.linalg.lstsq(A, self.closed_configuration - b, rcond=None)[0]

@@ -16,7 +16,7 @@ from robots import ARM
 
 import feasid
 from feasid.certificate import digest
-from feasid.core.arrays import read_arrays, unpack
+from feasid.core.arrays import read_arrays, unpack_archive
 from feasid.core.files import open_for_reading, read_whole
 from feasid.errors import InputError
 from feasid.feasibility.proof.claim import Certificate
@@ -135,7 +135,7 @@ def _motion(path, frame):
 
 def _members(path, _):
     with open_for_reading(path) as file:
-        return unpack(file, "input", LARGEST)
+        return unpack_archive(file, "input", LARGEST)
 
 
 def _schema(path, _):

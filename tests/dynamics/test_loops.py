@@ -35,7 +35,7 @@ def motions(robot, seed=0, reach=1.0, count=SAMPLES):
         return rng.uniform(-3, 3, (3, robot.dof, count))
     home = robot.closure.closed_configuration[robot.independent][:, None]
     s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, 6 * count))
-    q, closed = robot.closure.follow(s)
+    q, closed = robot.closure.solve_by_continuation(s)
     closed[closed] &= robot.closure.regular(q[:, closed])
     s = s[:, closed][:, :count]
     return s, *rng.standard_normal((2, *s.shape))

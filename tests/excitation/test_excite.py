@@ -121,7 +121,7 @@ def test_condition_number_is_that_of_the_regressor(motion):
     assert np.isclose(motion.condition_number, np.linalg.cond(w))
     assert np.isclose(motion.certificate.log_det, np.linalg.slogdet(w.T @ w / len(motion.t))[1])
     assert motion.certificate.rank == base.size == np.linalg.matrix_rank(w)
-    assert motion.certificate.complete
+    assert motion.certificate.is_full_rank
 
 
 def test_objectives_differ(arm, motion):
@@ -394,7 +394,7 @@ def with_bfgs(problem):
 def test_an_optimiser_of_the_caller_gets_gradients_and_its_motion_is_certified(arm):
     motion = feasid.excite(arm, 6.0, acceleration=12.0, optimiser=with_bfgs)
     assert motion.certificate.limits_hold
-    assert motion.certificate.complete
+    assert motion.certificate.is_full_rank
     problem = with_bfgs.problem
     rng = np.random.default_rng(0)
     direction, step = rng.standard_normal(problem.size), 1e-6

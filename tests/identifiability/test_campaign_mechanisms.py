@@ -34,7 +34,7 @@ def motions(robot, rng):
     found = np.zeros((robot.dof, 0))
     for reach in (1.0, 0.3, 0.1):
         s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, 6 * SAMPLES))
-        q, closed = robot.closure.follow(s)
+        q, closed = robot.closure.solve_by_continuation(s)
         closed[closed] &= robot.closure.regular(q[:, closed])
         found = np.hstack([found, s[:, closed]])[:, :SAMPLES]
     return found

@@ -61,7 +61,7 @@ def test_verdicts_are_apart_and_numbers_are_beside_the_page(case):
     assert (told["schema"], told["version"]) == ("feasid report", VERSION)
     assert told["feasibility"]["feasible"] is True
     errors = fit.quality.errors
-    assert told["prediction"]["error"] == errors.overall(errors.model)
+    assert told["prediction"]["error"] == errors.overall_error(errors.model)
     assert told["prediction"]["level"] == fit.quality.level
     assert told["prediction"]["test"] < 0.05
     np.testing.assert_array_equal([r[1] for r in told["bodies"]["rows"]], fit.bodies["mass"])

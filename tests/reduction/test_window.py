@@ -9,7 +9,7 @@ from feasid.reduction.equations import DENSITY, Window
 
 def test_gain_is_half_at_the_cutoff():
     window = Window(8.0, 1000.0)
-    at = np.arange(-window.half, window.half + 1) / window.rate
+    at = np.arange(-window.half_width, window.half_width + 1) / window.rate
     for frequency, gain in ((0.0, 1.0), (8.0, 0.5), (16.0, 0.5**4)):
         found = window.taps @ np.cos(2 * np.pi * frequency * at)
         assert found == pytest.approx(gain, abs=1e-3)  # the cut at 1e-4 of the peak
@@ -26,9 +26,9 @@ def test_rows_are_those_of_the_whole_convolution(rate, cutoff, samples):
     np.testing.assert_array_equal(centres, window.centres(samples))
     rows = []
     for group in window.groups(samples, 400):
-        part = signal[:, group[0] - window.half : group[-1] + window.half + 1]
+        part = signal[:, group[0] - window.half_width : group[-1] + window.half_width + 1]
         rows.append(window.comb().rows(part, len(group)))
-    np.testing.assert_allclose(np.hstack(rows), whole[:, centres - window.half], atol=1e-13)
+    np.testing.assert_allclose(np.hstack(rows), whole[:, centres - window.half_width], atol=1e-13)
     assert window.spacing == max(1, round(rate / (DENSITY * cutoff)))
 
 

@@ -34,7 +34,8 @@ Index = npt.NDArray[np.intp]
 class AffineConstraints:
     """What a constraint asks: matrices, numbers that must not be negative, and equalities.
 
-    ``convex`` are inequalities that are not affine, see `feasid.feasibility.constraints.stated`.
+    ``convex`` are inequalities that are not affine,
+    see `feasid.feasibility.constraints.user_constraints`.
     """
 
     blocks: Sequence[Block] = ()

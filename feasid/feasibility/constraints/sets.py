@@ -18,7 +18,7 @@ from feasid.exact.integers import Integers, integral, over_one
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
-from feasid.feasibility.constraints.stated import ConvexConstraint
+from feasid.feasibility.constraints.user_constraints import ConvexConstraint
 from feasid.options.complete import complete_options, document_options
 from feasid.options.tables import BoundOptions
 from feasid.robot.description import Robot
@@ -67,7 +67,7 @@ class FeasibleSet:
         Known and tied parameters; see `feasid.feasibility.constraints.elimination`.
     convex : tuple of ConvexConstraint
         Kept in floating point, outside all certificates; see
-        `feasid.feasibility.constraints.stated`.
+        `feasid.feasibility.constraints.user_constraints`.
     """
 
     names: tuple[tuple[str, str], ...]

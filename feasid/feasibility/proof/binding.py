@@ -136,7 +136,7 @@ def _compare(certificate: Certificate, holding: Holding) -> Binding:
     """For one statement, word by word."""
     file, own = certificate.data, holding.statement
     limits: list[Mapping[str, str] | None] = [None]
-    limits += [holding.question.limit(mass) for mass in HEAVIEST]
+    limits += [holding.question.size_limits(mass) for mass in HEAVIEST]
     refused = [*_differences(file, own, _labels(holding.question))]
     if file.get("limit") not in limits:
         length = (limits[-1] or {})["length"]
@@ -299,7 +299,7 @@ def _transfer(certificate: Certificate, holding: Holding) -> Certificate | None:
         kept["floor"] = str(float(checker.exact(file["floor"]) * (1 - FLOOR_LOSS)))
         kept["data"] = holding.statement["data"]
     first = [file["limit"]] if file["limit"] else []
-    for limit in (*first, *(question.limit(mass) for mass in HEAVIEST)):
+    for limit in (*first, *(question.size_limits(mass) for mass in HEAVIEST)):
         found = question.state(file["claim"], **{**kept, "limit": limit})
         if found.holds():
             return found

@@ -204,7 +204,7 @@ class FaceRelations:
         own = lengths(robot)
         units = [own[block.body] ** np.array(block.powers, dtype=np.float64) for block in blocks]
         out, faces = [], {}
-        energies = kinetic_energy(robot, blocks, units)
+        energies = kinetic_energy_multipliers(robot, blocks, units)
         for block, unit, energy in zip(blocks, units, energies, strict=True):
             face = Face.from_energy(energy, unit) if energy.any() else None
             if face is None:
@@ -337,7 +337,9 @@ def _simplest_within(x: float, error: float) -> Fraction:
     return decimal(x)
 
 
-def kinetic_energy(robot: Robot, blocks: Sequence[Block], units: Sequence[Array]) -> list[Array]:
+def kinetic_energy_multipliers(
+    robot: Robot, blocks: Sequence[Block], units: Sequence[Array]
+) -> list[Array]:
     """Multipliers Z_k with ``sum_k <Z_k, C_k(delta)>`` = twice the energy of random motions.
 
     Scaled so that the largest entry is 1 in units; zero for blocks that are not inertia matrices.

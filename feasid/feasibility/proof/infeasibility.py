@@ -25,7 +25,7 @@ from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy
+from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy_multipliers
 from feasid.feasibility.proof.presolve import Presolved
 from feasid.feasibility.proof.question import Exact
 from feasid.feasibility.proof.rounding import (
@@ -118,7 +118,7 @@ class Prover:
         blocks = [
             b for b in (constraints[k] for k in self.problem.places[:count]) if isinstance(b, Block)
         ]
-        return kinetic_energy(self.problem.question.robot, blocks, self.scale.blocks)
+        return kinetic_energy_multipliers(self.problem.question.robot, blocks, self.scale.blocks)
 
     def _priced_constraints(self, prices: Array) -> list[int]:
         """Linear constraints that own no column and take part in the proof."""

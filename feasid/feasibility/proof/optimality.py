@@ -34,7 +34,7 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import (
     ROUNDED_ZERO,
     Face,
-    kinetic_energy,
+    kinetic_energy_multipliers,
     project_to_nullspace,
 )
 from feasid.feasibility.proof.question import HEAVIEST, Data, Exact, Question, cost
@@ -209,7 +209,7 @@ def _prove_lower_bound(
     gain = -question.constants(Z, tied) - along
     square = Fraction(int(integers @ integers), over * over)
     for heaviest in HEAVIEST:
-        limit = question.limit(heaviest) if any(left) else None
+        limit = question.size_limits(heaviest) if any(left) else None
         paid = cost(question.feasible.names, left, limit) if limit else Fraction(0)
         least = gain - paid
         if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
@@ -400,7 +400,7 @@ def _matrices(
     pairs = list(zip(_remaining_constraints(question), inside.blocks, strict=False))
     originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
     units = [scale.blocks[place] for place, _ in pairs]
-    energy = kinetic_energy(question.robot, originals, units)
+    energy = kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
         block
         for (_, block), unit in zip(pairs, units, strict=True)

@@ -266,7 +266,7 @@ class Question:
         if not any(remains):
             return self._certify("infeasible", limit=None, **over) if total <= 0 else None
         for heaviest in HEAVIEST:
-            limit = self.limit(heaviest)
+            limit = self.size_limits(heaviest)
             if total + cost(self.feasible.names, remains, limit) < 0:
                 return self._certify("infeasible", limit=limit, **over)
         return None
@@ -322,7 +322,7 @@ class Question:
             if any(map(any, Z))
         ]
 
-    def limit(self, heaviest: int) -> dict[str, str]:
+    def size_limits(self, heaviest: int) -> dict[str, str]:
         """`size_limit` for this robot."""
         return size_limit(self.robot, heaviest)
 

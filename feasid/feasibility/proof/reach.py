@@ -61,7 +61,7 @@ class Reach:
 
 
 @dataclass(frozen=True, eq=False)
-class ReachProver:
+class RangeEndProver:
     """Data and constraints in exact numbers.
 
     Attributes

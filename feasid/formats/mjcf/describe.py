@@ -18,7 +18,7 @@ from feasid.formats.mjcf.geometry import (
     WEIGHTLESS,
     MjcfPose,
     about_origin,
-    rotation_from,
+    rotation_from_attribute,
     solid_inertia,
     volume,
 )
@@ -94,7 +94,7 @@ def _pose(mjcf: Mjcf, pose: MjcfPose, body: MjcfBody | None = None) -> ExactPose
     if body is not None and not mjcf.compiler.degrees:
         main = mjcf.files.text(body.element) is mjcf.files.main
         angles = body.element.attributes.get("euler", "") if main else ""
-    return ExactPose(pose.rotation, pose.position, pose.precise, tuple(angles.split()), None)
+    return ExactPose(pose.rotation, pose.position, pose.in_decimals, tuple(angles.split()), None)
 
 
 def _joint(mjcf: Mjcf, joint: MjcfJoint) -> Joint:
@@ -192,7 +192,7 @@ def _from_to(
     half = float(np.linalg.norm(along)) / 2
     if not half:
         _fail(mjcf, body, geom, "fromto has zero length")
-    axis = rotation_from(
+    axis = rotation_from_attribute(
         "zaxis", [to_decimal(Number.parse(repr(float(x))).exact) for x in along], False, ""
     )
     new = [size[0], half] if kind in ("capsule", "cylinder") else [size[0], size[0], half]

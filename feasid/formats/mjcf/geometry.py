@@ -51,16 +51,16 @@ class MjcfPose:
         """Position [m], shape (3,)."""
         return np.array(self.place, dtype=np.float64)
 
-    def precise(self) -> PrecisePose:
+    def in_decimals(self) -> PrecisePose:
         """Rotation and position in decimals."""
         return self.turn, self.place
 
     def then(self, inner: MjcfPose) -> MjcfPose:
         """Pose of a frame that is given in this one."""
-        return MjcfPose(*compose(self.precise(), inner.precise()))
+        return MjcfPose(*compose(self.in_decimals(), inner.in_decimals()))
 
 
-def rotation_from(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
+def rotation_from_attribute(kind: str, numbers: Decimals, degrees: bool, sequence: str) -> Rotation:
     """Rotation of one of the `ORIENTATIONS`; ``ValueError`` for a direction of zero length.
 
     `degrees` and `sequence` are the compiler's angle unit and eulerseq: lower case letters turn

@@ -13,7 +13,7 @@ from feasid.errors import DescriptionError, did_you_mean
 from feasid.exact.decimals import Number, quote
 from feasid.exact.poses import to_decimal
 from feasid.formats.description import MAX_NAME, Bond
-from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from
+from feasid.formats.mjcf.geometry import ORIENTATIONS, MjcfPose, rotation_from_attribute
 from feasid.formats.mjcf.model import (
     HIDING,
     JOINT_TYPES,
@@ -395,7 +395,9 @@ class _MjcfReader:
             for n in self.parse_numbers(element, kind, ORIENTATIONS[kind], values)
         ]
         try:
-            turn = rotation_from(kind, numbers, self.compiler.degrees, self.compiler.eulerseq)
+            turn = rotation_from_attribute(
+                kind, numbers, self.compiler.degrees, self.compiler.eulerseq
+            )
         except ValueError as error:
             self.files.fail(f"<{element.tag}> {kind}: {error}", element, kind)
         return MjcfPose(turn, place or [Decimal(0)] * 3)

@@ -123,11 +123,11 @@ def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
     return {
         "level": quality.level,
         "reasons": [str(r) for r in quality.reasons],
-        "error": errors.overall(errors.model),
+        "error": errors.overall_error(errors.model),
         "goal": error_limit(errors),
         "unseen": errors.unseen,
-        "description": errors.overall(errors.description),
-        "least_squares": errors.overall(errors.least_squares),
+        "description": errors.overall_error(errors.description),
+        "least_squares": errors.overall_error(errors.least_squares),
         "fitted": fit.relative_error["all"],
         "test": None if tested is None else tested["all"],
         "joints": rows,
@@ -137,7 +137,7 @@ def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
 def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]]:
     """What is claimed, by whom, and how to check it."""
     quality = fit.quality
-    missed = 100 * quality.errors.overall(quality.errors.model)
+    missed = 100 * quality.errors.overall_error(quality.errors.model)
     where = "stretches that were not fitted" if quality.errors.unseen else "the fitted log"
     sure = int((fit.base_table["relative_std_percent"] < SURE).sum())
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]

@@ -99,7 +99,7 @@ class Replay:
         out = []
         for run, predicted in pairs:
             window = Window(self.cutoff, run.rate)
-            inside = slice(window.half, len(run) - window.half)
+            inside = slice(window.half_width, len(run) - window.half_width)
             if inside.stop > inside.start:
                 taps = window.taps[:, None]
                 measured, model = (

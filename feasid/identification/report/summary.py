@@ -179,10 +179,10 @@ def display(fit: Fitted, test: Any = None) -> Display:
 
 def error_limit(errors: HeldOut) -> float:
     """The error up to which a fit counts as good, of all joints; see `quality`."""
-    squares = errors.overall(errors.least_squares)
+    squares = errors.overall_error(errors.least_squares)
     limits = [LITTLE, max(CONSTRAINED * squares, squares + CONSTRAINED_MORE)]
     if np.isfinite(errors.description).all():
-        limits.append(WORSE * errors.overall(errors.description))
+        limits.append(WORSE * errors.overall_error(errors.description))
     return min(limits)
 
 
@@ -197,7 +197,7 @@ def _prediction_measure(quality: Quality) -> Measure:
     """Prediction error of all joints beside the error up to which a fit is good."""
     errors = quality.errors
     where = "where unseen" if errors.unseen else "where fitted"
-    error, limit = errors.overall(errors.model), error_limit(errors)
+    error, limit = errors.overall_error(errors.model), error_limit(errors)
     value = f"{quality.level}, {100 * error:.3g} % off {where}"
     joints = quality.level != "good" and error <= limit  # the whole is good, a joint is not
     asked = "each joint" if joints else f"<= {100 * limit:.3g} %"

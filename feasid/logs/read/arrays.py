@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.arrays import DamagedError, read_arrays, unpack
+from feasid.core.arrays import DamagedError, read_arrays, unpack_archive
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.errors import LogError, SecurityError
@@ -113,7 +113,7 @@ def read_npz(path: Path, how: LogReading) -> pd.DataFrame:
     with open_for_reading(path, how.max_bytes) as file:
         most = min(how.max_bytes, max(2**20, MAX_EXPANSION * file_size(file)))
         try:
-            arrays = read_arrays(unpack(file, str(path), most))
+            arrays = read_arrays(unpack_archive(file, str(path), most))
         except SecurityError as error:
             raise SecurityError(
                 f"{path}: {error}; save numbers only, as arrays, CSV or Parquet", path=str(path)

@@ -202,12 +202,12 @@ def read_log(
     def read(path: Path) -> pd.DataFrame:
         return format_of(path).read(path, how)
 
-    if len(paths) == 1 and not _is_many(source):
+    if len(paths) == 1 and not _is_several_logs(source):
         return read(paths[0])
     return _as_runs(paths, read)
 
 
-def _is_many(source: Any) -> bool:
+def _is_several_logs(source: Any) -> bool:
     return not isinstance(source, str | os.PathLike) or glob.has_magic(os.fspath(source))
 
 

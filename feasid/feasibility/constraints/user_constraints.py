@@ -135,13 +135,13 @@ class ConvexConstraint:
 
     def values(self, z: Array) -> Array:
         """G at z, shape (k,)."""
-        variable, expression = self._own
+        variable, expression = self._variable_and_expression
         variable.value = z
         return np.atleast_1d(np.asarray(expression.value, dtype=np.float64))
 
     def gradient(self, z: Array) -> Array:
         """A subgradient at z, shape (k, nz)."""
-        variable, expression = self._own
+        variable, expression = self._variable_and_expression
         variable.value = z
         slopes = expression.grad[variable]
         if slopes is None:
@@ -164,7 +164,7 @@ class ConvexConstraint:
         return np.flatnonzero(self.gradient(at).any(axis=0))
 
     @cached_property
-    def _own(self) -> tuple[Any, Any]:
+    def _variable_and_expression(self) -> tuple[Any, Any]:
         variable = cp.Variable(self.T.shape[1])
         return variable, self.expression(variable)
 
