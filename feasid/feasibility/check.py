@@ -20,8 +20,8 @@ from feasid.feasibility.constraints.units import Units, units
 from feasid.feasibility.program.reference import reference_model
 from feasid.feasibility.program.solve import Attempt
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.decide import Outcome, decide, minimal_conflict
-from feasid.feasibility.proof.question import Question
+from feasid.feasibility.proof.decide import NEARLY, Outcome, decide, minimal_conflict
+from feasid.feasibility.proof.question import HEAVIEST, Question
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
 from feasid.options.complete import complete_options, document_options, select_options
@@ -397,6 +397,23 @@ class Verdict(Displayed):
         ]
 
     @property
+    def _obstacle(self) -> str:
+        """Why nothing is proved."""
+        if not np.isfinite(self.margin):
+            return "no solver gave an answer, or given equations contradict each other too little"
+        if abs(self.margin) < NEARLY:
+            return (
+                f"the margin found, {self.margin:.0e}, is less than solvers resolve; some body is "
+                "too small beside the others, or nearly flat"
+            )
+        return (
+            f"with a margin of {self.margin:.2g} values seem impossible, but the rounding of K "
+            f"outweighs the contradiction for bodies of up to {HEAVIEST[-1]:.0e} kg"
+            if self.margin < 0
+            else f"a margin of {self.margin:.2g} seems possible, but no point kept it exactly"
+        )
+
+    @property
     def outside(self) -> tuple[str, ...]:
         """Constraints that are not affine: kept in floating point, and covered by no proof."""
         return tuple(c.name for c in self.question.feasible.convex)
@@ -436,7 +453,8 @@ class Verdict(Displayed):
                 f"{_join_names(self.outside, ', ')}"
             )
         if self.certificate is None:
-            lines += ["neither answer could be proved; tried:", *map(str, self.attempts)]
+            lines.append(f"neither answer could be proved: {self._obstacle}; tried:")
+            lines += map(str, self.attempts)
         else:
             lines.append("proved in exact rational arithmetic: verdict.certificate.verify()")
             limit = self.certificate.limit
@@ -464,7 +482,7 @@ class Verdict(Displayed):
             ),
         ]
         said = self._agreement if yes else self.explain().splitlines()[1:]
-        hidden = ("proved in exact", "neither answer")
+        hidden = "proved in exact"
         wrong = [f"whose: {_join_names(self.bodies, ', ')}"] if self.bodies else []
         return Display(
             f"verdict: {self.status} under {self.consistency} consistency",

@@ -12,6 +12,7 @@ import feasid
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
+from feasid.feasibility.program import solve
 from feasid.feasibility.proof.question import Data
 
 ROBOT = planar(np.random.default_rng(0), 2)
@@ -71,3 +72,17 @@ def test_problems_of_odd_sizes_are_decided(kind):
     for seed in range(2):
         _, answer, status = outcome(seed, {kind: NEW[kind]})
         assert status != "inconclusive", (seed, answer)
+
+
+@pytest.mark.parametrize(
+    ("seed", "reason"), [(1287, "outweighs the contradiction"), (1046, "less than solvers resolve")]
+)
+def test_an_undecided_verdict_says_why(seed, reason, monkeypatch):
+    """A body of 1e-9 kg beside heavy ones: so far nothing is proved, and no answer is given."""
+    monkeypatch.setattr(solve, "ladder", lambda _=None, whole=solve.ladder: whole()[:1])
+    rng = np.random.default_rng(seed)
+    base, beta, options, _ = NEW[list(NEW)[seed % len(NEW)]](rng)
+    verdict = feasid.check(beta, base, **options)
+    assert verdict.status == "inconclusive"
+    assert reason in verdict.explain()
+    assert reason in " ".join(str(verdict).split())
