@@ -5,7 +5,8 @@ eq. (73)-(75). It, and the same cone with a norm, are modelled in CVXPY and solv
 its own tolerances in the same run, on serial arms with random axes and noisy data.
 
 "program" is the program that `feasid.problems` states, built and solved through CVXPY with the same
-settings and nothing else; "times" is our fit, verified and with a full model chosen, beside it.
+settings and nothing else; "times" is our fit, verified and with a full model chosen, beside it:
+shortest processor times of runs in turn.
 From "plain" on, seconds are processor time. "plain" is CVXPY's program of the same cone, modelled
 and solved. "proved" is our fit with the bound that no model fits better than, proved in exact
 numbers once the robot's K is known to its digits, which cost "digits" once per robot (larger ones
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import cvxpy as cp
 import numpy as np
@@ -118,12 +119,19 @@ def timed(work: Callable[[], object], repeats: int) -> tuple[float, float, objec
     return min(wall), min(processor), result
 
 
+def in_turn(works: Sequence[Callable[[], object]], repeats: int) -> list[tuple[float, float]]:
+    """Shortest wall and processor time of each, run in turn: a busy machine slows all alike."""
+    rounds = [[timed(work, 1)[:2] for work in works] for _ in range(repeats)]
+    return [(min(t[0] for t in own), min(t[1] for t in own)) for own in zip(*rounds, strict=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schur-up-to", type=int, default=20, help="bodies; 30 takes minutes")
     parser.add_argument(
         "--bodies", default=",".join(map(str, BODIES)), help="how many, with commas"
     )
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="runs, the shortest counts")
     arguments = parser.parse_args()
     largest = arguments.schur_up_to
     print(
@@ -138,17 +146,17 @@ def main() -> None:
         def ours(R=R, rho=rho, base=base, limits=limits) -> object:
             return feasible_least_squares(R, rho, base, limits)
 
-        first, _, _ = timed(ours, 1)
-        wall, processor, fit = timed(ours, REPEATS)
+        first, _, fit = timed(ours, 1)
+        alone_too = [ours, lambda R=R, rho=rho, base=base: program(base, R, rho)]
+        (wall, processor), (_, alone) = in_turn(alone_too, arguments.repeats)
         residual = float(np.sqrt(fit.objective))
         line = f"{count:6}  {limits.size:10}  {first:9.3f}  {wall:8.3f}  {processor:7.3f}"
-        _, alone, _ = timed(lambda R=R, rho=rho, base=base: program(base, R, rho), REPEATS)
         line += f"  {alone:11.3f}  {processor / alone:5.2f}  {len(fit.attempts):6}"
         _, peer, _ = timed(
             lambda R=R, rho=rho, base=base, limits=limits: plain(base, R, rho, limits), REPEATS
         )
         _, cold, _ = timed(lambda ours=ours: ours().gap, 1)
-        _, proved, gap = timed(lambda ours=ours: ours().gap, REPEATS)
+        _, proved, gap = timed(lambda ours=ours: ours().gap, arguments.repeats)
         _, written, _ = timed(lambda ours=ours: ours().optimality, 1)
         line += f"  {peer:9.3f}  {max(0.0, cold - proved):10.3f}  {proved:10.3f}"
         goal = SMALL_GOAL if count <= SMALL else GOAL

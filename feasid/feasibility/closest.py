@@ -40,9 +40,9 @@ factor they then grow, and by which share the distance must shrink for it."""
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
 
-SCALED_PULL = 1e-7
-"""Weaker pulls than this do not scale unknowns: with 1e-11 Clarabel left the correction of
-Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answers were the same, and at 1e-5 its
+SCALED_PULL = 1e-6
+"""Pull by which unknowns along faint directions are scaled: with 1e-11 Clarabel left the correction
+of Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answers were the same, and at 1e-5 its
 gaps of pulls of 1e-6 were up to 0.5."""
 
 LEAST_SHARE = 1e-3
@@ -54,21 +54,11 @@ KEPT = 0.5
 POOR_GAP = 0.05
 """Gap beyond which the best answer of all solvers is no answer."""
 
-PULL_SHARE = 1e-2
-"""Length of the pulling rows' error, as a share of the residual, that is no matter: they then raise
-the squared residual by about one part in ten thousand ..."""
-
-PULLS = (1e-6, 1e-7, 1e-8)
-"""... and the pulls that are tried, one after the other where it is larger. On logs of packaged
-robots 1e-7 came within 5e-4 of the proved floor of the squared residual (1e-5: up to 2e-2); our own
-solver stalls from 1e-9 on."""
-
-STALLED = 1e-4
-"""Gap from which such an answer is none; between `GOOD_GAP` and this it still comes closer: by
-2e-4 of the target with a gap of 7e-6 in one of 200 random problems."""
-
-SAME = 1e-5
-"""Share of the residual by which such an answer has to be closer to be taken."""
+PULLS = ((1e-7, True), (1e-7, False), (1e-6, True))
+"""Pulls towards a generic model, and whether of all parameters, tried until the gap of an answer is
+good. On logs of packaged robots 1e-7 came within 5e-4 of the proved floor of the squared residual
+(1e-5: up to 2e-2); solvers stall from 1e-9 on. Of 80 random problems 6 had no good gap with the
+first, 7 with the second, which takes longer; their answers were the same."""
 
 REFINED_GAP = 1e-6
 """Gap to which refinement must keep: it is there for distances that are small beside the target."""
@@ -98,6 +88,9 @@ class _Problem:
     units : ndarray, shape (n,)
     unseen : ndarray, shape (n, z)
         Directions that the rows do not see, in SI.
+    margin : float or None
+    pull : float
+        Relative size of the rows that hold faint directions near the reference.
     """
 
     rows: Array
@@ -110,17 +103,24 @@ class _Problem:
     size: float
     unseen: Array
     margin: float | None
+    pull: float = 1.0
+
+    def with_pull(self, pull: float) -> _Problem:
+        """The problem with another pull, which its program, compiled once, has from now on."""
+        for parameter in self.program.problem.parameters():
+            parameter.value = pull
+        A, b, rows = self.arrays.A.copy(), self.arrays.b.copy(), len(self.target)
+        A[rows:] *= pull / self.pull
+        b[rows:] *= pull / self.pull
+        return replace(self, arrays=replace(self.arrays, A=A, b=b), pull=pull)
 
     def cost(self, delta: Array) -> float:
         return float(np.linalg.norm(self.rows @ delta - self.target))
 
-    def is_preferred(self, closer: Array, delta: Array, least: float = 0.0) -> bool:
-        """Whether `closer` is closer than delta by what its growing parameters are worth.
-
-        `least` is the share by which it has to be closer where they do not grow.
-        """
+    def is_preferred(self, closer: Array, delta: Array) -> bool:
+        """Whether `closer` is closer than delta by what its growing parameters are worth."""
         runs = self._size(closer) > GROWS * self._size(delta)
-        return self.cost(closer) < (1 - (WORTH if runs else least)) * self.cost(delta)
+        return self.cost(closer) < (1 - (WORTH if runs else 0.0)) * self.cost(delta)
 
     def _size(self, delta: Array) -> float:
         return float(np.abs(delta / self.scale.parameters).max(initial=0.0))
@@ -142,27 +142,6 @@ class _Problem:
     def value(self, raw: SolverAnswer) -> float:
         """Cost of the solver's point in the scaled program, with the pull of faint directions."""
         return float(np.linalg.norm(self.arrays.A @ raw.x - self.arrays.b))
-
-    def pull_matters(self, raw: SolverAnswer) -> bool:
-        """Whether the pull is felt in the residual of the solver's point."""
-        error = self.arrays.A @ raw.x - self.arrays.b
-        rows = len(self.target)
-        pull = float(np.linalg.norm(error[rows:]))
-        none = GOOD_GAP * float(np.linalg.norm(self.target)) / self.size
-        return pull > max(PULL_SHARE * float(np.linalg.norm(error[:rows])), none)
-
-    def margins_matter(self, raw: SolverAnswer) -> bool:
-        """Whether the margins are felt in the residual: by their multipliers, to first order."""
-        if (
-            len(raw.multipliers) != len(self.arrays.sizes)
-            or raw.prices.shape != self.arrays.h.shape
-        ):
-            return True  # nothing is known
-        blocks, numbers = margins(self.scale, self.margin)
-        stacked = [np.zeros(0), *(Z.ravel() for Z in raw.multipliers)]
-        worth = float(np.concatenate(stacked) @ blocks + raw.prices @ numbers)
-        error = self.arrays.A @ raw.x - self.arrays.b
-        return worth > SAME * float(np.linalg.norm(error[: len(self.target)]))
 
     def gap(self, value: float, floor: float) -> float:
         """By how much `value` exceeds a proven `floor`, as a fraction of the target's norm."""
@@ -201,9 +180,9 @@ def closest(
         Weaken the pull on faint directions, and take the closest answer. Without it distances that
         are small beside the target's norm come out a little too large.
     generic : (Units, Reference), optional
-        Units and reference that do not depend on the description's inertials. The closest answer in
-        these is taken where it is closer: margins and the pull towards `reference` are felt in the
-        residual where masses of the description are absurd.
+        Units and reference that do not depend on the description's inertials, tried first, with
+        weak pulls: margins and the pull towards `reference` are felt in the residual where masses
+        of the description are absurd. The full model is still the one nearest to `reference`.
 
     Raises
     ------
@@ -289,29 +268,31 @@ def _closest(
     refine: bool,
     generic: tuple[Units, Reference] | None,
 ) -> Closest:
-    anchor = Anchor(feasible, scale, reference)
-    problem = _problem(rows, target, feasible, scale, reference.delta, margin, FAINT_PULL)
-    ladder = solve.ladder(solver)
-    raw, attempts = _solve_verified(problem, anchor, ladder)
-    if raw is None:
-        anchor.delta()  # contradictory constraints are the caller's error, not the solver's
-        raise solve.solver_error("no solver answer passed verification", attempts)
-    chosen = problem, raw, _repair(problem, raw, anchor, reference.delta, margin)
-    for pull in WEAKER_PULLS if refine else ():
-        weaker = _problem(rows, target, feasible, scale, reference.delta, margin, pull)
-        again, more = _solve_verified(weaker, anchor, ladder[:1], REFINED_GAP)
+    ladder, chosen = solve.ladder(solver), None
+    attempts: list[Attempt] = []
+    if generic is not None:
+        first = ladder[:1] if solver is None else ladder
+        chosen, attempts = _solve_generic(
+            rows, target, feasible, generic, reference.delta, margin, first
+        )
+    if chosen is None:
+        anchor = Anchor(feasible, scale, reference)
+        problem = _problem(rows, target, feasible, scale, reference.delta, margin)
+        strong = problem.with_pull(FAINT_PULL)
+        raw, more = _solve_verified(strong, anchor, ladder)
         attempts += more
-        if again is not None:
-            closer = _repair(weaker, again, anchor, reference.delta, margin)
-            if problem.is_preferred(closer, chosen[2]) and not feasible.violations(closer):
-                chosen = weaker, again, closer
-    if (
-        generic is not None
-        and not refine
-        and (problem.pull_matters(raw) or problem.margins_matter(raw))
-    ):
-        chosen, more = _weaken_pull(chosen, generic, reference.delta, margin, solver)
-        attempts += more
+        if raw is None:
+            anchor.delta()  # contradictory constraints are the caller's error, not the solver's
+            raise solve.solver_error("no solver answer passed verification", attempts)
+        chosen = strong, raw, _repair(strong, raw, anchor, reference.delta, margin)
+        for pull in WEAKER_PULLS if refine else ():
+            weaker = problem.with_pull(pull)
+            again, more = _solve_verified(weaker, anchor, ladder[:1], REFINED_GAP)
+            attempts += more
+            if again is not None:
+                closer = _repair(weaker, again, anchor, reference.delta, margin)
+                if strong.is_preferred(closer, chosen[2]) and not feasible.violations(closer):
+                    chosen = weaker, again, closer
     problem, raw, delta = chosen
     if not np.isfinite(problem.cost(delta)):
         raise solve.solver_error("the answer's cost is not finite", attempts)
@@ -323,43 +304,30 @@ def _closest(
     return Closest(delta, found, tuple(attempts))
 
 
-def _weaken_pull(
-    chosen: tuple[_Problem, SolverAnswer, Array],
+def _solve_generic(
+    rows: Array,
+    target: Array,
+    feasible: FeasibleSet,
     generic: tuple[Units, Reference],
     reference: Array,
     margin: float | None,
-    solver: Any,
-) -> tuple[tuple[_Problem, SolverAnswer, Array], list[Attempt]]:
-    """The closest of answers in units of the data, with pulls that weaken until they do not matter.
-
-    The model that moves like it is still the one nearest to `reference`.
-    """
-    first = chosen[0]
+    ladder: Any,
+) -> tuple[tuple[_Problem, SolverAnswer, Array] | None, list[Attempt]]:
+    """The first answer with a good gap in units of the data, with pulls too weak to matter."""
     attempts: list[Attempt] = []
     scale, middle = generic
-    anchor = Anchor(first.feasible, scale, middle)
-    ladder = solve.ladder(solver)
-    ladder = ladder[:1] if solver is None else ladder
-    for pull in PULLS:
-        for scaled in (max(pull, SCALED_PULL), FAINT_PULL):  # where one stalls the other may not
-            problem = _problem(
-                first.rows, first.target, first.feasible, scale, middle.delta, margin, pull, scaled
-            )
-            raw, more = _solve_verified(problem, anchor, ladder)
-            attempts += more
-            small = (
-                raw is not None and problem.gap(problem.value(raw), problem.least(raw)) < STALLED
-            )
-            if small:
-                break
-        if raw is None or not small:
+    anchor = Anchor(feasible, scale, middle)
+    for pull, everywhere in PULLS:
+        pulled = _problem(rows, target, feasible, scale, middle.delta, margin, everywhere)
+        problem = pulled.with_pull(pull)
+        raw, more = _solve_verified(problem, anchor, ladder)
+        attempts += more
+        if raw is None:
             break
         delta = _repair(problem, raw, anchor, reference, margin)
-        if first.is_preferred(delta, chosen[2], SAME) and not first.feasible.violations(delta):
-            chosen = problem, raw, delta
-        if not problem.pull_matters(raw):
-            break
-    return chosen, attempts
+        if more[-1].accepted and not feasible.violations(delta):
+            return (problem, raw, delta), attempts
+    return None, attempts
 
 
 def _repair(
@@ -403,24 +371,25 @@ def _problem(
     scale: Units,
     reference: Array,
     margin: float | None,
-    strength: float,
-    scaled: float = SCALED_PULL,
+    everywhere: bool = False,
 ) -> _Problem:
-    """Hold faint directions near the reference; scale to unit-norm columns and target."""
+    """Hold faint directions near the reference, with pull 1; scale columns and target to norm 1.
+
+    ``everywhere`` holds all parameters: rows that are sparse, for pulls too weak to be felt.
+    """
     A = rows * scale.parameters
     _, sizes, right = np.linalg.svd(A, full_matrices=True)
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
-    faint = largest * right[sizes < FAINT]
-    columns = np.linalg.norm(np.vstack([A, max(strength, scaled) * faint]), axis=0)
-    pull = strength * faint
-    A = np.vstack([A, pull])
-    b = np.concatenate([target, pull @ (reference / scale.parameters)])
-    size = float(np.linalg.norm(b)) or 1.0
+    faint = largest * (np.eye(A.shape[1]) if everywhere else right[sizes < FAINT])
+    columns = np.linalg.norm(np.vstack([A, SCALED_PULL * faint]), axis=0)
+    A = np.vstack([A, faint])
+    b = np.concatenate([target, faint @ (reference / scale.parameters)])
+    size = float(np.linalg.norm(target)) or float(np.linalg.norm(b)) or 1.0
     unit = replace(scale, parameters=scale.parameters * size / np.where(columns > 0, columns, size))
     A, b = A * (unit.parameters / scale.parameters / size), b / size
-    p = problems.unknowns(feasible, unit)
-    program = problems.feasible_least_squares(A / unit.parameters, b, p, margin)
+    p = replace(problems.unknowns(feasible, unit), sizes=scale.parameters)
+    program = problems.pulled_least_squares(A, b, len(target), p, margin)
     F, f, G, h = normalise_constraints(feasible, unit)
     blocks, numbers = margins(unit, margin)
     sides = tuple(block.size for block in feasible.blocks)

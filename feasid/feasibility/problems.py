@@ -111,6 +111,8 @@ class ScaledParameters:
     scaled : cvxpy.Expression, shape (n,)
         The standard parameters in units.
     K : ndarray, shape (nb, n), or None
+    sizes : ndarray, shape (n,), or None
+        One unit of the bodies, where `scale` has those of the data's columns.
     """
 
     feasible: FeasibleSet
@@ -118,6 +120,7 @@ class ScaledParameters:
     x: Any
     scaled: Any
     K: Array | None = None
+    sizes: Array | None = None
 
     @property
     def delta(self) -> Any:
@@ -175,7 +178,7 @@ class ScaledParameters:
 
     def _entry_units(self, constraint: ConvexConstraint) -> Array:
         """One unit of each entry of a constraint that is not affine."""
-        units = self.scale.parameters
+        units = self.scale.parameters if self.sizes is None else self.sizes
         return np.asarray(np.abs(constraint.gradient(units)) @ units)
 
 
@@ -225,7 +228,8 @@ def robot_unknowns(
     columns = np.linalg.norm(rows * scale.parameters, axis=0)
     columns = np.maximum(columns, FAINT_COLUMN * columns.max(initial=0.0))
     size = (float(np.linalg.norm(values)) or 1.0) / np.where(columns > 0, columns, 1.0)
-    return unknowns(feasible, replace(scale, parameters=scale.parameters * size), K)
+    scaled = replace(scale, parameters=scale.parameters * size)
+    return replace(unknowns(feasible, scaled, K), sizes=scale.parameters)
 
 
 def virtual(
@@ -246,6 +250,21 @@ def feasible_least_squares(
     """
     R, rho = (cp.Parameter(np.shape(v), n, value=v) for n, v in (("R", R), ("rho", rho)))
     error = R @ p.base - rho
+    return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
+
+
+def pulled_least_squares(
+    A: Array, b: Array, rows: int, p: ScaledParameters, margin: float | None = None
+) -> Program:
+    """FBPE-OLS in the unknowns x; what follows the first `rows` is multiplied by a pull.
+
+    These rows hold directions that the data hardly see near a model. The pull is the only
+    `cvxpy.Parameter`: the program is compiled once and solved with several.
+    """
+    error = A[:rows] @ p.x - b[:rows]
+    if len(A) > rows:
+        pull = cp.Parameter(name="pull", nonneg=True, value=1.0)
+        error = cp.hstack([error, pull * (sparse.csr_array(A[rows:]) @ p.x - b[rows:])])
     return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
 
 

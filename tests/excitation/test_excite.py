@@ -322,11 +322,10 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("options", "message"), MISTAKES)
-def test_mistakes_are_named_before_any_search(arm, options, message):
-    begun = time.monotonic()
+def test_mistakes_are_named_before_any_search(arm, options, message, monkeypatch):
+    monkeypatch.setattr("feasid.excitation.excite.ParallelSearch", None)  # a search would fail
     with pytest.raises(feasid.FeasidError, match=f"(?s){message}"):
         feasid.excite(arm, 6.0, **{"acceleration": 12.0, "time_limit": 600.0, **options})
-    assert time.monotonic() - begun < 60
 
 
 def test_missing_limits_are_named():
@@ -351,11 +350,15 @@ def test_no_time_names_what_stands_in_the_way(arm):
         feasid.excite(arm, 6.0, acceleration=12.0, time_limit=1e-6)
 
 
-def test_time_limit_is_kept_and_the_best_returned(arm):
+def test_the_best_motion_within_a_time_limit_keeps_all_limits(arm):
+    assert feasid.excite(arm, 6.0, acceleration=12.0, time_limit=3.0).certificate.limits_hold
+
+
+@pytest.mark.slow
+def test_time_limit_is_kept(arm):
     begun = time.monotonic()
-    m = feasid.excite(arm, 6.0, acceleration=12.0, time_limit=3.0)
+    feasid.excite(arm, 6.0, acceleration=12.0, time_limit=3.0)
     assert time.monotonic() - begun < 3.0 + 20.0  # building the problem, on a busy machine
-    assert m.certificate.limits_hold
 
 
 def test_interruption_returns_the_best_so_far(arm):

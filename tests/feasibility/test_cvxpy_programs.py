@@ -129,8 +129,8 @@ def test_scs_and_clarabel_agree(seed):
     assert np.sqrt(two.objective) == pytest.approx(np.sqrt(one.objective), rel=WEAK_PULLS)
     problem, rows = one.problem, R @ base.K
     reference = problem.reference.delta
-    given = closest._problem(
-        rows, rho, feasible, problem.units, reference, None, closest.FAINT_PULL
+    given = closest._problem(rows, rho, feasible, problem.units, reference, None).with_pull(
+        closest.FAINT_PULL
     )
     values = [given.value(solve.solve(given.program, name)) for name in ("CLARABEL", "SCS")]
     assert values[0] == pytest.approx(values[1], abs=COST)

@@ -9,6 +9,9 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.feasibility.program.solve import SolverAnswer
 
+RTOL_FAINT = 2e-2
+"""Of what data hardly see, as a share of the largest parameter."""
+
 RTOL_TRUTH = 1e-5
 """Solver tolerance 1e-9 on the residual, times condition numbers up to about 1e4."""
 
@@ -62,7 +65,8 @@ def test_small_and_large_robots_are_the_same_problem(mass, length):
     same = feasible_least_squares(torque * R / in_base, torque * rho, big_base, feasible_set(big))
     assert same.objective == pytest.approx(torque**2 * fit.objective, rel=1e-6)
     # What data hardly see moves by the solver's tolerance over the strength of the pull on it.
-    assert same.delta / factor == pytest.approx(fit.delta, rel=2e-2, abs=1e-3)
+    size = np.abs(fit.delta).max()
+    np.testing.assert_allclose(same.delta / factor, fit.delta, rtol=0, atol=RTOL_FAINT * size)
 
 
 def test_the_unseen_part_goes_to_the_description_when_it_has_one():
@@ -164,7 +168,8 @@ def test_solvers_that_fail_lead_to_an_error_that_lists_them(solver):
     robot, base, R, rho, _ = problem(0, bodies=2)
     with pytest.raises(SolverError, match="fake") as caught:
         feasible_least_squares(R, rho, base, feasible_set(robot), solver=[("fake", "cone", solver)])
-    assert len(caught.value.attempts) == 1
+    assert {a.solver for a in caught.value.attempts} == {"fake"}
+    assert not any(a.accepted for a in caught.value.attempts)
 
 
 def test_a_wrong_point_is_never_returned_as_it_is():

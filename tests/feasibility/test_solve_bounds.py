@@ -48,8 +48,8 @@ def scaled(seed):
     feasible = feasible_set(base.robot)
     scale = units(base.robot, feasible, R @ base.K, rho, torques=True)
     reference = reference_model(base.robot, scale).delta
-    problem = closest._problem(
-        R @ base.K, rho, feasible, scale, reference, None, closest.FAINT_PULL
+    problem = closest._problem(R @ base.K, rho, feasible, scale, reference, None).with_pull(
+        closest.FAINT_PULL
     )
     return problem.program, problem.arrays, solve.solve(problem.program, "CLARABEL")
 

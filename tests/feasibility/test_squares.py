@@ -36,8 +36,8 @@ def program_of(seed, noise=0.3, **bounds):
     feasible = feasible_set(robot, **bounds)
     scale = units(robot, feasible, R @ base.K, rho, torques=True)
     reference = reference_model(robot, scale).delta
-    problem = closest._problem(
-        R @ base.K, rho, feasible, scale, reference, None, closest.FAINT_PULL
+    problem = closest._problem(R @ base.K, rho, feasible, scale, reference, None).with_pull(
+        closest.FAINT_PULL
     )
     back = scale.parameters / problem.units
     A, F, G = (problem.arrays.A * back, problem.arrays.F * back, problem.arrays.G * back)

@@ -30,7 +30,7 @@ def test_check_tells_what_it_found_and_what_it_cost():
     assert check.weakest >= MIN_VISIBLE_RATIO
     assert check.joint in wam().joints
     assert check.unconfirmed == ()
-    assert 0 < check.seconds < 60
+    assert check.seconds > 0
     assert "checked in" in str(check)
 
 

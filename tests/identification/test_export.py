@@ -322,15 +322,14 @@ def mujoco_fit(tmp_path_factory):
 
     def measured(seed):
         log = simulate(robot, robot.values, seed)
-        data = mujoco.MjData(model)
-        for k in range(len(log)):
-            for name, array in (("q", data.qpos), ("dq", data.qvel), ("ddq", data.qacc)):
-                array[:] = log.loc[k, [f"{name}_{j}" for j in robot.joints]]
+        data, torques = mujoco.MjData(model), []
+        signals = [log[[f"{s}_{j}" for j in robot.joints]].to_numpy() for s in ("q", "dq", "ddq")]
+        for row in zip(*signals, strict=True):
+            data.qpos[:], data.qvel[:], data.qacc[:] = row
             mujoco.mj_inverse(model, data)
-            dry = 0.25 * np.sign(data.qvel)
-            log.loc[k, [f"tau_{j}" for j in robot.joints]] = data.qfrc_inverse + dry
+            torques.append(data.qfrc_inverse + 0.25 * np.sign(data.qvel))
         noise = np.random.default_rng(seed).standard_normal((len(log), 3))
-        log[[f"tau_{j}" for j in robot.joints]] += 0.05 * noise
+        log[[f"tau_{j}" for j in robot.joints]] = np.array(torques) + 0.05 * noise
         return log
 
     log, test = measured(1), measured(2)

@@ -242,8 +242,9 @@ def _solve(problem: Any, solver: Any, settings: dict[str, Any]) -> tuple[str, in
     """Leave the solver's last iterate in the problem's variables; its status and iterations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inaccurate answer is judged, not announced
+        arrays = any(p.size > 1 for p in problem.parameters())  # cost more than stating them anew
         data, chain, inverse = problem.get_problem_data(
-            solver, ignore_dpp=True, solver_opts=settings
+            solver, ignore_dpp=arrays, solver_opts=settings
         )
         raw = chain.solve_via_data(problem, data, False, False, settings)
         status, kept = _keep_iterate(chain.solver.name(), raw)
