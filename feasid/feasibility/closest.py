@@ -40,10 +40,10 @@ factor they then grow, and by which share the distance must shrink for it."""
 GOOD_GAP = 5e-6
 """Gap, as a fraction of the target's norm, at which an answer counts as optimal."""
 
-SCALED_PULL = 1e-6
-"""Pull by which unknowns along faint directions are scaled: with 1e-11 Clarabel left the correction
-of Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answers were the same, and at 1e-5 its
-gaps of pulls of 1e-6 were up to 0.5."""
+SCALED_PULL, SCALED_EVERYWHERE = 1e-7, 1e-6
+"""Pulls by which unknowns are scaled, of faint directions or of all. With 1e-11 Clarabel
+left the correction of Yoshida's robot 2e-6 further away; from 1e-8 to 1e-6 answers were the same,
+and at 1e-5 its gaps of pulls of 1e-6 were up to 0.5."""
 
 LEAST_SHARE = 1e-3
 """Share of the way to the nearest model below which a model stays where it is."""
@@ -382,7 +382,8 @@ def _problem(
     largest = float(sizes.max(initial=0.0)) or 1.0
     sizes = np.pad(sizes, (0, A.shape[1] - len(sizes))) / largest
     faint = largest * (np.eye(A.shape[1]) if everywhere else right[sizes < FAINT])
-    columns = np.linalg.norm(np.vstack([A, SCALED_PULL * faint]), axis=0)
+    scaled = SCALED_EVERYWHERE if everywhere else SCALED_PULL
+    columns = np.linalg.norm(np.vstack([A, scaled * faint]), axis=0)
     A = np.vstack([A, faint])
     b = np.concatenate([target, faint @ (reference / scale.parameters)])
     size = float(np.linalg.norm(target)) or float(np.linalg.norm(b)) or 1.0
