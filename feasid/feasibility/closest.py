@@ -324,8 +324,10 @@ def _solve_generic(
         attempts += more
         if raw is None:
             break
+        if not more[-1].accepted:
+            continue
         delta = _repair(problem, raw, anchor, reference, margin)
-        if more[-1].accepted and not feasible.violations(delta):
+        if not feasible.violations(delta):
             return (problem, raw, delta), attempts
     return None, attempts
 
