@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("simulation", "gravity", "torque"),
         help="--out: let second moments stand for what the format lacks",
     )
-    add("--offsets", choices=("sensor", "joint"), help="--out: what offset friction is of")
+    add("--offset-origin", choices=("sensor", "joint"), help="--out: what offset friction is of")
     add(
         "--extensions",
         nargs="+",
@@ -85,9 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check_outputs(arguments)
     if arguments.verify_with and not arguments.out:
         raise InputError("--verify-with replays the log in a written file: give it a name, --out")
-    for option in ("purpose", "offsets", "extensions"):
+    for option in ("purpose", "offset_origin", "extensions"):
         if getattr(arguments, option) and not arguments.out:
-            raise InputError(f"--{option} is about a written file: give it a name, --out")
+            raise InputError(
+                f"--{option.replace('_', '-')} is about a written file: give it a name, --out"
+            )
     options = read_options(arguments, FitOptions, "feasid fit")
     with report_step("loading solvers"):
         from feasid.identification.identify import fit
@@ -127,7 +129,7 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
             test=test,
             force=True,
             purpose=arguments.purpose,
-            offsets=arguments.offsets,
+            offset_origin=arguments.offset_origin,
             extensions=arguments.extensions,
         )
         print(f"\n{spell_as_arguments(str(written))}")

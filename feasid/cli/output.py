@@ -96,6 +96,7 @@ NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in op
     "floating",
     "overwrite",
     "force",
+    "offset_origin",
     "purpose",
 }
 

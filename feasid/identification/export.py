@@ -169,7 +169,7 @@ class WritableModel(Predictor, Ranged):
         path: str | os.PathLike[str],
         *,
         purpose: str | None = None,
-        offsets: str | Mapping[str, str] | None = None,
+        offset_origin: str | Mapping[str, str] | None = None,
         extensions: Sequence[str] = (),
         overwrite: bool = False,
         test: Any = None,
@@ -191,7 +191,7 @@ class WritableModel(Predictor, Ranged):
             what the format lacks: for the mass matrix of a simulation, or for the torques of the
             fitted log. For gravity nothing has to move. Masses and centres stay, and every body is
             printed before and after.
-        offsets : {"sensor", "joint"} or mapping of joint to these, optional
+        offset_origin : {"sensor", "joint"} or mapping of joint to these, optional
             What offset friction is of: the torque sensor, to be subtracted from what it measures,
             or a force on the joint, which MJCF holds as a constant force. By default torques at
             rest without load decide where the log has some, else the sensor.
@@ -226,7 +226,7 @@ class WritableModel(Predictor, Ranged):
             )
         if not force:
             refuse_useless(self.quality, path)
-        told = self._offsets(offsets)
+        told = self._offsets(offset_origin)
         return export(self, path, purpose, told, tuple(extensions), overwrite=overwrite, test=test)
 
     def actuators(self) -> Actuators:
@@ -250,7 +250,7 @@ class WritableModel(Predictor, Ranged):
         client: str,
         log: Any = None,
         *,
-        offsets: str | Mapping[str, str] | None = None,
+        offset_origin: str | Mapping[str, str] | None = None,
     ) -> pd.DataFrame:
         """Replay a log through a written file as another program reads it.
 
@@ -265,7 +265,7 @@ class WritableModel(Predictor, Ranged):
             the velocity, or MuJoCo's ``mj_inverse``. Must be installed.
         log : DataFrame, path or a list of these, optional
             Default the fitted logs, which a saved fit does not have.
-        offsets
+        offset_origin
             As of `write`.
 
         Returns
@@ -281,7 +281,7 @@ class WritableModel(Predictor, Ranged):
             Another client, a robot that clients do not replay, no log, or the client refuses the
             file.
         """
-        told = self._offsets(offsets)
+        told = self._offsets(offset_origin)
         sensors = sensor_offsets(told, self.robot)
         return client_errors(self, path, client, log, self.recordings, sensors)
 
@@ -303,7 +303,7 @@ def export(
     kind, fitted = format_of(model.robot, path), model.robot
     robot = before = fitted.with_values(held_friction(fitted, model.residual))
     held = ~unrepresentable_columns(fitted, kind)
-    postures = _postures(model)
+    postures = _postures(fitted)
     changes: list[str] = []
     if purpose is not None:
         moved = for_purpose(robot, model.residual, kind, purpose, postures)
@@ -331,17 +331,17 @@ def export(
     return Export(written, lines, columns, offsets, tuple(changes))
 
 
-def _postures(model: WritableModel) -> Array:
-    """Postures [rad or m] of the fitted logs, else of the joints' limits; shape (N, dof)."""
-    runs = [run.q for _, run in prepared_runs(model, model.recordings)]
-    if runs:
-        q = np.vstack(runs)
-        return np.asarray(q[:: max(1, len(q) // POSTURES)])
-    rng = np.random.default_rng(0)
-    limits = [(b.limits.lower, b.limits.upper) for b in model.robot.bodies for _ in range(b.dof)]
-    ends = [(-np.pi if a is None else a, np.pi if b is None else b) for a, b in limits]
-    low, high = np.array(ends[: model.robot.dof]).T
-    return np.asarray(rng.uniform(low, high, (POSTURES, model.robot.dof)))
+def _postures(robot: Robot) -> Array:
+    """Postures [rad or m] within the joints' limits and half a turn; shape (POSTURES, dof).
+
+    Of closed loops and coupled joints the one in which they are assembled.
+    """
+    if not robot.is_tree:
+        return np.array([[robot.configuration.get(c, 0.0) for c in robot.coordinates]])
+    limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies for _ in range(b.dof)]
+    ends = [[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits]
+    low, high = np.sort(np.clip(ends, -np.pi, np.pi)).T
+    return np.asarray(np.random.default_rng(0).uniform(low, high, (POSTURES, robot.dof)))
 
 
 POSTURES = 64

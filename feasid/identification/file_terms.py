@@ -35,9 +35,6 @@ PRESENT = 0.5
 REST_SAMPLES = 20
 """Samples at rest without load from which there is evidence."""
 
-POSTURES = 64
-"""Postures over which the rigid bodies' inertia at a joint is averaged."""
-
 
 def held_friction(robot: Robot, equations: Residual) -> Array:
     """Standard parameters with viscous and Coulomb friction in place of what files do not hold.
@@ -131,7 +128,8 @@ def offsets_of(
             if name not in known:
                 hint = did_you_mean(str(name), known)
                 raise InputError(
-                    f"offsets: {name!r} is not one of {', '.join(known)}{hint}", option="offsets"
+                    f"offset_origin: {name!r} is not one of {', '.join(known)}{hint}",
+                    option="offset_origin",
                 )
     values = joint_values(model.robot, model.robot.values)["fo"]
     resting = {} if asked is not None or not values.any() else _torques_at_rest(model, values, runs)
@@ -175,13 +173,12 @@ def missing_armature(robot: Robot, delta: Array, postures: Array) -> tuple[str, 
 
     The mean over postures (N, dof) of the mass matrix's diagonal, with and without drive inertia.
     """
-    chosen = postures[:: max(1, len(postures) // POSTURES)]
-    whole = np.mean([np.diag(mass_matrix(robot, delta, q)) for q in chosen], axis=0)
+    whole = np.mean([np.diag(mass_matrix(robot, delta, q)) for q in postures], axis=0)
     without = delta.copy()
     for k in range(len(robot.drives)):
         columns = robot.drive_columns(k)
         without[[columns[s] for s in ("Ia",) if s in columns]] = 0.0
-    rigid = np.mean([np.diag(mass_matrix(robot, without, q)) for q in chosen], axis=0)
+    rigid = np.mean([np.diag(mass_matrix(robot, without, q)) for q in postures], axis=0)
     ratio = whole / rigid
     worst = int(np.argmax(ratio))
     return robot.coordinates[worst], float(ratio[worst])
@@ -202,7 +199,7 @@ def describe_offsets(offsets: Sequence[Offset], held: bool) -> list[str]:
         values = ", ".join(f"{x.value:.4g} at {x.joint}{x.reason and f' ({x.reason})'}" for x in of)
         lines.append(f"offsets {what} ({values})")
         if not all(x.reason for x in of):
-            lines[-1] += '; no torque at rest says otherwise (offsets="joint" does)'
+            lines[-1] += '; no torque at rest says otherwise (offset_origin="joint" does)'
     return lines
 
 

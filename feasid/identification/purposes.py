@@ -46,7 +46,7 @@ def for_purpose(
     """Standard parameters for a file of a format, serving a purpose.
 
     ``"simulation"``: the mass matrix, drive inertia included, is as close as possible over the
-    log's postures, its rows scaled by the joints' own inertia. ``"torque"``: the torques of the
+    postures, its rows scaled by the joints' own inertia. ``"torque"``: the torques of the
     fitted log are. ``"gravity"``: nothing moves, since masses and first moments decide it.
 
     Parameters

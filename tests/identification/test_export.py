@@ -99,26 +99,28 @@ def test_offsets_of_sensors_do_not_change_the_bodies_in_the_file(arm, tmp_path):
         np.testing.assert_allclose(a.inertial, b.inertial, rtol=1e-9, atol=1e-12)
     error = export.errors.loc["all"]
     np.testing.assert_allclose(error["file, hard sign"], error["fit"], rtol=RTOL_CLIENT)
-    raw = fit.write(tmp_path / "raw.urdf", force=True, offsets="joint").errors.loc["all"]
+    raw = fit.write(tmp_path / "raw.urdf", force=True, offset_origin="joint").errors.loc["all"]
     assert raw["file, hard sign"] > 2 * error["file, hard sign"]
 
 
 def test_offsets_of_joints_are_constant_forces_in_mjcf(arm, fitted, tmp_path):
     """The sensors of a robot at rest without load decide; a caller may, too."""
     path = tmp_path / "out.xml"
-    export = fitted.write(path, offsets="joint")
+    export = fitted.write(path, offset_origin="joint")
     assert "the file has them as constant forces" in str(export)
     error = export.errors.loc["all"]
     np.testing.assert_allclose(error["file, hard sign"], error["fit"], rtol=RTOL_CLIENT)
-    seen = fitted.verify(path, "mujoco", offsets="joint").loc["all"]
+    seen = fitted.verify(path, "mujoco", offset_origin="joint").loc["all"]
     np.testing.assert_allclose(seen["mujoco"], error["file, MuJoCo's law"], rtol=RTOL_MUJOCO)
     kept = {x.joint: "sensor" for x in export.offsets[1:]}
-    mixed = fitted.write(tmp_path / "two.xml", offsets={**kept, export.offsets[0].joint: "joint"})
+    mixed = fitted.write(
+        tmp_path / "two.xml", offset_origin={**kept, export.offsets[0].joint: "joint"}
+    )
     assert (tmp_path / "two.xml").read_text().count("constant force on") == 1
     assert [x.origin for x in mixed.offsets] == ["joint", "sensor", "sensor"]
     for wrong, words in (({"slidr": "joint"}, "did you mean 'slide'"), ("motor", "sensor, joint")):
         with pytest.raises(InputError, match=words):
-            fitted.write(tmp_path / "three.xml", offsets=wrong)
+            fitted.write(tmp_path / "three.xml", offset_origin=wrong)
 
 
 def test_a_torque_at_rest_tells_forces_from_offsets_of_sensors(arm, tmp_path):
