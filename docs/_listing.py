@@ -69,9 +69,10 @@ def numeric_constants(package):
     out = {}
     for path in sorted(package.rglob("*.py")):
         body = ast.parse(path.read_text()).body
-        for node, after in zip(body, [*body[1:], None], strict=True):
+        for k, node in enumerate(body):
             name = constant_name(node)
             if name and holds_numbers(node.value):
+                after = below_group(body, k)
                 doc = isinstance(after, ast.Expr) and getattr(after.value, "value", None)
                 lines = doc.split("\n") if isinstance(doc, str) else []
                 module = ".".join(path.relative_to(package).with_suffix("").parts)
@@ -79,6 +80,15 @@ def numeric_constants(package):
                     (name, ast.unparse(node.value), [line.strip() for line in lines])
                 )
     return out
+
+
+def below_group(body, k):
+    """What stands below a constant, or below all that follow it without an empty line."""
+    while k + 1 < len(body) and body[k + 1].lineno == body[k].end_lineno + 1:
+        k += 1
+        if not isinstance(body[k], ast.Assign | ast.AnnAssign):
+            return body[k]
+    return None
 
 
 def constant_name(node):

@@ -73,10 +73,10 @@ if TYPE_CHECKING:
     from feasid.logs.read.formats import read_log as read_log
     from feasid.logs.recording import Recording as Recording
     from feasid.online.acceptance import GateRules as GateRules
+    from feasid.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.online.online_fit import OnlineFit as OnlineFit
     from feasid.online.playback import Playback as Playback
     from feasid.online.playback import watch as watch
-    from feasid.online.result import OnlineEstimate as OnlineEstimate
     from feasid.options.tables import SOUSA_2014 as SOUSA_2014
     from feasid.reduction.reduce import reduce as reduce
     from feasid.reduction.triangle import Reduced as Reduced
@@ -138,7 +138,7 @@ _HOME = {
     "Range": "identification.ranges",
     "ParameterRanges": "identification.ranges",
     "GateRules": "online.acceptance",
-    "OnlineEstimate": "online.result",
+    "OnlineEstimate": "online.acceptance",
     "Playback": "online.playback",
     "watch": "online.playback",
     "OnlineFit": "online.online_fit",

@@ -48,6 +48,7 @@ COMMANDS = {
 
 SHARED_MODULES = {
     **dict.fromkeys(("models", "demo"), "fit"),
+    **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "gains"), "loads"),
     **dict.fromkeys(
         ("show", "errors", "predict", "simulate", "ranges", "report", "export"), "saved_fits"
@@ -56,6 +57,7 @@ SHARED_MODULES = {
 """Modules of several commands, in which NAME has ``add_NAME_arguments`` and ``run_NAME``."""
 
 EXIT_ERROR = 2
+"""Exit status of a command that ended with an error message."""
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM
 

@@ -1,9 +1,4 @@
-"""Is this model possible? Judge every link of URDF, MJCF and SDF files in exact arithmetic.
-
-With --beta and --robot: can these base parameters exist, and what proves it?
-
-Exit status: 0 every link can exist, 1 some cannot, 2 a file cannot be read, 3 undecided.
-"""
+"""Verdicts on description files and base parameters, and models side by side: check, compare."""
 
 from __future__ import annotations
 
@@ -12,24 +7,25 @@ import glob
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
-from feasid.cli.output import print_json, redirect_sentences
+from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import report as reports
+from feasid.inspection.comparison import TOLERANCE, Comparison, compare_files
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
-from feasid.inspection.report import Report, inspect
+from feasid.inspection.report import Report, inspect, plain
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
 EXIT = {FEASIBLE: 0, INFEASIBLE: 1, "error": 2, INCONCLUSIVE: 3}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="URDF, MJCF or SDF, also as *.urdf"
@@ -57,8 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     beta.add_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Check the files; returns the exit status."""
+def run_check(arguments: argparse.Namespace) -> int:
+    """Is this model possible? Judge every link of URDF, MJCF and SDF files in exact arithmetic.
+
+    With --beta and --robot: can these base parameters exist, and what proves it?
+
+    Exit status: 0 every link can exist, 1 some cannot, 2 a file cannot be read, 3 undecided.
+    """
     if arguments.beta is not None:
         return _judge_beta(arguments)
     if not arguments.files:
@@ -237,3 +238,73 @@ def _version() -> str:
     from feasid import __version__
 
     return __version__
+
+
+COMPARED_ROWS = 20
+"""Differing base parameters shown without --all."""
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments."""
+    parser.add_argument("a", metavar="A", help="URDF, MJCF or SDF")
+    parser.add_argument("b", metavar="B", help="URDF, MJCF or SDF")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        help="relative difference that counts as equal (default %(default)g)",
+    )
+    parser.add_argument("--all", action="store_true", help="every base parameter, also equal ones")
+    add_json(parser)
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """Two models side by side: base parameters, and whether they move alike.
+
+    Exit status: 0 dynamically equivalent, 1 different, 2 error.
+    """
+    found = compare_files(arguments.a, arguments.b, arguments.tolerance)
+    if arguments.json:
+        print_json("compare", found.to_dict())
+    else:
+        print("\n".join(_comparison_lines(found, arguments.all)))
+    return 0 if found.equivalent else 1
+
+
+def _comparison_lines(found: Comparison, everything: bool) -> Iterator[str]:
+    a, b = found.names
+    yield f"A = {a}\nB = {b}"
+    if found.kinematics:
+        yield "the kinematics differ:"
+        yield from (f"  {text}" for text in found.kinematics)
+    rows = found.rows if everything else found.different[:COMPARED_ROWS]
+    if rows:
+        width = max(len(_short(row.expression)) for row in rows)
+        yield f"\n{'base parameter':{width}}  {'A':>12}  {'B':>12}  difference"
+        for row in rows:
+            off = f"{100 * row.relative:.2g} %"
+            yield f"{_short(row.expression):{width}}  {row.a:12.5g}  {row.b:12.5g}  {off}"
+        left = len(found.different) - len(rows)
+        if left > 0 and not everything:
+            yield f"and {left} more (--all)"
+        yield ""
+    if found.torques:
+        worst = max(found.torques, key=found.torques.__getitem__)
+        yield f"largest torque difference: {100 * found.torques[worst]:.3g} % on joint {worst!r}"
+    yield _conclusion(found)
+
+
+def _conclusion(found: Comparison) -> str:
+    if found.equivalent:
+        return (
+            f"dynamically equivalent: all {len(found.rows)} base parameters, joint terms included, "
+            f"agree to {found.tolerance:g}"
+        )
+    if found.kinematics:
+        return "different: the kinematics are not the same"
+    return f"different: {len(found.different)} of {len(found.rows)} base parameters"
+
+
+def _short(expression: str, width: int = 60) -> str:
+    expression = plain(expression)
+    return expression if len(expression) <= width else expression[: width - 3] + "..."

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 OUTPUTS = ("out", "save", "report", "parameters", "certificate", "optimality")
 
 EXIT_USELESS = 5
+"""Exit status of a fit that is useless and was not written."""
 
 MORE = "more: --verbose for tables and notes, --report FILE.html for plots, --save FILE.feasid"
 

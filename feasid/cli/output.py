@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from feasid.identification.predictor import Predictor
 
 SCHEMA = 2
+"""Version of what ``--json`` prints; higher where a key changed its meaning or is gone."""
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from feasid.reduction.triangle import Reduced
 
 EXIT_PARTIAL = 4
+"""Exit status when some logs failed and the others were reduced."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

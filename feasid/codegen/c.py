@@ -45,6 +45,7 @@ MEANING = {
 }
 
 TEST_SEED = 0
+"""Seed of the states in the written self-test: the same model gives the same code."""
 
 PRECISIONS = {"double": 1e-12, "float": 1e-4}
 """Largest deviation that the written self-test allows, relative to the largest output: rounding of

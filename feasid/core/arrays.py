@@ -44,6 +44,7 @@ PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Compression that unpacks in little memory."""
 
 ENCRYPTED = 0x1
+"""Bit of a ZIP member's flags that says that it is encrypted."""
 
 KINDS = "biufUSM"
 """Kinds of numbers and texts that are read."""

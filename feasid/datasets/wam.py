@@ -28,6 +28,7 @@ RELATIVE_RESIDUAL = 0.0660
 """Of ordinary least squares on the identification log, Table 8."""
 
 SEED = 2014
+"""Seed of the simulated torque errors, so that every copy of the log is the same."""
 
 BLOCK = 8192
 """Samples handled at a time."""

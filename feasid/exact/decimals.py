@@ -13,6 +13,7 @@ MAX_LENGTH = 256
 """Characters of one number; also keeps the exact fraction small."""
 
 MAX_EXPONENT = 400
+"""Largest exponent of a number, far beyond that of doubles: fractions stay small."""
 
 LARGEST, SMALLEST = 1e50, 1e-150
 """No mass, length or inertia is beyond these: products and quotients of a few still fit floats."""

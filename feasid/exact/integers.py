@@ -19,6 +19,7 @@ LIMB = 16
 """Bits of one digit: products of two, summed over a hundred thousand rows, are exact doubles."""
 
 MANTISSA = 53
+"""Bits of a double's significand."""
 
 
 def over_one(numbers: Iterable[Fraction]) -> tuple[Integers, int]:

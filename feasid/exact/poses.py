@@ -20,6 +20,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 DIGITS = 60
+"""Significant digits of poses; see `ENCLOSURE` for what they are worth."""
 
 ENCLOSURE = Fraction(1, 10**40)
 """Relative half-width around a matrix computed with 60 digits: 20 digits to spare."""

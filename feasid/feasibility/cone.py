@@ -34,6 +34,7 @@ OTHER_WEIGHT = 1e-2
 """Weight of constraints other than inertia blocks: enough to stay inside, too little to steer."""
 
 MAX_NEWTON_STEPS = 200
+"""Newton steps after which a minimisation counts as not converged; usual ones take 10 to 40."""
 
 SUFFICIENT_DECREASE = 0.1
 """Share of the decrease that the slope promises, from which a step is taken."""

@@ -46,6 +46,7 @@ CENTRED = 0.05
 """Newton decrement at which a point counts as central: half its square is lost at most."""
 
 MAX_CENTRING_STEPS = 400
+"""Newton steps to the central path's next point after which it counts as not reached."""
 
 DIKIN_STEP, MAX_DIKIN_STEPS = 0.9, 40
 """Length of a step that stays inside in the metric of the logarithms, and how many are tried."""

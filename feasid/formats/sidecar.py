@@ -41,6 +41,7 @@ from feasid.robot.rotations import compose
 SUFFIX = ".feasid.json"
 
 VERSION = 1
+"""Version of the sidecar's layout; newer ones are refused."""
 
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024
 """Bytes of a sidecar beyond which it is not one."""
@@ -206,6 +207,7 @@ def _arrays(data: dict[str, Any]) -> dict[str, Any]:
 TABLE_SUFFIX = ".loops.json"
 
 TABLE_VERSION = 1
+"""Version of the layout of a table of loops; newer ones are refused."""
 
 MAX_TABLE_BYTES = 1024 * 1024
 """Bytes of a table beyond which it is not one."""

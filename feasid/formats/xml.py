@@ -47,6 +47,7 @@ TEXT = "<text>"
 """Stands for the path of a description that was given as text."""
 
 _CHUNK = 64 * 1024
+"""Bytes that the parser gets at a time, between which the length of a tag is checked."""
 
 _TOKEN = re.compile(rb"[^ \t\r\n]+")
 

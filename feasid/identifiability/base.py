@@ -20,17 +20,15 @@ from feasid.identifiability.coefficients import Coefficients, Index
 from feasid.identifiability.echelon import Echelon
 from feasid.identifiability.exact import RankCheck, certify
 from feasid.identifiability.experiment import (
+    CLEAR_GAP,
     Experiment,
     IdentifiableSpace,
     Joints,
     MissingCombinations,
-)
-from feasid.identifiability.recursion import Recursion
-from feasid.identifiability.restricted import (
-    CLEAR_GAP,
     ReorderedCoefficients,
     RestrictedCoefficients,
 )
+from feasid.identifiability.recursion import Recursion
 from feasid.identifiability.rounding import EXACT, RoundedNumber, Rounding, choose_rounding
 from feasid.identifiability.rounding import with_exact_geometry as with_exact_geometry
 from feasid.identifiability.sampling import SampleCheck

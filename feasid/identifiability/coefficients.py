@@ -348,7 +348,7 @@ class Coefficients:
 
     @property
     def given_columns(self) -> Index:
-        """Columns that are no unknowns; see `feasid.identifiability.restricted`."""
+        """Columns that are no unknowns; see `feasid.identifiability.experiment`."""
         return np.zeros(0, dtype=np.intp)
 
     @cached_property

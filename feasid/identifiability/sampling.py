@@ -45,6 +45,7 @@ MAX_ROWS_PER_BODY = 8
 """Rows that are used for each body: those of the joints next to it, towards the base."""
 
 SEED = 20240
+"""Seed of the random motions: the same robot gets the same answer."""
 
 INERTIA = PER_ROOT * ROOT2
 """INERTIA[a, b, k]: entry (a, b) of the spatial inertia per unit of parameter k."""

@@ -54,6 +54,7 @@ RANK_SHARE = 1e-10
 """Singular values of a column-scaled triangle below this share are directions that a log lacks."""
 
 TINY = 1e-300
+"""Stands for zero where a number is divided by."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,6 +81,7 @@ UNSEEN = 1e-14
 """Relative ridge on second derivatives, for joint terms that the log does not see at all."""
 
 TINY = 1e-300
+"""Stands for zero where a number is divided by."""
 
 GRID = tuple(float(w) for w in 10.0 ** np.arange(-2.0, 3.25, 0.25))
 """Weights whose evidence is compared."""

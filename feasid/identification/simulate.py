@@ -68,6 +68,7 @@ SHIFTS = (0.37, 0.71)
 """Shares of a run by which its residual is moved in time; two, so that chance shows less."""
 
 HORIZONS = (0.1, 0.3)
+"""Lengths of the simulated windows unless others are asked for [s]."""
 
 BETTER, WORSE, ALIKE, CANNOT_TELL = "better", "worse", "alike", "cannot tell"
 

@@ -132,6 +132,7 @@ def _add_torque(robot: Robot, joint: str, row: int, tau: Array, values: dict[str
 
 
 LARGEST = 1e50
+"""No position, velocity, torque or current of a log is beyond this, in any unit."""
 
 TURN = 2 * np.pi
 TURN_TOLERANCE = 0.1

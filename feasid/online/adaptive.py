@@ -10,8 +10,8 @@ import numpy.typing as npt
 from feasid.control.computed_torque import ComputedTorque
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.online.acceptance import OnlineEstimate
 from feasid.online.online_fit import OnlineFit
-from feasid.online.result import OnlineEstimate
 from feasid.robot.description import Robot
 
 

@@ -18,18 +18,19 @@ from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.priors import WEIGHT
-from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate
+from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate, OnlineEstimate
 from feasid.online.buffering import SampleBuffer, SampleChecks
 from feasid.online.equations import (
     SMOOTHERS,
     CausalEquations,
+    ChangeDetector,
     EquationStore,
     FadingEquations,
+    LoadInvariantEquations,
+    ModelChange,
     WindowedEquations,
 )
-from feasid.online.load_change import ChangeDetector, LoadInvariantEquations, ModelChange
 from feasid.online.problem import FeasibleProblem, row_deviations
-from feasid.online.result import OnlineEstimate
 from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
 
@@ -132,7 +133,7 @@ class OnlineFit:
         Samples from which the buffer counts as full; default the window, else 2 s.
     rules : GateRules, optional
     threshold : float
-        Of the detection of changes, see `feasid.online.load_change.ChangeDetector`.
+        Of the detection of changes, see `feasid.online.equations.ChangeDetector`.
     carrier : str, optional
         Body that a load would be fixed to; default the last one. After a change everything that a
         load there cannot have changed is kept, and fades over the window.

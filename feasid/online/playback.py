@@ -12,8 +12,8 @@ import numpy as np
 from feasid.errors import InputError, missing_extra
 from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
+from feasid.online.acceptance import OnlineEstimate
 from feasid.online.online_fit import OnlineFit
-from feasid.online.result import OnlineEstimate
 from feasid.options.complete import check_options
 from feasid.options.tables import ReadOptions
 from feasid.robot.description import Robot

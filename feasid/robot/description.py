@@ -28,6 +28,7 @@ from feasid.robot.rotations import compose, exponential
 from feasid.robot.tree import parents_first
 
 GRAVITY = (0.0, 0.0, -9.81)
+"""Free fall in the base frame unless the description says otherwise [m/s^2]."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from feasid.exact.poses import quarter_turns
 from feasid.robot import inertia
 
 _QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
+"""Cosine and sine of 0, 90, 180 and 270 degrees."""
 
 
 def cos_sin(angle: float) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from feasid.formats.sidecar import sidecar_bytes, sidecar_path
 from feasid.formats.xml import parse_xml
 from feasid.inspection.report import inspect
 from feasid.logs.frame import prepare
-from feasid.logs.read import parquet
+from feasid.logs.read import arrays
 from feasid.logs.read.bags import check_mcap
 from feasid.logs.read.csv import scan
 from feasid.logs.read.formats import read_log
@@ -139,7 +139,7 @@ def _members(path, _):
 
 
 def _schema(path, _):
-    with open_for_reading(path) as file, parquet.open_parquet(file, "input", 2**30):
+    with open_for_reading(path) as file, arrays.open_parquet(file, "input", 2**30):
         return None
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import feasid
 from feasid.online.acceptance import Evidence, GateRules, ModelGate
-from feasid.online.load_change import ChangeDetector, LoadInvariantEquations
+from feasid.online.equations import ChangeDetector, LoadInvariantEquations
 
 GOOD = {
     "time": 1.0, "full": True, "r2": 0.99, "error": np.ones(3), "nominal_error": np.full(3, 5.0),

@@ -41,6 +41,7 @@ EXACT = 1e-9
 """By how much, in units, a slack may differ from what x says."""
 
 MOST_STEPS = 100
+"""Primal-dual steps after which the method gives up."""
 
 
 @dataclass(frozen=True, eq=False)

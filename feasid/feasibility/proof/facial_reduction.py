@@ -38,6 +38,7 @@ VISIBLE = 1e-6
 """Eigenvalue of a solver's multipliers, relative to the largest of all, that is no rounded zero."""
 
 SAMPLES = 64
+"""Random motions whose kinetic energies are added: more than any body has parameters."""
 
 DIGITS = 45
 """Of coefficients, after the point: what is left of them times 1e12 kg does not matter."""

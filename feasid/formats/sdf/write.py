@@ -33,6 +33,7 @@ TYPES = {"revolute": "revolute", "prismatic": "prismatic", "spherical": "ball"}
 NAMESPACE = {"xmlns:drake": "http://drake.mit.edu"}
 
 ZEROS = (0.0, 0.0, 0.0)
+"""Centre of mass or angles that a file does not state."""
 
 
 def patch_sdf(description: Description, changes: Changes) -> bytes:

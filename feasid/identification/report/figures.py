@@ -98,6 +98,7 @@ def _draw_torques(axes: Any, replay: Replay) -> None:
 
 
 HISTOGRAM_BINS = 60
+"""Bars of a histogram of residuals."""
 
 SPECTRUM_SAMPLES = 1024
 """Samples of a window of the spectrum."""

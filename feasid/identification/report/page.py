@@ -100,6 +100,7 @@ PICTURES = {
 """Plots of a fit that a page shows, and friction where there are samples."""
 
 DPI = 80
+"""Dots per inch of pictures in a page."""
 
 REPORT_WINDOWS = 24
 """Windows of the log that a page simulates."""

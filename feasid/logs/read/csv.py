@@ -39,6 +39,7 @@ LONGEST_LINE = 1_000_000
 """Bytes that the header may have."""
 
 MOST_COLUMNS = 100_000
+"""Columns that a file may have."""
 
 LONGEST_NAME = 1000
 """Characters of a column's name; expressions that look for units in it are slow on longer ones."""
