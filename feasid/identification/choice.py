@@ -21,14 +21,14 @@ from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
 from feasid.dynamics.kinematics import coordinate_map
 from feasid.feasibility.constraints.sets import feasible_set
-from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identifiability.base import base_parameters
 from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.noise import Noise, estimate_noise
 from feasid.identification.priors import WEIGHT
 from feasid.reduction.reduce import restrict_terms
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.joint_terms import FRICTION
+from feasid.robot.joint_terms import FRICTION, JOINT_TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +38,15 @@ GAIN = 0.05
 
 Torque ripple, which repeats with the motion, promised up to 3 % in simulation for terms that the
 truth does not have."""
+
+LEAST_COULOMB, LEAST_VISCOUS = 0.5, 0.01
+"""Shares of the coefficients without further terms, at least, that Coulomb and viscous friction
+keep beside friction with the root of the speed or with the load."""
+
+MOST_LOAD = 1.0
+"""Largest load friction: beyond it a gear would lock itself."""
+
+FRICTION_SYMBOLS = frozenset(t.symbol for t in JOINT_TERMS if t.kind == "friction")
 
 UNEXPLAINED = 4.0
 """Mean squared whitened residual from which a model lacks something, and has a noise of its own."""
@@ -62,6 +71,8 @@ class Choice(Displayed):
         Which set each drive got.
     names : tuple of str
         Of the drives.
+    refused : tuple of str
+        Drives whose best set would have taken Coulomb or viscous friction's place.
     """
 
     robot: Robot
@@ -69,6 +80,7 @@ class Choice(Displayed):
     errors: Array
     chosen: tuple[int, ...]
     names: tuple[str, ...]
+    refused: tuple[str, ...] = ()
 
     @property
     def note(self) -> Note:
@@ -80,6 +92,12 @@ class Choice(Displayed):
         text = "joint terms beyond viscous, Coulomb and offset, by held-out stretches"
         chosen = any(self.sets[k] for _, k in self.drives)
         sure = f"; {CONDITIONAL}" if chosen else ""
+        if self.refused:
+            sure += (
+                f"; refused at {', '.join(self.refused)}: terms that predict better but leave less "
+                f"than {LEAST_COULOMB:g} of the Coulomb friction, or no viscous friction, or load "
+                f"friction above {MOST_LOAD:g}, so that nothing would hold the joint at rest"
+            )
         return Note(f"{text}: {'; '.join(said)}{sure}", "friction-chosen", conditional=chosen)
 
     @property
@@ -156,16 +174,28 @@ def choose_terms(
         Joints whose torques were measured; default all.
     """
     trial = _Trial.from_reduced(reduced, wide, sets, weight, measured)
-    table = np.array([trial.errors([k] * len(wide.drives)) for k in range(len(sets))])
+    alike = [trial.models([k] * len(wide.drives)) for k in range(len(sets))]
+    table = np.array([m.errors for m in alike])
+    rests = np.array([_rests(m, alike[0]) for m in alike])
     rows = [s.counts.sum(axis=0).min() for s in reduced.strata]
     enough = all(n >= len(own) for n, own in zip(rows, reduced.supports, strict=True))
     drives = range(len(wide.drives))
-    chosen = [_best_set(table, wide, k) if enough else len(sets) - 1 for k in drives]
+    every = np.ones(len(sets), dtype=bool)
+    if enough:
+        wanted = [_best_set(table, wide, k, every) for k in drives]
+        chosen = [_best_set(table, wide, k, rests[:, k]) for k in drives]
+    else:
+        wanted = [len(sets) - 1 for k in drives]
+        chosen = [int(np.flatnonzero(rests[:, k])[-1]) for k in drives]
+    restless = {k for k in drives if not rests[wanted[k], k]}
     if pruned and enough:
         chosen = _prune(trial, chosen)
+    held = _held_at_rest(trial, chosen, alike[0])
+    restless |= {k for k in drives if held[k] != chosen[k]}
     names = tuple(d.name for d in wide.drives)
-    every = tuple(tuple(s) for s in sets)
-    return Choice(trial.robot(chosen), every, table, tuple(chosen), names)
+    offered = tuple(tuple(s) for s in sets)
+    refused = tuple(names[k] for k in sorted(restless))
+    return Choice(trial.robot(held), offered, table, tuple(held), names, refused)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,10 +228,53 @@ class _Trial:
         candidates = _symbols_of([t for s in self.sets for t in s])
         return remove_terms(self.wide, [candidates - _symbols_of(self.sets[c]) for c in chosen])
 
+    def models(self, chosen: Sequence[int]) -> CrossValidation:
+        """Models of all stretches but one with these sets."""
+        base = base_parameters(self.robot(chosen), measured=self.measured)
+        part = restrict_terms(self.reduced, self.wide, base)
+        task = EstimationProblem.from_reduced(part, base, feasible_set(base.robot))
+        return CrossValidation(task, part, _own_noise(part, self.noise), self.weight)
+
     def errors(self, chosen: Sequence[int]) -> Array:
         """Held-out errors of every joint with these sets."""
-        base = base_parameters(self.robot(chosen), measured=self.measured)
-        return held_out_errors(self.reduced, self.wide, base, self.noise, self.weight)
+        return self.models(chosen).errors
+
+
+def _rests(models: CrossValidation, plain: CrossValidation) -> list[bool]:
+    """Which drives' friction also holds a joint at rest.
+
+    Friction with the root of the speed and with the load fits slow motion almost as Coulomb
+    friction does; where it takes that one's place nothing holds a joint without load.
+    """
+    out = []
+    for own, usual in zip(_friction(models), _friction(plain), strict=True):
+        if not {"fs", "fl"} & {*own}:
+            out.append(True)
+            continue
+        held = own.get("fc", np.inf) >= LEAST_COULOMB * usual.get("fc", 0.0)
+        viscous = own.get("fv", np.inf) >= LEAST_VISCOUS * usual.get("fv", 0.0)
+        out.append(bool(held and viscous and own.get("fl", 0.0) <= MOST_LOAD))
+    return out
+
+
+def _friction(models: CrossValidation) -> list[dict[str, float]]:
+    """Friction coefficients per drive that all stretches together have."""
+    robot, delta = models.task.base.robot, models.fitted
+    return [
+        {s: float(delta[c]) for s, c in robot.drive_columns(k).items() if s in FRICTION_SYMBOLS}
+        for k in range(len(robot.drives))
+    ]
+
+
+def _held_at_rest(trial: _Trial, chosen: Sequence[int], plain: CrossValidation) -> list[int]:
+    """Without the sets whose friction holds nothing at rest beside those of the other drives."""
+    out = list(chosen)
+    while any(out):
+        rests = _rests(trial.models(out), plain)
+        if all(rests):
+            break
+        out = [k if rest else 0 for k, rest in zip(out, rests, strict=True)]
+    return out
 
 
 def _prune(trial: _Trial, chosen: Sequence[int]) -> list[int]:
@@ -246,24 +319,15 @@ def _rows_of_drive(robot: Robot, drive: int) -> list[int]:
     return [j for j, own in enumerate(coordinate_map(robot).rows) if joints.intersection(own)]
 
 
-def _best_set(table: Array, robot: Robot, drive: int) -> int:
+def _best_set(table: Array, robot: Robot, drive: int, allowed: Array) -> int:
     """The set whose held-out errors of the drive's joints are smallest, by more than `GAIN`."""
     rows = _rows_of_drive(robot, drive)
     error = np.sqrt(np.mean(table[:, rows] ** 2, axis=1))
     best = 0
-    for k in range(1, len(error)):
+    for k in np.flatnonzero(allowed[1:]) + 1:
         if error[k] < (1 - GAIN) * error[best]:
-            best = k
+            best = int(k)
     return best
-
-
-def held_out_errors(
-    reduced: Reduced, wide: Robot, base: BaseParameters, noise: Noise, weight: float = WEIGHT
-) -> Array:
-    """Relative torque error of every joint on stretches that the fit did not see, shape (dof,)."""
-    part = restrict_terms(reduced, wide, base)
-    task = EstimationProblem.from_reduced(part, base, feasible_set(base.robot))
-    return CrossValidation(task, part, _own_noise(part, noise), weight).errors
 
 
 def _own_noise(part: Reduced, noise: Noise) -> Noise:

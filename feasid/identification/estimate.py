@@ -51,6 +51,9 @@ ask to leave them this strongly once in a thousand times."""
 NEGLIGIBLE_TERM = 1e-6
 """Joint terms below this share of their unit are zeros that the barrier held off."""
 
+DOUBTFUL = 0.25
+"""Share of the common weight below which a body's own is worth a line."""
+
 ENTROPIC = PRIORS["entropic"]
 
 HELD_OUT = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -78,6 +81,8 @@ class Estimate:
         Plausible bounds that are active; see `feasid.identification.plausible`.
     released : tuple of PlausibleBound
         Plausible bounds that the log rejects, and which were dropped.
+    doubted : tuple of str
+        Bodies whose description the log contradicts: deviations there are wider.
     price : float
         By how much twice the cost, in units of the squared whitened residual, is larger with all
         that is believed than without; 0 where it decides nothing.
@@ -93,6 +98,7 @@ class Estimate:
     bounded: tuple[PlausibleBound, ...] = ()
     released: tuple[PlausibleBound, ...] = ()
     price: float = 0.0
+    doubted: tuple[str, ...] = ()
 
 
 BISECTIONS = 40
@@ -327,7 +333,19 @@ def estimate_model(
         bounded,
         released,
         price,
+        _doubted_bodies(task, problem, delta, divergence),
     )
+
+
+def _doubted_bodies(
+    task: EstimationProblem, problem: EntropicProblem, delta: Array, weight: float
+) -> tuple[str, ...]:
+    """Bodies much farther from the description than the others; none under a quadratic prior."""
+    if task.prior.divergence(1.0) != 1.0:
+        return ()
+    found = problem.believable(task.free(delta), weight)
+    few = DOUBTFUL * min(weight, DOUBTED)
+    return tuple(name.split(" of ", 1)[-1] for name, own in found.items() if own < few)
 
 
 def _choose_weight(
@@ -421,6 +439,13 @@ class CrossValidation:
         start = self.task.reference if self.start is None else self.start
         solutions = WarmStarts(self.task, self.weight, start)
         return {f: self.task.base.K @ solutions.whole(*self.others(f)) for f in self.folds}
+
+    @cached_property
+    def fitted(self) -> Array:
+        """Standard parameters of all stretches together, shape (n,)."""
+        start = self.task.reference if self.start is None else self.start
+        solutions = WarmStarts(self.task, self.weight, start)
+        return solutions.whole(*self.noise.whitened_triangle(self.reduced)[:2])
 
     def missed(
         self, models: Mapping[int, Array] | None = None, tested: Reduced | None = None

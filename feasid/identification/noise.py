@@ -30,6 +30,7 @@ from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
+from feasid.reduction.equations import WHITE_CORRELATION
 from feasid.reduction.triangle import Reduced
 
 NOISE_ROUNDS = 4
@@ -236,16 +237,18 @@ def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
     """Rows per independent row of each joint's residual.
 
     `spread` (nb, nb) is the covariance of beta were all rows independent; as they are not, it is
-    larger by what is asked for.
+    larger by what is asked for. The low-pass alone correlates rows of white noise; estimates below
+    that miss the slow part of the noise, which the model followed.
     """
     out = []
+    least = WHITE_CORRELATION if reduced.period else 1.0  # rows without a clock were not filtered
     for strata, support in zip(reduced.strata, reduced.supports, strict=True):
         own = list(support)
         found = 1.0
         for _ in range(CORRELATION_STEPS):
             followed = found * spread[np.ix_(own, own)]
             found = strata.correlation_time(beta[own], followed)
-        out.append(found)
+        out.append(max(found, least))
     return np.array(out)
 
 

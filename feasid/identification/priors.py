@@ -44,6 +44,9 @@ DOUBTED = 1.0
 """Deviations take the reference for a draw of at most this weight: one weight for all bodies
 smooths the few whose description is worst (chosen in simulation)."""
 
+SHRINKAGE = 4.0
+"""Parameters' worth of evidence for the common weight beside that of a body's own."""
+
 FORETOLD = 0.05
 """The same for errors that are foretold of other motions, which are where the description's faults
 show that the log does not: of ten splits of real logs errors are within 1.25 times what this
@@ -153,7 +156,10 @@ class EntropicProblem:
         """The same problem with other equations; what does not depend on them is kept."""
         other = replace(self, A=A, b=b)
         other.__dict__.update(
-            _directions=self._directions, _bodies=self._bodies, _others=self._others
+            _directions=self._directions,
+            _bodies=self._bodies,
+            _others=self._others,
+            _each_body=self._each_body,
         )
         return other
 
@@ -220,14 +226,50 @@ class EntropicProblem:
     def covariance(self, delta: Array, weight: float, believed: float) -> Array:
         """Covariance of the minimiser delta, shape (n, n).
 
-        ``H^-1 (A'A + weight^2 / believed D) H^-1`` with ``H = A'A + weight D``: noise of unit
-        variance moves the minimum by the first term; the second is how far the truth lies from
-        the reference, where `believed` is the weight of the density that it is drawn from. Bounds
-        are not counted, which makes deviations beside an active one larger than they are.
+        ``H^-1 (A'A + sum_k weight^2 / believed_k D_k) H^-1`` with ``H = A'A + weight D``: noise of
+        unit variance moves the minimum by the first term; the second is how far the truth lies
+        from the reference, where `believed` is the weight of the density that it is drawn from at
+        most, and less for bodies that say so; see `believable`. D is taken halfway between delta
+        and the reference: at a minimum close to an impossible body it is so large that only models
+        still closer to it would be believed. Bounds are not counted, which makes deviations beside
+        an active one larger than they are.
         """
-        D = self.hessian(delta)
-        H = self._curvature + weight * D
-        return self._sandwich(H, self._curvature + weight**2 / believed * D)
+        middle = 0.5 * (delta + self.reference)
+        own = [cone.derivatives(middle)[1] for cone in self._each_body.values()]
+        H = self._curvature + weight * np.sum(own, axis=0)
+        weights = np.minimum([*self.believable(delta, weight).values()], believed)
+        drawn = np.einsum("k,kij->ij", weight**2 / weights, own)
+        return self._sandwich(H, self._curvature + drawn)
+
+    def believable(self, delta: Array, weight: float) -> dict[str, float]:
+        """Weight of the density that each body's minimiser looks drawn from.
+
+        ``(g + s) / (2 d + s / weight)``, d the body's divergence from the reference and g how many
+        of its parameters the equations tell: MacKay's estimate of a precision (1992), kept near
+        the common weight by `SHRINKAGE` s.
+        """
+        middle = 0.5 * (delta + self.reference)
+        own = {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
+        H = _regular(self._curvature + weight * np.sum([*own.values()], axis=0))
+        inverse = np.linalg.inv(H)
+        out = {}
+        for name, D in own.items():
+            cone = self._each_body[name]
+            apart = cone.value(delta) - cone.value(self.reference)
+            told = max(np.count_nonzero(np.diag(D)) - weight * float(np.sum(inverse * D)), 0.0)
+            out[name] = (told + SHRINKAGE) / (2.0 * max(apart, 0.0) + SHRINKAGE / weight)
+        return out
+
+    @cached_property
+    def _each_body(self) -> dict[str, Cone]:
+        """The divergence of each inertia block, by its name."""
+        return {
+            b.name: Cone.divergence(
+                replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions
+            )
+            for b in self.feasible.blocks
+            if b.kind != "matrix"
+        }
 
     def _sandwich(self, H: Array, middle: Array) -> Array:
         """``H^-1 middle H^-1`` in SI units."""

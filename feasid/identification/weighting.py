@@ -290,7 +290,19 @@ def _belief_notes(found: Estimate) -> list[Note]:
         Note(f"mass of {', '.join(bodies)}: {text}", code, bodies=bodies, price=found.price)
         for code, bodies, text in said
         if bodies
-    ]
+    ] + _doubt_notes(found)
+
+
+def _doubt_notes(found: Estimate) -> list[Note]:
+    """Bodies whose description the log contradicts."""
+    if not found.doubted:
+        return []
+    text = (
+        f"inertials of {', '.join(found.doubted)}: the log contradicts the description of these "
+        "bodies, or of neighbours that move with them, more than of the others; deviations of "
+        "their parameters are wider for it"
+    )
+    return [Note(text, "description-doubted", bodies=found.doubted)]
 
 
 def _outside_note(feasible: FeasibleSet) -> tuple[Note, ...]:

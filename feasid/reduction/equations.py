@@ -41,6 +41,11 @@ CUT = 1e-4
 DENSITY = 2.6
 """Rows kept per second and Hz of the cut-off: the filter's gain at half that rate is .31."""
 
+WHITE_CORRELATION = float(
+    1 + 2 * np.exp(-((np.arange(1, 9) / (2 * DENSITY * HALF_GAIN)) ** 2)).sum()
+)
+"""Rows per independent row behind the low-pass where the noise before it was white: 1.73."""
+
 OVERSAMPLED = 6.0
 """Samples per period of the highest frequency from which a smooth signal's filtered values are
 those of all samples: at 1 kHz behind 40 Hz every fourth changes base parameters by 2e-6."""

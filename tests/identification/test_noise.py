@@ -10,7 +10,7 @@ from simulated import hidden
 from feasid.identifiability.base import base_parameters
 from feasid.identification import noise
 from feasid.logs.frame import prepare
-from feasid.reduction.equations import EquationReducer
+from feasid.reduction.equations import WHITE_CORRELATION, EquationReducer, Window
 from feasid.reduction.strata import StrataBuilder
 from feasid.reduction.triangle import Reduced
 
@@ -231,3 +231,15 @@ def test_rows_at_reversals_are_what_biases():
     truth = arm.truth(base)
     error = {k: np.linalg.norm(b - truth) for k, b in (("plain", plain), ("weighted", weighted))}
     assert error["weighted"] < 0.5 * error["plain"]
+
+
+def test_the_low_pass_alone_correlates_rows_of_white_noise():
+    window = Window(8.0, 1000.0)
+    taps, step = window.taps, window.spacing
+    products = [taps[k:] @ taps[: len(taps) - k] for k in range(0, len(taps), step)]
+    assert 2 * sum(products) / products[0] - 1 == pytest.approx(WHITE_CORRELATION, rel=0.01)
+    data, _, _, _ = classed(3, each=200)
+    beta, spread = noise.least_squares(*data.triangle()[:2])
+    clocked = replace(data, period=0.001)
+    assert (noise.correlation_times(data, beta, spread) < WHITE_CORRELATION).all()
+    np.testing.assert_allclose(noise.correlation_times(clocked, beta, spread), WHITE_CORRELATION)

@@ -160,3 +160,25 @@ def test_deviations_cover_the_truth():
         deviation = np.sqrt(np.diag(base.K @ covariance @ base.K.T))
         inside.append(np.abs(base.K @ (found - truth)) < 1.96 * deviation)
     assert 0.92 < np.mean(inside) < 0.985
+
+
+def test_a_body_that_contradicts_its_description_is_believed_less_and_its_deviations_are_wider():
+    entropic, _, base = problem(2, rows=400)
+    columns = base.robot.inertial_columns
+    reference = entropic.reference.copy()
+    reference[columns[-1]] *= 8.0
+    wrong = EntropicProblem(entropic.A, entropic.b, entropic.feasible, reference, entropic.unit)
+    found = wrong.minimise(reference, 3.0)
+    believed = [*wrong.believable(found, 3.0).values()]
+    right = [*entropic.believable(entropic.minimise(entropic.reference, 3.0), 3.0).values()]
+    # Neighbours share what the equations say of them, so either may take the blame.
+    assert min(believed[1:]) < 0.5 * min(right)
+    assert believed[0] > 0.5 * right[0]
+    own = np.sqrt(np.diag(wrong.covariance(found, 3.0, 3.0)))
+    alike = wrong.hessian(0.5 * (found + reference))
+    H = wrong._curvature + 3.0 * alike
+    common = np.sqrt(np.diag(wrong._sandwich(H, H)))
+    assert (own >= common * (1 - SAME)).all()
+    assert (
+        own[columns[1 + np.argmin(believed[1:])]] > common[columns[1 + np.argmin(believed[1:])]]
+    ).all()
