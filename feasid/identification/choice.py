@@ -39,9 +39,11 @@ GAIN = 0.05
 Torque ripple, which repeats with the motion, promised up to 3 % in simulation for terms that the
 truth does not have."""
 
-LEAST_COULOMB, LEAST_VISCOUS = 0.5, 0.01
+LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01
 """Shares of the coefficients without further terms, at least, that Coulomb and viscous friction
-keep beside friction with the root of the speed or with the load."""
+keep beside friction with the root of the speed or with the load. Lubricated gears of a Staubli TX40
+keep a quarter to a third of Coulomb friction, and with half demanded its held-out torques are
+predicted by a third worse; where the root takes its place on a Unitree Z1 0.01 to 0.17 is left."""
 
 MOST_LOAD = 1.0
 """Largest load friction: beyond it a gear would lock itself."""

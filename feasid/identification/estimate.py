@@ -30,17 +30,10 @@ from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.reference import reference_model
 from feasid.identifiability.base import BaseParameters
+from feasid.identification.entropic import BARRIERS, EntropicProblem
 from feasid.identification.noise import Noise, estimate_noise, squared_residuals
 from feasid.identification.plausible import PlausibleBound, plausible_bounds, with_bounds
-from feasid.identification.priors import (
-    BARRIERS,
-    DOUBTED,
-    FORETOLD,
-    PRIORS,
-    WEIGHT,
-    EntropicProblem,
-    Prior,
-)
+from feasid.identification.priors import DOUBTED, FORETOLD, PRIORS, WEIGHT, Prior
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 
@@ -314,10 +307,12 @@ def estimate_model(
     price = 0.0
     if plausible:
         delta, bounded, released, price = _within_bounds(task, problem, delta, chosen, (r, rho))
+    # Weights follow the correlation that is seen; what it misses would make deviations too small.
+    honest, _ = task.problem(*noise.as_filtered(reduced).whitened_triangle(reduced)[:2], chosen)
     late = problem.response(task.free(delta), divergence, timing * whole[:size, size + 1])
     covariance, doubting = (
         task.full_covariance(
-            task.prior.covariance(problem, task.free(delta), chosen, min(evident, most))
+            task.prior.covariance(honest, task.free(delta), chosen, min(evident, most))
             + np.outer(late, late)
         )
         for most in (DOUBTED, FORETOLD)

@@ -79,6 +79,15 @@ class Noise:
         variance = self.quick[joint] + self.slow[joint] * slowness
         return np.asarray(np.sqrt(variance * self.correlation[joint]))
 
+    def as_filtered(self, reduced: Reduced) -> Noise:
+        """The noise with rows at least as correlated as the low-pass makes those of white noise.
+
+        An estimate of the correlation below that misses the slow part of the noise, which the model
+        followed. Rows without a clock were not filtered.
+        """
+        least = WHITE_CORRELATION if reduced.period and reduced.strata else 1.0
+        return replace(self, correlation=np.maximum(self.correlation, least))
+
     def whitened_triangle(
         self, reduced: Reduced, folds: Sequence[int] | None = None
     ) -> tuple[Array, Array, float]:
@@ -237,18 +246,16 @@ def correlation_times(reduced: Reduced, beta: Array, spread: Array) -> Array:
     """Rows per independent row of each joint's residual.
 
     `spread` (nb, nb) is the covariance of beta were all rows independent; as they are not, it is
-    larger by what is asked for. The low-pass alone correlates rows of white noise; estimates below
-    that miss the slow part of the noise, which the model followed.
+    larger by what is asked for.
     """
     out = []
-    least = WHITE_CORRELATION if reduced.period else 1.0  # rows without a clock were not filtered
     for strata, support in zip(reduced.strata, reduced.supports, strict=True):
         own = list(support)
         found = 1.0
         for _ in range(CORRELATION_STEPS):
             followed = found * spread[np.ix_(own, own)]
             found = strata.correlation_time(beta[own], followed)
-        out.append(max(found, least))
+        out.append(found)
     return np.array(out)
 
 

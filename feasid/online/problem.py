@@ -22,8 +22,8 @@ from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import units
 from feasid.feasibility.program.reference import reference_model
 from feasid.identifiability.base import BaseParameters
+from feasid.identification.entropic import EntropicProblem
 from feasid.identification.estimate import NEGLIGIBLE_TERM, EstimationProblem
-from feasid.identification.priors import EntropicProblem
 from feasid.reduction.strata import stack_triangles
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot

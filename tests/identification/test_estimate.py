@@ -10,9 +10,10 @@ from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.choice import choose_terms
+from feasid.identification.entropic import DECREMENT
 from feasid.identification.estimate import EstimationProblem, WarmStarts, estimate_model
 from feasid.identification.noise import estimate_noise
-from feasid.identification.priors import DECREMENT, WEIGHT
+from feasid.identification.priors import WEIGHT
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
 from feasid.reduction.reduce import restrict_terms
