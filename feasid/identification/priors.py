@@ -32,10 +32,10 @@ DOUBTED = 1.0
 """Deviations take the reference for a draw of at most this weight: one weight for all bodies
 smooths the few whose description is worst (chosen in simulation)."""
 
-FORETOLD = 0.05
+FORETOLD = 0.03
 """The same for errors that are foretold of other motions, which are where the description's faults
 show that the log does not: of ten splits of real logs errors are within 1.25 times what this
-foretells in nine, at a weight of 0.1 in seven."""
+foretells in nine, at a weight of 0.05 in eight, of 0.1 in seven."""
 
 SHARPEST = 1e-12
 """Variances of a Gaussian prior below this share of the largest, in units, count as this share."""
