@@ -12,7 +12,8 @@ PLAIN = {"fv": 2.0, "fc": 1.0, "fo": 0.1}
 CASES = {
     "beside Coulomb friction": ({**PLAIN, "fc": 0.3, "fs": 0.5}, True),
     "in Coulomb friction's place": ({**PLAIN, "fc": 0.03, "fs": 2.0}, False),
-    "in viscous friction's place": ({**PLAIN, "fv": 0.0, "fs": 3.4}, False),
+    "in both's place": ({**PLAIN, "fv": 0.0, "fc": 0.4, "fs": 3.4}, False),
+    "in viscous friction's place": ({**PLAIN, "fv": 0.0, "fc": 0.6, "fs": 3.4}, True),
     "load friction of a gear": ({**PLAIN, "fl": 0.2}, True),
     "load friction that locks itself": ({**PLAIN, "fl": 7.85}, False),
     "other terms are not asked": ({"fv": 0.0, "fc": 0.0, "fb": 1.0}, True),
