@@ -217,12 +217,6 @@ def run_report(arguments: argparse.Namespace) -> int:
     from feasid.identification.report.page import write_report_contents
 
     models = [load(path) for path in arguments.models]
-    for path, model in zip(arguments.models, models, strict=True):
-        if not model.report_content:
-            raise InputError(
-                f"{path} keeps no report: it was saved by an older feasid; fit and save it again",
-                path=path,
-            )
     contents = [m.report_content for m in models]
     write_report_contents(contents, arguments.out, overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):

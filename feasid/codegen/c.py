@@ -27,6 +27,7 @@ from feasid.codegen.routine import (
     python_function,
     statements,
 )
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError
@@ -231,6 +232,7 @@ def escape_comment(text: str) -> str:
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").replace("\\", "/")
 
 
+@checked
 def write_c(
     robot: Robot,
     path: str | Path,

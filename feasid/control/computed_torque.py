@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.codegen.c import compile_routines, find_compiler
 from feasid.codegen.routine import CodedModel, python_function
+from feasid.core.arguments import Measured, Vector, checked
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import mass_matrix
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
-
-BACKENDS = ("auto", "c", "python")
 
 KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
 
 
+@checked
 class ComputedTorque:
     """A robot's model, ready to be evaluated in a control loop.
 
@@ -59,13 +59,10 @@ class ComputedTorque:
         self,
         robot: Robot,
         *,
-        effort: npt.ArrayLike | None = None,
+        effort: Vector | None = None,
         base: BaseParameters | None = None,
-        backend: str = "auto",
+        backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
-        if backend not in BACKENDS:
-            hint = did_you_mean(backend, BACKENDS)
-            raise InputError(f"no backend {backend!r}{hint}: choose of {[*BACKENDS]}")
         nominal = CodedModel.from_robot(robot, base)
         source = CodedModel.from_robot(robot, nominal.base, argument=True)
         self.robot = robot
@@ -93,14 +90,14 @@ class ComputedTorque:
             When there are not nb of them, or one is not finite.
         """
         values = np.array(beta, dtype=np.float64)
-        if values.shape != (self.base.size,) or not np.isfinite(values).all():
-            raise InputError(f"needed are {self.base.size} finite base parameters")
+        if values.shape != (self.base.size,):
+            raise InputError(f"beta must be {self.base.size} base parameters")
         self.beta = values
         self._beta = values if self.backend == "c" else values.tolist()
 
     # -- torques -----------------------------------------------------------------------------
 
-    def torque(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
+    def torque(self, q: Measured, dq: Measured, ddq: Measured) -> Array:
         """Joint torques for a commanded acceleration, shape (dof,), within the limits.
 
         Parameters
@@ -123,7 +120,7 @@ class ComputedTorque:
             could be held.
         """
         inputs = {"q": q, "dq": dq, "ddq": ddq}
-        self._check_shapes(inputs)
+        self._check_shapes(**inputs)
         out = np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
         if not all(map(math.isfinite, out.tolist())):
             return self._hold(inputs)
@@ -132,9 +129,9 @@ class ComputedTorque:
             self._last = position
         return self._limit_torque(out)
 
-    def _check_shapes(self, inputs: Mapping[str, npt.ArrayLike]) -> None:
+    def _check_shapes(self, **inputs: npt.ArrayLike) -> None:
         for name, values in inputs.items():
-            shape = values.shape if isinstance(values, np.ndarray) else np.shape(values)
+            shape = np.shape(values)
             if shape != (self.robot.dof,):
                 raise InputError(
                     f"{name} has shape {shape}, needed is ({self.robot.dof},): one number for "
@@ -168,7 +165,7 @@ class ComputedTorque:
         return torque
 
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """`torque` without limits and without a check.
+        """`torque` without limits.
 
         Parameters
         ----------
@@ -180,6 +177,7 @@ class ComputedTorque:
         ndarray, shape (dof,)
             [N m or N]
         """
+        self._check_shapes(q=q, dq=dq, ddq=ddq)
         return np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
 
     def gravity(self, q: npt.ArrayLike) -> Array:
@@ -195,6 +193,7 @@ class ComputedTorque:
         ndarray, shape (dof,)
             [N m or N]
         """
+        self._check_shapes(q=q)
         return np.array(self._code["gravity"](self._beta, q))
 
     def friction(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Array:
@@ -210,6 +209,7 @@ class ComputedTorque:
         ndarray, shape (dof,)
             [N m or N]
         """
+        self._check_shapes(q=q, dq=dq)
         return np.array(self._code["friction"](self._beta, q, dq, self._still))
 
     # -- dynamics ----------------------------------------------------------------------------
@@ -226,6 +226,7 @@ class ComputedTorque:
         -------
         ndarray, shape (dof, dof)
         """
+        self._check_shapes(q=q)
         dof = self.robot.dof
         return np.array(self._code["mass_matrix"](self._beta, q)).reshape(dof, dof)
 
@@ -247,6 +248,7 @@ class ComputedTorque:
         InputError
             Where the mass matrix is singular: then the model cannot exist.
         """
+        self._check_shapes(tau=tau)
         bias = self.inverse_dynamics(q, dq, self._still)
         try:
             push = np.asarray(tau, dtype=np.float64) - bias
@@ -296,7 +298,7 @@ def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
     if effort is not None:
         bound = np.array(effort, dtype=np.float64)
         if bound.shape != (robot.dof,) or not (bound > 0).all():
-            raise InputError(f"effort needs {robot.dof} positive numbers, got {effort!r}")
+            raise InputError(f"effort must be {robot.dof} positive numbers, not {bound.tolist()}")
         return bound
     known = [body.limits.effort for body, _ in robot.moving_bodies]
     if not any(known):

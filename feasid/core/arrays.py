@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import sys
 import zipfile
+from collections.abc import Mapping
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import UnfitError, as_numbers
+from feasid.core.text import quote
 from feasid.errors import InputError, LimitError, SecurityError
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -28,9 +31,10 @@ def require_finite(
 ) -> Array:
     """Return a finite array of this shape, or say what is wrong with `what`."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as wrong:
-        raise error(f"{what} is not an array of numbers: {value!r}") from wrong
+        array = np.array(as_numbers(value, finite=False))
+    except UnfitError as wrong:
+        reason = str(wrong) or f"not {quote(value)}"
+        raise error(f"{what} is not an array of numbers: {reason}") from None
     if array.shape != shape:
         raise error(f"{what} has shape {array.shape}, expected {shape}")
     if not np.isfinite(array).all():
@@ -52,6 +56,41 @@ KINDS = "biufUSM"
 DESCRIPTION = re.compile(r"'descr'\s*:\s*'([<>|=]?[a-zA-Z]\d{0,9}(?:\[\d{0,9}\w{1,2}\])?)'")
 ORDER = re.compile(r"'fortran_order'\s*:\s*(True|False)")
 SHAPE = re.compile(r"'shape'\s*:\s*\(([\d\s,]{0,200})\)")
+
+
+MEANING = 1
+"""Version of what numbers in saved files mean: raised when the same numbers would mean something
+else, as after a change of a friction law, a filter, a weight or the order of parameters."""
+
+
+def require_version(name: str, kind: str, found: Mapping[str, Any], known: int) -> None:
+    """Refuse a file of another version of format or meaning, by both versions' names.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    kind : str
+        What it is, and after a semicolon how it is made anew.
+    found : mapping
+        With the file's "version" and "meaning".
+    known : int
+        The version that is read.
+
+    Raises
+    ------
+    InputError
+    """
+    versions = int(found["version"]), int(found.get("meaning", 0))
+    if versions == (known, MEANING):
+        return
+    what, _, remedy = kind.partition(";")
+    advice = "update feasid" if max(versions[0] - known, versions[1] - MEANING) > 0 else remedy
+    raise InputError(
+        f"{name} is {what} of format {versions[0]}, meaning {versions[1]}; this feasid reads "
+        f"format {known}, meaning {MEANING}: {advice.strip()}",
+        path=name,
+    )
 
 
 class DamagedError(ValueError):

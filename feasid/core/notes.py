@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from feasid.core.arguments import checked
 from feasid.core.text import escape_controls
 
 
+@checked
 class Note(str):
     """A sentence with a code and values.
 

@@ -12,6 +12,9 @@ import unicodedata
 LAYOUT = "\n\t"
 """Control characters that texts of several lines need."""
 
+LONGEST_QUOTE = 80
+"""Characters of a value in a message."""
+
 
 def escape_controls(text: str, *, keep: str = LAYOUT) -> str:
     r"""The text with every character that does not print written as an escape.
@@ -36,3 +39,12 @@ def _prints(character: str) -> bool:
 
 def _escape_character(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def quote(value: object) -> str:
+    """A value for a message: its representation, cut, or its type where it has none."""
+    try:
+        shown = " ".join(repr(value).split())
+    except Exception:  # a number of too many digits, or a foreign object
+        shown = f"a value of type {type(value).__name__}"
+    return shown if len(shown) <= LONGEST_QUOTE else f"{shown[: LONGEST_QUOTE - 3]}..."

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid.core.arguments import checked
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.logs.read.formats import read_log
@@ -145,6 +146,7 @@ def names() -> tuple[str, ...]:
     return tuple(DATASETS)
 
 
+@checked
 def load(name: str) -> pd.DataFrame:
     """Load a dataset; its robot is in ``df.attrs["robot"]``.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed, Measure
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ LEVELS = ("error", "warning", "note")
 """A fit would be wrong; a fit would be worse; good to know."""
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Finding:
     """One thing about a log.
@@ -78,6 +80,7 @@ class Finding:
         return f" (with it a fit predicts stretches that it did not see {self.gain:.0%} better)"
 
 
+@checked_methods
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Displayed):
     """All findings about a log, the gravest first.

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.spatial import as_samples_last
@@ -53,6 +54,7 @@ class FloatingMotion:
         return iter((self.q, self.dq, self.ddq))
 
 
+@checked
 def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
     """Rotations (samples, 3, 3) of unit quaternions (samples, 4).
 
@@ -90,6 +92,7 @@ def rotation_matrices(quaternion: npt.ArrayLike, order: str = "xyzw") -> Array:
     return out
 
 
+@checked
 def floating_motion(
     robot: Robot,
     joints: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
@@ -162,6 +165,7 @@ def floating_motion(
     return FloatingMotion(*out)
 
 
+@checked
 def imu_motion(
     robot: Robot,
     joints: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike],
@@ -305,6 +309,7 @@ RANK_TOLERANCE = 1e-8
 """Singular values of contact Jacobians below this, relative to the largest, are zero."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Contact:
     """A point of a body that is touched, and the force it gets.
@@ -375,6 +380,7 @@ def frame_jacobian(robot: Robot, q: npt.ArrayLike, body: str, position: npt.Arra
     return out
 
 
+@checked
 def contact_torques(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> Array:
     """Generalised forces of known contacts, ``sum J' f``, to be added to torques.
 
@@ -439,6 +445,7 @@ def free_projector(
     return np.asarray(np.eye(robot.dof) - held.transpose(0, 2, 1) @ held)
 
 
+@checked
 def free_rows(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> list[Array]:
     """Per sample Z with ``Z J' = 0`` for the points touched.
 

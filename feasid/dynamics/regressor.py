@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Measured, checked
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import CoordinateMap, Node, coordinate_map, nodes, propagate
 from feasid.dynamics.newton_euler import WrenchRegressor, load_torque, newton_euler
@@ -205,6 +206,7 @@ class ProjectedPlan(RegressorPlan):
                 block[at] += jacobian[r, k] * parts[r]
 
 
+@checked
 def regressor(
     robot: Robot,
     q: npt.ArrayLike,
@@ -249,13 +251,14 @@ def regressor(
     return out
 
 
+@checked
 def inverse_dynamics(
     robot: Robot,
     q: npt.ArrayLike,
     dq: npt.ArrayLike,
     ddq: npt.ArrayLike,
     *,
-    parameters: npt.ArrayLike | None = None,
+    parameters: Measured | None = None,
 ) -> Array:
     """Joint torques for a motion, by the recursive Newton-Euler algorithm.
 
@@ -345,18 +348,10 @@ def require_values(robot: Robot, remedy: str) -> Array:
 def _inputs(robot: Robot, *arrays: npt.ArrayLike) -> tuple[Array, Array, Array]:
     out: list[Array] = []
     for name, value in zip(("q", "dq", "ddq"), arrays, strict=True):
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name} must be numbers: {error}") from error
-        array = np.atleast_2d(array)
+        array = np.atleast_2d(np.asarray(value, dtype=np.float64))
         if array.ndim != 2 or array.shape[1] != robot.dof:
             raise InputError(f"{name} has shape {array.shape}, expected (samples, {robot.dof})")
         if out and array.shape != (out[0].shape[1], robot.dof):
             raise InputError(f"{name} has {array.shape[0]} samples, q has {out[0].shape[1]}")
-        bad = np.argwhere(~np.isfinite(array))
-        if bad.size:
-            row, column = (int(b) for b in bad[0])
-            raise InputError(f"{name}[{row}, {column}] is {array[row, column]}", row=row)
         out.append(as_samples_last(array))
     return out[0], out[1], out[2]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.excitation.objectives import LimitBarrier, Objective
@@ -78,6 +79,7 @@ def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Ma
     return out
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class ExcitationProblem:
     """What `feasid.excite` optimises, for an optimiser of the caller's own.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Count, Natural, NonNegative, Positive, checked, number
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
-from feasid.errors import ExcitationError, InputError
+from feasid.errors import ExcitationError
 from feasid.excitation.certificate import certify, value_per_joint
 from feasid.excitation.constraint_check import (
     ExcitationProblem,
@@ -43,14 +44,15 @@ from feasid.excitation.trajectory import Trajectory, sample_times
 from feasid.robot.description import Robot
 
 
+@checked
 @one_thread()
 def excite(
     robot: Robot,
-    duration: float = 10.0,
+    duration: Positive = 10.0,
     *,
-    harmonics: int = 5,
+    harmonics: Natural = 5,
     objective: str | Mapping[str, float] = "logdet",
-    family: str = "fourier",
+    family: Literal["fourier", "spline"] = "fourier",
     position: Any = None,
     velocity: Any = None,
     acceleration: Any = None,
@@ -60,22 +62,22 @@ def excite(
     floor: float | None = None,
     capsules: Mapping[str, Sequence[Any]] | None = None,
     collision: bool = True,
-    clearance: float = 0.01,
+    clearance: NonNegative = 0.01,
     ignore: Sequence[tuple[str, str]] = (),
     given: Given = None,
     prior: npt.ArrayLike | None = None,
     noise: Any = 1.0,
     task: Any = None,
     rest: bool = False,
-    slow: float = 0.0,
+    slow: Annotated[float, number(0.0, 1.0 - 1e-9)] = 0.0,
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
-    rate: float = 100.0,
-    seed: int = 0,
-    time_limit: float = 60.0,
-    rounds: int | None = None,
-    starts: int | None = None,
-    workers: int = 1,
+    rate: Positive = 100.0,
+    seed: Count = 0,
+    time_limit: Positive = 60.0,
+    rounds: Count | None = None,
+    starts: Natural | None = None,
+    workers: Natural = 1,
     optimiser: Callable[[ExcitationProblem], npt.ArrayLike] | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Trajectory:
@@ -165,7 +167,6 @@ def excite(
     KeyboardInterrupt
         Interrupted before there was any; afterwards the best so far is returned, with a note.
     """
-    _check_options(duration, harmonics, slow, rate, time_limit, starts, workers)
     setting = design_setting(
         robot, friction, drive_inertia,
         {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
@@ -207,26 +208,6 @@ def _optimise(
     """What the caller's optimiser makes of the problem on the finer grid of the last stages."""
     design = ExcitationProblem(problem.sharper(), objectives, random_motion(problem, rng))
     return SearchResult(np.inf, (design.check(optimiser(design)),), 1)
-
-
-def _check_options(
-    duration: float,
-    harmonics: int,
-    slow: float,
-    rate: float,
-    limit: float,
-    starts: int | None,
-    workers: int,
-) -> None:
-    for name, value in (("duration", duration), ("rate", rate), ("time_limit", limit)):
-        if not (np.isfinite(value) and value > 0):
-            raise InputError(f"{name} must be positive, not {value}")
-    counts = {"harmonics": harmonics, "starts": starts, "workers": workers}
-    for name, number in counts.items():
-        if number is not None and (number < 1 or int(number) != number):
-            raise InputError(f"{name} must be a positive integer, not {number}")
-    if not 0 <= slow < 1:
-        raise InputError(f"slow must be from 0 to below 1, not {slow}")
 
 
 def _progress_reporter(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
@@ -55,6 +56,7 @@ def _unit(kind: str, robot: Robot) -> str:
     return " or ".join([turn] * (True in turning) + [slide] * (False in turning))
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(Displayed):
     """A periodic motion of a robot's joints.

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.certificate import exact
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
@@ -239,6 +240,7 @@ SHARE = 1e-3
 """Constraints and parameters that weigh less than this in a proof are not named."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Displayed):
     """The answer, and why: read off the question and the proof.

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.display import Display, Displayed, Measure
 from feasid.errors import InputError
@@ -34,6 +35,7 @@ SMALLEST_SIZE = 1e-3
 """Size of a body, as a fraction of its unit of length, below which its own inertia says nothing."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Correction(Displayed):
     """The closest feasible parameters.
@@ -122,6 +124,7 @@ class Correction(Displayed):
         )
 
 
+@checked
 @document_options(CorrectOptions)
 def correct(
     subject: Any,

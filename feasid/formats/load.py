@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from feasid.core.arguments import checked
 from feasid.errors import DescriptionError, InputError, did_you_mean, missing_extra
 from feasid.formats.build import build_robot
 from feasid.formats.mjcf.compiled import describe_mjmodel
@@ -22,6 +23,7 @@ from feasid.formats.xml import LIMITS, TEXT, ReadLimits, XmlText, parse_xml, rea
 from feasid.robot.description import Robot, Source
 
 
+@checked
 def load_robot(
     path: Any,
     floating: bool | None = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked
 from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError, OutputError, did_you_mean
 from feasid.formats.description import NO_EXTRAS, Extras
@@ -45,6 +46,7 @@ class Written:
     lost: tuple[str, ...] = ()
 
 
+@checked
 def write(
     robot: Robot,
     path: str | os.PathLike[str],

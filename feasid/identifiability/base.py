@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
 from feasid.errors import InputError, did_you_mean
@@ -118,6 +119,7 @@ def rank_warnings(coefficients: Coefficients) -> tuple[str, ...]:
     )
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Displayed):
     """The base parameters ``beta = K delta`` of a robot with n standard parameters delta.
@@ -391,6 +393,7 @@ class BaseParameters(Displayed):
         return base_display(self)
 
 
+@checked
 def base_parameters(
     robot: Robot | str | PathLike[str],
     *,

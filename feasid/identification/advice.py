@@ -16,6 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.diagnosis.diagnose import examine
@@ -57,6 +58,7 @@ KEPT = ("exclude", "nan", "sort", "delay", "trim")
 """Options of signals that mean the same where the equations are filtered."""
 
 
+@checked
 @document_options(DiagnoseOptions)
 @one_thread()
 def diagnose(

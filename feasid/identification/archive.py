@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import feasid
-from feasid.core.arrays import Array, read_arrays, unpack_archive
+from feasid.core.arguments import checked, checked_methods
+from feasid.core.arrays import MEANING, Array, read_arrays, require_version, unpack_archive
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
@@ -43,7 +44,7 @@ from feasid.robot.serial import robot_from_data, to_data, with_source
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT, VERSION = "feasid model", 2
+FORMAT, VERSION = "feasid model", 3
 
 READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
 """Options of `feasid.load_robot` that are kept, by which a written file is read back alike."""
@@ -67,6 +68,7 @@ def save(
     model = {
         "format": FORMAT,
         "version": VERSION,
+        "meaning": MEANING,
         "made": provenance(fit),
         "robot": to_data(fit.robot),
         "source": None if source is None else _origin(source),
@@ -147,7 +149,7 @@ CONTENT_ERRORS = (
 )
 """What content raises that is not what `save` writes."""
 
-MEMBERS = ("model.json", "arrays.npz", "reduced.npz")
+MEMBERS = ("model.json", "arrays.npz", "reduced.npz", "report.json")
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,7 @@ class SavedQuality:
     reasons: Sequence[str] = ()
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class SavedFit(WritableModel, Displayed):
     """An identified model, read back from a file.
@@ -178,16 +181,16 @@ class SavedFit(WritableModel, Displayed):
     notes : tuple of Note
     fitted_errors : mapping
         Relative torque error on the fitted log, per joint and "all".
-    stored_residual : Residual or None
-        What ranges are taken from; None in files of versions that did not keep it.
+    stored_residual : Residual
+        What ranges are taken from: the region of all parameters that the log allows.
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
         The fit's summary.
-    stored_display : Display or None
-        What the fit showed; None in files of versions that did not keep it.
+    stored_display : Display
+        What the fit showed.
     report_content : mapping
-        What its report says, see `feasid.identification.report.contents`; empty in older files.
+        What its report says, see `feasid.identification.report.contents`.
     quality : SavedQuality
     """
 
@@ -199,11 +202,11 @@ class SavedFit(WritableModel, Displayed):
     log_options: Mapping[str, Any]
     notes: tuple[Note, ...]
     fitted_errors: Mapping[str, float]
-    stored_residual: Residual | None
+    stored_residual: Residual
     made: Mapping[str, Any]
-    text: str = field(default="", repr=False)
-    stored_display: Display | None = field(default=None, repr=False)
-    report_content: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    text: str = field(repr=False)
+    stored_display: Display = field(repr=False)
+    report_content: Mapping[str, Any] = field(repr=False)
     quality: SavedQuality = SavedQuality()
 
     @property
@@ -213,15 +216,7 @@ class SavedFit(WritableModel, Displayed):
 
     @property
     def residual(self) -> Residual:
-        """The region of all parameters that the log allows; see `range`.
-
-        Raises
-        ------
-        InputError
-            When the file was written by a version that did not keep it.
-        """
-        if self.stored_residual is None:
-            raise InputError("this file keeps no ranges: it is of an older version; fit again")
+        """The region of all parameters that the log allows; see `range`."""
         return self.stored_residual
 
     @cached_property
@@ -248,8 +243,6 @@ class SavedFit(WritableModel, Displayed):
     def display(self) -> Display:
         """The fit at a glance, as it showed itself, and when and by what it was saved."""
         more = f"{self.version_line}\nmore: fit.summary(), fit.base_table, fit.errors(log)"
-        if self.stored_display is None:
-            return Display(f"feasible fit of {self.robot.name!r}", more=more)
         return replace(self.stored_display, more=more)
 
     @property
@@ -258,6 +251,7 @@ class SavedFit(WritableModel, Displayed):
         return f"saved {self.made['created']} by feasid {self.made['feasid']}"
 
 
+@checked
 def load(path: str | Path) -> SavedFit:
     """Read what ``fit.save`` wrote.
 
@@ -272,7 +266,7 @@ def load(path: str | Path) -> SavedFit:
     Raises
     ------
     InputError
-        The file does not exist, is damaged, or was written by a newer version.
+        The file does not exist, is damaged, or was written by another version.
     LimitError
         It unpacks to more than 256 MB.
     """
@@ -295,12 +289,7 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     made = model["made"]
     if not isinstance(made, dict) or not {"created", "feasid"} <= set(made):
         raise ValueError("it does not say when and by what it was made")
-    if int(model["version"]) > VERSION:
-        raise InputError(
-            f"{path} has version {model['version']} and was saved by feasid {made['feasid']}; "
-            f"this feasid reads up to {VERSION}: update it",
-            path=str(path),
-        )
+    require_version(str(path), f"a fit saved by feasid {made['feasid']}; fit again", model, VERSION)
     robot, source = robot_from_data(model["robot"]), model["source"]
     if source is not None:
         given = source["path"], source["format"], content["description"]
@@ -309,10 +298,10 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     spread, beta = numbers["covariance"], numbers["beta"]
     if spread.shape != 2 * beta.shape:
         raise ValueError(f"its covariance has shape {spread.shape}, its values {beta.shape}")
-    base = base_parameters(robot, measured=model.get("measured"))
+    base = base_parameters(robot, measured=model["measured"])
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
         raise ValueError("its parameters are not those of its base parameters")
-    proof, outside = content.get("certificate.json"), tuple(map(str, model.get("outside", ())))
+    proof, outside = content.get("certificate.json"), tuple(map(str, model["outside"]))
     return SavedFit(
         robot=robot,
         base=base,
@@ -322,19 +311,17 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],
-        stored_residual=_read_residual(base, model.get("ranges"), numbers),
+        stored_residual=_read_residual(base, model["ranges"], numbers),
         made=model["made"],
         text=model["summary"],
-        stored_display=_read_display(model.get("display")),
-        report_content=json.loads(content.get("report.json", b"{}")),
-        quality=SavedQuality(*model.get("quality", ())),
+        stored_display=_read_display(model["display"]),
+        report_content=json.loads(content["report.json"]),
+        quality=SavedQuality(*model["quality"]),
     )
 
 
-def _read_display(kept: Mapping[str, Any] | None) -> Display | None:
-    """What the fit showed, where the file has it."""
-    if kept is None:
-        return None
+def _read_display(kept: Mapping[str, Any]) -> Display:
+    """What the fit showed."""
     shown = Display(**{**kept, "measures": [Measure(**m) for m in kept["measures"]]})
     shown.text()  # what is not text shows itself here
     return shown
@@ -349,11 +336,9 @@ def _arrays(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _read_residual(
-    base: BaseParameters, kept: Mapping[str, Any] | None, numbers: Mapping[str, Array]
-) -> Residual | None:
-    """What ranges need, where the file has it."""
-    if kept is None:
-        return None
+    base: BaseParameters, kept: Mapping[str, Any], numbers: Mapping[str, Array]
+) -> Residual:
+    """What ranges need."""
     r, rho, best = (numbers[name] for name in ("r", "rho", "best"))
     if r.shape != (base.size, base.size) or rho.shape != r.shape[:1]:
         raise ValueError(f"its triangle has shape {r.shape} for {base.size} base parameters")

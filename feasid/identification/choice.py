@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
@@ -60,6 +61,7 @@ CONDITIONAL = "deviations take this choice for certain: those of the chosen term
 """The log that chose a term also gave it its value: where it is chosen, it looks large."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Displayed):
     """Terms per drive and what they were chosen by.

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean
 from feasid.formats.description import Extras
@@ -154,6 +155,7 @@ class Judged(Protocol):
         """Why it is not good, the gravest first."""
 
 
+@checked_methods
 class WritableModel(Predictor, Ranged):
     """An identified model that can be written as a model file."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import CertificateError
@@ -41,6 +42,7 @@ UNPROVED = 1e-3
 """Share of the squared residual by which the proved bound may be below the smallest one found."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class Fitted(WritableModel):
     """The numbers of a fit.

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import InputError
@@ -39,6 +40,7 @@ UNSEEN = 0.5
 """A constant with a larger relative deviation is not told by the logs."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class TorqueConstants:
     """Torque per unit of current, per joint.
@@ -71,6 +73,7 @@ class TorqueConstants:
         return "\n".join(["torque constants", *lines])
 
 
+@checked
 @document_options(LoadOptions)
 @one_thread()
 def torque_constants(

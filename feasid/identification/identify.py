@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from feasid.core.arguments import checked
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
@@ -44,6 +45,7 @@ from feasid.robot.description import Robot
 from feasid.robot.joint_terms import FRICTION, FURTHER_FRICTION
 
 
+@checked
 @document_options(FitOptions)
 @one_thread()
 def fit(
@@ -219,6 +221,7 @@ def _require_enough_rows(reduced: Reduced, base: BaseParameters) -> None:
         )
 
 
+@checked
 @document_options(ReduceOptions)
 @one_thread()
 def compare_models(

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
@@ -65,6 +66,7 @@ SEEN = 1e-8
 """Singular values of the load's scaled columns below this share are not seen."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class Payload:
     """A load that can exist, fixed to a body of a robot.
@@ -193,6 +195,7 @@ class Payload:
         )
 
 
+@checked
 @document_options(LoadOptions)
 @one_thread()
 def payload(
@@ -348,6 +351,7 @@ ROWS_PER_HZ = 2.6
 """Rows kept per second and Hz of the cut-off: neighbours say the same."""
 
 
+@checked
 @one_thread()
 def payload_from_wrench(
     log: Log,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from feasid.identification.simulate import Simulation
 
 
+@checked_methods
 class Predictor:
     """A robot with parameters, and the log that they came from."""
 

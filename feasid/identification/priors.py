@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.feasibility.constraints.units import Units
@@ -48,6 +49,7 @@ TINY = 1e-300
 """Stands for zero where a number is divided by."""
 
 
+@checked_methods
 class Prior:
     """What is known of a robot's parameters before its log; derive from it, and register.
 
@@ -208,6 +210,7 @@ class ScaledPrior(EuclideanPrior):
         return units.parameters
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianPrior(Prior):
     """Parameters with a mean and a covariance, such as those of an earlier fit.

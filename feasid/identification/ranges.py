@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 from scipy.stats import chi2
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.notes import Note
@@ -112,6 +113,7 @@ class Residual:
         return Region.with_limits(robot, feasible, K, self.r, self.rho, budget, scale, start), notes
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Range:
     """The values of one parameter, or of a sum, over all models that fit.
@@ -194,6 +196,7 @@ class Range:
         return f", among {limit_text(self.region.largest)}" if any(self.limited) else ""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class ParameterRanges(Displayed, Sequence[Range]):
     """Ranges of several parameters; a sequence, and a table.
@@ -270,6 +273,7 @@ class ParameterRanges(Displayed, Sequence[Range]):
         return Display(self._title, measures, self.notes, rows, more)
 
 
+@checked_methods
 class Ranged:
     """A model with the region that its log allows."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from feasid.core.arguments import checked_methods
 from feasid.core.display import Display, Displayed
 from feasid.errors import OutputError
 from feasid.identification.fitted import Fitted
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from feasid.identification.report.figures import Plots
 
 
+@checked_methods
 class Fit(Displayed, Fitted):
     """A dynamic model that can exist, identified from a log."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.dynamics.regressor import inverse_dynamics
@@ -51,6 +52,7 @@ class BaseRow:
     relative: float
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Displayed):
     """How two models differ.
@@ -125,6 +127,7 @@ class Comparison(Displayed):
         }
 
 
+@checked
 def compare(
     a: Robot | str | os.PathLike[str],
     b: Robot | str | os.PathLike[str],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.files import check_writable, write_atomically
 from feasid.errors import InputError, OutputError
 from feasid.formats.description import Changes, Link, NewInertial
@@ -43,6 +44,7 @@ class Change:
         }
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class Repair:
     """A corrected file, not yet written.
@@ -119,6 +121,7 @@ def repair_file(
     return Repair(before, after, changes, data)
 
 
+@checked
 def repair(
     path: str | os.PathLike[str],
     out: str | os.PathLike[str],

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any, Literal, overload
 from urllib.parse import quote
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.text import escape_controls
 from feasid.errors import FeasidError, InputError
@@ -64,6 +65,7 @@ class BodyReport:
     verdict: LinkVerdict
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Displayed):
     """What was found in one file.
@@ -156,6 +158,7 @@ class Report(Displayed):
         }
 
 
+@checked
 def inspect(path: str | os.PathLike[str], limits: ReadLimits = LIMITS) -> Report:
     """Read a description file and judge every link and moving body of it, exactly.
 
@@ -453,6 +456,7 @@ def check(subject: str | os.PathLike[str], *, bodies: Literal[False] = False) ->
 def check(subject: Any, base: Any = None, *, bodies: bool = False, **options: Any) -> Verdict: ...
 
 
+@checked
 def check(
     subject: Any, base: Any = None, *, bodies: bool = False, **options: Any
 ) -> Verdict | Report:

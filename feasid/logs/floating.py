@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from feasid.core.arguments import Matrix3, Vector3, checked
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.dynamics.floating import (
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 
+@checked
 @dataclass(frozen=True)
 class Touch:
     """Where a logged force acts.
@@ -69,6 +70,7 @@ class Touch:
     axes: Literal["world", "base"] = "world"
 
 
+@checked
 @dataclass(frozen=True)
 class Imu:
     """Where an IMU sits on a floating base.
@@ -84,8 +86,8 @@ class Imu:
     """
 
     link: str
-    rotation: npt.ArrayLike = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
-    position: npt.ArrayLike = (0.0, 0.0, 0.0)
+    rotation: Matrix3 = ((1.0, 0, 0), (0, 1, 0), (0, 0, 1))
+    position: Vector3 = (0.0, 0.0, 0.0)
 
 
 def touch_of(given: Any) -> Touch:
@@ -226,6 +228,7 @@ class FloatingLog:
     cutoff: float
 
 
+@checked
 def floating_log(
     df: pd.DataFrame,
     robot: Robot,

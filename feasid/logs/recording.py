@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.files import is_folder, is_regular, open_for_reading
 from feasid.errors import InputError, LogError, did_you_mean
 from feasid.logs.columns import checked_mapping, find_column, find_columns
@@ -40,6 +41,7 @@ Torque: TypeAlias = bool | Collection[str]
 """Whether torques are required, or those of which joints."""
 
 
+@checked_methods
 class Recording:
     """A log with what was made of it so far.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.identifiability.base import BaseParameters
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked
 @dataclass(frozen=True)
 class GateRules:
     """What is asked of an identified model.
@@ -219,6 +221,7 @@ def valkyrie(rate: float) -> dict[str, Any]:
     }
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class OnlineEstimate:
     """A model that can exist, from the samples so far.

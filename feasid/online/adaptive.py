@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class AdaptiveControl:
         *,
         blend: float = 0.5,
         effort: npt.ArrayLike | None = None,
-        backend: str = "auto",
+        backend: Literal["auto", "c", "python"] = "auto",
         **options: Any,
     ) -> None:
         if not (np.isfinite(blend) and blend >= 0):

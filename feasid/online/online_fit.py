@@ -6,11 +6,13 @@ import time as clock
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from feasid.control.computed_torque import mass_function
+from feasid.core.arguments import Measured, Natural, Positive, array, checked, count, number
 from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
 from feasid.errors import InputError, SolverError
@@ -21,7 +23,6 @@ from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate, OnlineEstimate
 from feasid.online.buffering import SampleBuffer, SampleChecks
 from feasid.online.equations import (
-    SMOOTHERS,
     CausalEquations,
     ChangeDetector,
     EquationStore,
@@ -66,30 +67,11 @@ def make_store(
     return FadingEquations(sizes, 1.0 if forgetting is None else forgetting)
 
 
-def require_valid_options(
-    rate: float,
-    window: int | None,
-    forgetting: float | None,
-    smoother: str,
-    slow_weight: float,
-    prior_weight: float,
-) -> None:
-    """Refuse what cannot be, by name."""
-    if not (np.isfinite(rate) and rate > 0):
-        raise InputError(f"rate must be a positive number of Hz, not {rate!r}")
-    if window is not None and forgetting is not None:
-        raise InputError("window and forgetting are two ways to forget: give one of them")
-    if window is not None and not (isinstance(window, int | np.integer) and window >= 2):
-        raise InputError(f"window must be a number of samples, at least 2, not {window!r}")
-    if forgetting is not None and not 0 < forgetting < 1:
-        raise InputError(f"forgetting must be a factor between 0 and 1, not {forgetting!r}")
-    if smoother not in SMOOTHERS:
-        raise InputError(f"smoother must be one of {[*SMOOTHERS]}, not {smoother!r}")
-    if not 0 < slow_weight <= 1:
-        raise InputError(f"slow_weight must be in (0, 1], not {slow_weight!r}")
-    if not (np.isfinite(prior_weight) and prior_weight > 0):
-        raise InputError(f"prior_weight must be positive, not {prior_weight!r}")
+Recorded: TypeAlias = Annotated[Array, array("samples", "dof", finite=False)]
+Stamps: TypeAlias = Annotated[Array, array("samples", finite=False)]
 
+CHANGE_THRESHOLD = float(np.log(20.0))
+"""Log-likelihood ratio at which a change counts as detected."""
 
 ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""
@@ -101,6 +83,7 @@ MAX_KEPT_DECISIONS = 1000
 """Decisions and changes that are remembered."""
 
 
+@checked
 class OnlineFit:
     """Identify a robot while it moves.
 
@@ -162,27 +145,28 @@ class OnlineFit:
     def __init__(
         self,
         robot: Robot,
-        rate: float,
+        rate: Positive,
         *,
-        window: int | None = None,
-        forgetting: float | None = None,
-        block: int | None = None,
-        cutoff: float = 10.0,
-        derivative_cutoff: float = 40.0,
-        smoother: str = "polynomial",
-        every: int | None = None,
-        slow_weight: float = 0.2,
-        prior_weight: float = WEIGHT,
-        full: int | None = None,
+        window: Annotated[int, count(2)] | None = None,
+        forgetting: Annotated[float, number(0.0, 1 - 1e-12, open=True)] | None = None,
+        block: Natural | None = None,
+        cutoff: Positive = 10.0,
+        derivative_cutoff: Positive = 40.0,
+        smoother: Literal["polynomial", "moving-average"] = "polynomial",
+        every: Natural | None = None,
+        slow_weight: Annotated[float, number(0.0, 1.0, open=True)] = 0.2,
+        prior_weight: Positive = WEIGHT,
+        full: Natural | None = None,
         rules: GateRules | None = None,
-        threshold: float = float(np.log(20.0)),
+        threshold: Positive = CHANGE_THRESHOLD,
         carrier: str | None = None,
         feasible: FeasibleSet | None = None,
         base: BaseParameters | None = None,
         friction: Sequence[str] | None = None,
         drive_inertia: bool | None = None,
     ) -> None:
-        require_valid_options(rate, window, forgetting, smoother, slow_weight, prior_weight)
+        if window is not None and forgetting is not None:
+            raise InputError("window and forgetting are two ways to forget: give one of them")
         robot, _ = with_fit_terms(robot, friction, drive_inertia)
         self.robot, self.rate = robot, float(rate)
         self.base = base_parameters(robot) if base is None else base
@@ -238,10 +222,10 @@ class OnlineFit:
 
     def update(
         self,
-        q: npt.ArrayLike,
-        tau: npt.ArrayLike,
-        dq: npt.ArrayLike | None = None,
-        t: float | None = None,
+        q: Measured,
+        tau: Measured,
+        dq: Measured | None = None,
+        t: Annotated[float, number(finite=False)] | None = None,
     ) -> None:
         """Take one sample.
 
@@ -262,7 +246,9 @@ class OnlineFit:
         """
         self._buffer.add(q, tau, dq, t)
 
-    def extend(self, q: Array, tau: Array, dq: Array | None = None, t: Array | None = None) -> None:
+    def extend(
+        self, q: Recorded, tau: Recorded, dq: Recorded | None = None, t: Stamps | None = None
+    ) -> None:
         """Take many samples; the same as `update` one by one.
 
         Parameters
@@ -278,8 +264,10 @@ class OnlineFit:
         InputError
             As of `update`.
         """
+        if len({len(part) for part in (q, tau, dq, t) if part is not None}) > 1:
+            raise InputError("q, tau, dq and t must have as many samples each")
         for k in range(len(q)):
-            self.update(
+            self._buffer.add(
                 q[k], tau[k], None if dq is None else dq[k], None if t is None else float(t[k])
             )
 

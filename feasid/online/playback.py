@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from feasid.core.arguments import checked, checked_methods
 from feasid.errors import InputError, missing_extra
 from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
@@ -25,6 +26,7 @@ ESTIMATE_INTERVAL = 1.0
 """Time between estimates [s]."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class Playback:
     """Estimates of a log in the order of time.
@@ -120,6 +122,7 @@ class Playback:
         figure.savefig(path, dpi=80)
 
 
+@checked
 def watch(
     log: Any,
     robot: Robot | str | Path | None = None,

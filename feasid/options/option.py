@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from feasid.core.arguments import FLAG, MOST, Kind, UnfitError, count, number
+from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 from feasid.options.forms import Form
 
@@ -81,14 +82,8 @@ class Option:
     def describe_domain(self) -> str:
         """The accepted values, as text."""
         unit = f" [{self.unit}]" if self.unit else ""
-        if self.kind in ("number", "count"):
-            noun = "a number" if self.kind == "number" else "a whole number"
-            low = "" if self.low == -math.inf else f" {'above' if self.open else 'of at least'} "
-            low += "" if self.low == -math.inf else f"{self.low:g}"
-            high = "" if self.high == math.inf else f"{' and' * bool(low)} at most {self.high:g}"
-            text = f"{noun}{low}{high}{unit}"
-        elif self.kind == "flag":
-            text = "True or False"
+        if self.kind in ("number", "count", "flag"):
+            text = f"{self.plain_kind.text}{unit}"
         elif self.choices:
             one = "one" if self.kind == "choice" else "a sequence"
             text = f"{one} of {', '.join(map(repr, self.choices))}"
@@ -99,41 +94,28 @@ class Option:
         special = [repr(s) for s in dict.fromkeys((*self.special, *self._plain_default()))]
         return " or ".join([text, *special])
 
+    @property
+    def plain_kind(self) -> Kind:
+        """The kind of value of a number, a count or a flag."""
+        if self.kind == "count":
+            return count(self.low, min(self.high, MOST))
+        return FLAG if self.kind == "flag" else number(self.low, self.high, open=self.open)
+
     def _plain_default(self) -> tuple[Any, ...]:
         return (None,) if self.default is None else ()
 
     def refusal(self, name: str, value: Any) -> InputError:
         """The error for a value that cannot be."""
         return InputError(
-            f"{name} must be {self.describe_domain()}, not {_quote_value(value)}", option=name
+            f"{name} must be {self.describe_domain()}, not {quote(value)}", option=name
         )
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
-
-
-def _number(option: Option, name: str, value: Any) -> float:
-    if _is_flag(value) or not isinstance(value, numbers.Real):
-        raise option.refusal(name, value)
-    number = float(value)
-    below = number <= option.low if option.open else number < option.low
-    if not math.isfinite(number) or below or number > option.high:
-        raise option.refusal(name, value)
-    return number
-
-
-def _count(option: Option, name: str, value: Any) -> int:
-    number = _number(option, name, value)
-    if number != int(number):
-        raise option.refusal(name, value)
-    return int(number)
-
-
-def _flag(option: Option, name: str, value: Any) -> bool:
-    if not _is_flag(value):
-        raise option.refusal(name, value)
-    return bool(value)
+def _plain(option: Option, name: str, value: Any) -> Any:
+    try:
+        return option.plain_kind.convert(value)
+    except UnfitError:
+        raise option.refusal(name, value) from None
 
 
 def _choice(option: Option, name: str, value: Any) -> str:
@@ -159,7 +141,7 @@ def _mapping(option: Option, name: str, value: Any) -> Mapping[Any, Any]:
     for key, item in value.items():
         if option.form is not None and not option.form.fits(item):
             what = f"{name} of {key!r} must be {option.form.text}"
-            raise InputError(f"{what}, not {_quote_value(item)}", option=name)
+            raise InputError(f"{what}, not {quote(item)}", option=name)
     return value
 
 
@@ -169,15 +151,10 @@ def _value(option: Option, name: str, value: Any) -> Any:
     return value
 
 
-def _quote_value(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
-
-
 CHECKS: dict[str, Callable[[Option, str, Any], Any]] = {
-    "number": _number,
-    "count": _count,
-    "flag": _flag,
+    "number": _plain,
+    "count": _plain,
+    "flag": _plain,
     "choice": _choice,
     "words": _words,
     "mapping": _mapping,

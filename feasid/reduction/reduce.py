@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.core.threads import one_thread
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
 
 
+@checked
 @document_options(ReduceOptions)
 @one_thread()
 def reduce(

@@ -116,8 +116,6 @@ class Strata:
         arrays = {}
         for part in fields(cls):
             array = np.asarray(archive[f"{part.name}_{row}"], dtype=np.float64)
-            if int(archive["format"]) == 2 and part.name in ("triangles", "products"):
-                array = np.pad(array, [(0, 0)] * (array.ndim - 2) + [(0, 1), (0, 1)])  # no slopes
             if array.shape != getattr(whole, part.name).shape or not np.isfinite(array).all():
                 raise ValueError(f"{part.name} of row {row} are damaged")
             arrays[part.name] = array

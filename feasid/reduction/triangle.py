@@ -24,7 +24,15 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arrays import Array, read_arrays, require_finite, unpack_archive
+from feasid.core.arguments import checked_methods
+from feasid.core.arrays import (
+    MEANING,
+    Array,
+    read_arrays,
+    require_finite,
+    require_version,
+    unpack_archive,
+)
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
@@ -66,6 +74,7 @@ LARGEST_FILE = 2**28
 """Bytes that a saved file may unpack to; a robot of 1000 parameters needs a tenth."""
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class Reduced:
     """A log reduced to one triangle per generalised coordinate; add two with ``+``.
@@ -301,7 +310,7 @@ class Reduced:
         Raises
         ------
         InputError
-            The file does not exist, is damaged, or was written by a newer version.
+            The file does not exist, is damaged, or was written by another version.
         SecurityError
             It holds pickled objects or what else is never allowed.
         LimitError
@@ -323,14 +332,15 @@ class Reduced:
         Raises
         ------
         InputError
-            It is damaged, or was written by a newer version.
+            It is damaged, or was written by another version.
         SecurityError
             It holds pickled objects or what else is never allowed.
         LimitError
             It unpacks to more than `LARGEST_FILE`.
         """
         try:
-            return cls(**values_from_archive(read_arrays(unpack_archive(file, name, LARGEST_FILE))))
+            arrays = read_arrays(unpack_archive(file, name, LARGEST_FILE))
+            return cls(**values_from_archive(arrays, name))
         except SecurityError as error:
             raise SecurityError(f"{name}: {error}", path=name) from error
         except FeasidError:
@@ -412,14 +422,15 @@ class Reducer:
         return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
 
 
-FILE_VERSION = 3
+FILE_VERSION = 4
 """Version of the saved file."""
 
 
 def archive_bytes(reduced: Reduced) -> bytes:
     """A NumPy ``.npz`` archive without pickled objects."""
     arrays: dict[str, Any] = {
-        "format": np.array(FILE_VERSION),
+        "version": np.array(FILE_VERSION),
+        "meaning": np.array(MEANING),
         "fingerprint": np.array(reduced.fingerprint),
         "columns": np.array(reduced.columns),
         "samples": np.array(reduced.samples),
@@ -440,19 +451,18 @@ def archive_bytes(reduced: Reduced) -> bytes:
     return buffer.getvalue()
 
 
-def values_from_archive(archive: Any) -> dict[str, Any]:
+def values_from_archive(archive: Any, name: str) -> dict[str, Any]:
     """The attributes of a `Reduced` that an archive holds, by name.
 
     Raises
     ------
     InputError
-        Its format is newer.
+        Its version is another one.
     ValueError, LookupError
         It is damaged.
     """
-    version = int(archive["format"])
-    if version > FILE_VERSION:
-        raise InputError(f"reduced data of format {version} need a newer feasid")
+    found = archive if "version" in archive else {"version": archive["format"]}
+    require_version(name, "reduced data; reduce the log again", found, FILE_VERSION)
     columns = tuple(int(c) for c in archive["columns"])
     supports: list[tuple[int, ...]] = []
     triangles: list[Array] = []
@@ -468,23 +478,22 @@ def values_from_archive(archive: Any) -> dict[str, Any]:
         triangles.append(triangle)
     if not triangles:
         raise ValueError("there is no triangle in it")
-    read = Note.of_json if version > 1 else Note
-    cutoff, samples = float(archive["cutoff"]), int(archive["samples"])
+    cutoff = float(archive["cutoff"])
     return {
         "fingerprint": str(archive["fingerprint"]),
         "columns": columns,
         "supports": tuple(supports),
         "triangles": tuple(triangles),
-        "samples": samples,
-        "notes": tuple(read(str(n)) for n in archive["notes"]),
+        "samples": int(archive["samples"]),
+        "notes": tuple(Note.of_json(str(n)) for n in archive["notes"]),
         "cutoff": None if np.isnan(cutoff) else cutoff,
         "sources": tuple(str(x) for x in archive["sources"]),
-        "digests": tuple(str(x) for x in archive.get("digests", ())),
-        "rows": int(archive["rows"]) if version > 1 else samples,
+        "digests": tuple(str(x) for x in archive["digests"]),
+        "rows": int(archive["rows"]),
         "strata": tuple(
             Strata.of_archive(archive, r, len(s) + 1)
             for r, s in enumerate(supports)
             if f"counts_{r}" in archive
         ),
-        "period": float(archive["period"]) if version > 2 else 0.0,
+        "period": float(archive["period"]),
     }

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Numbers, checked
 from feasid.core.arrays import Array, require_finite
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot import inertia
@@ -46,6 +47,7 @@ def _rotation(value: npt.ArrayLike, what: str) -> Array:
     return array
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Rotor:
     """A rotor on the joint's parent that turns at ``gear * q`` about its own z axis.
@@ -63,14 +65,12 @@ class Rotor:
     """
 
     gear: float
-    rotation: Array = field(default_factory=lambda: np.eye(3))
-    position: Array = field(default_factory=lambda: np.zeros(3))
+    rotation: Numbers = field(default_factory=lambda: np.eye(3))
+    position: Numbers = field(default_factory=lambda: np.zeros(3))
     symmetric: bool = True
-    values: Array | None = None
+    values: Numbers | None = None
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.gear):
-            raise DescriptionError(f"the gear ratio of a rotor is {self.gear}")
         object.__setattr__(self, "rotation", _rotation(self.rotation, "a rotor's rotation"))
         object.__setattr__(
             self, "position", read_only_array(self.position, (3,), "a rotor's position")
@@ -117,6 +117,7 @@ class Limits:
     effort: float | None = None
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Body:
     """One moving body and the joint that carries it.
@@ -148,11 +149,11 @@ class Body:
 
     name: str
     parent: str | None
-    rotation: Array = field(default_factory=lambda: np.eye(3))
-    position: Array = field(default_factory=lambda: np.zeros(3))
-    motion: Array = field(default_factory=lambda: np.array([[0.0], [0], [1], [0], [0], [0]]))
+    rotation: Numbers = field(default_factory=lambda: np.eye(3))
+    position: Numbers = field(default_factory=lambda: np.zeros(3))
+    motion: Numbers = field(default_factory=lambda: np.array([[0.0], [0], [1], [0], [0], [0]]))
     joint: str = ""
-    inertial: Array | None = None
+    inertial: Numbers | None = None
     rotor: Rotor | None = None
     limits: Limits = field(default_factory=Limits)
     members: tuple[Member, ...] = ()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, did_you_mean
 from feasid.robot.bodies import read_only_array
@@ -25,6 +26,7 @@ LOOP_KINDS = {"connect": 3, "weld": 6}
 """Points that coincide (three conditions), or frames (six)."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Coupling:
     """``q[joint] = sum of factors[other] q[other] + offset``.
@@ -42,12 +44,6 @@ class Coupling:
     joint: str
     factors: Mapping[str, float]
     offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        numbers = [*self.factors.values(), self.offset]
-        if not np.isfinite(numbers).all():
-            raise DescriptionError(f"coupling of joint {self.joint!r} has a number that is not "
-                                   f"finite: {numbers}")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +145,7 @@ def without_joint(
     return tuple(out)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Loop:
     """Two bodies that are joined by more than the tree: a point or a frame that they share.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Measured, Numbers, checked
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import (
@@ -45,6 +46,7 @@ class Source:
     """Options of `load_robot` with which it was read."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Robot(RobotLayout):
     """A kinematic tree with named parameters, and what couples or closes it.
@@ -75,12 +77,12 @@ class Robot(RobotLayout):
     """
 
     bodies: tuple[Body, ...]
-    gravity: Array = field(default_factory=lambda: np.array(GRAVITY))
+    gravity: Numbers = field(default_factory=lambda: np.array(GRAVITY))
     name: str = "robot"
     drives: tuple[Drive, ...] = ()
     source: Source | None = None
     fixed: tuple[Member, ...] = ()
-    load_model: Array | None = None
+    load_model: Numbers | None = None
     couplings: tuple[Coupling, ...] = ()
     loops: tuple[Loop, ...] = ()
     active: tuple[str, ...] = ()
@@ -142,7 +144,7 @@ class Robot(RobotLayout):
 
     # -- variations --------------------------------------------------------------------------
 
-    def with_values(self, parameters: npt.ArrayLike) -> Robot:
+    def with_values(self, parameters: Measured) -> Robot:
         """The same robot with these standard parameters as its own.
 
         Parameters

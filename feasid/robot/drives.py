@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from feasid.core.arguments import NonNegative, checked
 from feasid.core.arrays import Array
 from feasid.errors import DescriptionError, InputError
 from feasid.robot.bodies import Body, read_only_array
@@ -20,6 +21,7 @@ from feasid.robot.joint_terms import (
 )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Feature:
     """A torque of the caller's own, linear in one coefficient that is fitted.
@@ -70,6 +72,7 @@ class Feature:
         return found
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Drive:
     """Drive inertia, friction and springs along a combination c . q of joint positions.
@@ -108,17 +111,12 @@ class Drive:
     coupling: Mapping[str, float]
     symbols: tuple[str, ...] = USUAL_SYMBOLS
     values: Array | None = None
-    transition: float = 0.0
+    transition: NonNegative = 0.0
     rest: float = 0.0
     from_file: bool = False
     features: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.transition) and self.transition >= 0):
-            raise DescriptionError(
-                f"drive {self.name!r}: the transition must be a speed of at least 0, not "
-                f"{self.transition!r}"
-            )
         unknown = [s for s in self.symbols if s not in DRIVE_SYMBOLS]
         if unknown or not self.symbols:
             raise DescriptionError(f"drive {self.name!r} needs some of {DRIVE_SYMBOLS}: {unknown}")
@@ -127,10 +125,8 @@ class Drive:
         self._check_terms()
         self._check_features()
         ordered = tuple(s for s in DRIVE_SYMBOLS if s in self.symbols)
-        if not self.coupling or not all(np.isfinite(c) and c for c in self.coupling.values()):
+        if not self.coupling or not all(c for c in self.coupling.values()):
             raise DescriptionError(f"drive {self.name!r} needs finite non-zero factors per joint")
-        if not np.isfinite(self.rest):
-            raise DescriptionError(f"drive {self.name!r}: its spring rests at {self.rest}")
         if self.values is not None:
             values = read_only_array(self.values, (len(ordered),), f"values of drive {self.name!r}")
             by_symbol = dict(zip(self.symbols, values, strict=True))

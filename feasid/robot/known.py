@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Measured
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.numbers import decimal
@@ -25,7 +26,7 @@ Index = npt.NDArray[np.intp]
 Row = dict[int, Fraction]
 """Coefficients by parameter."""
 
-Known: TypeAlias = "Mapping[Any, npt.ArrayLike]"
+Known: TypeAlias = "Mapping[Any, Measured]"
 """Ten parameters by body, NaN where one is not known; one parameter by "body.symbol"."""
 
 MIRROR_SIGNS = {

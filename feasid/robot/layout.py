@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from feasid.core.arguments import Measured, checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.robot import inertia
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@checked_methods
 class RobotLayout(KinematicTree):
     """Independent coordinates, and standard parameters in their order.
 
@@ -241,7 +243,7 @@ class RobotLayout(KinematicTree):
         out.setflags(write=False)
         return out
 
-    def check_parameters(self, parameters: npt.ArrayLike) -> Array:
+    def check_parameters(self, parameters: Measured) -> Array:
         """Return `parameters` as a finite vector of length n, or say which entry is wrong.
 
         Parameters
@@ -257,10 +259,7 @@ class RobotLayout(KinematicTree):
         InputError
             They are not n numbers, or one is not finite: which.
         """
-        try:
-            delta = np.asarray(parameters, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"parameters must be numbers: {error}") from error
+        delta = np.asarray(parameters, dtype=np.float64)
         if delta.shape != (self.size,):
             raise InputError(
                 f"parameters have shape {delta.shape}, but robot {self.name!r} has {self.size} "
@@ -277,6 +276,6 @@ class RobotLayout(KinematicTree):
 
 def _check_index(number: int, count: int, what: str) -> int:
     """A place in a list of so many."""
-    if not isinstance(number, int | np.integer) or not 0 <= number < count:
+    if not 0 <= number < count:
         raise InputError(f"no {what} {number!r}: there are {count}, counted from 0")
-    return int(number)
+    return number

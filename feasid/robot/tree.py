@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array, require_finite
 from feasid.errors import DescriptionError, InputError, did_you_mean
 from feasid.robot.bodies import Body
@@ -16,6 +17,7 @@ from feasid.robot.couplings import Coupling, CouplingMap, Loop, resolve_coupling
 from feasid.robot.rotations import compose, exponential
 
 
+@checked_methods
 class KinematicTree:
     """What follows from a robot's bodies and couplings, and the loops that are to be closed."""
 

@@ -161,6 +161,7 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     with zipfile.ZipFile(source) as archive:
         model = json.loads(archive.read("model.json"))
     newer = json.dumps({**model, "version": 99})
+    older = json.dumps({k: v for k, v in model.items() if k != "meaning"} | {"version": 2})
     foreign = json.dumps({**model, "format": "else"})
     robot = json.dumps({**model, "robot": {**model["robot"], "wings": 2}})
     title = {**model["display"], "measures": [{"name": 1, "value": "2"}]}
@@ -171,7 +172,8 @@ def test_damaged_newer_and_foreign_files_are_named(folder, fit, tmp_path):
     flat = io.BytesIO()
     np.savez(flat, covariance=np.ones(len(fit.beta)), beta=fit.beta)
     for words, members in (
-        ("update it", {"model.json": newer}),
+        ("format 99, .*update feasid", {"model.json": newer}),
+        ("format 2, meaning 0; .*fit again", {"model.json": older}),
         ("format is 'else'", {"model.json": foreign}),
         ("wings", {"model.json": robot}),
         ("not a saved fit", {"model.json": json.dumps({**model, "display": {"title": 1}})}),

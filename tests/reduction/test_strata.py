@@ -177,19 +177,26 @@ def read(arrays):
     return Reduced.from_file(buffer, "log.reduced")
 
 
-def test_files_of_the_version_before_know_nothing_of_delays(archive):
-    arrays, data = archive
-    for name in ("triangles_0", "products_0"):
-        arrays[name] = arrays[name][..., :-1, :-1]
-    arrays["format"] = np.array(2)
-    arrays.pop("period")
-    back = read(arrays)
-    assert (back.rows, back.period) == (200, 0.0)
-    (strata,) = back.strata
-    old = data.strata[0]
-    np.testing.assert_array_equal(strata.triangles[..., :-1, :-1], old.triangles[..., :-1, :-1])
-    assert strata.correlation_time(np.ones(1)) == old.correlation_time(np.ones(1))
-    same(strata.with_shifted_torques(1.0), strata)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"version": 3}, "format 3, meaning 1; .* reads format 4, meaning 1: reduce the log again"),
+        ({"version": 99}, "format 99.*update feasid"),
+        ({"meaning": 0}, "meaning 0; .*reduce the log again"),
+        ({"meaning": 2}, "meaning 2; .*update feasid"),
+    ],
+)
+def test_files_of_another_format_or_meaning_are_refused_by_name(archive, given, words):
+    arrays, _ = archive
+    with pytest.raises(feasid.FeasidError, match=f"log.reduced is reduced data of .*{words}"):
+        read({**arrays, **{name: np.array(v) for name, v in given.items()}})
+
+
+def test_files_of_versions_that_called_it_format_are_refused_by_name(archive):
+    arrays, _ = archive
+    old = {k: v for k, v in arrays.items() if k not in ("version", "meaning")}
+    with pytest.raises(feasid.FeasidError, match=r"format 2, meaning 0.*reduce the log again"):
+        read({**old, "format": np.array(2)})
 
 
 @pytest.mark.parametrize("name", ["triangles", "counts", "slowness", "products", "pairs", "raw"])

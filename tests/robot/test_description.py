@@ -169,20 +169,22 @@ def test_a_pose_is_of_joints_that_there_are():
     assert robot.pose({name: 0.5}).keys() == robot.pose().keys()
     with pytest.raises(InputError, match=f"no joint '{name}x' .did you mean '{name}'"):
         robot.pose({f"{name}x": 0.5})
-    with pytest.raises(
-        InputError, match=f"position of '{name}' has an entry that is not finite: nan"
-    ):
+    with pytest.raises(InputError, match=r"positions must be .*, not nan for"):
         robot.pose({name: np.nan})
-    with pytest.raises(InputError, match=f"position of '{name}' has shape .2,., expected .1,."):
+    with pytest.raises(
+        InputError, match=r"positions must be a mapping to a number.*, not .0.1, 0.2. for"
+    ):
         robot.pose({name: [0.1, 0.2]})
 
 
 def test_columns_of_bodies_and_drives_that_there_are_not():
     robot = arm().with_joint_terms()
     for way, count in ((robot.drive_columns, 3), (robot.coupling, 3), (robot.rotor_columns, 3)):
-        for number in (3, -1, 1.0, "j"):
+        for number in (3, -1):
             with pytest.raises(InputError, match=f"there are {count}"):
                 way(number)
+        with pytest.raises(InputError, match=r"(drive|body) must be a whole number, not 'j'"):
+            way("j")
     assert robot.drive_columns(np.int64(2)) == robot.drive_columns(2)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.certificate import definiteness
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 from feasid.exact.integers import Integers, integral, over_one
@@ -237,6 +238,7 @@ def _broken(matrix: Integers, strict: bool) -> bool:
     return outcome == "indefinite" or (strict and outcome == "singular")
 
 
+@checked
 @document_options(BoundOptions)
 def feasible_set(
     robot: Robot, consistency: str = "full", **bounds: Unpack[BoundOptions]

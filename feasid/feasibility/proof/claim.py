@@ -12,11 +12,13 @@ import numpy as np
 
 from feasid import certificate as checker
 from feasid.core import files
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import CertificateError, InputError
 from feasid.robot.description import Robot
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """A proof that parameters can or cannot exist, or that none fit better.

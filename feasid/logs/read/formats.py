@@ -17,6 +17,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import IO, TYPE_CHECKING, Any
 
+from feasid.core.arguments import checked
 from feasid.core.files import MOST_BYTES, STDIN, is_folder, missing_file_error
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
@@ -148,6 +149,7 @@ def is_reduced(source: str | os.PathLike[str]) -> bool:
     return Path(source).suffix.lower() == REDUCED_SUFFIX
 
 
+@checked
 def read_log(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

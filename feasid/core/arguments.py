@@ -1,0 +1,514 @@
+"""Arguments of public functions, checked against their annotations before the function runs.
+
+``@checked`` on a function, or on a class for its constructor and public methods, reads the
+annotations once, when the function is first called. What an annotation says is what is accepted:
+``bool`` takes truth values only, ``float`` finite real numbers, ``npt.ArrayLike`` finite real
+arrays, ``str | Path`` a path, ``Literal`` one of its words, ``Callable`` what can be called, and a
+class its instances. `Annotated` adds ranges and shapes by a `Kind`. ``Any`` is the function's own
+business.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc as abc
+import inspect
+import math
+import numbers
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.text import quote
+from feasid.errors import InputError, did_you_mean
+
+Item = TypeVar("Item")
+
+OWN_BUSINESS = {"Log": Any, "Self": Any}
+"""Names in annotations that say less than the function that takes them checks."""
+
+
+MOST = 2.0**53
+"""Whole numbers up to here are what they say as doubles."""
+
+
+class UnfitError(ValueError):
+    """A value is not of a kind; the message says what is wrong with it, or nothing."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be, in words, and the conversion that refuses anything else.
+
+    Attributes
+    ----------
+    text : str
+    convert : callable
+        From a value to the value that is used; raises `UnfitError`.
+    """
+
+    text: str
+    convert: Callable[[Any], Any]
+
+    def take(self, name: str, value: Any) -> Any:
+        """The value of an argument.
+
+        Raises
+        ------
+        InputError
+            Names the argument, what was expected and what was given.
+        """
+        try:
+            return self.convert(value)
+        except UnfitError as error:
+            wrong = str(error) or f"not {quote(value)}"
+            raise InputError(f"{name} must be {self.text}, {wrong}", argument=name) from None
+
+
+# -- kinds ----------------------------------------------------------------------------------------
+
+
+def is_flag(value: Any) -> bool:
+    """Whether it is a truth value."""
+    return isinstance(value, bool | np.bool_)
+
+
+def number(
+    low: float = -math.inf, high: float = math.inf, *, open: bool = False, finite: bool = True
+) -> Kind:
+    """A real number within limits; `open` leaves `low` itself out."""
+
+    def convert(value: Any) -> float:
+        if is_flag(value) or not isinstance(value, numbers.Real):
+            raise UnfitError
+        try:
+            taken = float(value)
+        except OverflowError:
+            raise UnfitError from None
+        if finite and not math.isfinite(taken):
+            raise UnfitError
+        if taken > high or taken < low or (open and taken == low):
+            raise UnfitError
+        return taken
+
+    return Kind(describe_range("a number", low, high, open), convert)
+
+
+def count(low: float = -math.inf, high: float = MOST) -> Kind:
+    """A whole number within limits."""
+    real = number(low, high)
+
+    def convert(value: Any) -> int:
+        taken = real.convert(value)
+        if taken != int(taken):
+            raise UnfitError
+        return int(taken)
+
+    shown = math.inf if high == MOST else high
+    return Kind(describe_range("a whole number", low, shown, False), convert)
+
+
+def describe_range(noun: str, low: float, high: float, open: bool) -> str:
+    """The noun with its limits: ``a number above 0 and at most 1``."""
+    text = "" if low == -math.inf else f" {'above' if open else 'of at least'} {low:g}"
+    text += "" if high == math.inf else f"{' and' * bool(text)} at most {high:g}"
+    return noun + text
+
+
+def array(*shape: int | str, nan: bool = False, finite: bool = True, whole: bool = False) -> Kind:
+    """Real numbers of a shape, whose sizes are numbers or words for any; without one of any shape.
+
+    With `nan` numbers may be missing, without `finite` they may be anything; `whole` asks for
+    whole numbers.
+    """
+    noun = "whole numbers" if whole else "finite numbers" if finite else "numbers"
+    said = f" of shape ({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" if shape else ""
+
+    def convert(value: Any) -> Any:
+        taken = as_numbers(value, nan=nan, finite=finite)
+        fits = taken.ndim == len(shape) and all(
+            isinstance(n, str) or n == m for n, m in zip(shape, taken.shape, strict=True)
+        )
+        if shape and not fits:
+            raise UnfitError(f"not of shape {taken.shape}")
+        if whole and (taken != np.rint(taken)).any():
+            raise UnfitError
+        return taken.astype(np.intp) if whole else taken
+
+    return Kind(f"an array of {noun}{said}", convert)
+
+
+def as_numbers(value: Any, *, nan: bool = False, finite: bool = True) -> npt.NDArray[np.float64]:
+    """An array of real numbers; `UnfitError` says what is wrong with anything else."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return _require_finite(value, nan, finite)
+    if getattr(value, "columns", None) is not None and _are_names(value.columns):
+        raise UnfitError("not a table with named columns: pick them by name, df[names].to_numpy()")
+    if np.ma.is_masked(value):
+        raise UnfitError("not a masked array: its masked values have no number")
+    try:
+        taken = np.asarray(value)
+    except Exception:  # ragged rows, and whatever a foreign array says about itself
+        raise UnfitError from None
+    gaps = nan or not finite
+    if taken.dtype.kind == "O" and all(_is_real(x) or (gaps and x is None) for x in taken.flat):
+        try:
+            taken = taken.astype(np.float64)
+        except (OverflowError, TypeError, ValueError):
+            raise UnfitError from None
+    if taken.dtype.kind not in "iuf":
+        wrong = {"c": "complex numbers", "b": "truth values", "M": "dates", "m": "durations",
+                 "U": "text", "S": "text"}.get(taken.dtype.kind)  # fmt: skip
+        raise UnfitError(f"not {wrong}" if wrong and taken.ndim else "")
+    return _require_finite(taken.astype(np.float64, copy=False), nan, finite)
+
+
+def _require_finite(
+    taken: npt.NDArray[np.float64], nan: bool, finite: bool
+) -> npt.NDArray[np.float64]:
+    if not finite or (not nan and np.isfinite(taken).all()):
+        return taken
+    bad = np.isinf(taken) if nan else ~np.isfinite(taken)
+    if bad.any():
+        place = [int(k) for k in np.argwhere(bad)[0]]
+        raise UnfitError(f"but {place or 'its value'} is {taken[bad][0]}")
+    return taken
+
+
+def _is_real(entry: Any) -> bool:
+    return isinstance(entry, numbers.Real) and not is_flag(entry)
+
+
+def _are_names(columns: Any) -> bool:
+    try:
+        return any(isinstance(column, str | tuple) for column in columns)
+    except TypeError:
+        return False
+
+
+def _flag(value: Any) -> bool:
+    if not is_flag(value):
+        raise UnfitError
+    return bool(value)
+
+
+def _path(value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise UnfitError
+    if not os.fspath(value):
+        raise UnfitError("not empty")
+    return value
+
+
+def _file(value: Any) -> Any:
+    if not hasattr(value, "read"):
+        raise UnfitError
+    return value
+
+
+def _callable(value: Any) -> Any:
+    if not callable(value):
+        raise UnfitError
+    return value
+
+
+def _instance(kind: type) -> Kind:
+    """Instances of a class, which is known by its name alone where it is not imported."""
+    if getattr(kind, "_is_protocol", False):
+        return ANYTHING
+    name, named = kind.__name__, issubclass(kind, _Named)
+    article = "an" if name[0] in "AEIOU" else "a"
+
+    def convert(value: Any) -> Any:
+        if named and not any(k.__name__ == name for k in type(value).__mro__):
+            raise UnfitError
+        if not named and not isinstance(value, kind):
+            raise UnfitError(HINTS.get(name, "") if isinstance(value, str | os.PathLike) else "")
+        return value
+
+    return Kind(f"{article} {name}", convert)
+
+
+HINTS = {"Robot": "not a path: read it with feasid.load_robot"}
+"""What to do with a path where an object is wanted."""
+
+ANYTHING = Kind("anything", lambda value: value)
+FLAG = Kind("True or False", _flag)
+PATH = Kind("a path", _path)
+FILE = Kind("an open file", _file)
+FUNCTION = Kind("a function", _callable)
+
+Positive: TypeAlias = Annotated[float, number(0.0, open=True)]
+NonNegative: TypeAlias = Annotated[float, number(0.0)]
+Count: TypeAlias = Annotated[int, count(0)]
+Natural: TypeAlias = Annotated[int, count(1)]
+Share: TypeAlias = Annotated[float, number(0.0, 1.0)]
+Measured: TypeAlias = Annotated[npt.ArrayLike, array(finite=False)]
+"""Numbers at which the function itself looks, because it can say more: which joint, which body."""
+Numbers: TypeAlias = Annotated[npt.NDArray[np.float64], array(finite=False)]
+Vector3: TypeAlias = Annotated[npt.ArrayLike, array(3)]
+Matrix3: TypeAlias = Annotated[npt.ArrayLike, array(3, 3)]
+Vector: TypeAlias = Annotated[npt.ArrayLike, array("n")]
+Partial: TypeAlias = Annotated[npt.ArrayLike, array(nan=True)]
+"""Numbers of which some may be missing (NaN)."""
+Position: TypeAlias = Annotated[float, number(finite=False)]
+
+
+# -- from annotations -----------------------------------------------------------------------------
+
+
+class _Missing(type):
+    """A name of an annotation that is imported for type checkers only."""
+
+    def __getattr__(cls, name: str) -> type:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Missing(name, (_Named,), {})
+
+    def __getitem__(cls, _: Any) -> type:
+        return cls
+
+
+class _Named(metaclass=_Missing):
+    """Stands for a class that is known by its name alone."""
+
+
+class _ArrayLike:
+    """Stands for ``npt.ArrayLike``, which is a union of a dozen types."""
+
+
+class _Names(dict[str, Any]):
+    """What the names in a module's annotations mean."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__(vars(builtins) | vars(sys.modules[module]) | OWN_BUSINESS)
+        if self.get("npt") is npt:
+            self["npt"] = types.SimpleNamespace(ArrayLike=_ArrayLike, NDArray=npt.NDArray)
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        return eval(value, {}, self) if isinstance(value, str) else value
+
+    def __missing__(self, name: str) -> Any:
+        return globals().get(name) or getattr(typing, name, None) or _Missing(name, (_Named,), {})
+
+
+@cache
+def kind_of(hint: Any) -> Kind:
+    """The kind of argument that an annotation describes."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return next((k for k in hint.__metadata__ if isinstance(k, Kind)), kind_of(inner[0]))
+    if origin is Literal:
+        return _one_of(inner)
+    if origin in (Union, types.UnionType):
+        return _union(inner)
+    if hint is _ArrayLike or origin is np.ndarray or hint is np.ndarray:
+        if "bool" in str(inner):
+            return ANYTHING
+        return array(whole="int" in str(inner))
+    if hint is None or hint is types.NoneType:
+        return Kind("None", _nothing)
+    if hint in SIMPLE:
+        return SIMPLE[hint]
+    if origin is abc.Callable or hint in (abc.Callable, Callable):
+        return FUNCTION
+    container = origin or hint
+    if isinstance(container, type):
+        if issubclass(container, os.PathLike):
+            return PATH
+        if container is typing.IO:
+            return FILE
+        if issubclass(container, Mapping):
+            return _mapping(inner) if not typing.is_typeddict(hint) else ANYTHING
+        if issubclass(container, abc.Collection | abc.Iterable) and inner:
+            return _sequence(container, inner)
+        return _instance(container) if container is not object else ANYTHING
+    return ANYTHING
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise UnfitError
+    return value
+
+
+def _nothing(value: Any) -> None:
+    if value is not None:
+        raise UnfitError
+
+
+SIMPLE: dict[Any, Kind] = {
+    bool: FLAG,
+    int: count(),
+    float: number(),
+    str: Kind("a text", _text),
+    Any: ANYTHING,
+}
+
+
+def _one_of(choices: tuple[Any, ...]) -> Kind:
+    def convert(value: Any) -> Any:
+        if not any(type(value) is type(c) and value == c for c in choices):
+            near = did_you_mean(value, choices) if isinstance(value, str) else ""
+            raise UnfitError(f"not {quote(value)}{near}")
+        return value
+
+    return Kind(" or ".join(map(repr, choices)), convert)
+
+
+def _union(parts: tuple[Any, ...]) -> Kind:
+    if any(
+        "_SupportsArray" in str(get_origin(part)) for part in parts
+    ):  # an array-like in an alias
+        parts = (_ArrayLike, *(p for p in parts if p is types.NoneType))
+    kinds = [kind_of(part) for part in parts]
+    if ANYTHING in kinds:
+        return ANYTHING
+    if PATH in kinds:
+        kinds = [k for k in kinds if k is not SIMPLE[str]]
+    kinds = list(dict.fromkeys(kinds))
+    text = " or ".join(kind.text for kind in kinds)
+
+    def convert(value: Any) -> Any:
+        wrong = ""
+        for kind in kinds:
+            try:
+                return kind.convert(value)
+            except UnfitError as error:
+                wrong = wrong or str(error)
+        raise UnfitError(wrong)
+
+    return Kind(text, convert)
+
+
+def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
+    """A sequence of items of one kind, or of a fixed number of kinds."""
+    fixed = container is tuple and inner[-1] is not ...
+    items = [kind_of(part) for part in (inner if fixed else inner[:1])]
+    which = [k.text for k in items]
+    text = f"({', '.join(which)})" if fixed else f"a sequence, of each item {which[0]}"
+    text = text if which != ["anything"] else "a sequence"
+
+    def convert(value: Any) -> Any:
+        listed = value.tolist() if isinstance(value, np.ndarray) else value
+        if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, abc.Collection):
+            raise UnfitError
+        if fixed and len(listed) != len(items):
+            raise UnfitError
+        kinds = items if fixed else items * len(listed)
+        out = [kind.convert(item) for kind, item in zip(kinds, listed, strict=True)]
+        return out if isinstance(listed, list) and container is not tuple else tuple(out)
+
+    return Kind(text, convert)
+
+
+def _mapping(inner: tuple[Any, ...]) -> Kind:
+    keys, items = (kind_of(part) for part in (inner or (Any, Any)))
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise UnfitError
+        out = {}
+        for key, item in value.items():
+            try:
+                out[keys.convert(key)] = items.convert(item)
+            except UnfitError as error:
+                wrong = f"{error} (of {quote(key)})" if str(error) else ""
+                raise UnfitError(wrong or f"not {quote(item)} for {quote(key)}") from None
+        return out
+
+    return Kind(f"a mapping to {items.text}", convert)
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Kinds of a function's parameters."""
+
+    places: tuple[str, ...]
+    rest: str
+    kinds: Mapping[str, Kind]
+    defaults: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> _Plan:
+        own = inspect.signature(function, follow_wrapped=False)
+        names = _Names(function.__module__)
+        said = function.__annotations__
+        kinds = {}
+        for name, hint in said.items():
+            if name == "return" or "Unpack[" in str(hint):
+                continue
+            kind = kind_of(eval(hint, {}, names) if isinstance(hint, str) else hint)
+            if kind is not ANYTHING:
+                kinds[name] = kind
+        real = inspect.Parameter
+        code = function.__code__
+        places = code.co_varnames[: code.co_argcount]
+        rest = next((n for n, p in own.parameters.items() if p.kind is real.VAR_POSITIONAL), "")
+        defaults = {n: p.default for n, p in own.parameters.items() if p.default is not p.empty}
+        return cls(places, rest, kinds, defaults)
+
+    def take(self, name: str, value: Any) -> Any:
+        if name not in self.kinds or (name in self.defaults and value is self.defaults[name]):
+            return value
+        return self.kinds[name].take(name, value)
+
+    def take_all(self, values: tuple[Any, ...]) -> list[Any]:
+        names = [*self.places, *[self.rest] * (len(values) - len(self.places))]
+        return [self.take(n, v) for n, v in zip(names, values, strict=False)]
+
+
+def checked(item: Item) -> Item:
+    """Check the arguments of a function, or of a class's constructor and public methods.
+
+    Raises
+    ------
+    InputError
+        When called: names the argument, what was expected and what was given.
+    """
+    return _check_class(item) if isinstance(item, type) else _check_function(item)  # type: ignore
+
+
+def checked_methods(item: Item) -> Item:
+    """Check the arguments of a class's public methods; for results, which functions build."""
+    for name, member in list(vars(item).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, classmethod | staticmethod):
+            setattr(item, name, type(member)(_check_function(member.__func__)))
+        elif isinstance(member, types.FunctionType):
+            setattr(item, name, _check_function(member))
+    return item
+
+
+def _check_class(item: Any) -> Any:
+    for name in ("__new__", "__init__"):
+        if name in vars(item):
+            own = vars(item)[name]
+            setattr(item, name, _check_function(getattr(own, "__func__", own)))
+    return checked_methods(item)
+
+
+def _check_function(function: Any) -> Any:
+    plan: _Plan | None = None
+
+    @wraps(function)
+    def run(*args: Any, **given: Any) -> Any:
+        nonlocal plan
+        plan = plan or _Plan.of(function)
+        taken = {name: plan.take(name, value) for name, value in given.items()}
+        return function(*plan.take_all(args), **taken)
+
+    return run

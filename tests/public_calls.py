@@ -1,0 +1,518 @@
+"""A good call of everything public, and bad values to put into it, one argument at a time."""
+
+import datetime
+import decimal
+import fractions
+import inspect
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from logs import simulate
+from robots import ARM
+
+import feasid
+from feasid.options.complete import option_table
+
+SAMPLES = 160
+
+QUICK = {"diagnose": False, "candidates": (), "prior": None, "plausible": False}
+"""Options with which a fit takes little time."""
+
+
+class Odd:
+    """An object whose every conversion fails in its own way."""
+
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("no array")
+
+    def __len__(self):
+        raise RuntimeError("no length")
+
+    def __bool__(self):
+        raise RuntimeError("no truth")
+
+
+def bad_values():
+    """Sixty values, made anew for every case, most of which most arguments cannot be."""
+    array = np.array
+    return {
+        "None": None,
+        "True": True,
+        "False": False,
+        "-1": -1,
+        "0": 0,
+        "2.5": 2.5,
+        "nan": float("nan"),
+        "inf": float("inf"),
+        "-inf": float("-inf"),
+        "1e300": 1e300,
+        "-1e300": -1e300,
+        "1e-300": 1e-300,
+        "2**63": 2**63,
+        "10**400": 10**400,
+        "10**5000": 10**5000,
+        "1j": 1j,
+        "Decimal": decimal.Decimal("1.5"),
+        "Fraction": fractions.Fraction(1, 3),
+        "empty text": "",
+        "word": "nonsense",
+        "false": "false",
+        "number as text": "1.5",
+        "control text": "a\x1b[2J\nb",
+        "nul": "a\0b",
+        "surrogate": "a\udc80",
+        "long text": "x" * 5000,
+        "bytes": b"bytes",
+        "path": Path("/nowhere/at/all"),
+        "folder": Path("."),
+        "()": (),
+        "[]": [],
+        "{}": {},
+        "set": {"a", "b"},
+        "[None]": [None],
+        "[[1], [2, 3]]": [[1], [2, 3]],
+        "nested": [[[[1.0]]]],
+        "texts": ["a", "b"],
+        "same twice": ["upper", "upper"],
+        "mapping": {"nowhere": 1.0},
+        "mapping of None": {"shoulder": None},
+        "mapping by number": {0: 1.0},
+        "object": object(),
+        "class": dict,
+        "function": lambda *_: None,
+        "generator": (x for x in (1, 2)),
+        "range": range(3),
+        "Odd": Odd(),
+        "nan array": array([np.nan, 1.0]),
+        "inf array": array([np.inf, 1.0]),
+        "complex array": array([1j, 2.0]),
+        "text array": array(["a", "b"]),
+        "number texts": array(["1", "2"]),
+        "bool array": array([True, False]),
+        "object array": array([None, 1.0]),
+        "date array": array(["2020-01-01", "2020-01-02"], "M8[D]"),
+        "masked": np.ma.masked_array([1.0, 2.0], [True, False]),
+        "0-d": array(1.0),
+        "empty array": np.empty((0, 2)),
+        "long array": np.ones(100),
+        "cube": np.ones((2, 2, 2)),
+        "date": datetime.datetime(2020, 1, 1),
+        "Timestamp": pd.Timestamp("2020-01-01"),
+        "swapped frame": pd.DataFrame({"slide": [0.1, 0.2], "shoulder": [0.3, 0.4]}),
+        "empty frame": pd.DataFrame(),
+        "dates frame": pd.DataFrame({"t": pd.date_range("2020", periods=3)}),
+        "dict of lists": {"q": [[1.0, 2.0]], "t": ["a"]},
+    }
+
+
+class Subjects:
+    """What public functions work on: a small arm, its log and what was made of them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "arm.urdf").write_text(ARM)
+        self.path = folder / "arm.urdf"
+        self.robot = feasid.load_robot(self.path)
+        self.log = self.simulated(3)
+        (folder / "log.csv").write_text(self.log.to_csv(index=False))
+        self.n = 0
+
+    def simulated(self, seed, robot=None):
+        robot = (robot or self.robot).with_joint_terms()
+        delta = robot.values.copy()
+        for columns in robot.inertial_columns:
+            if np.isnan(delta[columns]).any():
+                delta[columns] = [1e-3, 0, 0, 1e-3, 0, 1e-3, 0, 0, 0, 0.4]
+        delta[np.isnan(delta)] = 0.1
+        return simulate(robot, delta, seed, samples=SAMPLES, noise=0.01)
+
+    def new(self, ending):
+        """A path that does not exist yet."""
+        self.n += 1
+        return self.folder / f"new{self.n}{ending}"
+
+    @cached_property
+    def q(self):
+        return np.random.default_rng(0).uniform(-0.4, 0.4, (5, self.robot.dof))
+
+    @cached_property
+    def full(self):
+        """The arm with values of everything."""
+        return self.fit.robot
+
+    @cached_property
+    def base(self):
+        return feasid.base_parameters(self.robot)
+
+    @cached_property
+    def fit(self):
+        return feasid.fit(self.log, self.robot, **QUICK)
+
+    @cached_property
+    def saved(self):
+        path = self.new(".feasid")
+        self.fit.save(path)
+        return feasid.load(path)
+
+    @cached_property
+    def reduced(self):
+        return feasid.reduce(self.log, self.robot)
+
+    @cached_property
+    def motion(self):
+        return feasid.excite(
+            self.robot,
+            2.0,
+            harmonics=2,
+            rounds=1,
+            starts=1,
+            position=1.0,
+            velocity=2.0,
+            acceleration=5.0,
+            collision=False,
+        )
+
+    @cached_property
+    def problem(self):
+        seen = []
+
+        def keep(problem):
+            seen.append(problem)
+            return problem.start
+
+        feasid.excite(
+            self.robot,
+            2.0,
+            harmonics=2,
+            position=1.0,
+            velocity=2.0,
+            acceleration=5.0,
+            collision=False,
+            optimiser=keep,
+        )
+        return seen[0]
+
+    @cached_property
+    def verdict(self):
+        return feasid.check(self.full)
+
+    @cached_property
+    def drive(self):
+        return self.robot.with_joint_terms().drives[0]
+
+    @cached_property
+    def online(self):
+        return feasid.OnlineFit(self.full, 200.0, window=64)
+
+    @cached_property
+    def online_base(self):
+        return feasid.OnlineFit(self.full, 200.0).base
+
+    @cached_property
+    def range(self):
+        return self.fit.range("upper.m")
+
+    @cached_property
+    def repair(self):
+        return feasid.repair(self.path, self.new(".urdf"))
+
+    @cached_property
+    def recording(self):
+        return feasid.Recording(self.log)
+
+    @cached_property
+    def terms(self):
+        return self.robot.with_joint_terms()
+
+    @cached_property
+    def control(self):
+        return feasid.ComputedTorque(self.full)
+
+    feature = feasid.Feature("f", lambda q, dq, ddq, load: q)
+
+    @cached_property
+    def playback(self):
+        return feasid.watch(self.log, self.full, window=0.3, interval=0.3)
+
+    @cached_property
+    def loaded(self):
+        load = feasid.payload(self.simulated(5), self.log, self.robot)
+        return load
+
+    @cached_property
+    def floating(self):
+        """A box that floats."""
+        body = np.array([0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0])
+        return feasid.Robot(
+            (
+                feasid.Body("box", None, motion=np.eye(6), inertial=body),
+                feasid.Body("leg", "box", inertial=body),
+            )
+        )
+
+
+def calls(s):
+    """Per name: a function that makes the callable, with good arguments."""
+    q = s.q
+    one = q[0]
+    contact = feasid.Contact("box")
+    qf = np.zeros((2, 7))
+    joints = (np.zeros((2, 1)),) * 3
+    eye = np.broadcast_to(np.eye(3), (2, 3, 3))
+    three, six = np.zeros((2, 3)), np.zeros((2, 6))
+    dh = [(0, 1.0, 0, 0), (0, 1.0, 0, 0)]
+    some = {"joint": "slide", "factors": {"shoulder": 1.0}, "offset": 0.0}
+    loop = {
+        "name": "l",
+        "first": "a",
+        "second": "b",
+        "first_position": np.zeros(3),
+        "second_position": np.zeros(3),
+        "kind": "connect",
+        "first_rotation": np.eye(3),
+        "second_rotation": np.eye(3),
+    }
+    excite = {
+        "duration": 2.0,
+        "harmonics": 2,
+        "rounds": 0,
+        "starts": 1,
+        "position": 1.0,
+        "velocity": 2.0,
+        "acceleration": 5.0,
+        "collision": False,
+        "time_limit": 1.0,
+    }
+    f, r, p = feasid, s.robot, feasid.problems
+    out = {
+        # functions
+        "base_parameters": lambda: (f.base_parameters, {"robot": r}),
+        "check": lambda: (f.check, {"subject": s.full}),
+        "compare": lambda: (f.compare, {"a": r, "b": r}),
+        "compare_models": lambda: (
+            f.compare_models,
+            {"data": s.log, "robot": r, "models": [("viscous",)]},
+        ),
+        "contact_torques": lambda: (
+            f.contact_torques,
+            {"robot": s.floating, "q": qf, "contacts": []},
+        ),
+        "correct": lambda: (f.correct, {"subject": s.full}),
+        "diagnose": lambda: (f.diagnose, {"log": s.log, "robot": s.full}),
+        "excite": lambda: (f.excite, dict(robot=r, **excite)),
+        "feasible_set": lambda: (f.feasible_set, {"robot": r}),
+        "fit": lambda: (f.fit, dict(data=s.reduced, robot=r, **QUICK)),
+        "floating_motion": lambda: (
+            f.floating_motion,
+            {
+                "robot": s.floating,
+                "joints": joints,
+                "rotation": eye,
+                "twist": six,
+                "acceleration": six,
+            },
+        ),
+        "free_rows": lambda: (f.free_rows, {"robot": s.floating, "q": qf, "contacts": [contact]}),
+        "imu_motion": lambda: (
+            f.imu_motion,
+            {
+                "robot": s.floating,
+                "joints": joints,
+                "gyro": three,
+                "accelerometer": three,
+                "angular_acceleration": three,
+            },
+        ),
+        "inspect": lambda: (f.inspect, {"path": s.path}),
+        "inverse_dynamics": lambda: (
+            f.inverse_dynamics,
+            {"robot": s.full, "q": q, "dq": q, "ddq": q},
+        ),
+        "load": lambda: (f.load, {"path": s.new(".feasid")}),
+        "load_robot": lambda: (f.load_robot, {"path": s.path}),
+        "payload": lambda: (f.payload, {"loaded": s.log, "unloaded": s.reduced, "robot": r}),
+        "payload_from_wrench": lambda: (f.payload_from_wrench, {"log": s.log, "robot": r}),
+        "read_log": lambda: (f.read_log, {"source": s.folder / "log.csv"}),
+        "reduce": lambda: (f.reduce, {"data": s.log, "robot": r}),
+        "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
+        "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
+        "rotation_matrices": lambda: (f.rotation_matrices, {"quaternion": [[1.0, 0, 0, 0]]}),
+        "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
+        "watch": lambda: (f.watch, {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3}),
+        "write": lambda: (f.write, {"robot": s.full, "path": s.new(".urdf")}),
+        "write_c": lambda: (
+            f.write_c,
+            {"robot": s.full, "path": s.new(".c"), "routines": ["gravity"]},
+        ),
+        "write_mjcf": lambda: (f.write_mjcf, {"robot": s.full, "path": s.new(".xml")}),
+        "write_urdf": lambda: (f.write_urdf, {"robot": s.full, "path": s.new(".urdf")}),
+        "floating_log": lambda: (f.floating_log, {"df": s.log, "robot": s.floating}),
+        "datasets.load": lambda: (f.datasets.load, {"name": "nonsense"}),
+        "problems.robot_unknowns": lambda: (
+            p.robot_unknowns,
+            {"base": s.base, "values": s.base.K[:, 0]},
+        ),
+        # constructors
+        "Body": lambda: (f.Body, {"name": "a", "parent": None, "inertial": np.arange(10.0)}),
+        "Certificate": lambda: (f.Certificate, {"data": s.verdict.certificate.data}),
+        "ComputedTorque": lambda: (f.ComputedTorque, {"robot": s.full}),
+        "Contact": lambda: (f.Contact, {"body": "box", "force": three}),
+        "Coupling": lambda: (f.Coupling, some),
+        "Drive": lambda: (f.Drive, {"name": "d", "coupling": {"slide": 1.0}}),
+        "Feature": lambda: (f.Feature, {"name": "f", "function": lambda q, dq, ddq, load: q}),
+        "GateRules": lambda: (f.GateRules, {}),
+        "GaussianPrior": lambda: (
+            f.GaussianPrior,
+            {"parameters": r.parameter_names, "mean": np.zeros(r.size), "matrix": np.eye(r.size)},
+        ),
+        "Imu": lambda: (f.Imu, {"link": "box"}),
+        "Loop": lambda: (f.Loop, loop),
+        "Note": lambda: (f.Note, {"text": "a"}),
+        "OnlineFit": lambda: (f.OnlineFit, {"robot": s.full, "rate": 200.0, "base": s.online_base}),
+        "Recording": lambda: (f.Recording, {"source": s.log}),
+        "Robot": lambda: (f.Robot, {"bodies": r.bodies}),
+        "Rotor": lambda: (f.Rotor, {"gear": 10.0}),
+        "Touch": lambda: (f.Touch, {"body": "box"}),
+        "Robot.from_dh": lambda: (f.Robot.from_dh, {"rows": dh}),
+        "GaussianPrior.of": lambda: (f.GaussianPrior.of, {"fit": s.fit}),
+        "Certificate.load": lambda: (f.Certificate.load, {"path": s.new(".json")}),
+        "Note.of_json": lambda: (f.Note.of_json, {"line": "a"}),
+        "Recording.from_source": lambda: (f.Recording.from_source, {"source": s.log}),
+        "Reduced.load": lambda: (f.Reduced.load, {"path": s.new(".reduced")}),
+        "Reduced.from_samples": lambda: (
+            f.Reduced.from_samples,
+            {"robot": r, "q": q, "dq": q, "ddq": q, "tau": q},
+        ),
+    }
+
+    def methods(name, subject, given):
+        method = name.split(".")[1]
+        out[name] = lambda: (getattr(subject(), method), given())
+
+    methods(
+        "BaseParameters.explain",
+        lambda: s.base,
+        lambda: {"name": f"{r.parameter_names[-1][0]}.{r.parameter_names[-1][1]}"},
+    )
+    methods("BaseParameters.missing_for", lambda: s.base, lambda: {"use": s.base})
+    methods("BaseParameters.values", lambda: s.base, lambda: {"parameters": np.zeros(r.size)})
+    methods("Certificate.save", lambda: s.verdict.certificate, lambda: {"path": s.new(".json")})
+    methods(
+        "ComputedTorque.forward_dynamics",
+        lambda: s.control,
+        lambda: {"q": one, "dq": one, "tau": one},
+    )
+    methods("ComputedTorque.friction", lambda: s.control, lambda: {"q": one, "dq": one})
+    methods("ComputedTorque.gravity", lambda: s.control, lambda: {"q": one})
+    methods(
+        "ComputedTorque.inverse_dynamics",
+        lambda: s.control,
+        lambda: {"q": one, "dq": one, "ddq": one},
+    )
+    methods("ComputedTorque.mass_matrix", lambda: s.control, lambda: {"q": one})
+    methods("ComputedTorque.torque", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one})
+    methods(
+        "ComputedTorque.use",
+        lambda: s.control,
+        lambda: {"beta": s.control.base.values(s.full.values)},
+    )
+    methods(
+        "Drive.factor", lambda: s.drive, lambda: {"symbol": "fv", "q": one, "dq": one, "ddq": one}
+    )
+    methods("Drive.feature", lambda: s.drive, lambda: {"symbol": "p1"})
+    methods("Drive.needs_load", lambda: s.drive, lambda: {"symbol": "fv"})
+    methods(
+        "Feature.values", lambda: s.feature, lambda: {"q": one, "dq": one, "ddq": one, "load": None}
+    )
+    methods(
+        "ExcitationProblem.barrier",
+        lambda: s.problem,
+        lambda: {"z": s.problem.start, "weight": 1.0, "reach": 1.0},
+    )
+    for name in ("check", "gradient", "margins", "objective"):
+        methods(f"ExcitationProblem.{name}", lambda: s.problem, lambda: {"z": s.problem.start})
+    for kind, of in (("Fit", lambda: s.fit), ("SavedFit", lambda: s.saved)):
+        methods(f"{kind}.errors", of, lambda: {"other": s.log})
+        methods(f"{kind}.errors_of", of, lambda: {"reduced": s.reduced})
+        methods(f"{kind}.predict", of, lambda: {"log": s.log})
+        methods(f"{kind}.range", of, lambda: {"wanted": "upper.m"})
+        methods(f"{kind}.ranges", of, lambda: {"wanted": ["upper.m"]})
+        methods(f"{kind}.raw_error", of, lambda: {"reduced": s.reduced})
+        methods(f"{kind}.test_options", of, lambda: {"options": {}})
+        methods(f"{kind}.to_c", of, lambda: {"path": s.new(".c")})
+        methods(f"{kind}.verify", of, lambda: {"path": s.path, "client": "nonsense"})
+        methods(f"{kind}.write", of, lambda: {"path": s.new(".urdf"), "force": True})
+    methods("Fit.display", lambda: s.fit, lambda: {})
+    methods("Fit.summary", lambda: s.fit, lambda: {})
+    methods("Fit.report", lambda: s.fit, lambda: {"path": s.new(".html")})
+    methods("Fit.save", lambda: s.fit, lambda: {"path": s.new(".feasid")})
+    methods("Fit.to_mjcf", lambda: s.fit, lambda: {"path": s.new(".xml"), "force": True})
+    methods("Fit.to_urdf", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
+    methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
+    methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
+    methods("Payload.on", lambda: s.loaded, lambda: {"robot": s.full})
+    methods("Playback.line", lambda: s.playback, lambda: {"k": 0})
+    methods("Playback.plot", lambda: s.playback, lambda: {"path": s.new(".png")})
+    methods("Range.certificate", lambda: s.range, lambda: {"end": "lower"})
+    for name in ("motion", "motions", "raw", "table"):
+        methods(f"Recording.{name}", lambda: s.recording, lambda: {"robot": r})
+    methods(
+        "Reduced.residuals", lambda: s.reduced, lambda: {"beta": np.zeros(len(s.reduced.columns))}
+    )
+    methods("Reduced.save", lambda: s.reduced, lambda: {"path": s.new(".reduced")})
+    methods("Reduced.triangle", lambda: s.reduced, lambda: {})
+    methods("Reduced.with_notes", lambda: s.reduced, lambda: {"notes": "a"})
+    methods("Reduced.with_shifted_torques", lambda: s.reduced, lambda: {"delay": 0.001})
+    methods("Repair.write", lambda: s.repair, lambda: {"path": s.new(".urdf")})
+    methods("Robot.check_parameters", lambda: r, lambda: {"parameters": np.zeros(r.size)})
+    methods("Robot.coupling", lambda: s.terms, lambda: {"drive": 0})
+    methods("Robot.drive_columns", lambda: s.terms, lambda: {"drive": 0})
+    methods("Robot.joint_index", lambda: r, lambda: {"joint": "slide"})
+    methods("Robot.locked", lambda: r, lambda: {"joints": {"slide": 0.1}})
+    methods("Robot.pose", lambda: r, lambda: {"positions": {"slide": 0.1}})
+    methods("Robot.rotor_columns", lambda: r, lambda: {"body": 0})
+    methods("Robot.with_gravity", lambda: r, lambda: {"gravity": [0, 0, -9.81]})
+    methods("Robot.with_joint_terms", lambda: r, lambda: {})
+    methods("Robot.with_loops", lambda: r, lambda: {"loops": ()})
+    methods("Robot.with_transition", lambda: r, lambda: {"speed": 0.1})
+    methods("Robot.with_values", lambda: r, lambda: {"parameters": np.zeros(r.size)})
+    methods("Trajectory.at", lambda: s.motion, lambda: {"t": [0.1]})
+    methods("Trajectory.jerk", lambda: s.motion, lambda: {"t": [0.1]})
+    methods("Trajectory.to_csv", lambda: s.motion, lambda: {"path": s.new(".csv")})
+    methods("Trajectory.to_frame", lambda: s.motion, lambda: {})
+    methods("Trajectory.to_ros", lambda: s.motion, lambda: {"path": s.new(".yaml")})
+    return out
+
+
+def public_callables():
+    """Every public function, constructor and method with parameters, by name."""
+    found = {}
+    for name in feasid.__all__:
+        item = getattr(feasid, name)
+        if inspect.isclass(item):
+            if issubclass(item, Exception):
+                continue
+            found[name] = item
+            for method, member in inspect.getmembers_static(item):
+                plain = getattr(member, "__func__", member)
+                ours = str(getattr(plain, "__module__", "")).startswith("feasid")
+                if method.startswith("_") or not inspect.isfunction(plain) or not ours:
+                    continue
+                names = [*inspect.signature(plain).parameters]
+                if [n for n in names if n not in ("self", "cls")]:
+                    found[f"{name}.{method}"] = plain
+        elif inspect.isfunction(item):
+            found[name] = item
+    return found
+
+
+def parameters(function, given):
+    """Names of all parameters, options included."""
+    names = [*inspect.signature(function).parameters]
+    hidden = [n for n in given if n not in names]
+    return [n for n in [*names, *hidden] if n not in ("self", "cls", "options", "values_", "kwds")]
+
+
+__all__ = ["Subjects", "bad_values", "calls", "option_table", "parameters", "public_callables"]
