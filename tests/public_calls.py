@@ -293,7 +293,7 @@ def calls(s):
         "compare": lambda: (f.compare, {"a": r, "b": r}),
         "compare_models": lambda: (
             f.compare_models,
-            {"data": s.log, "robot": r, "models": [("viscous",)]},
+            {"data": s.log, "robot": r, "models": [("stribeck",)]},
         ),
         "contact_torques": lambda: (
             f.contact_torques,

@@ -35,12 +35,19 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+CERTIFICATE = {
+    True: "its certificate holds",
+    False: "its certificate does not hold",
+    None: "it was saved without a certificate: no proof of it was found",
+}
+
+
 def run_show(arguments: argparse.Namespace) -> int:
     """Show a saved fit: at a glance, as it showed itself, and whether its proof holds."""
     from feasid.identification.archive import load
 
     model = load(arguments.model)
-    holds = model.certificate is not None and model.certificate.holds()
+    holds = None if model.certificate is None else model.certificate.holds()
     if arguments.json:
         print_json(
             "show", fit_as_data(model) | {"certificate_holds": holds, "made": dict(model.made)}
@@ -50,8 +57,8 @@ def run_show(arguments: argparse.Namespace) -> int:
         print(
             f"\n{spell_as_arguments(model.summary())}" if arguments.verbose else model.version_line
         )
-        print("its certificate holds" if holds else "its certificate does not hold")
-    return 0 if holds else 1
+        print(CERTIFICATE[holds])
+    return {True: 0, False: 1, None: 3}[holds]
 
 
 def add_errors_arguments(parser: argparse.ArgumentParser) -> None:

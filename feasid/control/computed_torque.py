@@ -91,7 +91,7 @@ class ComputedTorque:
         """
         values = np.array(beta, dtype=np.float64)
         if values.shape != (self.base.size,):
-            raise InputError(f"beta must be {self.base.size} base parameters")
+            raise InputError(f"beta must be {self.base.size} finite base parameters")
         self.beta = values
         self._beta = values if self.backend == "c" else values.tolist()
 

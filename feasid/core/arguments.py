@@ -41,7 +41,17 @@ MOST = 2.0**53
 
 
 class UnfitError(ValueError):
-    """A value is not of a kind; the message says what is wrong with it, or nothing."""
+    """A value is not of a kind; the message says what is wrong with it, or nothing.
+
+    Attributes
+    ----------
+    row : int or None
+        Where in an array.
+    """
+
+    def __init__(self, message: str = "", row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,8 @@ class Kind:
             return self.convert(value)
         except UnfitError as error:
             wrong = str(error) or f"not {quote(value)}"
-            raise InputError(f"{name} must be {self.text}, {wrong}", argument=name) from None
+            message = f"{name} must be {self.text}, {wrong}"
+            raise InputError(message, argument=name, row=error.row) from None
 
 
 # -- kinds ----------------------------------------------------------------------------------------
@@ -179,7 +190,8 @@ def _require_finite(
     bad = np.isinf(taken) if nan else ~np.isfinite(taken)
     if bad.any():
         place = [int(k) for k in np.argwhere(bad)[0]]
-        raise UnfitError(f"but {place or 'its value'} is {taken[bad][0]}")
+        wrong = f"but {place or 'its value'} is {taken[bad][0]}"
+    raise UnfitError(wrong, place[0] if place else None)
     return taken
 
 

@@ -339,8 +339,8 @@ class Ranged:
         """
         chosen = complete_options(RangeOptions, options, "ranges")
         residual = self.residual
-        names = [".".join(name) for name in residual.base.robot.parameter_names]
-        forms = [form_of(residual.base, one) for one in (names if wanted is None else wanted)]
+        every = residual.base.robot.parameter_names
+        forms = [form_of(residual.base, one) for one in (every if wanted is None else wanted)]
         region, notes = residual.region(chosen["level"], chosen["plausible"])
         found = tuple(_find_range(region, self.delta, name, form) for name, form in forms)
         return ParameterRanges(found, chosen["level"], region.budget, notes)
@@ -396,7 +396,7 @@ def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
         label = " + ".join(f"{c:g} {_dotted_name(n)}" for n, c in wanted.items())
     elif isinstance(wanted, str) and wanted in base.expressions:
         form, label = np.asarray(base.K)[base.expressions.index(wanted)].copy(), wanted
-    elif isinstance(wanted, str):
+    elif isinstance(wanted, str) and wanted not in _labels(robot):
         for sign, name in re.findall(r"(^|[+-] )\s*(.+?)(?=$| [+-] )", wanted.strip()):
             term, factor = name, 1.0
             if name not in _labels(robot) and (found := TERM.fullmatch(name)):
@@ -405,7 +405,7 @@ def form_of(base: BaseParameters, wanted: Wanted) -> tuple[str, Array]:
         label = wanted
     else:
         form[_column(robot, wanted)] = 1.0
-        label = _dotted_name(wanted)
+        label = wanted if isinstance(wanted, str) else _dotted_name(wanted)
     if not (np.isfinite(form).all() and form.any()):
         raise InputError(f"{label!r} is no sum of parameters with finite coefficients")
     return label, form

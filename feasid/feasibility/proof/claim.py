@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,26 @@ class Certificate:
             f"<Certificate: {self.claim} under {self.data['consistency']} consistency, "
             f"{len(self.data['parameters'])} parameters>"
         )
+
+
+ALIAS = re.compile(r".*~[0-9a-f]{16}")
+
+
+def certificate_name(name: str) -> str:
+    """The name in a certificate: itself, or an alias where the checker refuses it.
+
+    The alias is the start of the name, escaped, with a digest of the whole, so that two names never
+    share one; a name that looks like an alias gets one, too.
+    """
+    short = len(name) <= checker.LONGEST_NAME
+    if short and name.isprintable() and not ALIAS.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{ascii(name)[1:-1][:NAME_START]}~{digest[:16]}"
+
+
+NAME_START = 60
+"""Characters of a name at the start of its alias."""
 
 
 def mark(robot: Robot) -> str:

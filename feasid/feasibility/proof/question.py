@@ -25,7 +25,7 @@ from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import lengths
-from feasid.feasibility.proof.claim import Certificate, mark
+from feasid.feasibility.proof.claim import Certificate, certificate_name, mark
 from feasid.feasibility.proof.facial_reduction import FaceRelations
 from feasid.robot.description import Robot
 from feasid.robot.known import Row
@@ -193,7 +193,8 @@ class Question:
         out: list[tuple[str, ...]] = []
         count = 0
         for constraint in self.feasible.constraints:
-            owner, symbol = self.feasible.names[int(constraint.columns[0])]
+            name, symbol = self.feasible.names[int(constraint.columns[0])]
+            owner = certificate_name(name)
             if constraint.role == "asked":
                 out.append(("asked", str(count)))
                 count += 1
@@ -338,12 +339,15 @@ class Question:
             "claim": claim,
             "consistency": self.feasible.consistency,
             "margin": text(decimal(self.margin)),
-            "robot": {"name": self.robot.name or "robot", "digest": mark(self.robot)},
-            "parameters": [list(name) for name in names],
+            "robot": {
+                "name": certificate_name(self.robot.name or "robot"),
+                "digest": mark(self.robot),
+            },
+            "parameters": [[certificate_name(owner), symbol] for owner, symbol in names],
             "matrix": [[[j, text(v)] for j, v in row.items()] for row in self.rows],
             "ties": [
                 {
-                    "name": f"what is known of {'.'.join(names[j])}",
+                    "name": certificate_name(f"what is known of {'.'.join(names[j])}"),
                     "row": [[j, "1"], *([i, text(-c)] for i, c in row.items())],
                     "value": text(value),
                 }
@@ -434,7 +438,8 @@ def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
         pairs = zip(constraint.columns.tolist(), constraint.coefficients, strict=True)
         row = [[j, text(decimal(c))] for j, c in pairs if c]
         entries = [[0, 0, row, text(decimal(constraint.constant))]]
-        return {"name": constraint.name, "strict": False, "size": 1, "entries": entries}
+        name = certificate_name(constraint.name)
+        return {"name": name, "strict": False, "size": 1, "entries": entries}
     entries = []
     for r in range(constraint.size):
         for c in range(r, constraint.size):
@@ -444,7 +449,7 @@ def constraint_data(constraint: Block | Linear) -> dict[str, Any]:
             if row or constraint.constant[r, c]:
                 entries.append([r, c, row, text(decimal(constraint.constant[r, c]))])
     return {
-        "name": constraint.name,
+        "name": certificate_name(constraint.name),
         "strict": constraint.strict,
         "size": constraint.size,
         "entries": entries,
