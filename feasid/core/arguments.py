@@ -5,7 +5,7 @@ annotations once, when the function is first called. What an annotation says is 
 ``bool`` takes truth values only, ``float`` finite real numbers, ``npt.ArrayLike`` finite real
 arrays, ``str | Path`` a path, ``Literal`` one of its words, ``Callable`` what can be called, and a
 class its instances. `Annotated` adds ranges and shapes by a `Kind`. ``Any`` is the function's own
-business.
+business. Texts that are returned are harmless on a terminal: control characters are escaped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.text import quote
+from feasid.core.text import escape_controls, quote
 from feasid.errors import InputError, did_you_mean
 
 Item = TypeVar("Item")
@@ -271,7 +271,6 @@ Matrix3: TypeAlias = Annotated[npt.ArrayLike, array(3, 3)]
 Vector: TypeAlias = Annotated[npt.ArrayLike, array("n")]
 Partial: TypeAlias = Annotated[npt.ArrayLike, array(nan=True)]
 """Numbers of which some may be missing (NaN)."""
-Position: TypeAlias = Annotated[float, number(finite=False)]
 
 
 # -- from annotations -----------------------------------------------------------------------------
@@ -496,7 +495,7 @@ def checked(item: Item) -> Item:
 def checked_methods(item: Item) -> Item:
     """Check the arguments of a class's public methods; for results, which functions build."""
     for name, member in list(vars(item).items()):
-        if name.startswith("_"):
+        if name.startswith("_") and name not in ("__repr__", "__str__"):
             continue
         if isinstance(member, classmethod | staticmethod):
             setattr(item, name, type(member)(_check_function(member.__func__)))
@@ -515,12 +514,14 @@ def _check_class(item: Any) -> Any:
 
 def _check_function(function: Any) -> Any:
     plan: _Plan | None = None
+    told = function.__annotations__.get("return") == "str"
 
     @wraps(function)
     def run(*args: Any, **given: Any) -> Any:
         nonlocal plan
         plan = plan or _Plan.of(function)
         taken = {name: plan.take(name, value) for name, value in given.items()}
-        return function(*plan.take_all(args), **taken)
+        result = function(*plan.take_all(args), **taken)
+        return escape_controls(result) if told and type(result) is str else result
 
     return run

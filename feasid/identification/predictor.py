@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import Measured, checked_methods
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
@@ -115,7 +114,7 @@ class Predictor:
         values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
         return self.by_joint(values)
 
-    def by_joint(self, values: npt.ArrayLike) -> pd.Series[float]:
+    def by_joint(self, values: Measured) -> pd.Series[float]:
         """Relative torque errors of every joint and of all, shape (dof + 1,), with their names."""
         import pandas as pd
 
