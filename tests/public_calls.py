@@ -346,8 +346,6 @@ def calls(s):
             f.write_c,
             {"robot": s.full, "path": s.new(".c"), "routines": ["gravity"]},
         ),
-        "write_mjcf": lambda: (f.write_mjcf, {"robot": s.full, "path": s.new(".xml")}),
-        "write_urdf": lambda: (f.write_urdf, {"robot": s.full, "path": s.new(".urdf")}),
         "floating_log": lambda: (f.floating_log, {"df": s.log, "robot": s.floating}),
         "datasets.load": lambda: (f.datasets.load, {"name": "nonsense"}),
         "problems.robot_unknowns": lambda: (

@@ -36,6 +36,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
 
@@ -60,6 +61,7 @@ class Load(NamedTuple):
     inertia: Array
 
 
+@checked_methods
 @dataclass(frozen=True)
 class LoadCard:
     """A load as one maker's controller takes it.

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure, plain, truncate
 from feasid.core.figures import BLUE, GREY, RED, add_legend, new_figure
@@ -73,6 +74,7 @@ HORIZONS = (0.1, 0.3)
 BETTER, WORSE, ALIKE, CANNOT_TELL = "better", "worse", "alike", "cannot tell"
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Displayed):
     """Errors of simulated windows.

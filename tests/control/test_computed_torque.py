@@ -126,9 +126,7 @@ def test_a_compiler_that_fails_is_done_without_unless_it_was_asked_for(monkeypat
 
 
 def test_options_are_checked():
-    with pytest.raises(
-        feasid.FeasidError, match=r"backend must be .*'pyton'.*did you mean 'python'"
-    ):
+    with pytest.raises(feasid.FeasidError, match=r"backend must.*mean 'python'"):
         feasid.ComputedTorque(ur5(), backend="pyton")
     with pytest.raises(feasid.FeasidError, match="effort must be 6 positive numbers"):
         feasid.ComputedTorque(ur5(), effort=[1, 2], backend="python")
