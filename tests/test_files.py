@@ -1,13 +1,18 @@
 """Reading and writing files: whole or not at all, and regular files only."""
 
+import errno
 import os
 import signal
 import stat
+import subprocess
 import sys
 import threading
 
 import pytest
+from logs import arm_and_log
+from robots import ARM
 
+from feasid.cli import main
 from feasid.core import files
 from feasid.core.files import (
     check_outputs,
@@ -170,7 +175,7 @@ def test_nothing_is_left_beside(tmp_path, monkeypatch, error):
     with record_written_files() as written:
         with pytest.raises((OutputError, KeyboardInterrupt, SystemExit)):
             write_atomically(tmp_path / "out", b"x")
-        assert written() == []
+        assert written.files() == []
     assert os.listdir(tmp_path) == []
 
 
@@ -186,7 +191,7 @@ def test_the_journal_tells_what_is_there(tmp_path, monkeypatch):
         monkeypatch.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             write_atomically(tmp_path / "b", b"x", overwrite=True)
-        assert written() == [str(tmp_path / "a"), str(tmp_path / "b")]
+        assert written.files() == [str(tmp_path / "a"), str(tmp_path / "b")]
 
 
 def test_of_many_writers_one_creates(tmp_path):
@@ -278,3 +283,34 @@ def test_a_folder_that_cannot_be_written_is_noticed_before(monkeypatch, tmp_path
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(OutputError, match="Read-only"):
         check_outputs({"--out": tmp_path / "x"}, [])
+
+
+def test_outputs_of_a_command_appear_together_or_not_at_all(tmp_path, monkeypatch, capsys):
+    arm_and_log(tmp_path, 400, 0.01)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.urdf").write_text("what was there before")
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    sync, synced = os.fsync, []
+
+    def full(handle):
+        synced.append(handle)
+        if len(synced) == room + 1:  # too large for what is left
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    outputs = ["--out", "old.urdf", "--save", "new.feasid", "--parameters", "new.csv"]
+    words = ["fit", "log.csv", "--robot", "arm.urdf", "--overwrite", *outputs, "--diagnose=no"]
+    room = 2  # the robot and its sidecar
+    assert main([*words, "--candidates=none"]) == 2
+    assert "No space left" in (said := capsys.readouterr().err)
+    assert "taken back" in said
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_closed_standard_output_is_no_verdict(tmp_path):
+    (tmp_path / "arm.urdf").write_text(ARM)
+    command = f'{sys.executable} -m feasid check "{tmp_path}/arm.urdf" >&-'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "standard output is closed" in done.stderr

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from feasid.cli.terminal import discard_output, escape_streams
-from feasid.core.files import record_written_files
+from feasid.core.files import Journal, record_written_files
 from feasid.core.threads import limit_before_numpy
 from feasid.errors import FeasidError, did_you_mean
 
@@ -86,6 +86,9 @@ class Terminated(KeyboardInterrupt):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, 2 for any error that has a message."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # closed: the first file that is opened would take its place
+        print("feasid: error: cannot print: standard output is closed", file=sys.stderr)
+        return EXIT_ERROR
     limit_before_numpy()
     with record_written_files() as written, _termination():
         try:
@@ -99,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return EXIT_ERROR
 
 
-def _run_command(argv: list[str], written: Callable[[], list[str]]) -> int:
+def _run_command(argv: list[str], written: Journal) -> int:
     try:
         status = _dispatch(argv)
         sys.stdout.flush()
@@ -108,13 +111,24 @@ def _run_command(argv: list[str], written: Callable[[], list[str]]) -> int:
         from feasid.cli.output import spell_as_arguments
 
         print(f"feasid: error: {spell_as_arguments(str(error))}", file=sys.stderr)
+        _take_back(written)
         return EXIT_ERROR
     except KeyboardInterrupt as error:
         ended = isinstance(error, Terminated)
-        files = written()
+        files = written.files()
         kept = f"written before, whole: {', '.join(files)}" if files else "nothing was written"
         print(f"\nfeasid: {'terminated' if ended else 'interrupted'}; {kept}", file=sys.stderr)
         return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
+
+
+def _take_back(written: Journal) -> None:
+    """The outputs of a command appear together or not at all."""
+    if files := written.files():
+        stayed = written.take_back()
+        gone = [path for path in files if path not in stayed]
+        said = f"taken back, as outputs appear together: {', '.join(gone)}" if gone else ""
+        left = f"could not be taken back: {', '.join(stayed)}" if stayed else ""
+        print(f"feasid: {'; '.join(filter(None, (said, left)))}", file=sys.stderr)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -179,8 +179,38 @@ def _standard_input(most: int) -> BinaryIO:
 
 # -- writing --------------------------------------------------------------------------------------
 
-_JOURNAL: ContextVar[list[tuple[Path, int]] | None] = ContextVar("journal", default=None)
-"""Files and their inodes, noted before they are put into place, while a `journal` is kept."""
+
+class Journal:
+    """Files that were put into place, whole, and what was there before.
+
+    It asks the file system, so it tells the truth in the middle of an interruption, too.
+    """
+
+    def __init__(self) -> None:
+        self._noted: list[tuple[Path, int, bytes | None]] = []
+
+    def note(self, target: Path, inode: int, overwrite: bool) -> None:
+        """Remember a file before it is put into place."""
+        before = target.read_bytes() if overwrite and target.exists() else None
+        self._noted.append((target, inode, before))
+
+    def files(self) -> list[str]:
+        """Paths of those that are still in place."""
+        return [str(path) for path, inode, _ in self._noted if _inode(path) == inode]
+
+    def take_back(self) -> list[str]:
+        """Remove them, or put back what was there before; the paths of those that stay."""
+        for path, inode, before in reversed(self._noted):
+            if _inode(path) != inode:
+                continue
+            with suppress(OSError):
+                path.unlink()
+                if before is not None:
+                    write_atomically(path, before, noted=False)
+        return self.files()
+
+
+_JOURNAL: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
 
 def write_atomically(
@@ -212,7 +242,7 @@ def _write_whole(path: Name, content: bytes, overwrite: bool, noted: bool) -> No
             file.flush()
             os.fsync(file.fileno())
             if noted and (known := _JOURNAL.get()) is not None:
-                known.append((target, os.fstat(file.fileno()).st_ino))
+                known.note(target, os.fstat(file.fileno()).st_ino, overwrite)
         if before is not None:
             _keep_owner(beside, before)
         if overwrite:
@@ -322,15 +352,12 @@ def check_outputs(
 
 
 @contextmanager
-def record_written_files() -> Iterator[Callable[[], list[str]]]:
-    """Yield a function that lists the files that were put into place meanwhile, whole.
-
-    It asks the file system, so it tells the truth in the middle of an interruption, too.
-    """
-    noted: list[tuple[Path, int]] = []
-    token = _JOURNAL.set(noted)
+def record_written_files() -> Iterator[Journal]:
+    """Yield a journal of the files that are put into place meanwhile."""
+    journal = Journal()
+    token = _JOURNAL.set(journal)
     try:
-        yield lambda: [str(path) for path, inode in noted if _inode(path) == inode]
+        yield journal
     finally:
         _JOURNAL.reset(token)
 

@@ -69,7 +69,7 @@ def excite(
     noise: Any = 1.0,
     task: Any = None,
     rest: bool = False,
-    slow: Annotated[float, number(0.0, 1.0 - 1e-9)] = 0.0,
+    slow: Annotated[float, number(0.0, 0.999)] = 0.0,
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
     rate: Positive = 100.0,

@@ -148,7 +148,7 @@ class OnlineFit:
         rate: Positive,
         *,
         window: Annotated[int, count(2)] | None = None,
-        forgetting: Annotated[float, number(0.0, 1 - 1e-12, open=True)] | None = None,
+        forgetting: Annotated[float, number(0.0, 0.999999, open=True)] | None = None,
         block: Natural | None = None,
         cutoff: Positive = 10.0,
         derivative_cutoff: Positive = 40.0,

@@ -317,7 +317,7 @@ MISTAKES = [
     ({"prior": [1.0]}, "positive standard deviations"),
     ({"given": 3}, "given must be"),
     ({"task": (1, 2, 3)}, 'task is for objective="prediction"'),
-    ({"time_limit": 0.0}, "time_limit must be positive"),
+    ({"time_limit": 0.0}, "time_limit must be a number above 0"),
 ]  # fmt: skip
 
 

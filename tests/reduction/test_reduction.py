@@ -193,7 +193,7 @@ def test_weights_and_parameters_of_another_size_are_named(case):
     reduced = Reduced.from_samples(robot, *samples, columns=columns)
     with pytest.raises(InputError, match=r"weights has shape \(4,\), expected \(5,\)"):
         reduced.triangle(np.ones(4))
-    with pytest.raises(InputError, match="weights has an entry that is not finite"):
+    with pytest.raises(InputError, match="weights must be an array of finite numbers"):
         reduced.triangle([1, 1, np.inf, 1, 1])
     with pytest.raises(InputError, match="weights is not an array of numbers"):
         reduced.triangle("wls")
