@@ -493,12 +493,17 @@ def again(reader, K, beta, case):
     return None if found is None else found.data
 
 
-def campaign(count: int, seed: int = 0) -> Counter:
-    """Counts of what became of so many mutants; raises on a false acceptance."""
+def campaign(count: int, seed: int = 0, told=None) -> Counter:
+    """Counts of what became of so many mutants; raises on a false acceptance.
+
+    `told` is called with the counts after each reader.
+    """
     out: Counter = Counter()
     rng = np.random.default_rng(seed)
     previous, number = None, seed * 100_000
     while out["mutants"] < count:
+        if told is not None:
+            told(out)
         reader = Reader(number)
         number += 1
         for held, certificate, *_ in reader.cases:
@@ -535,7 +540,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("count", nargs="?", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(argv)
-    for what, number in sorted(campaign(given.count, given.seed).items()):
+
+    def told(counts: Counter) -> None:
+        print(f"{counts['mutants']} mutants, 0 false acceptances", file=sys.stderr, flush=True)
+
+    for what, number in sorted(campaign(given.count, given.seed, told).items()):
         print(f"{number:7d}  {what}")
     print("      0  false acceptances")
     return 0

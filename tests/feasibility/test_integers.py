@@ -8,51 +8,27 @@ from feasibility_problems import random_robot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feasid.exact.integers import Columns, doubles, integral, over_one, to_fixed_point
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import decimal, integral, over_one
 from feasid.feasibility.constraints.sets import block_value, feasible_set
-from feasid.feasibility.proof.question import ExactRows, adjoint
+from feasid.feasibility.proof.question import Data, ExactRows, adjoint
 
 SEEDS = st.integers(0, 2**32 - 1)
 LONG = st.integers(-(10**70), 10**70)
 
 
-@given(SEEDS, st.lists(LONG, max_size=6), st.integers(1, 5), st.integers(1, 53))
-def test_long_integers_times_a_matrix_are_exact(seed, weights, columns, bits):
-    rng = np.random.default_rng(seed)
-    matrix = rng.integers(-(2**bits), 2**bits, size=(len(weights), columns))
-    found = Columns(matrix).sums(weights)
-    assert found == [sum(int(a) * w for a, w in zip(c, weights, strict=True)) for c in matrix.T]
-
-
-@given(SEEDS, st.lists(st.tuples(LONG, LONG, LONG), min_size=1, max_size=4))
-def test_long_integers_times_long_ones_are_exact(seed, entries):
-    rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(entries))[: rng.integers(1, 4)].tolist()
-    matrix = np.array(entries, dtype=object)
-    weights = [entries[k][0] for k in rows]
-    found = Columns(matrix).some(rows).sums(weights)
-    assert found == (matrix[rows].T @ np.array(weights, dtype=object)).tolist()
-
-
-def test_the_largest_sums_do_not_overflow():
-    matrix = np.full((5000, 2), 2**53 - 1) * np.array([1, -1])
-    weight = 10**60 - 1
-    total = 5000 * (2**53 - 1) * weight
-    assert Columns(matrix).sums([weight] * 5000) == [total, -total]
-
-
-@given(st.lists(st.floats(-1e40, 1e40), min_size=1), st.integers(0, 60))
-def test_fixed_points_are_the_integers_below(numbers, places):
-    for x, found in zip(numbers, to_fixed_point(np.array(numbers), places).tolist(), strict=True):
-        assert 0 <= Fraction(x) * 10**places - found < 1
+@given(SEEDS, st.lists(LONG, min_size=1, max_size=6), st.integers(1, 5))
+def test_long_weights_times_data_are_exact(seed, weights, columns):
+    R = np.random.default_rng(seed).normal(size=(len(weights), columns))
+    data = Data.from_doubles(R, R[:, 0])
+    over = Fraction(10) ** data.places[0]
+    wanted = [sum(int(a) * w for a, w in zip(c, weights, strict=True)) / over for c in data.R.T]
+    assert data.combination([Fraction(w) for w in weights]) == wanted
 
 
 @given(st.lists(st.fractions(), max_size=5))
 def test_one_denominator(numbers):
     found, over = over_one(numbers)
     assert [Fraction(int(x), over) for x in found] == numbers
-    assert doubles(found, over) == pytest.approx([float(x) for x in numbers], rel=1e-15)
 
 
 @given(st.lists(st.floats(-1e20, 1e20) | st.integers(-9, 9).map(lambda k: k / 2), min_size=1))

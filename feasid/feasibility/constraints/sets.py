@@ -15,8 +15,7 @@ from feasid.certificate import definiteness
 from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
-from feasid.exact.integers import Integers, integral, over_one
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import Integers, decimal, integral, over_one
 from feasid.feasibility.constraints.affine import CONSISTENCY, Block, Linear, inertia_block
 from feasid.feasibility.constraints.limits import CONSTRAINTS
 from feasid.feasibility.constraints.user_constraints import ConvexConstraint

@@ -24,8 +24,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from feasid.core.arrays import Array
-from feasid.exact.integers import over_one
-from feasid.exact.numbers import decimal
+from feasid.exact.numbers import decimal, over_one
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.sets import stack_by_shape
 from feasid.feasibility.constraints.units import Units

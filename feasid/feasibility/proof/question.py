@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from feasid import certificate as checker
 from feasid.core.arrays import Array
-from feasid.exact.integers import Columns, integral, over_one
-from feasid.exact.numbers import decimal, plain, text
+from feasid.exact.numbers import decimal, integral, over_one, plain, text
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
@@ -115,12 +114,7 @@ class Data:
         """``R'w``."""
         numbers, below = over_one(w)
         over = below * Fraction(10) ** self.places[0]
-        return [Fraction(x) / over for x in self.columns.sums(numbers.tolist())]
-
-    @cached_property
-    def columns(self) -> Columns:
-        """Of R."""
-        return Columns(self.R)
+        return [Fraction(x) / over for x in (numbers @ self.R.astype(object)).tolist()]
 
     @property
     def doubles(self) -> tuple[Array, Array]:

@@ -25,8 +25,7 @@ from feasid.certificate import definiteness
 from feasid.core.arrays import Array
 from feasid.errors import SolverError
 from feasid.exact.elimination import solve_square
-from feasid.exact.integers import over_one
-from feasid.exact.numbers import decimal, text
+from feasid.exact.numbers import decimal, over_one, text
 from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.question import Exact, ExactRows, Question
