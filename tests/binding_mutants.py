@@ -116,8 +116,8 @@ class Reader:
         yield self._case(question, None, prove(robot, plain, *identity), identity)
         open_question = Question.from_doubles(robot, plain, K, None)
         fit = feasible_least_squares(self.R, self.rho, self.base, plain)
-        log = self.R, self.rho
-        yield self._case(open_question, log, fit.optimality, None)
+        left = max(float(self.torque @ self.torque - self.rho @ self.rho), 0.0) ** 0.5
+        yield self._case(open_question, (self.R, self.rho, left), fit.certify(left), None)
         near = correct(self.bad, self.base).optimality
         yield self._case(open_question, (np.eye(len(K)), self.bad), near, None)
 
@@ -161,13 +161,13 @@ class Reader:
         rows = np.column_stack([dense(shown["rows"], len(self.K)), floats(shown["target"])])
         if data[0] is self.R:  # moments of the log itself
             log = np.column_stack([self.Y, self.torque])
-            own = log.T @ log
+            own, rest = log.T @ log, data[2] ** 2
             own[-1, -1] = float(self.rho @ self.rho)
         else:
-            own = np.column_stack(data).T @ np.column_stack(data)
+            own, rest = np.column_stack(data).T @ np.column_stack(data), 0.0
         sizes = np.sqrt(np.diag(own))
         other = rows.T @ rows
-        if Fraction(shown["rest"]) != 0:
+        if abs(float(Fraction(shown["rest"])) - rest) > 1e-11 * rest:
             return "rest"
         if (np.abs(other - own) > AGREES * np.outer(sizes, sizes)).any():
             return "data"
@@ -311,7 +311,8 @@ def other_data(file, rng, reader, case):
             fit = feasible_least_squares(case[3][0], rho, reader.base, case[0].question.feasible)
         except FeasidError:
             return None
-        return None if fit.optimality is None else fit.optimality.data
+        found = fit.certify(*case[3][2:])
+        return None if found is None else found.data
     if way == 1:  # units
         factor = Fraction(int(rng.choice([1000, 60, 2])))
         data["rows"] = [[[k, times(c, factor)] for k, c in row] for row in data["rows"]]
