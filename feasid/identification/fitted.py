@@ -17,6 +17,7 @@ from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.calibration import Calibration
 from feasid.identification.estimate import CrossValidation, Estimate, EstimationProblem
 from feasid.identification.export import WritableModel
 from feasid.identification.noise import condition_number, least_squares
@@ -85,6 +86,8 @@ class Fitted(WritableModel):
         The logs that were fitted, as far as they were not reduced before.
     delay : float
         By which `reduced` has torques shifted to their motion [s].
+    calibration : Calibration
+        Mistakes of the log that the fit took out, and those that its covariance allows for.
     """
 
     robot: Robot
@@ -106,6 +109,7 @@ class Fitted(WritableModel):
     options: Mapping[str, Any] = field(default_factory=dict)
     recordings: tuple[Recording, ...] = ()
     delay: float = 0.0
+    calibration: Calibration = field(default_factory=Calibration)
 
     # -- parameters --------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,15 +15,22 @@ from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
 from feasid.errors import InputError, NotEnoughDataError
-from feasid.feasibility.constraints.sets import feasible_set
+from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_terms, with_motors
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.calibration import (
+    Calibration,
+    allow,
+    calibrate,
+    corrected_options,
+    prepare_setup,
+)
 from feasid.identification.choice import Choice, candidate_sets, choose_terms
 from feasid.identification.log_warnings import diagnose_logs
-from feasid.identification.noise import align_torques
+from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
-from feasid.identification.weighting import Estimator
+from feasid.identification.weighting import Estimator, EstimatorResult, widened
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
 from feasid.options.complete import complete_options, document_options, select_options
@@ -94,41 +102,89 @@ def fit(
     reduced, delay = align_torques(reduced)
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
-    feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
-    estimator = Estimator.from_options(chosen, base, feasible, reduced, delay.deviation)
-    equations, method_notes = _equations(tasks, base, reduced, chosen, estimator, delay.value)
-    estimate = estimator.solve(equations)
+    solved = _solve(tasks, base, reduced, delay, chosen)
+    solved, calibration, log_options = _calibrate(tasks, solved, chosen, options)
+    estimate = solved.estimate
     notes = [
         *estimate.notes,
         *measured_notes,
         *term_notes,
+        *(entry.note for entry in calibration.confirmed),
         *warnings,
         *choice_notes,
-        *delay.notes(reduced.period),
-        *method_notes,
+        *solved.delay.notes(reduced.period),
+        *solved.notes,
         *reduced.notes,
     ]
     return Fit(
-        robot=base.robot.with_values(estimate.solution.delta),
-        description=base.robot,
-        base=base,
-        feasible=feasible,
+        robot=solved.base.robot.with_values(estimate.solution.delta),
+        description=solved.base.robot,
+        base=solved.base,
+        feasible=solved.feasible,
         believed=estimate.believed,
         solution=estimate.solution,
         optimum=estimate.optimum,
-        reduced=reduced,
-        equations=equations,
+        reduced=solved.reduced,
+        equations=solved.equations,
         weights=estimate.weights,
         triangle=estimate.triangle,
         covariance=estimate.covariance,
         deviation=estimate.deviation,
         estimate=estimate.estimate,
         notes=as_notes(notes),
-        log_options={**select_options(LogOptions, options), "filtering": chosen["filtering"]},
+        log_options={**log_options, "filtering": chosen["filtering"]},
         options=chosen,
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
-        delay=delay.value,
+        delay=solved.delay.value,
+        calibration=calibration,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Equations, what they were solved with, and the answer."""
+
+    base: BaseParameters
+    reduced: Reduced
+    delay: Delay
+    feasible: FeasibleSet
+    equations: Reduced
+    notes: Sequence[Note]
+    estimate: EstimatorResult
+
+
+def _solve(
+    tasks: Sequence[LogTask],
+    base: BaseParameters,
+    reduced: Reduced,
+    delay: Delay,
+    chosen: Mapping[str, Any],
+) -> _Solved:
+    """Weigh the equations of a log and solve them."""
+    feasible = feasible_set(base.robot, **select_options(SetOptions, chosen))
+    estimator = Estimator.from_options(chosen, base, feasible, reduced, delay.deviation)
+    equations, notes = _equations(tasks, base, reduced, chosen, estimator, delay.value)
+    estimate = estimator.solve(equations)
+    return _Solved(base, reduced, delay, feasible, equations, notes, estimate)
+
+
+def _calibrate(
+    tasks: Sequence[LogTask], solved: _Solved, chosen: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[_Solved, Calibration, dict[str, Any]]:
+    """Take out the mistakes that the log confirms; the others widen the covariance."""
+    log_options: dict[str, Any] = select_options(LogOptions, options)
+    setup = prepare_setup(tasks, solved.base, solved.reduced, chosen, solved.delay.value)
+    if setup is None or solved.estimate.estimate is None:
+        return solved, Calibration(), log_options
+    found = calibrate(setup, solved.estimate.estimate)
+    trial = found.trial
+    if found.active:
+        delay = Delay() if trial.correction.aligns else solved.delay
+        solved = _solve(tasks, trial.base, trial.reduced, delay, chosen)
+        log_options = corrected_options(log_options, trial.correction, trial.base.robot)
+    allowance = allow(found)
+    estimate = widened(solved.estimate, allowance.spread, solved.base)
+    return replace(solved, estimate=estimate), allowance.calibration, log_options
 
 
 def _choose_friction_terms(

@@ -224,6 +224,23 @@ class Estimator:
         )
 
 
+def widened(result: EstimatorResult, spread: Array, base: BaseParameters) -> EstimatorResult:
+    """The result with ``spread @ spread.T`` (n, n) more in the covariance of its parameters.
+
+    Parameters
+    ----------
+    result : EstimatorResult
+    spread : ndarray, shape (n, k)
+        How standard parameters follow k independent errors of unit variance that all rows share.
+    base : BaseParameters
+    """
+    if result.estimate is None or not spread.shape[1]:
+        return result
+    own = np.asarray(base.K, dtype=np.float64) @ spread
+    estimate = replace(result.estimate, covariance=result.estimate.covariance + spread @ spread.T)
+    return replace(result, covariance=result.covariance + own @ own.T, estimate=estimate)
+
+
 def _factors(weights: Any, robot: Robot) -> Array | None:
     """Factors per joint that the caller gives; None when residuals decide."""
     if isinstance(weights, str):

@@ -112,6 +112,7 @@ def _is_known(value: Any) -> bool:
 
 
 NUMBER = Form("a number", is_number)
+WIDTH = Form("a number of at least 0", lambda v: is_number(v) and float(v) >= 0)
 NAME = Form("a name", _is_name)
 NAMES = Form("a sequence of names", _are_names)
 TEXT = Form("a name", lambda v: isinstance(v, str) and bool(v))

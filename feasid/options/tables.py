@@ -394,6 +394,13 @@ class FitOptions(
                "the description", 0.0, low=0.0, high=100.0, needs=("prior", (None,)),
                example="0.01"),
     ]  # fmt: skip
+    calibration: Annotated[
+        Mapping[str, float] | Literal["usual"] | None,
+        Option("mapping", "deviations of small mistakes that the fit allows for, takes out where "
+               "the log shows them: tilt [rad], zero [rad or m], gain, delay [samples]; 0 leaves "
+               "one out; None all", "usual", special=("usual", None), form=forms.WIDTH,
+               example="gain=0.05"),
+    ]  # fmt: skip
     diagnose: Annotated[
         bool, Option("flag", "look for what is wrong with the log, and note it", True, example="no")
     ]

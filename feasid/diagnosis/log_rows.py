@@ -1,0 +1,443 @@
+"""The filtered equations of a log row by row, and the columns d tau / d theta of mistakes in them.
+
+Rows are those that a fit reduces: the same runs, low-pass and kept rows. A column passes the same
+low-pass as everything else, so that a mistake of size theta adds theta times its column to the
+torques of the rows, to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from feasid.core.arrays import Array
+from feasid.diagnosis.mistakes import BREAKING, LAGS, WARMING, Mistake, horizontal
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.logs.motion import Run
+from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows
+from feasid.reduction.restrict import without_rows
+from feasid.reduction.strata import EDGES, FOLD_SECONDS, FOLDS
+from feasid.reduction.triangle import Reduced
+from feasid.reduction.window import Window
+from feasid.robot.description import Robot
+
+Places = npt.NDArray[np.intp]
+
+STEP = 1e-4
+"""Step of joint zeros in difference quotients [rad or m]."""
+
+TORQUE_STEP = 1e-5
+"""Largest deflection in difference quotients of elastic joints [rad or m]."""
+
+OUTER = 1.0
+"""Percentile on either side beyond which positions do not count for a joint's range."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """Kept rows of one run.
+
+    Attributes
+    ----------
+    run : Run
+    window : Window
+    centres : ndarray, shape (M,)
+        Samples that are kept.
+    t : ndarray, shape (M,)
+        [s]
+    regressor : list of ndarray, shapes (M, k)
+        Per joint, the columns that it has.
+    raw : list of ndarray, shapes (k + 1, M)
+        The same and the torque without the low-pass.
+    torque, slope, slowness : ndarray, shape (dof, M)
+    """
+
+    run: Run
+    window: Window
+    centres: Places
+    t: Array
+    regressor: list[Array]
+    raw: list[Array]
+    torque: Array
+    slope: Array
+    slowness: Array
+
+    @property
+    def part(self) -> slice:
+        """Samples that rows depend on."""
+        return slice(
+            int(self.centres[0]) - self.window.half, int(self.centres[-1]) + self.window.half + 1
+        )
+
+    @property
+    def every(self) -> int:
+        """Samples from one to the next at which columns that are smooth are computed.
+
+        The low-pass leaves little of what lies beyond its cut-off, and a column's own error
+        changes a mistake's size by as much.
+        """
+        return self.window.every(self.window.cutoff)
+
+    def with_torques(self, run: Run) -> RunRows:
+        """The rows of a run that has other torques."""
+        tau = np.ascontiguousarray(run.tau.T)
+        slope = self.window.slope.rows(tau[:, self.part], len(self.centres))
+        raw = [np.vstack([x[:-1], tau[j][None, self.centres]]) for j, x in enumerate(self.raw)]
+        return replace(self, run=run, torque=self.filtered(tau), slope=slope, raw=raw)
+
+    def filtered(self, signal: Array) -> Array:
+        """Rows of a signal (k, N) that is given at all samples, shape (k, M)."""
+        part = np.ascontiguousarray(signal[:, self.part])
+        return self.window.comb().rows(part, len(self.centres))
+
+    def smooth(self, function: Callable[..., Array], *signals: Array) -> Array:
+        """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
+        every = self.every
+        start = self.window.half % every
+        thin = [x[self.part][start::every] for x in signals]
+        return self.window.comb(every).rows(
+            np.ascontiguousarray(function(*thin)), len(self.centres)
+        )
+
+
+class LogRows:
+    """All rows of a log for one robot, run by run and joint by joint.
+
+    Parameters
+    ----------
+    robot : Robot
+        With the joint terms that are fitted.
+    columns : sequence of int
+        Independent columns of its base parameters.
+    cutoff : float
+        Of the low-pass [Hz].
+    runs : sequence of Run
+    joints : sequence of int
+        Joints whose torques were measured.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        columns: Sequence[int],
+        cutoff: float,
+        runs: Sequence[Run],
+        joints: Sequence[int],
+    ) -> None:
+        self.robot, self.base_columns, self.cutoff = robot, tuple(columns), cutoff
+        self.joints = tuple(joints)
+        self._rigid: dict[tuple[int, bytes], Array] = {}
+        equations = Equations(robot, columns, cutoff)
+        place = {int(c): k for k, c in enumerate(equations.plan.columns)}
+        self.supports = [[place[int(c)] for c in own] for own in equations.support]
+        self.parts = [p for p in (_run_rows(equations, run) for run in runs) if p is not None]
+        counts = [len(p.t) for p in self.parts for _ in self.joints]
+        self.joint = np.repeat([j for _ in self.parts for j in self.joints], counts)
+        self.t = np.concatenate([p.t for p in self.parts for _ in self.joints])
+        run = np.repeat([i for i, _ in enumerate(self.parts) for _ in self.joints], counts)
+        second = np.floor(self.t / FOLD_SECONDS + EDGE).astype(np.intp)
+        self.fold = np.mod(second, FOLDS)
+        _, self.block = np.unique(np.stack([run, second]), axis=1, return_inverse=True)
+        self.block = self.block.ravel()
+        self.torque = self._joined([p.torque for p in self.parts])
+        self.slope = self._joined([p.slope for p in self.parts])
+
+    def with_torques(self, runs: Sequence[Run]) -> LogRows:
+        """The rows of runs with the same motion and other torques."""
+        out = copy(self)
+        out.parts = [p.with_torques(r) for p, r in zip(self.parts, self._used(runs), strict=True)]
+        out.torque = out._joined([p.torque for p in out.parts])
+        out.slope = out._joined([p.slope for p in out.parts])
+        return out
+
+    def _used(self, runs: Sequence[Run]) -> list[Run]:
+        """Those of which there are rows."""
+        long = {(p.run.label, p.run.anchor, len(p.run)) for p in self.parts}
+        return [r for r in runs if (r.label, r.anchor, len(r)) in long]
+
+    def _joined(self, parts: Sequence[Array]) -> Array:
+        """Rows of arrays (dof, M) per run."""
+        return np.concatenate([p[j] for p in parts for j in self.joints])
+
+    @cached_property
+    def regressor(self) -> Array:
+        """All columns, shape (rows, nb)."""
+        out = np.zeros((len(self.t), len(self.base_columns)))
+        at = 0
+        for part in self.parts:
+            for j in self.joints:
+                out[at : at + len(part.t), self.supports[j]] = part.regressor[j]
+                at += len(part.t)
+        return out
+
+    @cached_property
+    def squared_slowness(self) -> Array:
+        """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
+        slow = self._joined([p.slowness for p in self.parts])
+        level = np.searchsorted(EDGES, slow)
+        out = np.empty(len(slow))
+        for j in self.joints:
+            for c in range(len(EDGES) + 1):
+                own = (self.joint == j) & (level == c)
+                if own.any():
+                    out[own] = np.mean(slow[own] ** 2)
+        return out
+
+    @cached_property
+    def ranges(self) -> tuple[Array, Array]:
+        """Middle and half width of the joints' motion, shapes (dof,)."""
+        q = np.concatenate([p.run.q[p.part] for p in self.parts])
+        low, high = np.percentile(q, OUTER, axis=0), np.percentile(q, 100.0 - OUTER, axis=0)
+        return 0.5 * (low + high), np.maximum(0.5 * (high - low), 1e-6)
+
+    @cached_property
+    def duration(self) -> float:
+        """Of the longest run's time [s]."""
+        return max(float(p.run.t[-1]) for p in self.parts)
+
+    def columns(self, mistake: Mistake, model: Robot, beta: Array) -> Array:
+        """Columns of a mistake around a fitted model, shape (rows, size).
+
+        Parameters
+        ----------
+        mistake : Mistake
+        model : Robot
+            With the fitted values.
+        beta : ndarray, shape (nb,)
+            Its base parameters.
+        """
+        kind = mistake.kind
+        own = (self.joint == mistake.joint) if mistake.joint >= 0 else np.ones(len(self.t), bool)
+        if kind in ("delay", "joint-delay"):
+            return np.asarray(np.where(own, -self.slope, 0.0)[:, None])
+        if kind == "gain":
+            return np.asarray(np.where(own, self.regressor @ beta, 0.0)[:, None])
+        return self._stacked([COLUMNS[kind](self, p, mistake, model) for p in self.parts])
+
+    def reduced(self, torque: Array, like: Reduced) -> Reduced:
+        """The rows with other filtered torques, reduced; notes and sources are those of `like`."""
+        reducer = EquationReducer(self.robot, self.base_columns, self.cutoff)
+        at = 0
+        for part in self.parts:
+            filtered = [w.T for w in part.regressor]
+            raw = [x.copy() for x in part.raw]
+            size = len(part.t)
+            for j, w in enumerate(filtered):
+                filtered[j] = np.vstack([w, part.torque[j]])
+            for j in self.joints:
+                own = torque[at : at + size]
+                raw[j][-1] += own - filtered[j][-1]
+                filtered[j][-1] = own
+                at += size
+            reducer.restart()
+            reducer.add_rows(
+                Rows(filtered, raw, [*part.slope], [*part.slowness], part.t), len(part.run)
+            )
+        found = reducer.result()
+        rest = [j for j in range(self.robot.dof) if j not in self.joints]
+        found = without_rows(found, rest) if rest else found
+        kept = {name: getattr(like, name) for name in ("notes", "sources", "digests", "samples")}
+        return replace(found, **kept, period=like.period)
+
+    def _stacked(self, parts: Sequence[Array]) -> Array:
+        """Columns (k, dof, M) per run as rows of all, shape (rows, k)."""
+        return np.concatenate([p[:, j].T for p in parts for j in self.joints])
+
+    def rigid_torque(self, part: RunRows, model: Robot) -> Array:
+        """Rows of the rigid bodies' torque, shape (dof, M)."""
+        key = id(part), model.values.tobytes()
+        if key not in self._rigid:
+            rigid, run = model.without_joint_terms(), part.run
+
+            def torque(q: Array, dq: Array, ddq: Array) -> Array:
+                return inverse_dynamics(rigid, q, dq, ddq).T
+
+            self._rigid[key] = part.smooth(torque, run.q, run.dq, run.ddq)
+        return self._rigid[key]
+
+    def alone(self, part: RunRows, joint: int, rows: Array) -> Array:
+        """Rows (k, M) of one joint, shape (k, dof, M)."""
+        out = np.zeros((len(rows), self.robot.dof, rows.shape[1]))
+        out[:, joint] = rows
+        return out
+
+
+def _run_rows(equations: Equations, run: Run) -> RunRows | None:
+    groups = list(equations.run_rows(run))
+    if not groups:
+        return None
+    window = Window(equations.cutoff, run.rate)
+    centres = window.centres(len(run), run.anchor, run.own)
+    joints = range(len(groups[0].filtered))
+    whole = [np.concatenate([g.filtered[j] for g in groups], axis=1) for j in joints]
+    slope, slowness = (
+        np.array([np.concatenate([getattr(g, name)[j] for g in groups]) for j in joints])
+        for name in ("slope", "slowness")
+    )
+    return RunRows(
+        run,
+        window,
+        centres,
+        np.concatenate([g.t for g in groups]),
+        [x[:-1].T for x in whole],
+        [np.concatenate([g.raw[j] for g in groups], axis=1) for j in joints],
+        np.array([x[-1] for x in whole]),
+        slope,
+        slowness,
+    )
+
+
+Columns = Callable[[LogRows, RunRows, Mistake, Robot], Array]
+
+
+def _tilt(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    rigid = model.without_joint_terms()
+    out = []
+    for axis in horizontal(rows.robot.gravity):
+        change = rigid.with_gravity(np.cross(axis, model.gravity))
+        out.append(
+            part.smooth(lambda q, g=change: inverse_dynamics(g, q, 0 * q, 0 * q).T, part.run.q)
+        )
+    return np.array(out)
+
+
+def _zero(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    run, step = part.run, STEP * np.eye(rows.robot.dof)[mistake.joint]
+    rigid = model.without_joint_terms()
+
+    def moved(q: Array, dq: Array, ddq: Array) -> Array:
+        return inverse_dynamics(rigid, q + step, dq, ddq).T
+
+    after = part.smooth(moved, run.q, run.dq, run.ddq)
+    return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
+
+
+def _elastic(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """The link is behind the motor by the compliance times its torque."""
+    rigid, run, j = model.without_joint_terms(), part.run, mistake.joint
+    step = part.every / run.rate
+
+    def change(q: Array, dq: Array, ddq: Array) -> Array:
+        torque = inverse_dynamics(rigid, q, dq, ddq)[:, j]
+        first = np.gradient(torque, step)
+        second = np.gradient(first, step)
+        unit = np.eye(rows.robot.dof)[j]
+        size = TORQUE_STEP / max(float(np.abs(torque).max()), 1e-9)
+        moved = [
+            inverse_dynamics(
+                rigid,
+                q + s * np.outer(torque, unit),
+                dq + s * np.outer(first, unit),
+                ddq + s * np.outer(second, unit),
+            )
+            for s in (size, -size)
+        ]
+        return np.asarray(-(moved[0] - moved[1]).T / (2 * size))
+
+    return part.smooth(change, run.q, run.dq, run.ddq)[None]
+
+
+def _load(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    rigid, j = model.without_joint_terms(), mistake.joint
+    still = 0.0 * part.run.q
+    weight = np.abs(inverse_dynamics(rigid, part.run.q, still, still)[:, j])
+    return rows.alone(part, j, part.filtered((np.sign(part.run.dq[:, j]) * weight)[None]))
+
+
+def _position(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    j = mistake.joint
+    middle, half = rows.ranges
+
+    def shapes(q: Array) -> Array:
+        x = np.clip((q[:, j] - middle[j]) / half[j], -1.2, 1.2)
+        return np.array([x, x**2, x**3, x**4, x**5])
+
+    return rows.alone(part, j, part.smooth(shapes, part.run.q))
+
+
+def _ripple(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    phase = mistake.periods * part.run.q[:, mistake.joint]
+    waves = part.filtered(np.array([np.sin(phase), np.cos(phase)]))
+    return rows.alone(part, mistake.joint, waves)
+
+
+def _friction(shapes: Callable[[Array], Array]) -> Columns:
+    """Columns of a law of friction, from functions (k, N) of the velocity."""
+
+    def columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+        j = mistake.joint
+        return rows.alone(part, j, part.filtered(shapes(part.run.dq[:, j])))
+
+    return columns
+
+
+def _drift(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    j, run = mistake.joint, part.run
+    coulomb, viscous = friction_of(model, j)
+    rubbing = coulomb * np.sign(run.dq[:, j]) + viscous * run.dq[:, j]
+    fading = [np.exp(-run.t / (share * max(rows.duration, 1e-9))) for share in WARMING]
+    return rows.alone(part, j, part.filtered(np.array([f * rubbing for f in fading])))
+
+
+def _offset_drift(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    time = part.run.t / max(rows.duration, 1e-9) - 0.5
+    return rows.alone(part, mistake.joint, part.filtered(time[None]))
+
+
+def _backlash(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """The sign of the velocity, made up for after a way, less the sign itself."""
+    j, run = mistake.joint, part.run
+    ways = np.diff(run.q[:, j], prepend=run.q[0, j])[None] / np.array(LAGS)[:, None]
+    out = stop_operator(ways) - np.sign(run.dq[:, j])
+    return rows.alone(part, j, part.filtered(out))
+
+
+def stop_operator(ways: Array) -> Array:
+    """Sums of steps (k, N) that are kept between -1 and 1, from 0."""
+    out = np.empty_like(ways)
+    for row, steps in enumerate(ways):
+        state = 0.0
+        for k, step in enumerate(steps.tolist()):
+            state = min(1.0, max(-1.0, state + step))
+            out[row, k] = state
+    return out
+
+
+def friction_of(model: Robot, joint: int) -> tuple[float, float]:
+    """Coulomb and viscous friction of a joint's own drive, (1, 0) where it has none."""
+    name = model.bodies[joint].joint
+    for k, drive in enumerate(model.drives):
+        if [*drive.coupling] == [name]:
+            columns = drive_values(model, k)
+            found = max(columns.get("fc", 0.0), 0.0), max(columns.get("fv", 0.0), 0.0)
+            return found if sum(found) > 0 else (1.0, 0.0)
+    return 1.0, 0.0
+
+
+def drive_values(model: Robot, drive: int) -> dict[str, float]:
+    """Coefficients of a drive by symbol."""
+    return {s: float(model.values[c]) for s, c in model.drive_columns(drive).items()}
+
+
+COLUMNS: dict[str, Columns] = {
+    "tilt": _tilt,
+    "zero": _zero,
+    "elastic": _elastic,
+    "load": _load,
+    "position": _position,
+    "ripple": _ripple,
+    "stribeck": _friction(
+        lambda v: np.array([np.sign(v) * np.exp(-((v / w) ** 2)) for w in BREAKING])
+    ),
+    "sqrt": _friction(lambda v: (np.sign(v) * np.sqrt(np.abs(v)))[None]),
+    "direction": _friction(lambda v: np.abs(v)[None]),
+    "drift": _drift,
+    "offset-drift": _offset_drift,
+    "backlash": _backlash,
+}
+"""Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

@@ -1,0 +1,250 @@
+"""Mistakes of logs and descriptions as parameters theta of the model that a log is fitted with.
+
+Every mistake is a parameter that is zero when all is right: the angles by which the base is
+tilted, the time by which torques are late, what is missing from a joint's zero, the logarithm of a
+torque's gain, or the coefficient of a torque that the model lacks. Their size before a log is seen
+has a standard deviation: those that nobody avoids are marginalised with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.errors import InputError, did_you_mean
+from feasid.logs.motion import Run
+from feasid.robot.bodies import Body
+from feasid.robot.description import Robot
+from feasid.robot.rotations import compose, exponential
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of mistakes.
+
+    Attributes
+    ----------
+    name : str
+    text : str
+        What is said of it, with {joint} where it belongs to one.
+    size : int
+        How many parameters one mistake has.
+    unit : str
+    factor : float
+        From SI to `unit`.
+    limit : float
+        Largest step of its parameters [SI].
+    positive : bool
+        Whether physics demands parameters above zero.
+    width : float
+        Deviation of mistakes that a fit takes out of the log or the robot, before a log is seen
+        [SI]: wide, so that it decides only what a log cannot tell; infinite for others.
+    remedy : str
+        Option of `feasid.fit` that models it, if any.
+    """
+
+    name: str
+    text: str
+    size: int = 1
+    unit: str = ""
+    factor: float = 1.0
+    limit: float = np.inf
+    positive: bool = False
+    width: float = np.inf
+    remedy: str = ""
+
+
+DEGREES = 180.0 / np.pi
+
+KINDS = {
+    k.name: k
+    for k in (
+        Kind("tilt", "the base is tilted", 2, "degrees", DEGREES, 0.3, width=0.1),
+        Kind("delay", "torques are late", 1, "ms", 1e3, 0.02, width=0.05),
+        Kind("zero", "the zero of {joint} is off", 1, "degrees", DEGREES, 0.3, width=0.1),
+        Kind("gain", "the torque of {joint} is too large", 1, "%", 100.0, 0.7, width=0.1),
+        Kind("joint-delay", "the torque of {joint} is late", 1, "ms", 1e3, 0.02, width=0.05),
+        Kind(
+            "position",
+            "the torque of {joint} has a part that depends on its position alone (a spring, a "
+            "cable or a counterweight)",
+            5,
+            remedy="spring",
+        ),
+        Kind(
+            "stribeck",
+            "friction of {joint} is larger near standstill (Stribeck friction)",
+            2,
+            remedy="stribeck",
+        ),
+        Kind("load", "friction of {joint} grows with its load", positive=True, remedy="load"),
+        Kind("direction", "friction of {joint} differs by direction", remedy="direction"),
+        Kind("sqrt", "friction of {joint} grows with the root of the speed", remedy="sqrt"),
+        Kind("drift", "friction of {joint} changes while the log is recorded", 2),
+        Kind("offset-drift", "the torque offset of {joint} drifts"),
+        Kind("ripple", "the torque of {joint} ripples with its position", 2),
+        Kind("elastic", "{joint} is elastic", positive=True),
+        Kind(
+            "backlash",
+            "{joint} has a torque that follows the sign of its velocity with a lag (backlash or "
+            "hysteresis)",
+            2,
+        ),
+    )
+}
+"""All kinds by name."""
+
+USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
+"""Deviations of mistakes that everybody makes [rad, rad or m, share, samples]."""
+
+BREAKING = (0.02, 0.1)
+"""Speeds [rad/s or m/s] over which friction near standstill fades."""
+
+WARMING = (0.5, 0.125)
+"""Time constants of warming up, as shares of the log's length."""
+
+LAGS = (2e-3, 1e-2)
+"""Positions [rad or m] over which a reversal is made up for by play or by hysteresis."""
+
+
+@dataclass(frozen=True, order=True)
+class Mistake:
+    """One mistake: its kind, its joint (an index, -1 for none), periods per turn of a ripple."""
+
+    kind: str
+    joint: int = -1
+    periods: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many parameters it has."""
+        return KINDS[self.kind].size
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Values of the mistakes that are taken out of a log and its robot.
+
+    Attributes
+    ----------
+    values : mapping of Mistake to ndarray
+        Parameters [SI].
+    """
+
+    values: Mapping[Mistake, Array]
+
+    def stepped(self, mistakes: Sequence[Mistake], step: Array) -> Correction:
+        """The same with a step of the parameters of these mistakes, one after the other."""
+        out, at = dict(self.values), 0
+        for mistake in mistakes:
+            kind = KINDS[mistake.kind]
+            change = np.clip(step[at : at + kind.size], -kind.limit, kind.limit)
+            out[mistake] = out.get(mistake, np.zeros(kind.size)) + change
+            at += kind.size
+        return Correction(out)
+
+    def get(self, mistakes: Sequence[Mistake]) -> Array:
+        """Parameters of these mistakes, one after the other; zeros where nothing was taken out."""
+        none = [np.zeros(0)]
+        return np.concatenate(
+            [*none, *(self.values.get(m, np.zeros(KINDS[m.kind].size)) for m in mistakes)]
+        )
+
+    def of(self, kind: str) -> dict[int, float]:
+        """First parameters of this kind by joint."""
+        return {m.joint: float(v[0]) for m, v in self.values.items() if m.kind == kind}
+
+    def robot(self, robot: Robot) -> Robot:
+        """The robot as it stands, with joints whose zeros are those of the log."""
+        for mistake, value in self.values.items():
+            if mistake.kind == "tilt":
+                robot = robot.with_gravity(turn(value @ horizontal(robot.gravity)) @ robot.gravity)
+        zeros = self.of("zero")
+        if not zeros:
+            return robot
+        bodies = tuple(
+            turned_body(b, zeros[k]) if k in zeros else b for k, b in enumerate(robot.bodies)
+        )
+        return replace(robot, bodies=bodies)
+
+    def run(self, run: Run) -> Run:
+        """A run with the torques as they are: on time, and in N m."""
+        late, gains, own = self.of("delay"), self.of("gain"), self.of("joint-delay")
+        if not (late or gains or own):
+            return run
+        tau = run.tau.copy()
+        for j in range(tau.shape[1]):
+            d = late.get(-1, 0.0) + own.get(j, 0.0)
+            if d:
+                tau[:, j] = np.interp(run.t + d, run.t, tau[:, j])
+            tau[:, j] *= np.exp(-gains.get(j, 0.0))
+        return replace(run, tau=tau)
+
+    @property
+    def aligns(self) -> bool:
+        """Whether torques are shifted in time."""
+        return bool(self.of("delay") or self.of("joint-delay"))
+
+
+NOTHING = Correction({})
+
+
+def wide_widths(mistakes: Sequence[Mistake]) -> Array:
+    """Wide deviations of all parameters of these mistakes, one after the other."""
+    return np.array([KINDS[m.kind].width for m in mistakes for _ in range(m.size)])
+
+
+def turn(vector: Array) -> Array:
+    """The rotation by a vector [rad], shape (3, 3)."""
+    rotation, _ = exponential(np.r_[vector, 0.0, 0.0, 0.0])
+    return np.asarray(rotation)
+
+
+def horizontal(gravity: Array) -> Array:
+    """Two horizontal unit vectors, shape (2, 3): x and y of a base whose z axis is vertical."""
+    up = -np.asarray(gravity, dtype=np.float64) / np.linalg.norm(gravity)
+    first = np.eye(3)[int(np.argmin(np.round(np.abs(up), 9)))]
+    first = first - up * (first @ up)
+    first /= np.linalg.norm(first)
+    return np.array([first, np.cross(up, first)])
+
+
+def turned_body(body: Body, zero: float) -> Body:
+    """The body of a joint whose true position is `zero` more than the logged one."""
+    rotation, position = exponential(body.motion[:, 0] * zero)
+    turned, moved = compose(body.rotation, body.position, rotation, position)
+    return replace(body, rotation=turned, position=moved)
+
+
+def usual_widths(calibration: Any, period: float) -> dict[str, float]:
+    """Deviations by kind [SI] that an option ``calibration`` asks for; nothing where it is None.
+
+    Parameters
+    ----------
+    calibration : None, "usual" or mapping
+        A mapping's entries replace `USUAL`; 0 leaves a kind out. Delays are in samples.
+    period : float
+        Of the samples [s].
+
+    Raises
+    ------
+    InputError
+        A name that is none of `USUAL`.
+    """
+    if calibration is None:
+        return {}
+    asked = calibration if isinstance(calibration, Mapping) else {}
+    for name in asked:
+        if name not in USUAL:
+            hint = did_you_mean(name, USUAL)
+            raise InputError(
+                f"calibration: there is no mistake {name!r}{hint}; there are {', '.join(USUAL)}",
+                option="calibration",
+            )
+    widths = {**USUAL, **asked}
+    widths["delay"] *= period
+    return {name: float(w) for name, w in widths.items() if w}

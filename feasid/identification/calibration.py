@@ -1,0 +1,509 @@
+"""Mistakes of a log that its own fit confirms, takes out, and allows for where it cannot see them.
+
+Score tests (`feasid.diagnosis.score`) say which mistakes a log supports. Each in turn is fitted by
+Gauss-Newton together with all those before and with the feasible model; it counts only if this
+model predicts stretches that were held out better. Small mistakes that everybody makes and that a
+log cannot tell widen the covariance, by their deviations before and after the log was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.display import Display, Displayed
+from feasid.core.notes import Note
+from feasid.diagnosis.log_rows import LogRows
+from feasid.diagnosis.mistakes import (
+    KINDS,
+    NOTHING,
+    Correction,
+    Mistake,
+    usual_widths,
+    wide_widths,
+)
+from feasid.diagnosis.score import (
+    HELD_OUT_LEVEL,
+    LEAST_GAIN,
+    LEAST_OWN_GAIN,
+    Evidence,
+    ScoreTests,
+    held_out_gain,
+)
+from feasid.errors import FeasidError
+from feasid.feasibility.constraints.sets import feasible_set
+from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.estimate import Estimate, EstimationProblem, WarmStarts
+from feasid.identification.noise import Noise
+from feasid.identification.priors import Prior, find_prior
+from feasid.logs.columns import unit_factor
+from feasid.logs.floating import robot_floats
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording
+from feasid.options.complete import select_options
+from feasid.options.tables import SetOptions
+from feasid.reduction.fleet import LogTask
+from feasid.reduction.reduce import independent_columns
+from feasid.reduction.strata import FOLDS
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_MISTAKES = 6
+"""Rounds of tests, each of which may add a mistake."""
+
+MOST_TRIED = 3
+"""Mistakes that are fitted in a round until one is confirmed."""
+
+STEPS = 5
+"""Gauss-Newton steps at most."""
+
+SMALL_STEP = 0.2
+"""Deviations below which a step ends the iteration."""
+
+MOST_SAMPLES = 10**6
+"""Samples beyond which logs are not searched: all their rows would be held in memory."""
+
+ALIKE = 0.9
+"""Share of the best mistake's gain from which another one explains the log as well."""
+
+
+def corrected_options(
+    options: Mapping[str, Any], correction: Correction, robot: Robot
+) -> dict[str, Any]:
+    """How other logs of the same robot and sensors are prepared: with its gains and its delay."""
+    out = dict(options)
+    gains, late = correction.of("gain"), correction.of("delay")
+    if gains:
+        own = dict(options.get("units") or {})
+        for joint, gain in gains.items():
+            name = robot.joints[joint]
+            own[f"tau_{name}"] = unit_factor(own, "tau", name) * float(np.exp(-gain))
+        out["units"] = own
+    if late:
+        out["delay"] = (options.get("delay") or 0.0) + late[-1]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A log and a robot before anything was corrected.
+
+    Attributes
+    ----------
+    base : BaseParameters
+    chosen : mapping
+        `feasid.options.tables.FitOptions`, completed.
+    runs : tuple of Run
+    cutoff : float
+    reduced : Reduced
+        The log as it was reduced.
+    prior : Prior
+    delay : float
+        Delay of less than a sample that the fit takes out [s].
+    """
+
+    base: BaseParameters
+    chosen: Mapping[str, Any]
+    runs: tuple[Run, ...]
+    cutoff: float
+    reduced: Reduced
+    prior: Prior
+    delay: float
+
+    @property
+    def joints(self) -> tuple[int, ...]:
+        """Joints whose torques were measured."""
+        measured, names = self.chosen["measured"], self.base.robot.joints
+        return tuple(j for j, n in enumerate(names) if measured is None or n in measured)
+
+    @property
+    def period(self) -> float:
+        """Of the samples [s]."""
+        return max(1.0 / run.rate for run in self.runs)
+
+
+class Trial:
+    """A log with some corrections, and its feasible model.
+
+    Parameters
+    ----------
+    setup : Setup
+    correction : Correction
+    noise : Noise
+    weight : float
+        Of the prior.
+    start : ndarray, shape (n,)
+        A strictly feasible model.
+    rows : LogRows, optional
+        Of the same motion and robot, with other torques.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        correction: Correction,
+        noise: Noise,
+        weight: float,
+        start: Array,
+        rows: LogRows | None = None,
+    ) -> None:
+        self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
+        base = setup.base
+        robot = correction.robot(base.robot)
+        runs = [correction.run(r) for r in setup.runs]
+        if robot is not base.robot:
+            base = base_parameters(robot, measured=setup.chosen["measured"])
+            rows = None
+        self.base = base
+        if rows is None:
+            columns = independent_columns(base)
+            self.rows = LogRows(robot, columns, setup.cutoff, runs, setup.joints)
+        else:
+            self.rows = rows.with_torques(runs)
+        torque = self.rows.torque
+        if not correction.aligns:
+            torque = torque + setup.delay * self.rows.slope
+        self.torque = torque
+        self.reduced = self.rows.reduced(torque, setup.reduced)
+        feasible = feasible_set(robot, **select_options(SetOptions, setup.chosen))
+        self.task = EstimationProblem.from_reduced(self.reduced, base, feasible, prior=setup.prior)
+        self.solutions = WarmStarts(self.task, weight, self.task.start(start))
+        r, rho, _ = noise.whitened_triangle(self.reduced)
+        free, problem, divergence = self.solutions.solve(r, rho)
+        self.delta = self.task.whole(free)
+        self.beta = np.asarray(base.K @ self.delta)
+        self.followed = self.task.full_covariance(problem.followed(free, divergence))
+        self._columns: dict[Mistake, Array] = {}
+
+    def with_correction(self, correction: Correction) -> Trial:
+        """The log with another correction, its model sought from this one."""
+        rows = self.rows if self.base is self.setup.base else None
+        return Trial(self.setup, correction, self.noise, self.weight, self.delta, rows)
+
+    @cached_property
+    def deviations(self) -> Array:
+        """Of every row, shape (rows,)."""
+        out = np.empty(len(self.torque))
+        for j in self.rows.joints:
+            own = self.rows.joint == j
+            out[own] = self.noise.deviations(j, self.rows.squared_slowness[own])
+        return out
+
+    def tests(self, active: Sequence[Mistake] = ()) -> ScoreTests:
+        """Score tests around the model."""
+        K = np.asarray(self.base.K, dtype=np.float64)
+        model = self.base.robot.with_values(self.delta)
+        spread = K @ self.followed @ K.T
+        return ScoreTests(self.rows, self.torque, model, self.beta, spread, self.deviations, active)
+
+    @cached_property
+    def held_out(self) -> Array:
+        """Residual of every row by a feasible model of the other stretches, shape (rows,)."""
+        out = np.zeros(len(self.torque))
+        for fold in range(FOLDS):
+            others = [f for f in range(FOLDS) if f != fold]
+            r, rho, _ = self.noise.whitened_triangle(self.reduced, others)
+            beta = self.base.K @ self.solutions.whole(r, rho)
+            own = self.rows.fold == fold
+            out[own] = self.torque[own] - self.rows.regressor[own] @ beta
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """A mistake of the log that its fit confirmed or allows for.
+
+    Attributes
+    ----------
+    mistake : Mistake
+    joint : str
+    value, deviation : ndarray
+        [SI]
+    confirmed : bool
+        Whether it was taken out; otherwise the covariance allows for it.
+    gain : float
+        Share by which the held-out error fell; 0 where nothing was taken out.
+    alternatives : tuple of str
+        Joints whose zero or gain would explain the log as well.
+    """
+
+    mistake: Mistake
+    joint: str
+    value: Array
+    deviation: Array
+    confirmed: bool = False
+    gain: float = 0.0
+    alternatives: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        kind = KINDS[self.mistake.kind]
+        size = f"{self._size(self.value)} +- {self._size(self.deviation)} {kind.unit}"
+        text = f"{kind.text.format(joint=self.joint)} by {size}"
+        if self.alternatives:
+            others = " or ".join(self.alternatives)
+            text += f" (or that of {others}: one of these, the log cannot tell which)"
+        return text
+
+    def _size(self, x: Array) -> str:
+        scaled = KINDS[self.mistake.kind].factor * x
+        return f"{float(np.linalg.norm(scaled) if len(x) > 1 else scaled[0]):.3g}"
+
+    @property
+    def note(self) -> Note:
+        """What was taken out, in one sentence."""
+        text = (
+            f"{self}: found by this log and taken out by the fit, which predicts stretches that "
+            f"it did not see {self.gain:.0%} better; calibration=None keeps the log as it is"
+        )
+        return Note(
+            text,
+            "calibrated",
+            kind=self.mistake.kind,
+            joint=self.joint,
+            value=self.value.tolist(),
+            deviation=self.deviation.tolist(),
+            gain=self.gain,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Displayed):
+    """Mistakes of a log: those that its fit took out, and those that it allows for.
+
+    Attributes
+    ----------
+    entries : tuple of Calibrated
+        The confirmed ones first.
+    gravity : ndarray, shape (3,)
+        In the base's frame [m / s^2].
+    """
+
+    entries: tuple[Calibrated, ...] = ()
+    gravity: Array = field(default_factory=lambda: np.zeros(3))
+
+    @property
+    def confirmed(self) -> tuple[Calibrated, ...]:
+        """What was taken out of the log or the robot."""
+        return tuple(e for e in self.entries if e.confirmed)
+
+    def frame(self) -> pd.DataFrame:
+        """All mistakes as a table.
+
+        Returns
+        -------
+        DataFrame
+            kind, joint, value and deviation in `unit`, confirmed, gain; a row per parameter.
+        """
+        import pandas as pd
+
+        columns = ["kind", "joint", "value", "deviation", "unit", "confirmed", "gain"]
+        data = [
+            [e.mistake.kind, e.joint, k.factor * v, k.factor * d, k.unit, e.confirmed, e.gain]
+            for e in self.entries
+            for k in (KINDS[e.mistake.kind],)
+            for v, d in zip(e.value, e.deviation, strict=True)
+        ]
+        return pd.DataFrame(data, columns=columns)
+
+    def display(self) -> Display:
+        """What was taken out, and how much of everything else the log leaves possible."""
+        taken = [str(e) for e in self.confirmed]
+        rest = [str(e) for e in self.entries if not e.confirmed]
+        return Display("calibration by the fit's own log", [], taken, rest, "calibration.frame()")
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where a search ended: the last trial, and what was confirmed on the way."""
+
+    trial: Trial
+    active: tuple[Mistake, ...] = ()
+    gains: Mapping[Mistake, float] = field(default_factory=dict)
+    alternatives: Mapping[Mistake, tuple[str, ...]] = field(default_factory=dict)
+
+
+def correctable_mistakes(setup: Setup, widths: Mapping[str, float]) -> list[Mistake]:
+    """Mistakes that a fit can take out of this log."""
+    robot = setup.base.robot
+    turning = [j for j in setup.joints if robot.bodies[j].dof == 1]
+    out = [Mistake(k) for k in ("tilt", "delay") if k in widths]
+    if not robot.gravity.any():
+        out = [m for m in out if m.kind != "tilt"]
+    if "zero" in widths:
+        out += [Mistake("zero", j) for j in turning]
+    if "gain" in widths:
+        out += [Mistake("gain", j) for j in setup.joints]
+    if "delay" in widths:
+        out += [Mistake("joint-delay", j) for j in setup.joints]
+    return out
+
+
+def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
+    """Mistakes that the log supports and whose fit predicts held-out stretches better."""
+    found, refused = Found(trial), set[Mistake]()
+    for _ in range(MOST_MISTAKES):
+        left = [m for m in mistakes if m not in found.active and m not in refused]
+        tests = found.trial.tests(found.active).tests(left)
+        supported = sorted((t for t in tests if t.supported), key=lambda t: -t.gain)
+        better = None
+        for group in _groups(supported, left):
+            better = _confirm(found, group, supported)
+            if better is not None:
+                break
+            refused |= {m for m in group if len(group) == 1}
+        if better is None:
+            break
+        found = better
+    return found
+
+
+def _groups(supported: Sequence[Evidence], left: Sequence[Mistake]) -> list[list[Mistake]]:
+    """What is tried in a round: gains of all joints where several are off, then one by one.
+
+    Only ratios of gains are seen, so that one joint alone cannot be told from all the others.
+    """
+    alone = [[t.mistake] for t in supported[:MOST_TRIED]]
+    gains = [t for t in supported if t.mistake.kind == "gain"]
+    if alone and alone[0][0].kind == "gain" and len(gains) > 1:
+        return [[m for m in left if m.kind == "gain"], *alone]
+    return alone
+
+
+def _confirm(found: Found, group: Sequence[Mistake], supported: Sequence[Evidence]) -> Found | None:
+    """The fit with further mistakes, where it predicts held-out stretches better."""
+    active = (*found.active, *group)
+    try:
+        trial = gauss_newton(found.trial, active)
+    except FeasidError:
+        return None
+    gain, own, p = held_out_gain(found.trial.held_out, trial.held_out, trial.rows)
+    if not (gain > LEAST_GAIN or (own > LEAST_OWN_GAIN and gain > 0)) or p >= HELD_OUT_LEVEL:
+        return None
+    names, first = trial.base.robot.joints, group[0]
+    best = max((t.gain for t in supported if t.mistake in group), default=0.0)
+    others = tuple(
+        names[t.mistake.joint]
+        for t in supported
+        if t.mistake.kind == first.kind and t.mistake not in group and t.gain > ALIKE * best
+    )
+    gains = {**found.gains, **dict.fromkeys(group, gain)}
+    return Found(trial, active, gains, {**found.alternatives, first: others})
+
+
+def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> Trial:
+    """The trial with these mistakes at their most probable values."""
+    for _ in range(STEPS):
+        values = trial.correction.get(active)
+        step, covariance = trial.tests().step(active, values, wide_widths(active))
+        trial = trial.with_correction(trial.correction.stepped(active, step))
+        if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
+            break
+    return trial
+
+
+def calibrate(setup: Setup, estimate: Estimate) -> Found:
+    """Search a log for mistakes that a fit can take out, around the fit without them."""
+    widths = usual_widths(setup.chosen["calibration"], setup.period)
+    trial = Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+    return search(trial, correctable_mistakes(setup, widths))
+
+
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """What mistakes leave open.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    spread : ndarray, shape (n, k)
+        ``spread @ spread.T`` is added to the covariance of the standard parameters.
+    """
+
+    calibration: Calibration
+    spread: Array
+
+
+def allow(found: Found) -> Allowance:
+    """Values and deviations of all mistakes, and what they add to the covariance.
+
+    Gains count only where the caller gives their deviation: parameters are in the units of the
+    log's torques, as are the torques that they predict.
+    """
+    trial = found.trial
+    setup = trial.setup
+    widths = usual_widths(setup.chosen["calibration"], setup.period)
+    robot = trial.base.robot
+    aligned = trial.correction.aligns
+    rest = [
+        m
+        for m in correctable_mistakes(setup, widths)
+        if m not in found.active and m.kind != "joint-delay" and (m.kind != "delay" or aligned)
+    ]
+    mistakes = [*found.active, *rest]
+    if not mistakes:
+        return Allowance(Calibration((), robot.gravity), np.zeros((robot.size, 0)))
+    prior = np.array(
+        [
+            KINDS[m.kind].width if m in found.active else widths[m.kind]
+            for m in mistakes
+            for _ in range(m.size)
+        ]
+    )
+    mean, covariance, pull = trial.tests().posterior(mistakes, prior)
+    entries, at = [], 0
+    for m in mistakes:
+        part = slice(at, at + m.size)
+        deviation = np.sqrt(np.diag(covariance)[part])
+        confirmed = m in found.active
+        value = trial.correction.values[m] if confirmed else mean[part]
+        name = robot.joints[m.joint] if m.joint >= 0 else ""
+        gain = found.gains.get(m, 0.0)
+        entries.append(
+            Calibrated(m, name, value, deviation, confirmed, gain, found.alternatives.get(m, ()))
+        )
+        at += m.size
+    asked = setup.chosen["calibration"]
+    scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
+    counted = [scaled or m.kind != "gain" for m in mistakes for _ in range(m.size)]
+    pull = pull[:, counted]
+    values, vectors = np.linalg.eigh(covariance[np.ix_(counted, counted)])
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    K = np.asarray(trial.base.K, dtype=np.float64)
+    spread = trial.followed @ K.T @ (pull @ root)
+    return Allowance(Calibration(tuple(entries), robot.gravity), spread)
+
+
+def prepare_setup(
+    tasks: Sequence[LogTask],
+    base: BaseParameters,
+    reduced: Reduced,
+    chosen: Mapping[str, Any],
+    delay: float,
+) -> Setup | None:
+    """What a search needs; None where this log and robot, or these options, allow none."""
+    prior, robot = find_prior(chosen["prior"]), base.robot
+    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
+    usual = chosen["method"] == "torque" and chosen["robust"] is None
+    recorded = [
+        (t.source, t.options)
+        for t in tasks
+        if isinstance(t.source, Recording) and not t.source.streamed
+    ]
+    if prior is None or not (plain and usual and reduced.strata and len(recorded) == len(tasks)):
+        return None
+    if chosen["calibration"] is None or reduced.samples > MOST_SAMPLES or robot_floats(robot):
+        return None
+    torque = True if chosen["measured"] is None else chosen["measured"]
+    motions = [log.motion(robot, torque=torque, **own) for log, own in recorded]
+    runs = tuple(run for motion in motions for run in motion.runs)
+    if not motions[0].cutoff or any(run.free is not None for run in runs):
+        return None
+    return Setup(base, chosen, runs, motions[0].cutoff, reduced, prior, delay)

@@ -1,0 +1,83 @@
+"""A fit takes out the mistakes that its log confirms, and allows for those that it cannot see."""
+
+import numpy as np
+import pytest
+
+import feasid
+from feasid.errors import InputError
+
+pytest.importorskip("mujoco")
+
+from worlds import draw_seed, judge, make_world, predictor
+
+LEAST_TILT_GAIN = 0.6
+"""Share of the distance to the truth that a tilt of three degrees costs; 0.7 to 0.95 were seen."""
+
+TILT_DEVIATIONS = 4.0
+"""Deviations by which the told angle may miss the true one: one in 16 000 by chance."""
+
+WORSE = 1.02
+"""A fit that took nothing out, or what it confirmed, is at most so many times worse."""
+
+
+@pytest.fixture(scope="module")
+def tilted():
+    world = make_world("ur5", "tilt", draw_seed())
+    plain = feasid.fit(world.log, world.robot, calibration=None, diagnose=False)
+    return world, plain, feasid.fit(world.log, world.robot, diagnose=False)
+
+
+def test_a_tilted_base_is_found_and_taken_out(tilted):
+    world, plain, fit = tilted
+    (entry,) = (e for e in fit.calibration.confirmed if e.mistake.kind == "tilt")
+    truth = world.truth.physics.gravity
+    angle = np.linalg.norm(np.cross(fit.robot.gravity, truth)) / np.linalg.norm(truth) ** 2
+    assert angle < TILT_DEVIATIONS * np.linalg.norm(entry.deviation), world
+    before, after = (judge(world, predictor(f.robot)).distance for f in (plain, fit))
+    assert after < (1 - LEAST_TILT_GAIN) * before, world
+    (note,) = (n for n in fit.notes if n.values.get("kind") == "tilt")
+    assert "tilted by" in note
+    assert note.values["gain"] > 0
+
+
+def test_without_calibration_the_log_is_left_as_it_is(tilted):
+    _, plain, _ = tilted
+    assert plain.calibration.entries == ()
+    assert not [n for n in plain.notes if n.code == "calibrated"]
+    assert plain.robot.gravity.tolist() == [0.0, 0.0, -9.81]
+
+
+def test_what_was_taken_out_survives_saving(tilted, tmp_path):
+    world, _, fit = tilted
+    fit.save(tmp_path / "fit.feasid")
+    again = feasid.load(tmp_path / "fit.feasid")
+    assert again.robot.gravity == pytest.approx(fit.robot.gravity)
+    assert again.errors(world.test_log)["all"] == pytest.approx(fit.errors(world.test_log)["all"])
+
+
+def test_gains_widen_deviations_where_their_size_is_given(tilted):
+    world, _, fit = tilted
+    wide = feasid.fit(world.log, world.robot, calibration={"gain": 0.05}, diagnose=False)
+    stated, usual = (np.sqrt(np.diag(f.covariance)) for f in (wide, fit))
+    assert np.median(stated / usual) > 1.0
+    frame = fit.calibration.frame()
+    assert set(frame["kind"]) >= {"tilt", "zero", "gain"}
+    assert (frame["deviation"] > 0).all()
+
+
+def test_unknown_mistakes_are_refused(tilted):
+    world, _, _ = tilted
+    with pytest.raises(InputError, match="no mistake 'tlit'"):
+        feasid.fit(world.log, world.robot, calibration={"tlit": 1.0}, diagnose=False)
+    with pytest.raises(InputError, match="calibration"):
+        feasid.fit(world.log, world.robot, calibration={"tilt": -1.0}, diagnose=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["ur5", "panda", "z1"])
+def test_clean_logs_are_left_as_they_are(robot):
+    world = make_world(robot, "none", draw_seed())
+    plain = feasid.fit(world.log, world.robot, calibration=None, diagnose=False)
+    fit = feasid.fit(world.log, world.robot, diagnose=False)
+    before, after = (judge(world, predictor(f.robot)).error for f in (plain, fit))
+    assert after < WORSE * before, world
