@@ -30,7 +30,7 @@ class Kind:
     ----------
     name : str
     text : str
-        What is said of it, with {joint} where it belongs to one.
+        What is said of it, with {sizes} or with {joint}.
     size : int
         How many parameters one mistake has.
     unit : str
@@ -63,11 +63,43 @@ DEGREES = 180.0 / np.pi
 KINDS = {
     k.name: k
     for k in (
-        Kind("tilt", "the base is tilted", 2, "degrees", DEGREES, 0.3, width=0.1),
-        Kind("delay", "torques are late", 1, "ms", 1e3, 0.02, width=0.05),
-        Kind("zero", "the zero of {joint} is off", 1, "degrees", DEGREES, 0.3, width=0.1),
-        Kind("gain", "the torque of {joint} is too large", 1, "%", 100.0, 0.7, width=0.1),
-        Kind("joint-delay", "the torque of {joint} is late", 1, "ms", 1e3, 0.02, width=0.05),
+        Kind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, width=0.1),
+        Kind(
+            "delay",
+            "torques are late (negative: ahead of the motion) by {sizes}",
+            1,
+            "ms",
+            1e3,
+            0.02,
+            width=0.05,
+        ),
+        Kind(
+            "zero",
+            "joint zeros are off, the true position less the logged one is {sizes}",
+            1,
+            "degrees",
+            DEGREES,
+            0.3,
+            width=0.1,
+        ),
+        Kind(
+            "gain",
+            "torques are logged too large (negative: too small): {sizes}",
+            1,
+            "%",
+            100.0,
+            0.7,
+            width=0.1,
+        ),
+        Kind(
+            "joint-delay",
+            "single torques are late (negative: ahead of the motion): {sizes}",
+            1,
+            "ms",
+            1e3,
+            0.02,
+            width=0.05,
+        ),
         Kind(
             "position",
             "the torque of {joint} has a part that depends on its position alone (a spring, a "

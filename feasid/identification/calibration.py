@@ -88,7 +88,7 @@ def corrected_options(
             own[f"tau_{name}"] = unit_factor(own, "tau", name) * float(np.exp(-gain))
         out["units"] = own
     if late:
-        out["delay"] = (options.get("delay") or 0.0) + late[-1]
+        out["delay"] = (options.get("delay") or 0.0) - late[-1]  # the option is how far ahead
     return out
 
 
@@ -244,34 +244,21 @@ class Calibrated:
     alternatives: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        kind = KINDS[self.mistake.kind]
-        size = f"{self._size(self.value)} +- {self._size(self.deviation)} {kind.unit}"
-        text = f"{kind.text.format(joint=self.joint)} by {size}"
-        if self.alternatives:
-            others = " or ".join(self.alternatives)
-            text += f" (or that of {others}: one of these, the log cannot tell which)"
-        return text
-
-    def _size(self, x: Array) -> str:
-        scaled = KINDS[self.mistake.kind].factor * x
-        return f"{float(np.linalg.norm(scaled) if len(x) > 1 else scaled[0]):.3g}"
+        return KINDS[self.mistake.kind].text.format(sizes=self.size)
 
     @property
-    def note(self) -> Note:
-        """What was taken out, in one sentence."""
-        text = (
-            f"{self}: found by this log and taken out by the fit, which predicts stretches that "
-            f"it did not see {self.gain:.0%} better; calibration=None keeps the log as it is"
-        )
-        return Note(
-            text,
-            "calibrated",
-            kind=self.mistake.kind,
-            joint=self.joint,
-            value=self.value.tolist(),
-            deviation=self.deviation.tolist(),
-            gain=self.gain,
-        )
+    def size(self) -> str:
+        """The value with its deviation and unit, and whose it is."""
+        kind = KINDS[self.mistake.kind]
+        value, deviation = kind.factor * self.value, kind.factor * self.deviation
+        shown = f"{value[0]:.3g}" if len(value) == 1 else f"{np.linalg.norm(value):.3g}"
+        text = f"{shown} +- {np.linalg.norm(deviation):.2g} {kind.unit}"
+        if self.joint:
+            text = f"{self.joint} {text}"
+        if self.alternatives:
+            others = " or ".join(self.alternatives)
+            text += f" (or {others}: one of these, the log cannot tell which)"
+        return text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,6 +280,25 @@ class Calibration(Displayed):
     def confirmed(self) -> tuple[Calibrated, ...]:
         """What was taken out of the log or the robot."""
         return tuple(e for e in self.entries if e.confirmed)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What was taken out, a sentence for each kind."""
+        out = []
+        for kind in dict.fromkeys(e.mistake.kind for e in self.confirmed):
+            own = [e for e in self.confirmed if e.mistake.kind == kind]
+            sizes = ", ".join(e.size for e in own)
+            text = (
+                f"{KINDS[kind].text.format(sizes=sizes)}: found by this log and taken out by the "
+                f"fit, which predicts stretches that it did not see {own[0].gain:.0%} better"
+            )
+            numbers = {
+                "joints": [e.joint for e in own],
+                "sizes": [e.value.tolist() for e in own],
+                "deviations": [e.deviation.tolist() for e in own],
+            }
+            out.append(Note(text, "calibrated", kind=kind, gain=own[0].gain, **numbers))
+        return out
 
     def frame(self) -> pd.DataFrame:
         """All mistakes as a table.

@@ -109,7 +109,7 @@ def fit(
         *estimate.notes,
         *measured_notes,
         *term_notes,
-        *(entry.note for entry in calibration.confirmed),
+        *calibration.notes,
         *warnings,
         *choice_notes,
         *solved.delay.notes(reduced.period),

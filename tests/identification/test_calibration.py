@@ -35,7 +35,7 @@ def test_a_tilted_base_is_found_and_taken_out(tilted):
     assert angle < TILT_DEVIATIONS * np.linalg.norm(entry.deviation), world
     before, after = (judge(world, predictor(f.robot)).distance for f in (plain, fit))
     assert after < (1 - LEAST_TILT_GAIN) * before, world
-    (note,) = (n for n in fit.notes if n.values.get("kind") == "tilt")
+    (note,) = (n for n in fit.notes if n.code == "calibrated" and n.values["kind"] == "tilt")
     assert "tilted by" in note
     assert note.values["gain"] > 0
 
