@@ -9,7 +9,7 @@ log cannot tell widen the covariance, by their deviations before and after the l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -183,10 +183,16 @@ class Trial:
         self.followed = self.task.full_covariance(problem.followed(free, divergence))
         self._columns: dict[Mistake, Array] = {}
 
-    def with_correction(self, correction: Correction) -> Trial:
+    def with_correction(self, correction: Correction, noise: Noise | None = None) -> Trial:
         """The log with another correction, its model sought from this one."""
         rows = self.rows if self.base is self.setup.base else None
-        return Trial(self.setup, correction, self.noise, self.weight, self.delta, rows)
+        own = self.noise if noise is None else noise
+        return Trial(self.setup, correction, own, self.weight, self.delta, rows)
+
+    def with_own_noise(self) -> Trial:
+        """The same correction with the noise that is left with it."""
+        noise = self.task.noise(self.reduced, self.weight, self.task.start(self.delta))
+        return self.with_correction(self.correction, noise)
 
     @cached_property
     def deviations(self) -> Array:
@@ -409,9 +415,9 @@ def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> Trial:
     for _ in range(STEPS):
         values = trial.correction.get(active)
         step, covariance = trial.tests().step(active, values, wide_widths(active))
-        trial = trial.with_correction(trial.correction.stepped(active, step))
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
+        trial = trial.with_correction(trial.correction.stepped(active, step))
     return trial
 
 
@@ -419,7 +425,11 @@ def calibrate(setup: Setup, estimate: Estimate) -> Found:
     """Search a log for mistakes that a fit can take out, around the fit without them."""
     widths = usual_widths(setup.chosen["calibration"], setup.period)
     trial = Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
-    return search(trial, correctable_mistakes(setup, widths))
+    found = search(trial, correctable_mistakes(setup, widths))
+    if not found.active:
+        return found
+    # Mistakes were part of the noise: without them it is smaller, and they are known better.
+    return replace(found, trial=gauss_newton(found.trial.with_own_noise(), found.active))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from simulated import RATE, Conditions, hidden
 import feasid
 from feasid.identification.noise import LONGEST_DELAY, align_torques
 
+DEVIATIONS = 3.0  # 3 in 1000 by chance
 SHARE = 0.2  # of a sample: three deviations of the worst of three arms
 
 
@@ -36,13 +37,18 @@ def test_a_log_in_time_is_left_alone():
 
 
 @pytest.mark.parametrize("samples", [3, -3])
-def test_longer_delays_are_reported_and_left(samples):
-    """Also without the diagnosis: a delay that was measured and not taken out is in the notes."""
+def test_longer_delays_are_taken_out_unless_the_log_is_to_stay(samples):
+    """Without calibration a delay that was measured and not taken out is in the notes."""
     arm = hidden("ur5", 1)
     late = arm.log.copy()
     columns = [f"tau_{j}" for j in arm.robot.joints]
     late[columns] = late[columns].shift(samples).bfill().ffill()
     fit = feasid.fit(late, arm.robot, diagnose=False)
+    (entry,) = (e for e in fit.calibration.confirmed if e.mistake.kind == "delay")
+    assert not [n for n in fit.notes if n.code == "long-delay"]
+    assert abs(entry.value[0] * RATE - samples) < DEVIATIONS * entry.deviation[0] * RATE
+    assert fit.log_options["delay"] == -entry.value[0]
+    fit = feasid.fit(late, arm.robot, diagnose=False, calibration=None)
     assert not told(fit)
     (note,) = [n for n in fit.notes if n.code == "long-delay"]
     assert ("behind" if samples > 0 else "ahead of") in note
