@@ -19,11 +19,10 @@ from feasid.core.arrays import Array
 from feasid.diagnosis.mistakes import BREAKING, LAGS, WARMING, Mistake, horizontal
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
-from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows
-from feasid.reduction.restrict import without_rows
+from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows, Window
+from feasid.reduction.reduce import without_rows
 from feasid.reduction.strata import EDGES, FOLD_SECONDS, FOLDS
 from feasid.reduction.triangle import Reduced
-from feasid.reduction.window import Window
 from feasid.robot.description import Robot
 
 Places = npt.NDArray[np.intp]
