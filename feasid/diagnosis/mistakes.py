@@ -158,7 +158,7 @@ class Mistake:
 
 
 @dataclass(frozen=True, eq=False)
-class Correction:
+class LogCorrection:
     """Values of the mistakes that are taken out of a log and its robot.
 
     Attributes
@@ -169,7 +169,7 @@ class Correction:
 
     values: Mapping[Mistake, Array]
 
-    def stepped(self, mistakes: Sequence[Mistake], step: Array) -> Correction:
+    def stepped(self, mistakes: Sequence[Mistake], step: Array) -> LogCorrection:
         """The same with a step of the parameters of these mistakes, one after the other."""
         out, at = dict(self.values), 0
         for mistake in mistakes:
@@ -177,7 +177,7 @@ class Correction:
             change = np.clip(step[at : at + kind.size], -kind.limit, kind.limit)
             out[mistake] = out.get(mistake, np.zeros(kind.size)) + change
             at += kind.size
-        return Correction(out)
+        return LogCorrection(out)
 
     def get(self, mistakes: Sequence[Mistake]) -> Array:
         """Parameters of these mistakes, one after the other; zeros where nothing was taken out."""
@@ -222,7 +222,7 @@ class Correction:
         return bool(self.of("delay") or self.of("joint-delay"))
 
 
-NOTHING = Correction({})
+NOTHING = LogCorrection({})
 
 
 def wide_widths(mistakes: Sequence[Mistake]) -> Array:

@@ -44,7 +44,7 @@ RIDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ScoreTest:
     """What a log says of one mistake.
 
     Attributes
@@ -169,7 +169,7 @@ class ScoreTests:
             out[own] = ef - Wf @ (L @ g)
         return out
 
-    def tests(self, mistakes: Sequence[Mistake]) -> list[Evidence]:
+    def tests(self, mistakes: Sequence[Mistake]) -> list[ScoreTest]:
         """What the log says of each mistake that it can see, beside the active ones."""
         several = sum(m.kind == "ripple" for m in mistakes)
         out = []
@@ -180,7 +180,7 @@ class ScoreTests:
                 out.append(found)
         return out
 
-    def _test(self, mistake: Mistake, tests: int) -> Evidence | None:
+    def _test(self, mistake: Mistake, tests: int) -> ScoreTest | None:
         W, P = self._wide
         gradient, residual = self._start
         X = self.columns(mistake)
@@ -209,12 +209,12 @@ class ScoreTests:
             "share": float(information.min()),
         }
         if chi2.sf(statistic, size) > FIRST_LEVEL:
-            return Evidence(**found)
+            return ScoreTest(**found)
         p = min(1.0, tests * self._robust(statistic, score, projected, after))
         if p > 0.5:
-            return Evidence(**found)
+            return ScoreTest(**found)
         gains = self._held_out(X, WX)
-        return Evidence(**found, p=p, gain=gains[0], own_gain=gains[1], p_gain=gains[2])
+        return ScoreTest(**found, p=p, gain=gains[0], own_gain=gains[1], p_gain=gains[2])
 
     def _robust(self, statistic: float, score: Array, projected: Array, after: Array) -> float:
         """Probability by the law of chance, and by sums over blocks; the larger.

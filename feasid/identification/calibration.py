@@ -22,7 +22,7 @@ from feasid.diagnosis.log_rows import LogRows
 from feasid.diagnosis.mistakes import (
     KINDS,
     NOTHING,
-    Correction,
+    LogCorrection,
     Mistake,
     usual_widths,
     wide_widths,
@@ -31,7 +31,7 @@ from feasid.diagnosis.score import (
     HELD_OUT_LEVEL,
     LEAST_GAIN,
     LEAST_OWN_GAIN,
-    Evidence,
+    ScoreTest,
     ScoreTests,
     held_out_gain,
 )
@@ -76,7 +76,7 @@ ALIKE = 0.9
 
 
 def corrected_options(
-    options: Mapping[str, Any], correction: Correction, robot: Robot
+    options: Mapping[str, Any], correction: LogCorrection, robot: Robot
 ) -> dict[str, Any]:
     """How other logs of the same robot and sensors are prepared: with its gains and its delay."""
     out = dict(options)
@@ -136,7 +136,7 @@ class Trial:
     Parameters
     ----------
     setup : Setup
-    correction : Correction
+    correction : LogCorrection
     noise : Noise
     weight : float
         Of the prior.
@@ -149,7 +149,7 @@ class Trial:
     def __init__(
         self,
         setup: Setup,
-        correction: Correction,
+        correction: LogCorrection,
         noise: Noise,
         weight: float,
         start: Array,
@@ -183,7 +183,7 @@ class Trial:
         self.followed = self.task.full_covariance(problem.followed(free, divergence))
         self._columns: dict[Mistake, Array] = {}
 
-    def with_correction(self, correction: Correction, noise: Noise | None = None) -> Trial:
+    def with_correction(self, correction: LogCorrection, noise: Noise | None = None) -> Trial:
         """The log with another correction, its model sought from this one."""
         rows = self.rows if self.base is self.setup.base else None
         own = self.noise if noise is None else noise
@@ -377,7 +377,7 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     return found
 
 
-def _groups(supported: Sequence[Evidence], left: Sequence[Mistake]) -> list[list[Mistake]]:
+def _groups(supported: Sequence[ScoreTest], left: Sequence[Mistake]) -> list[list[Mistake]]:
     """What is tried in a round: gains of all joints where several are off, then one by one.
 
     Only ratios of gains are seen, so that one joint alone cannot be told from all the others.
@@ -389,7 +389,9 @@ def _groups(supported: Sequence[Evidence], left: Sequence[Mistake]) -> list[list
     return alone
 
 
-def _confirm(found: Found, group: Sequence[Mistake], supported: Sequence[Evidence]) -> Found | None:
+def _confirm(
+    found: Found, group: Sequence[Mistake], supported: Sequence[ScoreTest]
+) -> Found | None:
     """The fit with further mistakes, where it predicts held-out stretches better."""
     active = (*found.active, *group)
     try:
