@@ -70,7 +70,8 @@ class RunRows:
     def part(self) -> slice:
         """Samples that rows depend on."""
         return slice(
-            int(self.centres[0]) - self.window.half, int(self.centres[-1]) + self.window.half + 1
+            int(self.centres[0]) - self.window.half_width,
+            int(self.centres[-1]) + self.window.half_width + 1,
         )
 
     @property
@@ -97,7 +98,7 @@ class RunRows:
     def smooth(self, function: Callable[..., Array], *signals: Array) -> Array:
         """Rows of a function (k, n) of signals (n, dof) that is as smooth as the motion."""
         every = self.every
-        start = self.window.half % every
+        start = self.window.half_width % every
         thin = [x[self.part][start::every] for x in signals]
         return self.window.comb(every).rows(
             np.ascontiguousarray(function(*thin)), len(self.centres)

@@ -23,7 +23,7 @@ from feasid.robot.rotations import compose, exponential
 
 
 @dataclass(frozen=True)
-class Kind:
+class MistakeKind:
     """A kind of mistakes.
 
     Attributes
@@ -63,8 +63,8 @@ DEGREES = 180.0 / np.pi
 KINDS = {
     k.name: k
     for k in (
-        Kind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, width=0.1),
-        Kind(
+        MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, width=0.1),
+        MistakeKind(
             "delay",
             "torques are late (negative: ahead of the motion) by {sizes}",
             1,
@@ -73,7 +73,7 @@ KINDS = {
             0.02,
             width=0.05,
         ),
-        Kind(
+        MistakeKind(
             "zero",
             "joint zeros are off, the true position less the logged one is {sizes}",
             1,
@@ -82,7 +82,7 @@ KINDS = {
             0.3,
             width=0.1,
         ),
-        Kind(
+        MistakeKind(
             "gain",
             "torques are logged too large (negative: too small): {sizes}",
             1,
@@ -91,7 +91,7 @@ KINDS = {
             0.7,
             width=0.1,
         ),
-        Kind(
+        MistakeKind(
             "joint-delay",
             "single torques are late (negative: ahead of the motion): {sizes}",
             1,
@@ -100,27 +100,29 @@ KINDS = {
             0.02,
             width=0.05,
         ),
-        Kind(
+        MistakeKind(
             "position",
             "the torque of {joint} has a part that depends on its position alone (a spring, a "
             "cable or a counterweight)",
             5,
             remedy="spring",
         ),
-        Kind(
+        MistakeKind(
             "stribeck",
             "friction of {joint} is larger near standstill (Stribeck friction)",
             2,
             remedy="stribeck",
         ),
-        Kind("load", "friction of {joint} grows with its load", positive=True, remedy="load"),
-        Kind("direction", "friction of {joint} differs by direction", remedy="direction"),
-        Kind("sqrt", "friction of {joint} grows with the root of the speed", remedy="sqrt"),
-        Kind("drift", "friction of {joint} changes while the log is recorded", 2),
-        Kind("offset-drift", "the torque offset of {joint} drifts"),
-        Kind("ripple", "the torque of {joint} ripples with its position", 2),
-        Kind("elastic", "{joint} is elastic", positive=True),
-        Kind(
+        MistakeKind(
+            "load", "friction of {joint} grows with its load", positive=True, remedy="load"
+        ),
+        MistakeKind("direction", "friction of {joint} differs by direction", remedy="direction"),
+        MistakeKind("sqrt", "friction of {joint} grows with the root of the speed", remedy="sqrt"),
+        MistakeKind("drift", "friction of {joint} changes while the log is recorded", 2),
+        MistakeKind("offset-drift", "the torque offset of {joint} drifts"),
+        MistakeKind("ripple", "the torque of {joint} ripples with its position", 2),
+        MistakeKind("elastic", "{joint} is elastic", positive=True),
+        MistakeKind(
             "backlash",
             "{joint} has a torque that follows the sign of its velocity with a lag (backlash or "
             "hysteresis)",
