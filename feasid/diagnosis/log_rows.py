@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.diagnosis.mistakes import BREAKING, LAGS, WARMING, Mistake, horizontal
+from feasid.diagnosis.mistakes import Mistake, horizontal
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
 from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows, Window
@@ -29,12 +29,6 @@ Places = npt.NDArray[np.intp]
 
 STEP = 1e-4
 """Step of joint zeros in difference quotients [rad or m]."""
-
-TORQUE_STEP = 1e-5
-"""Largest deflection in difference quotients of elastic joints [rad or m]."""
-
-OUTER = 1.0
-"""Percentile on either side beyond which positions do not count for a joint's range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +63,8 @@ class RunRows:
     @property
     def part(self) -> slice:
         """Samples that rows depend on."""
-        return slice(
-            int(self.centres[0]) - self.window.half_width,
-            int(self.centres[-1]) + self.window.half_width + 1,
-        )
+        half = self.window.half_width
+        return slice(int(self.centres[0]) - half, int(self.centres[-1]) + half + 1)
 
     @property
     def every(self) -> int:
@@ -150,6 +142,7 @@ class LogRows:
     def with_torques(self, runs: Sequence[Run]) -> LogRows:
         """The rows of runs with the same motion and other torques."""
         out = copy(self)
+        out._rigid = {}
         out.parts = [p.with_torques(r) for p, r in zip(self.parts, self._used(runs), strict=True)]
         out.torque = out._joined([p.torque for p in out.parts])
         out.slope = out._joined([p.slope for p in out.parts])
@@ -187,18 +180,6 @@ class LogRows:
                 if own.any():
                     out[own] = np.mean(slow[own] ** 2)
         return out
-
-    @cached_property
-    def ranges(self) -> tuple[Array, Array]:
-        """Middle and half width of the joints' motion, shapes (dof,)."""
-        q = np.concatenate([p.run.q[p.part] for p in self.parts])
-        low, high = np.percentile(q, OUTER, axis=0), np.percentile(q, 100.0 - OUTER, axis=0)
-        return 0.5 * (low + high), np.maximum(0.5 * (high - low), 1e-6)
-
-    @cached_property
-    def duration(self) -> float:
-        """Of the longest run's time [s]."""
-        return max(float(p.run.t[-1]) for p in self.parts)
 
     def columns(self, mistake: Mistake, model: Robot, beta: Array) -> Array:
         """Columns of a mistake around a fitted model, shape (rows, size).
@@ -260,12 +241,6 @@ class LogRows:
             self._rigid[key] = part.smooth(torque, run.q, run.dq, run.ddq)
         return self._rigid[key]
 
-    def alone(self, part: RunRows, joint: int, rows: Array) -> Array:
-        """Rows (k, M) of one joint, shape (k, dof, M)."""
-        out = np.zeros((len(rows), self.robot.dof, rows.shape[1]))
-        out[:, joint] = rows
-        return out
-
 
 def _run_rows(equations: Equations, run: Run) -> RunRows | None:
     groups = list(equations.run_rows(run))
@@ -317,127 +292,5 @@ def _zero(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array
     return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
 
 
-def _elastic(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    """The link is behind the motor by the compliance times its torque."""
-    rigid, run, j = model.without_joint_terms(), part.run, mistake.joint
-    step = part.every / run.rate
-
-    def change(q: Array, dq: Array, ddq: Array) -> Array:
-        torque = inverse_dynamics(rigid, q, dq, ddq)[:, j]
-        first = np.gradient(torque, step)
-        second = np.gradient(first, step)
-        unit = np.eye(rows.robot.dof)[j]
-        size = TORQUE_STEP / max(float(np.abs(torque).max()), 1e-9)
-        moved = [
-            inverse_dynamics(
-                rigid,
-                q + s * np.outer(torque, unit),
-                dq + s * np.outer(first, unit),
-                ddq + s * np.outer(second, unit),
-            )
-            for s in (size, -size)
-        ]
-        return np.asarray(-(moved[0] - moved[1]).T / (2 * size))
-
-    return part.smooth(change, run.q, run.dq, run.ddq)[None]
-
-
-def _load(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    rigid, j = model.without_joint_terms(), mistake.joint
-    still = 0.0 * part.run.q
-    weight = np.abs(inverse_dynamics(rigid, part.run.q, still, still)[:, j])
-    return rows.alone(part, j, part.filtered((np.sign(part.run.dq[:, j]) * weight)[None]))
-
-
-def _position(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    j = mistake.joint
-    middle, half = rows.ranges
-
-    def shapes(q: Array) -> Array:
-        x = np.clip((q[:, j] - middle[j]) / half[j], -1.2, 1.2)
-        return np.array([x, x**2, x**3, x**4, x**5])
-
-    return rows.alone(part, j, part.smooth(shapes, part.run.q))
-
-
-def _ripple(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    phase = mistake.periods * part.run.q[:, mistake.joint]
-    waves = part.filtered(np.array([np.sin(phase), np.cos(phase)]))
-    return rows.alone(part, mistake.joint, waves)
-
-
-def _friction(shapes: Callable[[Array], Array]) -> Columns:
-    """Columns of a law of friction, from functions (k, N) of the velocity."""
-
-    def columns(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-        j = mistake.joint
-        return rows.alone(part, j, part.filtered(shapes(part.run.dq[:, j])))
-
-    return columns
-
-
-def _drift(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    j, run = mistake.joint, part.run
-    coulomb, viscous = friction_of(model, j)
-    rubbing = coulomb * np.sign(run.dq[:, j]) + viscous * run.dq[:, j]
-    fading = [np.exp(-run.t / (share * max(rows.duration, 1e-9))) for share in WARMING]
-    return rows.alone(part, j, part.filtered(np.array([f * rubbing for f in fading])))
-
-
-def _offset_drift(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    time = part.run.t / max(rows.duration, 1e-9) - 0.5
-    return rows.alone(part, mistake.joint, part.filtered(time[None]))
-
-
-def _backlash(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    """The sign of the velocity, made up for after a way, less the sign itself."""
-    j, run = mistake.joint, part.run
-    ways = np.diff(run.q[:, j], prepend=run.q[0, j])[None] / np.array(LAGS)[:, None]
-    out = stop_operator(ways) - np.sign(run.dq[:, j])
-    return rows.alone(part, j, part.filtered(out))
-
-
-def stop_operator(ways: Array) -> Array:
-    """Sums of steps (k, N) that are kept between -1 and 1, from 0."""
-    out = np.empty_like(ways)
-    for row, steps in enumerate(ways):
-        state = 0.0
-        for k, step in enumerate(steps.tolist()):
-            state = min(1.0, max(-1.0, state + step))
-            out[row, k] = state
-    return out
-
-
-def friction_of(model: Robot, joint: int) -> tuple[float, float]:
-    """Coulomb and viscous friction of a joint's own drive, (1, 0) where it has none."""
-    name = model.bodies[joint].joint
-    for k, drive in enumerate(model.drives):
-        if [*drive.coupling] == [name]:
-            columns = drive_values(model, k)
-            found = max(columns.get("fc", 0.0), 0.0), max(columns.get("fv", 0.0), 0.0)
-            return found if sum(found) > 0 else (1.0, 0.0)
-    return 1.0, 0.0
-
-
-def drive_values(model: Robot, drive: int) -> dict[str, float]:
-    """Coefficients of a drive by symbol."""
-    return {s: float(model.values[c]) for s, c in model.drive_columns(drive).items()}
-
-
-COLUMNS: dict[str, Columns] = {
-    "tilt": _tilt,
-    "zero": _zero,
-    "elastic": _elastic,
-    "load": _load,
-    "position": _position,
-    "ripple": _ripple,
-    "stribeck": _friction(
-        lambda v: np.array([np.sign(v) * np.exp(-((v / w) ** 2)) for w in BREAKING])
-    ),
-    "sqrt": _friction(lambda v: (np.sign(v) * np.sqrt(np.abs(v)))[None]),
-    "direction": _friction(lambda v: np.abs(v)[None]),
-    "drift": _drift,
-    "offset-drift": _offset_drift,
-    "backlash": _backlash,
-}
+COLUMNS: dict[str, Columns] = {"tilt": _tilt, "zero": _zero}
 """Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

@@ -1,9 +1,8 @@
 """Mistakes of logs and descriptions as parameters theta of the model that a log is fitted with.
 
 Every mistake is a parameter that is zero when all is right: the angles by which the base is
-tilted, the time by which torques are late, what is missing from a joint's zero, the logarithm of a
-torque's gain, or the coefficient of a torque that the model lacks. Their size before a log is seen
-has a standard deviation: those that nobody avoids are marginalised with it.
+tilted, the time by which torques are late, what is missing from a joint's zero, or the logarithm of
+a torque's gain. Before a log is seen their size has a standard deviation.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class MistakeKind:
     ----------
     name : str
     text : str
-        What is said of it, with {sizes} or with {joint}.
+        What is said of it, with {sizes}.
     size : int
         How many parameters one mistake has.
     unit : str
@@ -38,13 +37,9 @@ class MistakeKind:
         From SI to `unit`.
     limit : float
         Largest step of its parameters [SI].
-    positive : bool
-        Whether physics demands parameters above zero.
     width : float
-        Deviation of mistakes that a fit takes out of the log or the robot, before a log is seen
-        [SI]: wide, so that it decides only what a log cannot tell; infinite for others.
-    remedy : str
-        Option of `feasid.fit` that models it, if any.
+        Deviation before a log is seen with which mistakes are fitted [SI]: wide, so that it
+        decides only what a log cannot tell.
     """
 
     name: str
@@ -53,9 +48,7 @@ class MistakeKind:
     unit: str = ""
     factor: float = 1.0
     limit: float = np.inf
-    positive: bool = False
     width: float = np.inf
-    remedy: str = ""
 
 
 DEGREES = 180.0 / np.pi
@@ -100,34 +93,6 @@ KINDS = {
             0.02,
             width=0.05,
         ),
-        MistakeKind(
-            "position",
-            "the torque of {joint} has a part that depends on its position alone (a spring, a "
-            "cable or a counterweight)",
-            5,
-            remedy="spring",
-        ),
-        MistakeKind(
-            "stribeck",
-            "friction of {joint} is larger near standstill (Stribeck friction)",
-            2,
-            remedy="stribeck",
-        ),
-        MistakeKind(
-            "load", "friction of {joint} grows with its load", positive=True, remedy="load"
-        ),
-        MistakeKind("direction", "friction of {joint} differs by direction", remedy="direction"),
-        MistakeKind("sqrt", "friction of {joint} grows with the root of the speed", remedy="sqrt"),
-        MistakeKind("drift", "friction of {joint} changes while the log is recorded", 2),
-        MistakeKind("offset-drift", "the torque offset of {joint} drifts"),
-        MistakeKind("ripple", "the torque of {joint} ripples with its position", 2),
-        MistakeKind("elastic", "{joint} is elastic", positive=True),
-        MistakeKind(
-            "backlash",
-            "{joint} has a torque that follows the sign of its velocity with a lag (backlash or "
-            "hysteresis)",
-            2,
-        ),
     )
 }
 """All kinds by name."""
@@ -135,23 +100,13 @@ KINDS = {
 USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
 """Deviations of mistakes that everybody makes [rad, rad or m, share, samples]."""
 
-BREAKING = (0.02, 0.1)
-"""Speeds [rad/s or m/s] over which friction near standstill fades."""
-
-WARMING = (0.5, 0.125)
-"""Time constants of warming up, as shares of the log's length."""
-
-LAGS = (2e-3, 1e-2)
-"""Positions [rad or m] over which a reversal is made up for by play or by hysteresis."""
-
 
 @dataclass(frozen=True, order=True)
 class Mistake:
-    """One mistake: its kind, its joint (an index, -1 for none), periods per turn of a ripple."""
+    """One mistake: its kind and its joint (an index, -1 for none)."""
 
     kind: str
     joint: int = -1
-    periods: int = 0
 
     @property
     def size(self) -> int:

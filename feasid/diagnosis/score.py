@@ -21,7 +21,7 @@ from scipy.stats import chi2, f, wilcoxon
 
 from feasid.core.arrays import Array
 from feasid.diagnosis.log_rows import LogRows
-from feasid.diagnosis.mistakes import KINDS, Mistake
+from feasid.diagnosis.mistakes import Mistake
 from feasid.reduction.strata import FOLDS
 from feasid.robot.description import Robot
 
@@ -74,9 +74,8 @@ class ScoreTest:
     @property
     def supported(self) -> bool:
         """Whether the mistake is worth a fit."""
-        possible = not KINDS[self.mistake.kind].positive or bool((self.value > 0).all())
         better = self.gain > LEAST_GAIN or self.own_gain > LEAST_OWN_GAIN
-        return possible and better and self.p < FALSE_ALARMS and self.p_gain < HELD_OUT_LEVEL
+        return better and self.p < FALSE_ALARMS and self.p_gain < HELD_OUT_LEVEL
 
 
 class ScoreTests:
@@ -171,14 +170,8 @@ class ScoreTests:
 
     def tests(self, mistakes: Sequence[Mistake]) -> list[ScoreTest]:
         """What the log says of each mistake that it can see, beside the active ones."""
-        several = sum(m.kind == "ripple" for m in mistakes)
-        out = []
-        for mistake in mistakes:
-            own = several if mistake.kind == "ripple" else len(mistakes) - several
-            found = self._test(mistake, 2 * max(own, 1))
-            if found is not None:
-                out.append(found)
-        return out
+        found = [self._test(mistake, len(mistakes)) for mistake in mistakes]
+        return [test for test in found if test is not None]
 
     def _test(self, mistake: Mistake, tests: int) -> ScoreTest | None:
         W, P = self._wide
