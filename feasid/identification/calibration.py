@@ -298,6 +298,8 @@ class Calibration(Displayed):
                 f"{KINDS[kind].text.format(sizes=sizes)}: found by this log and taken out by the "
                 f"fit, which predicts stretches that it did not see {own[0].gain:.0%} better"
             )
+            if kind == "zero":
+                text += "; fit.robot takes positions as they are logged, files take true ones"
             numbers = {
                 "joints": [e.joint for e in own],
                 "sizes": [e.value.tolist() for e in own],
