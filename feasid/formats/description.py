@@ -24,7 +24,7 @@ from feasid.exact.decimals import Number
 from feasid.exact.poses import PrecisePose, can_exist
 from feasid.formats.shapes import Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
-from feasid.formats.xml import ReadLimits, XmlText, shortest_decimal
+from feasid.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot import inertia
 from feasid.robot.bodies import Limits
 from feasid.robot.description import Robot
@@ -340,6 +340,15 @@ class Description:
     def joints(self) -> Iterator[Joint]:
         """All joints, in the order of the links."""
         return (joint for link in self.links for joint in link.joints)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedElements:
+    """The elements of a file's links and joints by name, as its writer needs them."""
+
+    text: XmlText
+    links: Mapping[str, Element]
+    joints: Mapping[str, Element]
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from feasid.errors import (
     SecurityError,
     UnsupportedJointError,
 )
-from feasid.formats.urdf.read import parse_urdf
-from feasid.formats.xml import ReadLimits
+from feasid.formats.xml import ReadLimits, parse_xml
 from feasid.robot import inertia
 
 RTOL_PIN = 1e-10
@@ -289,10 +288,10 @@ def test_deep_wide_and_large_files_hit_a_stated_limit():
     assert (deep.limit, tag.limit) == (256, 1024 * 1024)
     assert peak < 50e6
     with pytest.raises(LimitError, match="items=") as caught:
-        parse_urdf(ARM.encode(), limits=ReadLimits(items=20))
+        parse_xml(ARM.encode(), limits=ReadLimits(items=20))
     assert caught.value.limit == 20
     with pytest.raises(LimitError, match="size="):
-        parse_urdf(ARM.encode(), limits=ReadLimits(size=100))
+        parse_xml(ARM.encode(), limits=ReadLimits(size=100))
 
 
 def test_a_file_that_is_too_large_is_not_read_whole(tmp_path):

@@ -82,7 +82,7 @@ def test_a_fit_of_a_dh_robot_is_written_as_urdf(tmp_path):
     again = load_robot(path)  # with its sidecar
     assert relative(torques(again), torques(fit.robot)) < SAME
     seen = fit.verify(path, "pinocchio", test)
-    errors = export.errors["file on the test"]
+    errors = export.errors["file, hard sign on the test"]
     np.testing.assert_allclose(seen["pinocchio"]["all"], errors["all"], rtol=1e-6)
 
 

@@ -20,7 +20,15 @@ from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact import poses
 from feasid.exact.decimals import Number, quote
-from feasid.formats.description import MAX_NAME, Bond, Description, ExactPose, Joint, Link
+from feasid.formats.description import (
+    MAX_NAME,
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    Link,
+    NamedElements,
+)
 from feasid.formats.shapes import Shape, primitive
 from feasid.formats.terms import Effect, JointTerms, LeftOut
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
@@ -151,7 +159,7 @@ class _SdfReader:
             left_out=tuple(self.left_out()),
             has_frames=True,
             text=self.text,
-            document=_Sdf(self.text, links, joints),
+            document=NamedElements(self.text, links, joints),
         )
 
     # -- numbers and names ----------------------------------------------------------------------
@@ -517,15 +525,6 @@ class _SdfReader:
             shape = primitive(solid.tag, size, placed.rotation, placed.position) if known else None
             out.append(shape)
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Sdf:
-    """The elements of links and joints by name."""
-
-    text: XmlText
-    links: dict[str, Element]
-    joints: dict[str, Element]
 
 
 def _exact(pose: Rigid, angles: tuple[str, ...], alone: bool) -> ExactPose:

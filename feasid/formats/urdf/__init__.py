@@ -1,7 +1,7 @@
 """URDF: the format of ROS."""
 
 from feasid.formats.description import Format
-from feasid.formats.urdf.describe import describe_urdf
+from feasid.formats.urdf.read import describe_urdf
 from feasid.formats.urdf.write import generate_urdf, patch_urdf
 from feasid.robot.variants import with_axis_frames
 

@@ -1,31 +1,45 @@
 """URDF files, read strictly: links, joints and every number in them, with their places.
 
-What is read here is what a file *says*; `feasid.formats.urdf.describe` makes a `Description` of it.
-Transmissions and simulator tags are
-left alone, meshes are never opened.
+Transmissions and simulator tags are left alone, meshes are never opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NoReturn
 
-from feasid.core.arrays import Array
+import numpy as np
+
 from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact.decimals import Number, quote
-from feasid.formats.description import MAX_NAME
+from feasid.formats.description import (
+    MAX_NAME,
+    Bond,
+    Description,
+    ExactPose,
+    Joint,
+    Link,
+    NamedElements,
+    pose_of_numbers,
+)
+from feasid.formats.shapes import Shape, primitive
 from feasid.formats.terms import JointTerms, LeftOut
-from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText, parse_xml
+from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
+from feasid.robot.bodies import Limits
 from feasid.robot.rotations import from_rpy
 
-JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "",
+         "floating": "floating", "planar": "planar"}  # fmt: skip
+"""Kind of joint per type of URDF."""
 
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 """Attributes of ``<inertia>``, in the order of `feasid.robot.inertia.SYMBOLS`."""
 
-DYNAMICS = ("damping", "friction")
-"""Attributes of ``<dynamics>`` that are read."""
+NUMBERS = {"limit": ("lower", "upper", "velocity", "effort"), "dynamics": ("damping", "friction")}
+"""Attributes that are read, per element."""
 
 KNOWN = {
     "robot": ("link", "joint", "material"),
@@ -34,108 +48,29 @@ KNOWN = {
 }
 """Children that are read, or only show what a robot looks like; all others are listed."""
 
-ZERO = Number("0", 0.0)
+AXIS_TOLERANCE = 1e-5
+"""An axis whose length is off by more than this is noted; the rest is rounding in the file."""
 
-Triple = tuple[Number, Number, Number]
-
-
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """An ``<origin>``: position [m] and fixed-axis roll, pitch, yaw [rad]."""
-
-    xyz: Triple = (ZERO, ZERO, ZERO)
-    rpy: Triple = (ZERO, ZERO, ZERO)
-    element: Element | None = None
-
-    @property
-    def position(self) -> tuple[float, float, float]:
-        """Position as floats [m]."""
-        return self.xyz[0].value, self.xyz[1].value, self.xyz[2].value
-
-    @property
-    def rotation(self) -> Array:
-        """Rotation matrix, shape (3, 3)."""
-        return from_rpy([n.value for n in self.rpy])
+Owner = dict[str, str]
+"""The link or joint that a complaint is about."""
 
 
 @dataclass(frozen=True, eq=False)
-class UrdfInertial:
-    """An ``<inertial>``: mass, and inertia about the centre of mass in the axes of `origin`."""
-
-    element: Element
-    origin: Origin
-    mass: Number
-    moments: tuple[Number, ...]
-    """ixx ixy ixz iyy iyz izz [kg m^2]."""
-    mass_element: Element
-    inertia_element: Element
-
-
-@dataclass(frozen=True, eq=False)
-class UrdfLink:
-    """A ``<link>``."""
-
-    name: str
-    element: Element
-    inertial: UrdfInertial | None
-
-
-@dataclass(frozen=True, eq=False)
-class Mimic:
-    """A ``<mimic>``: q = multiplier q_joint + offset."""
-
-    element: Element
-    joint: str
-    multiplier: float = 1.0
-    offset: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class UrdfJoint:
-    """A ``<joint>``; `axis`, `limits` and `dynamics` are read for moving joints only."""
+class _Joint:
+    """A ``<joint>`` with its ends; `mimic` has the element, the leader and its numbers."""
 
     name: str
     element: Element
     type: str
     parent: str
     child: str
-    origin: Origin
-    axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    limits: dict[str, float] = field(default_factory=dict)
-    dynamics: dict[str, float] = field(default_factory=dict)
-    mimic: Mimic | None = None
-
-    @property
-    def terms(self) -> JointTerms:
-        """Viscous and Coulomb friction of ``<dynamics>``."""
-        given = self.dynamics
-        return JointTerms(viscous=given.get("damping", 0.0), coulomb=given.get("friction", 0.0))
+    home: ExactPose
+    moves: tuple[Joint, ...] = ()
+    mimic: tuple[Element, str, tuple[float, float]] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Urdf:
-    """A URDF file: its text, links and joints by name in the order of the file."""
-
-    text: XmlText
-    name: str
-    links: dict[str, UrdfLink]
-    joints: dict[str, UrdfJoint]
-    notes: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-
-    def joint_above(self) -> dict[str, UrdfJoint]:
-        """The joint that carries each link, by the link's name; the root has none."""
-        return {j.child: j for j in self.joints.values()}
-
-    @property
-    def root(self) -> UrdfLink:
-        """The link that no joint carries."""
-        carried = self.joint_above()
-        return next(link for name, link in self.links.items() if name not in carried)
-
-
-def parse_urdf(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) -> Urdf:
-    """Read the bytes of a URDF file.
+def describe_urdf(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
+    """The description of a parsed URDF file.
 
     Raises
     ------
@@ -145,24 +80,8 @@ def parse_urdf(data: bytes, path: str = "<text>", limits: ReadLimits = LIMITS) -
         not make one tree.
     UnsupportedJointError
         A joint type that does not exist.
-    SecurityError, LimitError
-        See `feasid.formats.xml.parse_xml`.
     """
-    return urdf_of(parse_xml(data, path, limits))
-
-
-def urdf_of(text: XmlText) -> Urdf:
-    """Read a parsed file as URDF."""
-    reader = _UrdfReader(text)
-    reader.check_root()
-    root = text.root
-    links = reader.read_named("link", root.all("link"), reader.link)
-    joints = reader.read_named("joint", root.all("joint"), reader.joint)
-    if not links:
-        text.fail("the robot has no links", root)
-    reader.check_tree(links, joints)
-    name = root.attributes.get("name", "robot")
-    return Urdf(text, name, links, joints, tuple(reader.notes), tuple(left_out(root)))
+    return _UrdfReader(text).read()
 
 
 class _UrdfReader:
@@ -171,6 +90,52 @@ class _UrdfReader:
     def __init__(self, text: XmlText) -> None:
         self.text = text
         self.notes: list[str] = []
+        self.axes: dict[str, str] = {}
+        self.above: dict[str, _Joint] = {}
+
+    def read(self) -> Description:
+        text, root = self.text, self.text.root
+        self.check_root()
+        elements = self.named_elements("link")
+        read = [self.link(name, element) for name, element in elements.items()]
+        moving = self.named_elements("joint")
+        joints = {name: self.joint(name, element) for name, element in moving.items()}
+        if not elements:
+            text.fail("the robot has no links", root)
+        self.check_tree(elements, joints)
+        bonds = tuple(self.bonds(joints))
+        self.notes += [self.axes[name] for name in elements if name in self.axes]
+        return Description(
+            "urdf",
+            text.path,
+            root.attributes.get("name", "robot"),
+            tuple(self.placed(link) for link in read),
+            tuple(self.depth_first(elements)),
+            bonds=bonds,
+            notes=tuple(self.notes),
+            left_out=tuple(left_out(root)),
+            has_frames=True,
+            text=text,
+            document=NamedElements(text, elements, moving),
+        )
+
+    def placed(self, link: Link) -> Link:
+        """The link where the joint above puts it."""
+        joint = self.above.get(link.name)
+        if joint is None:
+            return link
+        return replace(link, parent=joint.parent, home=joint.home, joints=joint.moves)
+
+    def depth_first(self, links: dict[str, Element]) -> Iterator[str]:
+        """Names of all links from the root, children in the order of the file."""
+        below: dict[str, list[str]] = {}
+        for child, joint in self.above.items():
+            below.setdefault(joint.parent, []).append(child)
+        waiting = [name for name in links if name not in self.above]
+        while waiting:
+            name = waiting.pop()
+            yield name
+            waiting.extend(reversed(below.get(name, [])))
 
     def check_root(self) -> None:
         root = self.text.root
@@ -186,9 +151,9 @@ class _UrdfReader:
                     element,
                 )
 
-    def read_named(self, kind: str, elements: Sequence[Element], read: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for element in elements:
+    def named_elements(self, kind: str) -> dict[str, Element]:
+        found: dict[str, Element] = {}
+        for element in self.text.root.all(kind):
             name = element.attributes.get("name", "")
             if not name:
                 self.text.fail(f"a <{kind}> has no name", element)
@@ -197,18 +162,18 @@ class _UrdfReader:
                     f"{kind} name {quote(name)} is longer than {MAX_NAME} characters", element
                 )
             if name in found:
-                first = found[name].element.line
+                first = found[name].line
                 data: dict[str, Any] = {kind: name, "first_line": first}
                 self.text.fail(
                     f"{kind} {name!r} is defined twice: here and on line {first}", element, **data
                 )
-            found[name] = read(name, element)
+            found[name] = element
         return found
 
     # -- numbers ------------------------------------------------------------------------------
 
     def numbers(
-        self, element: Element, attribute: str, count: int, owner: dict[str, str], default: str = ""
+        self, element: Element, attribute: str, count: int, owner: Owner, default: str = ""
     ) -> tuple[Number, ...]:
         """`count` numbers of an attribute."""
         text = element.attributes.get(attribute, default)
@@ -223,26 +188,21 @@ class _UrdfReader:
         except ValueError as error:
             self.fail(f"{attribute}: {error}", element, attribute, owner)
 
-    def number(self, element: Element, attribute: str, owner: dict[str, str]) -> Number:
-        return self.numbers(element, attribute, 1, owner)[0]
-
-    def fail(
-        self, message: str, element: Element, attribute: str | None, owner: dict[str, str]
-    ) -> NoReturn:
+    def fail(self, message: str, element: Element, attribute: str | None, owner: Owner) -> NoReturn:
         where = ", ".join(f"{kind} {name!r}" for kind, name in owner.items())
         tag = "" if element.tag in owner else f" <{element.tag}>"
         data: dict[str, Any] = dict(owner)
         self.text.fail(f"{where}:{tag} {message}", element, attribute, **data)
 
-    def pose(self, parent: Element, owner: dict[str, str]) -> Origin:
+    def pose(self, parent: Element, owner: Owner) -> ExactPose:
         element = self.only(parent, "origin", owner)
         if element is None:
-            return Origin()
-        xyz = self.numbers(element, "xyz", 3, owner, "0 0 0")
-        rpy = self.numbers(element, "rpy", 3, owner, "0 0 0")
-        return Origin((xyz[0], xyz[1], xyz[2]), (rpy[0], rpy[1], rpy[2]), element)
+            zeros = (Number("0", 0.0),) * 3
+            return pose_of_numbers(zeros, zeros)
+        xyz, rpy = (self.numbers(element, name, 3, owner, "0 0 0") for name in ("xyz", "rpy"))
+        return pose_of_numbers(xyz, rpy)
 
-    def only(self, parent: Element, tag: str, owner: dict[str, str]) -> Element | None:
+    def only(self, parent: Element, tag: str, owner: Owner) -> Element | None:
         found = parent.all(tag)
         if len(found) > 1 and tag == "origin" and parent.tag == "joint":
             where = f"{self.text.path}:{found[1].line}"
@@ -256,37 +216,51 @@ class _UrdfReader:
             )
         return found[0] if found else None
 
+    def given(self, parent: Element, tag: str, owner: Owner) -> dict[str, float]:
+        """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
+        element = self.only(parent, tag, owner)
+        if element is None:
+            return {}
+        present = [name for name in NUMBERS[tag] if name in element.attributes]
+        return {name: self.numbers(element, name, 1, owner)[0].value for name in present}
+
     # -- links --------------------------------------------------------------------------------
 
-    def link(self, name: str, element: Element) -> UrdfLink:
+    def link(self, name: str, element: Element) -> Link:
         owner = {"link": name}
         inertial = self.only(element, "inertial", owner)
-        return UrdfLink(name, element, self.inertial(inertial, owner) if inertial else None)
-
-    def inertial(self, element: Element, owner: dict[str, str]) -> UrdfInertial:
-        mass = self.only(element, "mass", owner)
-        inertia = self.only(element, "inertia", owner)
+        stated = element if inertial is None else inertial
+        out = Link(
+            name,
+            self.text.path,
+            stated.line,
+            partial(self.text.place, stated),
+            collisions=partial(_shapes, element, "collision"),
+            visuals=partial(_shapes, element, "visual"),
+            has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
+        )
+        if inertial is None:
+            return out
+        mass, inertia = (self.only(inertial, tag, owner) for tag in ("mass", "inertia"))
         if mass is None or inertia is None:
             missing = "mass" if mass is None else "inertia"
-            self.fail(f"needs a <{missing}>", element, None, owner)
-        return UrdfInertial(
-            element,
-            self.pose(element, owner),
-            self.number(mass, "value", owner),
-            tuple(self.number(inertia, name, owner) for name in MOMENTS),
-            mass,
-            inertia,
+            self.fail(f"needs a <{missing}>", inertial, None, owner)
+        return replace(
+            out,
+            place=self.pose(inertial, owner),
+            mass=self.numbers(mass, "value", 1, owner)[0].exact,
+            moments=tuple(self.numbers(inertia, k, 1, owner)[0].exact for k in MOMENTS),
         )
 
     # -- joints -------------------------------------------------------------------------------
 
-    def joint(self, name: str, element: Element) -> UrdfJoint:
+    def joint(self, name: str, element: Element) -> _Joint:
         owner = {"joint": name}
         kind = element.attributes.get("type", "")
-        if kind not in JOINT_TYPES:
-            hint = did_you_mean(kind, JOINT_TYPES)
+        if kind not in KINDS:
             self.text.fail(
-                f"joint {name!r} has type {quote(kind)}{hint}; known are {', '.join(JOINT_TYPES)}",
+                f"joint {name!r} has type {quote(kind)}{did_you_mean(kind, KINDS)}; known are "
+                f"{', '.join(KINDS)}",
                 element,
                 "type",
                 UnsupportedJointError,
@@ -298,30 +272,47 @@ class _UrdfReader:
             if found is None or not found.attributes.get("link"):
                 self.fail(f"needs a <{end} link=...>", element, None, owner)
             ends[end] = found.attributes["link"]
-        joint = UrdfJoint(
+        joint = _Joint(
             name, element, kind, ends["parent"], ends["child"], self.pose(element, owner)
         )
-        return joint if kind == "fixed" else self.moving(joint)
+        if kind == "fixed":
+            return joint
+        moves = (self.moving(joint, owner),)
+        return replace(joint, moves=moves, mimic=self.mimic(element, owner))
 
-    def moving(self, joint: UrdfJoint) -> UrdfJoint:
-        element, owner = joint.element, {"joint": joint.name}
-        axis = self.only(element, "axis", owner)
-        direction = joint.axis
-        if axis is not None and joint.type != "floating":
-            x, y, z = self.numbers(axis, "xyz", 3, owner, "1 0 0")
-            direction = x.value, y.value, z.value
-            if not any(direction):
-                self.fail("xyz: the axis is zero", axis, "xyz", owner)
-        return replace(
-            joint,
-            axis=direction,
-            limits=self.optional(element, "limit", owner),
-            dynamics=self.optional(element, "dynamics", owner),
-            mimic=self.mimic(element, owner),
+    def moving(self, joint: _Joint, owner: Owner) -> Joint:
+        """How a joint moves; an axis that is normalised is noted with its link."""
+        element, direction = self.only(joint.element, "axis", owner), np.array([1.0, 0.0, 0.0])
+        if element is not None and joint.type != "floating":
+            direction = np.array([n.value for n in self.numbers(element, "xyz", 3, owner, "1 0 0")])
+            if not direction.any():
+                self.fail("xyz: the axis is zero", element, "xyz", owner)
+        length = math.sqrt(float(direction @ direction))
+        if abs(length - 1) > AXIS_TOLERANCE:
+            line = (element or joint.element).line
+            self.axes[joint.child] = (
+                f"{self.text.path}:{line}: joint {joint.name!r}: the axis has length {length:.6g} "
+                f"and was normalised"
+            )
+        limits = self.given(joint.element, "limit", owner)
+        if joint.type == "continuous":
+            limits = {k: v for k, v in limits.items() if k not in ("lower", "upper")}
+        dynamics = self.given(joint.element, "dynamics", owner)
+        return Joint(
+            joint.name,
+            KINDS[joint.type],
+            direction,
+            limits=Limits(**limits),
+            terms=JointTerms(
+                viscous=dynamics.get("damping", 0.0), coulomb=dynamics.get("friction", 0.0)
+            ),
+            place=f"{self.text.path}:{joint.element.line}",
         )
 
-    def mimic(self, parent: Element, owner: dict[str, str]) -> Mimic | None:
-        """The joint that this one follows; None if it moves by itself."""
+    def mimic(
+        self, parent: Element, owner: Owner
+    ) -> tuple[Element, str, tuple[float, float]] | None:
+        """The joint that this one follows, offset and factor; None if it moves by itself."""
         element = self.only(parent, "mimic", owner)
         if element is None:
             return None
@@ -331,24 +322,42 @@ class _UrdfReader:
             self.numbers(element, name, 1, owner, default)[0].value
             for name, default in (("multiplier", "1"), ("offset", "0"))
         )
-        return Mimic(element, element.attributes["joint"], factor, offset)
+        return element, element.attributes["joint"], (offset, factor)
 
-    def optional(self, parent: Element, tag: str, owner: dict[str, str]) -> dict[str, float]:
-        """The numbers of ``<limit>`` or ``<dynamics>``, those that are there."""
-        wanted = {
-            "limit": ("lower", "upper", "velocity", "effort"),
-            "dynamics": DYNAMICS,
-        }[tag]
-        element = self.only(parent, tag, owner)
-        if element is None:
-            return {}
-        present = [name for name in wanted if name in element.attributes]
-        return {name: self.number(element, name, owner).value for name in present}
+    def bonds(self, joints: dict[str, _Joint]) -> Iterator[Bond]:
+        """The file's ``<mimic>`` elements; what cannot be followed is noted.
+
+        A joint that mimics a fixed one is held at its offset. One that mimics a joint which does
+        not exist moves by itself, as in other readers, and is noted.
+        """
+        for joint in joints.values():
+            if joint.mimic is None:
+                continue
+            element, name, factors = joint.mimic
+            leader = joints.get(name)
+            if leader is None:
+                self.notes.append(
+                    f"{self.text.path}:{element.line}: joint {joint.name!r} mimics {quote(name)}, "
+                    f"which does not exist{did_you_mean(name, joints)}, and is taken to move by "
+                    f"itself"
+                )
+                continue
+            if {joint.type, leader.type} & {"floating", "planar"}:
+                self.text.fail(
+                    f"joint {joint.name!r}: <mimic> {joint.type} joints do not follow "
+                    f"{leader.type} ones",
+                    element,
+                    "joint",
+                    joint=joint.name,
+                )
+            second = "" if leader.type == "fixed" else leader.name
+            yield Bond("joint", f"mimic of {joint.name}", joint.name, second, factors)
 
     # -- the tree -----------------------------------------------------------------------------
 
-    def check_tree(self, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]) -> None:
-        carried: dict[str, UrdfJoint] = {}
+    def check_tree(self, links: dict[str, Element], joints: dict[str, _Joint]) -> None:
+        """Fill `above`; refuse what is not one tree."""
+        carried = self.above
         for joint in joints.values():
             self.check_ends(joint, links)
             if joint.child in carried:
@@ -366,14 +375,15 @@ class _UrdfReader:
         roots = [link for name, link in links.items() if name not in carried]
         if len(roots) > 1:
             self.text.fail(
-                f"link {roots[1].name!r} and link {roots[0].name!r} on line "
-                f"{roots[0].element.line} both have no parent joint: a robot has one root",
-                roots[1].element,
-                link=roots[1].name,
-                first_line=roots[0].element.line,
+                f"link {roots[1].attributes['name']!r} and link "
+                f"{roots[0].attributes['name']!r} on line "
+                f"{roots[0].line} both have no parent joint: a robot has one root",
+                roots[1],
+                link=roots[1].attributes["name"],
+                first_line=roots[0].line,
             )
 
-    def check_ends(self, joint: UrdfJoint, links: dict[str, UrdfLink]) -> None:
+    def check_ends(self, joint: _Joint, links: dict[str, Element]) -> None:
         for end in ("parent", "child"):
             name = getattr(joint, end)
             if name not in links:
@@ -389,7 +399,7 @@ class _UrdfReader:
                 link=joint.parent,
             )
 
-    def check_cycle(self, links: dict[str, UrdfLink], carried: dict[str, UrdfJoint]) -> None:
+    def check_cycle(self, links: dict[str, Element], carried: dict[str, _Joint]) -> None:
         safe: set[str] = set()
         for name in links:
             way: list[str] = []
@@ -412,19 +422,6 @@ class _UrdfReader:
             safe.update(way)
 
 
-def depth_first(urdf: Urdf) -> list[str]:
-    """Names of all links, depth first from the root, children in the order of the file."""
-    below: dict[str, list[str]] = {}
-    for joint in urdf.joints.values():
-        below.setdefault(joint.parent, []).append(joint.child)
-    order, waiting = [], [urdf.root.name]
-    while waiting:
-        name = waiting.pop()
-        order.append(name)
-        waiting.extend(reversed(below.get(name, [])))
-    return order
-
-
 def left_out(root: Element) -> Iterator[LeftOut]:
     """Everything that is neither read nor appearance."""
     for element in (root, *root.children):
@@ -438,5 +435,52 @@ def left_out(root: Element) -> Iterator[LeftOut]:
                 yield LeftOut(f"<{child.tag}>", name)
             elif child.tag == "dynamics":
                 for attribute in child.attributes:
-                    if attribute not in DYNAMICS:
+                    if attribute not in NUMBERS["dynamics"]:
                         yield LeftOut(f"<dynamics {attribute}=>", owner)
+
+
+# -- shapes: what cannot be read is treated as unknown ---------------------------------------------
+
+
+def _shapes(link: Element, tag: str) -> list[Shape | None]:
+    """A link's geometries under this tag in its frame, None for each that is no known primitive."""
+    return [_shape(element) for element in link.all(tag)]
+
+
+def _shape(collision: Element) -> Shape | None:
+    geometry = collision.find("geometry")
+    if geometry is None or len(geometry.children) != 1:
+        return None
+    element = geometry.children[0]
+    try:
+        size = _size(element)
+        origin = collision.find("origin")
+        xyz = _floats(origin, "xyz") if origin is not None else [0.0, 0.0, 0.0]
+        rpy = _floats(origin, "rpy") if origin is not None else [0.0, 0.0, 0.0]
+    except ValueError:
+        return None
+    if size is None or len(xyz) != 3 or len(rpy) != 3:
+        return None
+    return primitive(element.tag, size, from_rpy(rpy), np.array(xyz))
+
+
+def _size(element: Element) -> list[float] | None:
+    if element.tag == "box":
+        size = _floats(element, "size")
+        return size if len(size) == 3 else None
+    if element.tag == "sphere":
+        return _lengths(element, "radius")
+    if element.tag in ("cylinder", "capsule"):
+        return _lengths(element, "radius", "length")
+    return None
+
+
+def _lengths(element: Element, *attributes: str) -> list[float] | None:
+    """One number per attribute, or None where one is missing or several stand there."""
+    found = [_floats(element, attribute, "") for attribute in attributes]
+    return [numbers[0] for numbers in found] if all(len(n) == 1 for n in found) else None
+
+
+def _floats(element: Element, attribute: str, default: str = "0 0 0") -> list[float]:
+    text = element.attributes.get(attribute, default)
+    return [Number.parse(token).value for token in text.split()]

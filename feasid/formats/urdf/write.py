@@ -20,10 +20,10 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, UnsupportedJointError
-from feasid.formats.description import Changes, Description, Extras, NewInertial
+from feasid.formats.description import Changes, Description, Extras, NamedElements, NewInertial
 from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader, to_rpy
 from feasid.formats.terms import NO_TERMS, JointTerms
-from feasid.formats.urdf.read import MOMENTS, Urdf, UrdfInertial, UrdfLink
+from feasid.formats.urdf.read import MOMENTS
 from feasid.formats.xml import Element, Patch, markup
 from feasid.robot.bodies import Body
 from feasid.robot.couplings import Coupling
@@ -42,42 +42,39 @@ NO_ROTATION = "0 0 0"
 
 def patch_urdf(description: Description, changes: Changes) -> bytes:
     """The file with these inertials and joint terms, every other byte as it was."""
-    urdf: Urdf = description.document
+    urdf: NamedElements = description.document
     patch = Patch(urdf.text)
     for name, new in changes.inertials.items():
         _set_inertial(patch, urdf.links[name], new)
     for joint, terms in changes.terms.items():
         if joint in urdf.joints:
-            _set_dynamics(patch, urdf, joint, terms)
+            _set_dynamics(patch, urdf.joints[joint], terms)
     _add_extensions(patch, urdf.text.root, changes.extras)
     return patch.apply()
 
 
-def _set_inertial(patch: Patch, link: UrdfLink, new: NewInertial) -> None:
+def _set_inertial(patch: Patch, link: Element, new: NewInertial) -> None:
     """Write one link's numbers; those that do not change keep their text."""
-    old = link.inertial
+    old = link.find("inertial")
     if old is None:
-        patch.insert_first(link.element, _inertial(new))
+        patch.insert_first(link, _inertial(new))
         return
-    patch.numbers(old.mass_element, "value", [new.mass])
-    for name, value, number in zip(MOMENTS, new.moments, old.moments, strict=True):
-        if number.value != value:
-            patch.numbers(old.inertia_element, name, [value])
-    _set_origin(patch, old, new)
-
-
-def _set_origin(patch: Patch, old: UrdfInertial, new: NewInertial) -> None:
+    mass, inertia, origin = (old.find(tag) for tag in ("mass", "inertia", "origin"))
+    if mass is None or inertia is None:
+        raise ValueError(f"link {link.attributes['name']!r} was read without mass or inertia")
+    patch.numbers(mass, "value", [new.mass])
+    for name, value in zip(MOMENTS, new.moments, strict=True):
+        patch.numbers(inertia, name, [value])
     if new.com is None:
         return
-    element = old.origin.element
-    if element is None:
+    if origin is None:
         if any(new.com):
-            patch.insert_before(old.mass_element, markup("origin", xyz=new.com, rpy=NO_ROTATION))
+            patch.insert_before(mass, markup("origin", xyz=new.com, rpy=NO_ROTATION))
         return
-    if tuple(new.com) != old.origin.position:
-        patch.numbers(element, "xyz", new.com)
+    if "xyz" in origin.attributes or any(new.com):
+        patch.numbers(origin, "xyz", new.com)
     if new.reset_axes:
-        patch.numbers(element, "rpy", [0.0, 0.0, 0.0])
+        patch.numbers(origin, "rpy", [0.0, 0.0, 0.0])
 
 
 def _inertial(new: NewInertial) -> list[str]:
@@ -93,17 +90,16 @@ def _dynamics(terms: JointTerms) -> list[str]:
     return markup("dynamics", **{k: getattr(terms, field) for k, field in DYNAMICS.items()})
 
 
-def _set_dynamics(patch: Patch, urdf: Urdf, name: str, wanted: JointTerms) -> None:
+def _set_dynamics(patch: Patch, joint: Element, wanted: JointTerms) -> None:
     """Viscous and Coulomb friction of a joint, as its ``<dynamics>``."""
-    joint = urdf.joints[name]
-    element = joint.element.find("dynamics")
+    element = joint.find("dynamics")
     if element is None:
         if wanted.values:
-            patch.insert_last(joint.element, _dynamics(wanted))
+            patch.insert_last(joint, _dynamics(wanted))
         return
     for attribute, field in DYNAMICS.items():
         value = getattr(wanted, field)
-        if joint.dynamics.get(attribute, 0.0) != value:
+        if value or attribute in element.attributes:
             patch.numbers(element, attribute, [value])
 
 
