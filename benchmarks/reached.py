@@ -125,5 +125,6 @@ class Reached:
 
 if __name__ == "__main__":
     plugin = Reached()
-    pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *sys.argv[2:]], [plugin])
+    order = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
+    pytest.main([*order, *sys.argv[2:]], [plugin])
     Path(sys.argv[1]).write_text(json.dumps(plugin.told()))

@@ -156,6 +156,6 @@ FAILED, IMPOSSIBLE = 1, 3
 
 def apart(where: Path, names: Sequence[str]) -> str | None:
     """The same in a process of its own, which reads the files of the copy."""
-    order = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    order = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:randomly"]
     done = subprocess.run([*order, *names], cwd=where, capture_output=True, text=True)
     return done.stdout.splitlines()[-2] if done.returncode else None

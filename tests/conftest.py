@@ -1,5 +1,7 @@
 """Before NumPy is loaded: one BLAS thread, as on the command line."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -19,6 +21,26 @@ OPTIONAL = {
     *("matplotlib", "mujoco", "nbclient", "pinocchio", "polars", "pyarrow", "rich", "rosbags"),
 }
 """Modules and distributions without which tests are skipped instead of collection stopping."""
+
+
+QUICK = (
+    *("codegen", "control", "options", "robot", "test_structure.py"),
+    *("dynamics/test_energy.py", "dynamics/test_regressor.py", "dynamics/test_coupled.py"),
+    *("feasibility/test_cone.py", "feasibility/test_problems.py", "feasibility/test_sets.py"),
+    *("formats/test_sources.py", "formats/test_urdf.py", "identifiability/test_nullspace.py"),
+    *("identification/test_bad_input.py", "identification/test_statistics.py"),
+    *("logs/test_frame.py", "logs/test_readers.py", "reduction/test_reduction.py"),
+)
+"""Folders and files of tests that are quick: the mark needs nothing more."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what is quick by where it is."""
+    here = Path(__file__).parent
+    for item in items:
+        slow = item.get_closest_marker("slow")
+        if not slow and any(item.path.is_relative_to(here / place) for place in QUICK):
+            item.add_marker(pytest.mark.quick)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -42,14 +42,14 @@ def within_limit(region, delta):
     return all(linear_value(c, exact) >= Fraction(0) for c in limits)
 
 
-@pytest.mark.parametrize("seed", some(range(24), 4, 10))
+@pytest.mark.parametrize("seed", some(range(24), 4))
 def test_witnesses_beyond_the_limit_contradict_no_range(seed, monkeypatch):
     """Models that reach furthest within ten thousand times our limit."""
     fit = described_fit(seed)
     found = fit.ranges(plausible=False)
     monkeypatch.setattr(regions, "LARGEST", FURTHER)
     wide, _ = fit.residual.region(found.level, False)
-    every = range(0, len(found), 5 if seed in (4, 10) else 1)
+    every = range(0, len(found), 5 if seed == 4 else 1)
     beyond = contradicted = 0
     for k in every:
         one = found[k]
