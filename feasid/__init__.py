@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from feasid.identification.simulate import simulate as simulate
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
+    from feasid.inspection.control import check as check
     from feasid.inspection.repair import Repair as Repair
     from feasid.inspection.repair import repair as repair
     from feasid.inspection.report import Report as Report
-    from feasid.inspection.report import check as check
     from feasid.inspection.report import inspect as inspect
     from feasid.logs.floating import Imu as Imu
     from feasid.logs.floating import Touch as Touch
@@ -118,7 +118,7 @@ _HOME = {
     "excite": "excitation.excite",
     "ExcitationProblem": "excitation.constraint_check",
     "Trajectory": "excitation.trajectory",
-    "check": "inspection.report",
+    "check": "inspection.control",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",

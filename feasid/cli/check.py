@@ -120,7 +120,7 @@ def expand(patterns: Iterable[str]) -> list[str]:
 
 def _judge_bodies(arguments: argparse.Namespace) -> int:
     """The other question: can the moving bodies exist, each the sum of its links?"""
-    from feasid.inspection.report import check
+    from feasid.inspection.control import check
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):

@@ -372,8 +372,8 @@ def test_a_gap_is_bridged_by_a_cubic_in_positions_and_a_line_in_torques():
     t = np.arange(7.0)[[0, 1, 2, 4, 5, 6]] / RATE
     cubic = ((t * RATE) ** 3)[:, None]
     grid = even_grid(t)
-    np.testing.assert_allclose(grid.put("q", cubic)[3], 27.0)
-    np.testing.assert_allclose(grid.put("tau", cubic)[3], (8 + 64) / 2)
+    np.testing.assert_allclose(grid.resample("q", cubic)[3], 27.0)
+    np.testing.assert_allclose(grid.resample("tau", cubic)[3], (8 + 64) / 2)
 
 
 @pytest.mark.parametrize(("share", "uneven"), [(0.015, False), (0.03, True)])

@@ -22,7 +22,7 @@ def test_an_even_clock_is_left_alone():
     assert not grid.bridged
     assert not grid.uneven
     signal = sine(t)
-    assert grid.put("q", signal) is signal
+    assert grid.resample("q", signal) is signal
 
 
 def test_missing_samples_are_bridged():
@@ -31,8 +31,8 @@ def test_missing_samples_are_bridged():
     grid = even_grid(t[keep])
     assert grid.bridged == 50
     np.testing.assert_allclose(grid.t, t, atol=1e-12)
-    assert np.abs(grid.put("q", sine(t[keep])) - sine(grid.t)).max() < FAITHFUL
-    torque = grid.put("tau", sine(t[keep]))
+    assert np.abs(grid.resample("q", sine(t[keep])) - sine(grid.t)).max() < FAITHFUL
+    torque = grid.resample("tau", sine(t[keep]))
     assert np.abs(torque - sine(grid.t)).max() < 0.5 * (2 * np.pi / RATE) ** 2
 
 
@@ -46,7 +46,7 @@ def test_positions_survive_any_losses(seed, lost):
     longest = np.diff(np.flatnonzero(keep)).max()
     grid = even_grid(t[keep])
     assert len(grid.t) == 500
-    assert np.abs(grid.put("q", sine(t[keep])) - sine(t)).max() < ROUGH * longest**4 / 16
+    assert np.abs(grid.resample("q", sine(t[keep])) - sine(t)).max() < ROUGH * longest**4 / 16
 
 
 def test_uneven_stamps_are_believed():
@@ -59,7 +59,7 @@ def test_uneven_stamps_are_believed():
     np.testing.assert_allclose(np.diff(grid.t), np.diff(grid.t).mean())
     assert np.abs(late[grid.nearest] - grid.t).max() < 0.7 / RATE
     as_if_even = np.abs(sine(late) - sine(grid.t[: len(late)])).max()
-    assert np.abs(grid.put("q", sine(late)) - sine(grid.t)).max() < 0.01 * as_if_even
+    assert np.abs(grid.resample("q", sine(late)) - sine(grid.t)).max() < 0.01 * as_if_even
 
 
 @pytest.mark.parametrize("rate", [300.0, 30.0, 64.0])
@@ -87,4 +87,6 @@ def test_rounded_stamps_have_few_steps(steps, gap, uneven):
 def test_four_samples_make_a_cubic():
     places = np.array([0, 1, 3, 4])
     grid = even_grid(places / RATE)
-    np.testing.assert_allclose(grid.put("q", places[:, None] ** 3.0)[:, 0], np.arange(5) ** 3.0)
+    np.testing.assert_allclose(
+        grid.resample("q", places[:, None] ** 3.0)[:, 0], np.arange(5) ** 3.0
+    )
