@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
@@ -16,9 +16,11 @@ from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import report as reports
-from feasid.inspection.comparison import TOLERANCE, Comparison, compare_files
 from feasid.inspection.judge import FEASIBLE, INCONCLUSIVE, INFEASIBLE
 from feasid.inspection.report import Report, inspect, plain
+
+if TYPE_CHECKING:
+    from feasid.inspection.comparison import Comparison
 
 WORST = ("error", INFEASIBLE, INCONCLUSIVE)
 
@@ -246,6 +248,8 @@ COMPARED_ROWS = 20
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments."""
+    from feasid.inspection.comparison import TOLERANCE
+
     parser.add_argument("a", metavar="A", help="URDF, MJCF or SDF")
     parser.add_argument("b", metavar="B", help="URDF, MJCF or SDF")
     parser.add_argument(
@@ -263,6 +267,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
     Exit status: 0 dynamically equivalent, 1 different, 2 error.
     """
+    from feasid.inspection.comparison import compare_files
+
     found = compare_files(arguments.a, arguments.b, arguments.tolerance)
     if arguments.json:
         print_json("compare", found.to_dict())
