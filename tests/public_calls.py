@@ -339,6 +339,7 @@ def calls(s):
         "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
         "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
         "rotation_matrices": lambda: (f.rotation_matrices, {"quaternion": [[1.0, 0, 0, 0]]}),
+        "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
         "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
         "watch": lambda: (f.watch, {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3}),
         "write": lambda: (f.write, {"robot": s.full, "path": s.new(".urdf")}),
@@ -448,6 +449,11 @@ def calls(s):
     methods("Fit.save", lambda: s.fit, lambda: {"path": s.new(".feasid")})
     methods("Fit.to_mjcf", lambda: s.fit, lambda: {"path": s.new(".xml"), "force": True})
     methods("Fit.to_urdf", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
+    methods("SavedFit.foretell", lambda: s.saved, lambda: {"reduced": s.reduced})
+    methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
+    methods("Fit.simulate", lambda: s.fit, lambda: {"log": s.log, "horizon": 0.1})
+    methods("SavedFit.simulate", lambda: s.saved, lambda: {"log": s.log, "horizon": 0.1})
+    methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
     methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
     methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
     methods("Payload.on", lambda: s.loaded, lambda: {"robot": s.full})

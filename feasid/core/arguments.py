@@ -411,7 +411,8 @@ def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
 
     def convert(value: Any) -> Any:
         listed = value.tolist() if isinstance(value, np.ndarray) else value
-        if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, abc.Collection):
+        keys = isinstance(listed, Mapping) and issubclass(container, abc.Sequence)
+        if isinstance(listed, str | bytes) or keys or not isinstance(listed, abc.Collection):
             raise UnfitError
         if fixed and len(listed) != len(items):
             raise UnfitError

@@ -26,11 +26,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from feasid.core.arguments import checked
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import Units, units
 from feasid.feasibility.constraints.user_constraints import ConvexConstraint, cp
+from feasid.identifiability.base import BaseParameters
 from feasid.robot.description import Robot
 
 MARGIN = 1e-6
@@ -190,8 +192,9 @@ def unknowns(
     return ScaledParameters(feasible, scale, x, x, None if K is None else np.asarray(K))
 
 
+@checked
 def robot_unknowns(
-    base: Any,
+    base: BaseParameters,
     values: npt.ArrayLike,
     R: npt.ArrayLike | None = None,
     *,
@@ -221,6 +224,8 @@ def robot_unknowns(
     feasible, K = feasible_set(base.robot, **bounds), np.asarray(base.K, dtype=np.float64)
     if feasible.equalities:
         raise InputError(f"{feasible.equalities[0].name} is an equality: give it to the program")
+    if R is not None and np.shape(R)[1:] != K.shape[:1]:
+        raise InputError(f"R must have {len(K)} columns, one per base parameter, not {np.shape(R)}")
     rows = K if R is None else np.asarray(R) @ K
     scale = units(base.robot, feasible, rows, np.asarray(values), torques=R is not None)
     if not normalise:
@@ -240,6 +245,7 @@ def virtual(
     return ScaledParameters(feasible, scale, x, start + directions @ x)
 
 
+@checked
 def feasible_least_squares(
     R: npt.ArrayLike, rho: npt.ArrayLike, p: ScaledParameters, margin: float | None = None
 ) -> Program:
@@ -268,6 +274,7 @@ def pulled_least_squares(
     return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
 
 
+@checked
 def closest_correction(
     beta: npt.ArrayLike,
     p: ScaledParameters,
@@ -280,6 +287,7 @@ def closest_correction(
     return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
 
 
+@checked
 def feasibility_test(p: ScaledParameters, beta: npt.ArrayLike | None = None) -> Program:
     """BPFT, eq. (51): the largest s <= 1 with ``D(delta) >= s`` and ``K delta = beta``.
 

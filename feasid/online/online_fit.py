@@ -170,6 +170,8 @@ class OnlineFit:
         robot, _ = with_fit_terms(robot, friction, drive_inertia)
         self.robot, self.rate = robot, float(rate)
         self.base = base_parameters(robot) if base is None else base
+        if self.base.robot.parameter_names != robot.parameter_names:
+            raise InputError("base must be of the robot with the joint terms that are asked for")
         self.block = choose_block(self.rate, window, block)
         keep = max(1, round(rate / (ROWS_PER_CYCLE * cutoff))) if every is None else every
         derivative_cutoff = min(derivative_cutoff, 0.4 * rate)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def plain(value: Any) -> Any:
 
 def is_number(value: Any) -> bool:
     """Whether it is a finite real number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
     try:
         return math.isfinite(float(value))
