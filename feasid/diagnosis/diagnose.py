@@ -217,6 +217,7 @@ DOMINANT = 0.35
 """Entries of a unit vector of parameters from which they are named."""
 
 MOST_SAMPLES = 4000
+"""About so many samples of a log decide its rank and conditioning; the others are passed over."""
 
 
 def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:

@@ -202,9 +202,8 @@ LAG_WINDOW = 0.12
 """Lags up to this are looked at [s]."""
 
 LEAST_LAG = 0.012
-"""Shorter lags are not reported [s], nor those below one and a half samples."""
-
 LEAST_LAG_SAMPLES = 1.5
+"""Shorter lags are not reported [s], nor those of fewer samples."""
 
 LAG_GAIN = 0.05
 """Mean logarithmic gain of the residuals that a lag must bring."""

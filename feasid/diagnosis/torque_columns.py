@@ -23,6 +23,7 @@ from feasid.diagnosis.joint_models import (
 from feasid.logs.motion import Rows
 
 SIGN_EXPLAINED = 0.5
+"""Relative residual that a flipped sign must leave at most: half of the torque is explained."""
 
 SIGN_SHARE = 0.4
 """A flipped sign must leave at most this share of the residual."""
