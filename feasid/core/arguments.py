@@ -388,10 +388,13 @@ def _union(parts: tuple[Any, ...]) -> Kind:
         kinds = [k for k in kinds if k is not SIMPLE[str]]
     kinds = list(dict.fromkeys(kinds))
     text = " or ".join(kind.text for kind in kinds)
+    mappings = [kind_of(part) for part in parts if _is_a(part, Mapping)]
+    sequences = [kind_of(part) for part in parts if mappings and _is_a(part, abc.Collection)]
+    keyed = [k for k in kinds if k in mappings or k not in sequences]
 
     def convert(value: Any) -> Any:
         wrong = ""
-        for kind in kinds:
+        for kind in keyed if isinstance(value, Mapping) else kinds:  # not a mapping's keys alone
             try:
                 return kind.convert(value)
             except UnfitError as error:
@@ -399,6 +402,11 @@ def _union(parts: tuple[Any, ...]) -> Kind:
         raise UnfitError(wrong)
 
     return Kind(text, convert)
+
+
+def _is_a(hint: Any, kind: type) -> bool:
+    container = get_origin(hint) or hint
+    return isinstance(container, type) and issubclass(container, kind)
 
 
 def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:

@@ -203,7 +203,8 @@ class EntropicProblem:
         an active one larger than they are.
         """
         middle = 0.5 * (delta + self.reference)
-        own = [cone.derivatives(middle)[1] for cone in self._each_body.values()]
+        each = [cone.derivatives(middle)[1] for cone in self._each_body.values()]
+        own = np.array(each).reshape(-1, *self._curvature.shape)
         H = self._curvature + weight * np.sum(own, axis=0)
         weights = np.minimum([*self.believable(delta, weight).values()], believed)
         drawn = np.einsum("k,kij->ij", weight**2 / weights, own)

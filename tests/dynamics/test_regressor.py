@@ -148,11 +148,12 @@ def test_wrong_input_is_named():
     with pytest.raises(InputError, match=r"ddq must be .*\[1, 0\] is nan") as caught:
         feasid.regressor(robot, np.zeros((3, 2)), np.zeros((3, 2)), bad)
     assert caught.value.row == 1
+    good = np.zeros((3, 2))
     with pytest.raises(InputError, match="dq has 4 samples, q has 3"):
-        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((4, 2)), bad)
+        feasid.regressor(robot, np.zeros((3, 2)), np.zeros((4, 2)), good)
     with pytest.raises(InputError, match=r"q has shape \(1, 3, 2\), expected \(samples, 2\)"):
-        feasid.regressor(robot, np.zeros((1, 3, 2)), np.zeros((3, 2)), bad)
-    with pytest.raises(InputError, match="q must be numbers: could not convert"):
+        feasid.regressor(robot, np.zeros((1, 3, 2)), np.zeros((3, 2)), good)
+    with pytest.raises(InputError, match=r"^q must be an array of finite numbers, not text"):
         feasid.regressor(robot, [["zero", 0.0]], np.zeros((1, 2)), np.zeros((1, 2)))
     last = robot.size - 1
     for columns in ([0, last + 1], [0, 0], [-1, 0]):

@@ -35,7 +35,7 @@ def test_check_tells_what_it_found_and_what_it_cost():
 
 
 def blocks_with(base, i, **changes):
-    blocks = [*base.coefficients.blocks]
+    blocks = [*base.coefficients.joint_nullspaces]
     blocks[i] = replace(blocks[i], **changes)
     return blocks
 
@@ -44,8 +44,8 @@ def blocks_with(base, i, **changes):
 def test_a_null_vector_that_shows_is_refused(i):
     base = base_parameters(wam(drive_inertia=True))
     c = base.coefficients
-    vectors = c.blocks[i].vectors.copy()
-    rows, _ = c.random_motions.joint_rows(i, c.transfers[i], c.blocks[i].drive)
+    vectors = c.joint_nullspaces[i].vectors.copy()
+    rows, _ = c.random_motions.joint_rows(i, c.transfers[i], c.joint_nullspaces[i].drive)
     pair_functionals = int(np.argmax(np.abs(rows).max(axis=0)))
     vectors[pair_functionals, 0] += 1e-6
     wrong = blocks_with(base, i, vectors=vectors)
@@ -56,7 +56,7 @@ def test_a_null_vector_that_shows_is_refused(i):
 @pytest.mark.parametrize("i", range(1, 7))
 def test_a_combination_too_many_is_refused(i):
     base = base_parameters(wam())
-    c, block = base.coefficients, base.coefficients.blocks[i]
+    c, block = base.coefficients, base.coefficients.joint_nullspaces[i]
     more = blocks_with(
         base,
         i,
@@ -81,7 +81,7 @@ def test_long_chains_are_checked_along_their_whole_length():
     rows = [(np.pi / 2 if k % 3 else 0.0, 0.3, 0.1, 0.0) for k in range(30)]
     base = base_parameters(feasid.Robot.from_dh(rows))
     c = base.coefficients
-    vectors = c.blocks[25].vectors.copy()
+    vectors = c.joint_nullspaces[25].vectors.copy()
     vectors[9] += 1.0  # a mass that only joints far away are asked about
     wrong = blocks_with(base, 25, vectors=vectors)
     with pytest.raises(RankError):
