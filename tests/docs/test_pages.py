@@ -38,13 +38,19 @@ def blocks(page):
         yield re.sub("^ {4}", "", body, flags=re.M)
 
 
+SLOW = ("README-1", "certificates-1", "excitation-0", "excitation-1", "logs-1")
+"""Snippets that design motions or fit several logs."""
+
+
 def snippets():
     for page in PAGES:
         for number, body in enumerate(blocks(page)):
             commands = [line for line in body.splitlines() if re.match(r"feasid \w", line)]
             code = "\n".join(line for line in body.splitlines() if line not in commands)
             if any(re.match(r"feasid \w+|.*\b(feasid|fit|robot)\.", x) for x in body.splitlines()):
-                yield pytest.param(code, commands, id=f"{page.stem}-{number}")
+                name = f"{page.stem}-{number}"
+                marks = pytest.mark.slow if name in SLOW else ()
+                yield pytest.param(code, commands, id=name, marks=marks)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import feasible_least_squares
 from feasid.robot import inertia
 
-SAMPLE, CAMPAIGN = 6, 1000
+SAMPLE, CAMPAIGN = 3, 1000
 
 WITNESSES = 300
 """Feasible points that try to beat each bound."""

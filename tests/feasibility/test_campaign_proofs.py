@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from proof_campaign import NEW, outcome
 
-SAMPLE, SAMPLE_NEW, CAMPAIGN, CAMPAIGN_NEW = 300, 22, 10_000, 3_000
+SAMPLE, SAMPLE_NEW, CAMPAIGN, CAMPAIGN_NEW = 100, 22, 10_000, 3_000
 
 UNDECIDED_INSIDE, UNDECIDED_BOUNDARY, UNDECIDED_NEW = 0.001, 0.02, 0.02
 """Shares of problems that may stay without an answer, in the long campaigns. Of the new families 14

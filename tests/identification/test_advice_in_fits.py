@@ -17,7 +17,7 @@ HARM = 1.02
 
 SECONDS = 22.0
 
-SOME = [("z1", 0, 0.02), ("ur5", 1, 0.02)]
+SOME = [("ur5", 1, 0.02)]
 """Arms, seeds and shares of lost rows with which correct logs were called useless before: the
 cheapest of those; z1 with (0, 0.0) and (1, 0.005) and panda with (1, 0.0) are slow."""
 

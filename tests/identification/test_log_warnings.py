@@ -97,6 +97,7 @@ def test_too_long_is_said(arm, calls, monkeypatch):
     assert "too long" in notes(fit, "undiagnosed")[0]
 
 
+@pytest.mark.slow
 def test_flipped_torques_of_all_logs_are_one_finding(arm, calls):
     robot, log = arm
     torques = [c for c in log if c.startswith("tau_")]

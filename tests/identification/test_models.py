@@ -225,6 +225,7 @@ def test_candidates_need_stretches_and_names():
         feasid.compare_models(log, described(), [()])
 
 
+@pytest.mark.slow
 def test_joints_that_follow_others_choose_by_the_torques_they_take_part_in():
     robot = feasid.Robot.from_dh([(0, 0.4, 0, 0), (0.5, 0.3, 0, 0), (0, 0.2, 0.1, 0)])
     values = np.zeros(robot.size)

@@ -145,6 +145,7 @@ def test_damaged_reports_are_refused(case, tmp_path, damage):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_two_tests_at_the_prompt_are_both_in_the_report(case, tmp_path, monkeypatch, capsys):
     _, log, _ = case
     monkeypatch.chdir(tmp_path)

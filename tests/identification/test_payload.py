@@ -60,7 +60,7 @@ def logs(name, seed=0):
     return out
 
 
-@pytest.mark.parametrize("name", LOADS)
+@pytest.mark.parametrize("name", ["ur5", pytest.param("panda", marks=pytest.mark.slow)])
 def test_the_load_of_an_arm(name):
     without, loaded = logs(name)
     mass, centre = LOADS[name]
@@ -188,6 +188,7 @@ def test_torque_constants_from_a_known_load():
         feasid.torque_constants(without, robot, loaded=loaded)
 
 
+@pytest.mark.slow
 def test_torque_constants_at_the_prompt(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     robot = arm("ur5")
@@ -210,6 +211,7 @@ def test_torque_constants_at_the_prompt(tmp_path, capsys, monkeypatch):
     assert "load.json: a load is JSON with mass, centre, inertia" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_torque_constants_from_a_description():
     robot = arm("ur5")
     without, _ = (in_ampere(log, robot) for log in logs("ur5"))
