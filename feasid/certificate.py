@@ -308,11 +308,8 @@ class Claim:
         total, _ = self.combine(y)
         least = -total - sum((a * b for a, b in zip(w, rho, strict=True)), ZERO)
         square = sum((x * x for x in w), ZERO)
-        if (
-            len(data) != 3
-            or rest < 0
-            or (floor > rest and (least <= 0 or least**2 < (floor - rest) * square))
-        ):
+        proved = floor <= rest or (least > 0 and least**2 >= (floor - rest) * square)
+        if len(data) != 3 or rest < 0 or not proved:
             raise ValueError("the multipliers do not prove the bound")
         d = self.check_point(True, ZERO)  # our own margin is no part of the claim
         beta = [sum(c * d[j] for j, c in row.items()) for row in self.matrix]

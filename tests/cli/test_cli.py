@@ -36,7 +36,9 @@ def test_fit_prints_writes_and_returns_zero(folder, capsys):
     assert re.search(r"test error +\d\.\d+ % \(\d", printed.out)
     assert printed.err == ""  # progress only on a terminal
     assert written(folder) == {"out.urdf", "out.urdf.feasid.json", "base.csv", "proof.json"}
-    assert "not in out.urdf: offset friction (fo) of" in printed.out
+    assert "not in out.urdf: drive inertia (Ia) of shoulder, wheel_joint" in printed.out
+    each = r"\S+ at shoulder, \S+ at slide, \S+ at wheel_joint"
+    assert re.search(rf"offsets of the torque sensors: subtract them .* \({each}\)", printed.out)
     assert main(["verify", "proof.json"]) == 0
     assert "damping" in (folder / "out.urdf").read_text()
     assert feasid.load_robot(folder / "out.urdf").dof == 3

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from feasibility_problems import base_of, random_parameters, random_robot, stacked_regressor
+from feasibility_problems import random_parameters, random_robot, stacked_regressor
 from logs import arm_and_log
 from thorough import some
 
@@ -39,7 +39,7 @@ WEAK_PULLS = 1e-3
 def noisy(seed, bodies=3):
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, bodies, drives=seed % 2 == 0)
-    base = base_of(robot)
+    base = feasid.base_parameters(robot)
     R = np.linalg.qr(stacked_regressor(rng, robot)[:, base.independent], mode="r")
     truth = random_parameters(rng, robot)
     rho = R @ base.K @ truth

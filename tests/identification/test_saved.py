@@ -18,9 +18,11 @@ from robots import ARM
 import feasid
 from feasid.cli import main
 from feasid.cli.output import SCHEMA
+from feasid.core.arrays import MEANING
 from feasid.core.display import HEIGHT
 from feasid.errors import DescriptionError, InputError, LimitError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
+from feasid.identification.archive import VERSION
 from feasid.robot.serial import robot_from_data, to_data
 
 RTOL = 1e-9
@@ -104,7 +106,8 @@ def test_a_saved_fit_is_written_as_the_fit_is(folder, fit, tmp_path, name):
     pd.testing.assert_frame_equal(*seen, rtol=RTOL)
 
 
-def test_files_of_an_older_version_are_read_and_written(folder, fit, tmp_path):
+def test_files_of_an_older_version_are_refused_by_both_versions(folder, fit, tmp_path):
+    """By the file, who wrote it, both formats and what to do; not by what happens to lack."""
     older = tmp_path / "older.feasid"
     with zipfile.ZipFile(folder / "arm.feasid") as new, zipfile.ZipFile(older, "w") as old:
         for name in new.namelist():
@@ -114,12 +117,11 @@ def test_files_of_an_older_version_are_read_and_written(folder, fit, tmp_path):
                 del model["quality"], model["source"]["reading"], model["display"]
                 data = json.dumps({**model, "version": 1})
             old.writestr(name, data)
-    model = feasid.load(older)
-    assert repr(model).startswith(f"feasible fit of {fit.robot.name!r}\n   saved ")
-    np.testing.assert_array_equal(model.robot.values, fit.robot.values)
-    model.write(tmp_path / "out.urdf")
-    ten = feasid.load_robot(tmp_path / "out.urdf", sidecar=False).bodies[-1].inertial
-    np.testing.assert_allclose(ten, fit.robot.bodies[-1].inertial, rtol=1e-9, atol=1e-12)
+    with pytest.raises(InputError) as refused:
+        feasid.load(older)
+    message = str(refused.value)
+    assert message.startswith(f"{older} is a fit saved by feasid {feasid.__version__} of format 1,")
+    assert f"this feasid reads format {VERSION}, meaning {MEANING}: fit again" in message
 
 
 def test_it_is_text_and_plain_arrays(folder, fit):

@@ -246,17 +246,17 @@ def _values(file: Sequence[str], own: Sequence[str]) -> Iterator[str]:
 
 def _data(file: Statement, own: Statement) -> Iterator[str]:
     """Where the data of a bound are others."""
+    if len(file["rows"]) != len(own["rows"]):
+        yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
+    else:
+        there, here = _as_array(file, own), _as_array(own, own)
+        sizes = np.maximum(np.linalg.norm(here, axis=0), np.finfo(np.float64).tiny)
+        changes = np.abs(there - here) / sizes
+        for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
+            yield f"row {row} of the data is another, first in column {column}"
     rest = checker.exact(own["rest"])
     if abs(checker.exact(file["rest"]) - rest) > ROUNDING * rest:
         yield f"a rest of {file['rest'][:40]} in the squared residual, not {own['rest']}"
-    if len(file["rows"]) != len(own["rows"]):
-        yield f"{len(file['rows'])} rows of data, not {len(own['rows'])}"
-        return
-    there, here = _as_array(file, own), _as_array(own, own)
-    sizes = np.maximum(np.linalg.norm(here, axis=0), np.finfo(np.float64).tiny)
-    changes = np.abs(there - here) / sizes
-    for row, column in np.argwhere(~(changes <= ROUNDING))[:1].tolist():
-        yield f"row {row} of the data is another, first in column {column}"
 
 
 def _as_array(data: Statement, like: Statement) -> Array:

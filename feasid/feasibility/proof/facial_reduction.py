@@ -34,8 +34,9 @@ REACHED = 1e-9
 ROUNDED_ZERO = 1e-13
 """Entries of this relative size are the rounding of zeros."""
 
-VISIBLE = 1e-6
-"""Eigenvalue of a solver's multipliers, relative to the largest of all, that is no rounded zero."""
+VISIBLE = (1e-6, 1e-2)
+"""Eigenvalues of a solver's multipliers, relative to the largest of all, that may be no rounded
+zeros: the second share leaves what a short proof needs, where a solver ends early."""
 
 SAMPLES = 64
 """Random motions whose kinetic energies are added: more than any body has parameters."""
@@ -97,7 +98,7 @@ class Face:
         """
         values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
         kept = vectors[:, values > least]
-        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, VISIBLE)
+        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, VISIBLE[0])
 
     @classmethod
     def _from_span(cls, kept: Array, unit: Array, nothing: float) -> Face:
@@ -122,6 +123,11 @@ class Face:
         """Index pairs of W, the upper triangle."""
         count = len(self.lead)
         return [(a, b) for a in range(count) for b in range(a, count)]
+
+    def project(self, Z: Array) -> Array:
+        """Z restricted to the face."""
+        square = np.outer(self.unit, self.unit)
+        return np.asarray(self.projector @ (Z * square) @ self.projector / square)
 
     def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
         """W of the nearest ``V W V'``."""

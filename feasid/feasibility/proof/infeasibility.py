@@ -1,9 +1,10 @@
 """Infeasibility certificates: exact multipliers from a solver's approximate ones.
 
-Three ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
+Four ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
 elimination: most of them vanish, and what cancels needs no limit. Mixed with a little kinetic
-energy of random motions, which is positive definite exactly where K'y can be, or as they are, and
-rounded (`rounding.complete_multipliers`). That energy alone.
+energy of random motions, which is positive definite exactly where K'y can be, and moved onto the
+faces of bodies that cannot move in every way, again exactly. As they are, rounded
+(`rounding.complete_multipliers`). Mixed and rounded.
 Where even the rounding of K is in the way (joint axes that are no decimals), the proof pays for it
 with a limit: it speaks of all parameters below an enormous size instead of all parameters.
 """
@@ -36,9 +37,8 @@ from feasid.feasibility.proof.rounding import (
 )
 from feasid.robot.known import Row
 
-ENERGY_SHARES = (0.3, 1e-2)
-"""Shares of kinetic energy to try, as a fraction of what the proof can afford. Of 126 infeasible
-problems that needed a solver the first proved 103; faces and the energy alone proved the rest."""
+ENERGY_SHARES = (0.3, 1e-2, 1e-5)
+"""Shares of kinetic energy to try, as a fraction of what the proof can afford."""
 
 ROUNDED_ZERO = 1e-13
 """Combinations of this relative size are the rounding of zeros."""
@@ -86,18 +86,27 @@ class Prover:
         si = np.maximum(prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
             return
-        on_faces = self._on_faces(blocks, si, self._visible_faces(blocks, si))
-        if on_faces is not None:
-            yield on_faces
+        for share in VISIBLE:
+            on_faces = self._on_faces(blocks, si, self._visible_faces(blocks, si, share))
+            if on_faces is not None:
+                yield on_faces
         energy, nothing = self._energy, np.zeros_like(si)
         size = abs(self._total(energy, nothing)) or 1.0
-        for part in ENERGY_SHARES:
-            share = part * abs(self._total(blocks, si)) / size
-            mixture = [Z + share * E for Z, E in zip(blocks, energy, strict=True)]
-            yield self._round(mixture, si)
+        shares = [part * abs(self._total(blocks, si)) / size for part in ENERGY_SHARES]
+        mixtures = [
+            [Z + share * E for Z, E in zip(blocks, energy, strict=True)] for share in shares
+        ]
+        faces = self._motion_faces(si)
+        for mixture in mixtures if faces else ():
+            inside = [faces[k].project(Z) if k in faces else Z for k, Z in enumerate(mixture)]
+            on_faces = self._on_faces(inside, si, faces)
+            if on_faces is not None:
+                yield on_faces
         yield self._round(blocks, si)
         if self._total(energy, nothing) < 0:  # motions whose energy would be negative
             yield self._round(energy, nothing)
+        for mixture in mixtures:
+            yield self._round(mixture, si)
 
     # -- in doubles --------------------------------------------------------------------------
 
@@ -205,15 +214,36 @@ class Prover:
             {place[j]: c for j, c in reduced[i].items() if j in place} for i in self.problem.kept
         ]
 
-    def _visible_faces(self, blocks: list[Array], prices: Array) -> dict[int, Face]:
+    def _visible_faces(self, blocks: list[Array], prices: Array, share: float) -> dict[int, Face]:
         """The faces on which multipliers seem to lie, by block; without those of full rank."""
         units = self.scale.blocks
         sizes = [np.abs(Z * np.outer(u, u)).max() for Z, u in zip(blocks, units, strict=True)]
         largest = max([*sizes, *(prices * self.scale.linear)], default=0.0)
         faces = {
-            k: Face.from_multiplier(Z, units[k], VISIBLE * largest) for k, Z in enumerate(blocks)
+            k: Face.from_multiplier(Z, units[k], share * largest) for k, Z in enumerate(blocks)
         }
         return {k: face for k, face in faces.items() if face is not None} if largest > 0 else {}
+
+    def _motion_faces(self, prices: Array) -> dict[int, Face]:
+        """The faces of bodies that cannot move in every way: K'y is inside of them.
+
+        A constraint that takes part in the proof pulls at its bodies in ways that no motion does;
+        their multipliers are not restricted.
+        """
+        touched = {
+            int(j)
+            for i in self._priced_constraints(prices)
+            for j in self.feasible.linear[i].columns
+        }
+        faces, owned = {}, set[int]()
+        for k, (block, energy) in enumerate(zip(self.feasible.blocks, self._energy, strict=True)):
+            columns = {*block.columns.tolist()}
+            if owned.isdisjoint(columns) and touched.isdisjoint(columns) and energy.any():
+                face = Face.from_energy(energy, self.scale.blocks[k])
+                if face is not None:
+                    faces[k] = face
+            owned |= columns
+        return faces
 
     def _on_faces(
         self, blocks: list[Array], prices: Array, found: Mapping[int, Face]
