@@ -269,7 +269,7 @@ class Fitted(WritableModel):
         for recording in self.recordings:
             if not recording.streamed:
                 torque = True if measured is None else measured
-                motion = recording.motion(self.robot, torque=torque, **self.test_options())
+                motion = recording.motion(self.base.robot, torque=torque, **self.test_options())
                 yield from (run for run in motion.runs if run.free is None)
 
     def foretell(self, reduced: Reduced) -> pd.Series[float] | None:
@@ -284,10 +284,15 @@ class Fitted(WritableModel):
         -------
         Series or None
             None without a prior, whose covariance says how sure the parameters are.
+
+        Raises
+        ------
+        InputError
+            `reduced` is something else.
         """
         if self.doubting is None:
             return None
-        return self.by_joint(foretell(self.quality.errors, reduced, self.doubting))
+        return self._by_joint(foretell(self.quality.errors, reduced, self.doubting))
 
     @property
     def residual(self) -> Residual:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from feasid.core.arguments import Measured, checked_methods
+from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
@@ -112,9 +112,9 @@ class Predictor:
         values = [*residual / np.where(torque > 0, torque, np.nan)]
         total = np.linalg.norm(torque)
         values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
-        return self.by_joint(values)
+        return self._by_joint(values)
 
-    def by_joint(self, values: Measured) -> pd.Series[float]:
+    def _by_joint(self, values: Sequence[float] | Array) -> pd.Series[float]:
         """Relative torque errors of every joint and of all, shape (dof + 1,), with their names."""
         import pandas as pd
 
@@ -128,6 +128,15 @@ class Predictor:
         ----------
         reduced : Reduced
             Of the motion.
+
+        Returns
+        -------
+        Series or None
+
+        Raises
+        ------
+        InputError
+            `reduced` is something else.
         """
         return None
 

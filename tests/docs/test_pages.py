@@ -70,6 +70,7 @@ def shelf(tmp_path_factory):
     robot = feasid.load_robot(folder / "arm.urdf").with_joint_terms()
     for seed, name in enumerate(("log.csv", "other.csv")):
         log = simulate(robot, arm_parameters(robot), seed, noise=0.02)
+        log = log.assign(**{f"cmd_{j}": log[f"q_{j}"] for j in robot.joints})
         log.drop(columns=[c for c in log if c.startswith("ddq_")]).to_csv(
             folder / name, index=False
         )

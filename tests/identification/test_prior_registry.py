@@ -7,6 +7,7 @@ from robots import ARM
 
 import feasid
 from feasid.errors import InputError
+from feasid.feasibility.constraints.units import Units
 from feasid.identification import priors
 from feasid.reduction.triangle import Reduced
 
@@ -96,7 +97,8 @@ def test_what_a_robot_does_not_have_is_marginalised(arm):
     n = robot.size
     prior = feasid.GaussianPrior(tuple(robot.parameter_names), np.arange(n) + 1.0, np.eye(n))
     fewer = robot.without_joint_terms()
-    unit = type("Units", (), {"parameters": np.ones(fewer.size)})
+    one = np.ones(len(fewer.bodies))
+    unit = Units(one, one, np.ones(fewer.size), (), np.zeros(0))
     A, b = prior.rows(fewer, np.zeros(fewer.size), unit, 4.0)
     np.testing.assert_allclose(A.T @ A, 4.0 * np.eye(fewer.size))
     mean = [prior.mean[robot.parameter_names.index(name)] for name in fewer.parameter_names]

@@ -84,8 +84,7 @@ RESULTS = (
 """Constructors that are not called: plain records, which functions fill with what they computed."""
 
 OF_THE_ESTIMATOR = (
-    "GaussianPrior", "Prior", "Payload.from_fit", "Reduced.from_file", "Fit.by_joint",
-    "SavedFit.by_joint",
+    "GaussianPrior", "Prior", "Payload.from_fit", "Reduced.from_file",
 )  # fmt: skip
 """Methods that the estimator calls with its own problem, or that read an open file."""
 
