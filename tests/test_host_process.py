@@ -36,6 +36,7 @@ def limits():
     return sorted((x["filepath"], x["num_threads"]) for x in pools)
 
 
+@pytest.mark.slow
 def test_sixteen_fits_at_once_in_threads_give_the_bits_of_one(case):
     _, robot, log = case
     threadpoolctl = pytest.importorskip("threadpoolctl")

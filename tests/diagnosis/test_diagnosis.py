@@ -366,6 +366,7 @@ def test_an_exchange_is_mended_in_the_columns_of_the_log():
     assert mended.ok
 
 
+@pytest.mark.slow
 def test_signs_without_inertials_rest_on_friction():
     df, _ = faults.clean("simulated")
     robot = df.attrs["robot"]

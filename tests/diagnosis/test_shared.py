@@ -63,6 +63,7 @@ def test_a_motor_of_two_joints_is_found_with_its_ratio(a, b, ratio):
     assert str(found[0].options["couplings"])[1:-1] in found[0].remedy
 
 
+@pytest.mark.slow
 def test_the_advice_finds_its_inertia_and_friction():
     size = (0.15, 0.3, 0.5)
     log = with_motor(simulated(), 4, 5, 1.0, size)

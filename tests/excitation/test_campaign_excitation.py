@@ -48,6 +48,7 @@ def test_published_motion_is_what_we_think():
     assert np.isclose(log_det, PUBLISHED_LOG_DET, atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["condition", "logdet"])
 def test_published_motion_is_beaten_within_seconds(objective):
     motion = design(objective, starts=1, rounds=0)

@@ -69,6 +69,7 @@ def test_limits_of_the_description_are_kept(arm, motion):
     assert any("velocity" in kinds for kinds in motion.certificate.active.values())
 
 
+@pytest.mark.slow
 def test_every_limit_matters(arm, motion):
     """Each limit that is halved is kept, and would not have been."""
     t, free = dense(motion)
@@ -124,6 +125,7 @@ def test_condition_number_is_that_of_the_regressor(motion):
     assert motion.certificate.is_full_rank
 
 
+@pytest.mark.slow
 def test_objectives_differ(arm, motion):
     options = {"acceleration": 12.0, **FAST}
     condition = feasid.excite(arm, 6.0, objective="condition", **options)
@@ -165,6 +167,7 @@ def test_rest_and_slow_passage(arm, family):
     assert np.abs(slow.dq[middle]).max() < 0.5 * np.abs(slow.dq).max()
 
 
+@pytest.mark.slow
 def test_given_is_complemented(arm):
     """What a log lacks, the motion brings; a motion that was designed alone brings less of it."""
     options = {"acceleration": 12.0, **FAST}

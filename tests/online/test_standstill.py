@@ -169,6 +169,7 @@ def test_a_gate_that_is_closed_stays_closed_at_rest():
     assert not any(e.decision.open for e in run.estimates)
 
 
+@pytest.mark.slow
 def test_one_moving_joint_does_not_open_the_gate_for_seven():
     run = simulate([(8.0, "wrist")])
     assert not any(e.decision.open for e in run.estimates)

@@ -69,7 +69,7 @@ def good(name, robot):
 
 def quick(name):
     """What makes a fit quick, without a say in `name`."""
-    out = {"diagnose": "no", "candidates": "none", "prior": "none"}
+    out = {"diagnose": "no", "calibration": "none", "candidates": "none", "prior": "none"}
     needs, values = FIT[name].needs or (None, ())
     if name in {"friction", "cutoff", "filtering", "method"} or "signals" in values:
         del out["candidates"]  # has no effect beside some of their values
