@@ -309,8 +309,8 @@ def failures(count=40):
                     continue
                 seen = feasid.load_robot(path, sidecar=False)
                 massless += sum(b.inertial is None or b.inertial[9] <= 0 for b in seen.bodies)
-    print(f"{count} fits, {zeros} with joint terms at zero: {failed} write failures, {massless} "
-          "massless moving links in URDF, MJCF and SDF")  # fmt: skip
+            done = f"{k + 1} fits, {zeros} with joint terms at zero: {failed} write failures"
+            print(f"{done}, {massless} massless moving links in URDF, MJCF and SDF", flush=True)
 
 
 def creep():

@@ -163,7 +163,7 @@ def _run_xacro(path: str | os.PathLike[str], limits: ReadLimits) -> XmlText:
     except ImportError as error:
         raise missing_extra("reading xacro", "xacro", "xacro") from error
     try:
-        text = xacro.process_file(name).toxml()
+        text = xacro.process_file(name).toprettyxml(indent="  ")
     except Exception as error:  # whatever the file's own expressions raise
         raise DescriptionError(f"{name}: xacro refuses the file: {error}", path=name) from error
     return parse_xml(text.encode(), name, limits)

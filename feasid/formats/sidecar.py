@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular, read_whole
-from feasid.errors import DescriptionError, FeasidError, did_you_mean
+from feasid.errors import DescriptionError, FeasidError, InputError, did_you_mean
 from feasid.robot.bodies import Body, Member, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
@@ -45,6 +45,9 @@ VERSION = 1
 
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024
 """Bytes of a sidecar beyond which it is not one."""
+
+SAME_PLACE = 1e-9
+"""Distance [rad or m] up to which a joint is held where it was: digits of what was typed."""
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What content raises that `sidecar_bytes` never made."""
@@ -66,6 +69,7 @@ def sidecar_bytes(robot: Robot, content: bytes, inertials: bool) -> bytes:
         "sha256": hashlib.sha256(content).hexdigest(),
         "robot": robot.name,
         "joints": list(robot.joints),
+        "lock": dict(robot.source.reading.get("lock", {})) if robot.source is not None else {},
         "gravity": robot.gravity.tolist(),
         "drives": [_drive(d) for d in robot.drives],
         "rotors": {b.name: _rotor(b.rotor) for b in robot.bodies if b.rotor is not None},
@@ -90,20 +94,20 @@ def with_sidecar(
 ) -> Robot:
     """The robot of a file with joints held, completed by the file's sidecar when there is one.
 
-    Gravity is the sidecar's unless the caller gives another.
-
-    A sidecar that was written for the robot with these joints held completes that one; any other
-    completes the robot before its joints are held.
+    Gravity is the sidecar's unless the caller gives another. A sidecar that was written for the
+    robot with joints held completes that one: they are held where they were, which a note says.
+    Other joints are held afterwards.
 
     Raises
     ------
     DescriptionError
         The sidecar is damaged, from a newer version, or belongs to another file or robot.
+    InputError
+        Joints that the sidecar's model has held are to be held elsewhere; names the joint.
     """
     file = sidecar_path(path)
-    held = robot.locked(lock) if lock else robot
     if not is_regular(file):
-        return held
+        return robot.locked(lock) if lock else robot
     how = f"delete it, or load_robot({str(path)!r}, sidecar=False)"
     data = _parse_sidecar(file)
     if gravity is not None:
@@ -119,14 +123,49 @@ def with_sidecar(
             path=str(file),
         )
     try:
-        if data.get("joints") == list(held.joints):
-            return _add_parameters(held, data)
-        completed = _add_parameters(robot, data)
+        positions = _held_positions(robot, data, lock or {})
+        completed = _add_parameters(robot.locked(positions) if positions else robot, data)
     except MALFORMED as error:
         raise DescriptionError(
             f"{file} does not fit robot {robot.name!r}: {error}; {how}", path=str(file)
         ) from error
-    return completed.locked(lock) if lock else completed
+    for joint, q in positions.items():
+        asked = (lock or {}).get(joint, q)
+        if not np.allclose(asked, q, rtol=0, atol=SAME_PLACE):
+            raise InputError(
+                f"lock={{{joint!r}: {asked}}}: {file} is of the robot with it held at {q}; "
+                f"give that, or sidecar=False for the file alone",
+                joint=joint,
+            )
+    told = [f"{joint} at {q}" for joint, q in positions.items() if joint not in (lock or {})]
+    if told and completed.source is not None:
+        note = f"{file}: its model has joints held, {', '.join(told)}; sidecar=False has them free"
+        source = replace(completed.source, notes=(*completed.source.notes, note))
+        completed = replace(completed, source=source)
+    rest = {joint: q for joint, q in (lock or {}).items() if joint not in positions}
+    return completed.locked(rest) if rest else completed
+
+
+def _held_positions(
+    robot: Robot, data: dict[str, Any], lock: Mapping[str, float]
+) -> dict[str, Any]:
+    """Where joints are held of the robot that a sidecar was written for.
+
+    Raises
+    ------
+    ValueError
+        The sidecar has joints that the robot does not have, or does not say where they are held.
+    """
+    joints, own = data["joints"], data.get("lock", {})
+    unknown = [joint for joint in joints if joint not in robot.joints]
+    if unknown:
+        raise ValueError(f"it has no joints {unknown}")
+    out = {}
+    for joint in (j for j in robot.joints if j not in joints):
+        if joint not in lock and joint not in own:
+            raise ValueError(f"joint {joint!r} was held: name it, lock={{{joint!r}: position}}")
+        out[joint] = own.get(joint, lock.get(joint))
+    return out
 
 
 def _parse_sidecar(file: Path) -> dict[str, Any]:
@@ -164,10 +203,10 @@ def _add_parameters(robot: Robot, data: dict[str, Any]) -> Robot:
 
 
 def _loads(robot: Robot, load: dict[str, Any]) -> Array:
-    """The load model, shape (n_bodies, 10); a body that was held is part of its parent's."""
+    """The load model, shape (n_bodies, 10)."""
     if not set(load) <= {b.name for b in robot.bodies}:
         raise ValueError(f"it has no bodies {sorted(set(load) - {b.name for b in robot.bodies})}")
-    return np.array([load.get(b.name, [0.0] * 10) for b in robot.bodies], dtype=np.float64)
+    return np.array([load[b.name] for b in robot.bodies], dtype=np.float64)
 
 
 def _drive(drive: Drive) -> dict[str, Any]:

@@ -268,7 +268,8 @@ class Robot(RobotLayout):
         Robot
             Without these joints. The inertial parameters of a held body (and of its rotor) are
             added to its parent's; a body held to the base is listed in `Robot.fixed`. Drives
-            lose the joint from their coupling, and disappear when it was their only one.
+            lose the joint from their coupling, and disappear when it was their only one. Where
+            the robot came from a file, its ``source.reading`` says what is held.
 
         Raises
         ------
@@ -284,18 +285,28 @@ class Robot(RobotLayout):
         if len(positions) == len(self.bodies):
             last = [*positions][-1]
             raise InputError(f"locking joint {last!r} leaves no moving body", joint=last)
-        if self.load_model is not None:
-            raise InputError("lock joints before load-dependent friction is added")
         parts, couplings = (self.bodies, self.drives, self.fixed), self.couplings
         for name, position in positions.items():
             parts = hold(*parts, name, position)
             couplings = without_joint(couplings, name, float(position[0]))
         bodies, drives, fixed = parts
+        load, source = self.load_model, self.source
+        if load is not None:
+            rows = zip(self.bodies, load, strict=True)
+            loads = tuple(replace(b, inertial=row, rotor=None) for b, row in rows)
+            alone = replace(self, bodies=loads, drives=(), load_model=None, loops=(), active=())
+            load = np.array([b.inertial for b in alone.locked(joints).bodies])
+        if source is not None:
+            seen = {j: x.tolist() if len(x) > 1 else float(x[0]) for j, x in positions.items()}
+            held = {**source.reading.get("lock", {}), **seen}
+            source = replace(source, reading={**source.reading, "lock": held})
         return replace(
             self,
             bodies=bodies,
             drives=drives,
+            source=source,
             fixed=fixed,
+            load_model=load,
             couplings=couplings,
             active=tuple(joint for joint in self.active if joint not in positions),
             configuration={j: q for j, q in self.configuration.items() if j not in positions},

@@ -8,7 +8,7 @@ import pytest
 from robots import ARM
 
 import feasid
-from feasid.errors import DescriptionError
+from feasid.errors import DescriptionError, InputError
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
 
 
@@ -53,6 +53,70 @@ def test_a_robot_with_a_held_joint_is_read_back_with_it_held(arm, load, tmp_path
     q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, 2))
     ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, again))
     np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+
+
+def with_load_friction(robot):
+    """The robot with values of every term, load friction among them."""
+    rng = np.random.default_rng(3)
+    ten = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
+    bodies = tuple(replace(b, inertial=ten * rng.uniform(0.9, 1.1)) for b in robot.bodies)
+    robot = replace(robot, bodies=bodies)
+    robot = robot.with_joint_terms(("viscous", "offset", "load"), drive_inertia=True)
+    drives = tuple(replace(d, values=np.full(len(d.symbols), 0.3)) for d in robot.drives)
+    return replace(robot, drives=drives, load_model=np.array([b.inertial for b in robot.bodies]))
+
+
+def assert_same_torques(robot, other, seed=0):
+    assert robot.joints == other.joints
+    q, dq, ddq = np.random.default_rng(seed).uniform(-1, 1, (3, 20, robot.dof))
+    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, other))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+
+
+def test_the_sidecar_says_which_joints_are_held(arm, tmp_path):
+    robot = with_load_friction(feasid.load_robot(arm, lock={"slide": 0.05}))
+    path = tmp_path / "written.urdf"
+    feasid.write(robot, path, complete=robot)
+    again = feasid.load_robot(path)
+    assert_same_torques(robot, again)
+    assert "slide at 0.05" in again.source.notes[-1]
+    joint = robot.joints[-1]
+    further = feasid.load_robot(path, lock={joint: 0.3})
+    assert_same_torques(robot.locked({joint: 0.3}), further)
+    assert further.source.reading["lock"] == {"slide": 0.05, joint: 0.3}
+    with pytest.raises(InputError, match=r"'slide': 0.1.* held at 0.05"):
+        feasid.load_robot(path, lock={"slide": 0.1})
+    assert "slide" in feasid.load_robot(path, sidecar=False).joints
+
+
+def test_a_joint_that_was_held_at_an_unknown_place_is_named(arm, tmp_path):
+    robot = with_load_friction(feasid.load_robot(arm, lock={"slide": 0.05}))
+    path = tmp_path / "written.urdf"
+    feasid.write(robot, path, complete=robot)
+    data = json.loads(sidecar_path(path).read_text())
+    del data["lock"]
+    sidecar_path(path).write_text(json.dumps(data))
+    with pytest.raises(DescriptionError, match="'slide' was held"):
+        feasid.load_robot(path)
+    assert_same_torques(robot, feasid.load_robot(path, lock={"slide": 0.05}))
+
+
+@pytest.mark.parametrize("joint", ["shoulder", "slide", "wheel_joint"])
+def test_joints_are_held_where_load_friction_is_in_the_sidecar(arm, joint, tmp_path):
+    """The held robot has the other joints' torques of the free one that keeps the joint still."""
+    robot = with_load_friction(feasid.load_robot(arm))
+    path = tmp_path / "written.urdf"
+    feasid.write(robot, path)
+    k = robot.joints.index(joint)
+    held = feasid.load_robot(path, lock={joint: 0.05})
+    q, dq, ddq = np.random.default_rng(1).uniform(-1, 1, (3, 20, robot.dof))
+    q[:, k], dq[:, k], ddq[:, k] = 0.05, 0.0, 0.0
+    free = feasid.inverse_dynamics(robot, q, dq, ddq)
+    left = [np.delete(x, k, axis=1) for x in (q, dq, ddq)]
+    np.testing.assert_allclose(
+        feasid.inverse_dynamics(held, *left), np.delete(free, k, axis=1), rtol=1e-9, atol=1e-9
+    )
+    assert any("fl" in d.symbols for d in held.drives)
 
 
 def test_gravity_that_a_urdf_cannot_hold_is_in_the_sidecar(tmp_path):

@@ -128,6 +128,18 @@ def test_xacro_is_expanded_where_it_is_installed(tmp_path):
         load_robot(path)
 
 
+def test_expanded_xacro_has_lines(tmp_path):
+    """A file that is written from it has an element in a line, as xacro itself writes it."""
+    pytest.importorskip("xacro")
+    path = tmp_path / "arm.urdf.xacro"
+    path.write_text(XACRO)
+    robot = load_robot(path)
+    feasid.write(robot.with_values(2.0 * robot.values), tmp_path / "written.urdf")
+    lines = (tmp_path / "written.urdf").read_text().splitlines()
+    assert [line for line in lines if line.count("<") > 2] == []
+    assert sum('<mass value="3.0"/>' in line for line in lines) == 1
+
+
 def test_without_xacro_the_command_that_installs_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xacro", None)
     path = tmp_path / "arm.xacro"

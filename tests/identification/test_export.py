@@ -13,8 +13,10 @@ from thorough import some
 
 import feasid
 from feasid import datasets, load_robot
+from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import DescriptionError, InputError, OutputError
 from feasid.formats.sidecar import sidecar_path
+from feasid.identification.export import _armature_advice, missing_lines
 from feasid.identification.file_terms import held_friction
 
 RTOL_CLIENT = 1e-6
@@ -25,6 +27,21 @@ RTOL_MUJOCO = 5e-3
 
 TRACKING = 0.01
 """Relative difference of tracking errors with the fit and with its file."""
+
+
+def test_armature_that_accelerates_no_joint_by_much_is_not_told():
+    bodies = load_robot(ARM).without_joint_terms()
+    bodies = bodies.with_values(arm_parameters(bodies))
+    robot = bodies.with_joint_terms((), drive_inertia=True)
+    columns = [robot.drive_columns(k)["Ia"] for k in range(len(robot.drives))]
+    values, postures = robot.values.copy(), np.zeros((1, robot.dof))
+    own = np.diag(mass_matrix(bodies, bodies.values, postures[0]))
+    for share, told in ((1e-10, False), (0.04, False), (0.06, True)):
+        values[columns] = share * own
+        advice = _armature_advice(robot.with_values(values), postures)
+        assert ("1.06 times as fast" in advice) == told
+        lines = missing_lines(robot, [f"{d.name}.Ia" for d in robot.drives], advice)
+        assert len(lines) == told
 
 
 SHARP = {"filtering": "signals"}

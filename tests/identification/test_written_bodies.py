@@ -5,11 +5,14 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from logs import arm_parameters, simulate
+from robots import ARM
 from scipy.spatial.transform import Rotation
 from thorough import some
 
 import feasid
 from feasid import datasets
+from feasid.dynamics.regressor import mass_matrix
 from feasid.identification.file_terms import held_friction
 
 LOGS = some(
@@ -161,3 +164,64 @@ def test_sidecar_holds_the_whole_model(written):
     np.testing.assert_array_equal(whole.with_values(fit.delta).values, fit.delta)
     assert whole.drives[0].symbols == fit.robot.drives[0].symbols
     np.testing.assert_array_equal(whole.values, fit.robot.values)
+
+
+HELD = {"slide": 0.02}
+
+
+@pytest.fixture(scope="module")
+def gripper(tmp_path_factory):
+    """A fit of an arm whose last joint is held, as a gripper's, and its file."""
+    folder = tmp_path_factory.mktemp("gripper")
+    path = folder / "arm.urdf"
+    path.write_text(ARM)
+    robot = feasid.load_robot(path, lock=HELD)
+    truth = robot.with_joint_terms()
+    fit = feasid.fit(simulate(truth, arm_parameters(truth), 1, noise=0.02), robot, diagnose=False)
+    fit.write(folder / "fitted.urdf", extensions=("mujoco",), force=True)
+    return fit, folder / "fitted.urdf"
+
+
+def test_a_fit_with_a_held_joint_reads_back_as_it_is(gripper):
+    fit, path = gripper
+    for again in (feasid.load_robot(path), feasid.load_robot(path, lock=HELD)):
+        assert again.parameter_names == fit.robot.parameter_names
+        np.testing.assert_allclose(again.values, fit.robot.values, rtol=1e-12, atol=1e-15)
+
+
+def test_other_readers_find_mass_on_links_of_held_joints(gripper):
+    """Mass matrix and gravity of both readers with the joint where it is held are the fit's."""
+    mujoco, pinocchio = pytest.importorskip("mujoco"), pytest.importorskip("pinocchio")
+    fit, path = gripper
+    bodies = fit.robot.without_joint_terms()
+    free = pinocchio.buildModelFromUrdf(str(path))
+    other = mujoco.MjModel.from_xml_path(str(path))
+    assert all(free.inertias[free.getJointId(j)].mass > 0 for j in (*fit.robot.joints, *HELD))
+    assert (other.body_mass[1:] > 0).all()
+    rng, joints = np.random.default_rng(0), list(fit.robot.joints)
+    for q in rng.uniform(-1, 1, (5, len(joints))):
+        still = np.zeros_like(q)
+        gravity = feasid.inverse_dynamics(bodies, q[None], still[None], still[None])[0]
+        inertia = mass_matrix(bodies, bodies.values, q)
+        place = dict(zip(joints, q, strict=True)) | HELD
+        data = mujoco.MjData(other)
+        for joint, value in place.items():
+            data.joint(joint).qpos = value
+        mujoco.mj_forward(other, data)
+        full = np.zeros((other.nv, other.nv))
+        mujoco.mj_fullM(other, data, full)
+        rows = [int(other.joint(j).dofadr[0]) for j in joints]
+        configuration = pinocchio.neutral(free)
+        for joint, value in place.items():
+            own = free.joints[free.getJointId(joint)]
+            both = [value] if own.nq == 1 else [math.cos(value), math.sin(value)]
+            configuration[own.idx_q : own.idx_q + own.nq] = both
+        ours = [free.joints[free.getJointId(j)].idx_v for j in joints]
+        found = pinocchio.crba(free, free.createData(), configuration)
+        lift = pinocchio.computeGeneralizedGravity(free, free.createData(), configuration)
+        for matrix, bias in (
+            (full[np.ix_(rows, rows)], data.qfrc_bias[rows]),
+            (found[np.ix_(ours, ours)], lift[ours]),
+        ):
+            np.testing.assert_allclose(matrix, inertia, rtol=0, atol=1e-9 * np.abs(inertia).max())
+            np.testing.assert_allclose(bias, gravity, rtol=0, atol=1e-9 * np.abs(gravity).max())
