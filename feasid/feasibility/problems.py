@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from feasid.core.arguments import checked
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, require_finite
 from feasid.errors import InputError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.feasibility.constraints.units import Units, units
@@ -207,7 +207,7 @@ def robot_unknowns(
     ----------
     base : BaseParameters
         Its ``robot`` and ``K`` are used.
-    values : array_like
+    values : array_like, shape (rows,)
         beta, or rho with `R`: by their size bodies without inertials of their own get a mass.
     R : array_like, optional
         Reduced regressor, whose rows are torques.
@@ -219,7 +219,8 @@ def robot_unknowns(
     Raises
     ------
     InputError
-        For equalities (known, equal and mirrored parameters): see `feasid.Fit.problem`.
+        For equalities (known, equal and mirrored parameters): see `feasid.Fit.problem`; names the
+        array of another shape.
     """
     feasible, K = feasible_set(base.robot, **bounds), np.asarray(base.K, dtype=np.float64)
     if feasible.equalities:
@@ -227,7 +228,8 @@ def robot_unknowns(
     if R is not None and np.shape(R)[1:] != K.shape[:1]:
         raise InputError(f"R must have {len(K)} columns, one per base parameter, not {np.shape(R)}")
     rows = K if R is None else np.asarray(R) @ K
-    scale = units(base.robot, feasible, rows, np.asarray(values), torques=R is not None)
+    values = require_finite(values, (len(rows),), "values")
+    scale = units(base.robot, feasible, rows, values, torques=R is not None)
     if not normalise:
         return unknowns(feasible, scale, K)
     columns = np.linalg.norm(rows * scale.parameters, axis=0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from feasid.core.arguments import checked, checked_methods
-from feasid.errors import InputError, missing_extra
+from feasid.core.text import quote
+from feasid.errors import InputError, did_you_mean, missing_extra
 from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
 from feasid.online.acceptance import OnlineEstimate
@@ -159,9 +161,10 @@ def watch(
     Raises
     ------
     InputError
-        When the log has no torques, or is shorter than a block.
+        When the log has no torques, or is shorter than a block; names an unknown option.
     """
     chosen = check_options(ReadOptions, options, "watch")
+    online = _check_online(online or {})
     recording = Recording.from_source(log)
     robot = recording.frame.attrs.get("robot") if robot is None else robot
     if robot is None:
@@ -174,7 +177,7 @@ def watch(
     rate = 1.0 / float(np.median(steps))
     block = max(1, round(min(0.125, (window or 10.0) / 16) * rate))
     size = None if window is None else max(2, round(window * rate / block)) * block
-    fit = OnlineFit(robot, rate, window=size, block=block, **(online or {}))
+    fit = OnlineFit(robot, rate, window=size, block=block, **online)
     q, tau, dq = (raw.values.get(x) for x in ("q", "tau", "dq"))
     if q is None or tau is None:
         raise InputError("the log needs positions and torques")
@@ -187,3 +190,15 @@ def watch(
         if each is not None:
             each(Playback(fit, tuple(done)))
     return Playback(fit, tuple(done))
+
+
+def _check_online(given: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what is no option of `OnlineFit`, or what `watch` chooses itself."""
+    chosen = ("robot", "rate", "window", "block")
+    known = [name for name in signature(OnlineFit).parameters if name not in chosen]
+    for name in given:
+        if name not in known:
+            hint = "" if name in chosen else did_you_mean(str(name), known)
+            own = ": watch() sets it itself" * (name in chosen)
+            raise InputError(f"online has no option {quote(name)}{own}{hint}", option=str(name))
+    return given

@@ -52,6 +52,7 @@ from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
     import pandas as pd
+    from distributed import Client
 
 Log: TypeAlias = "pd.DataFrame | Mapping[str, Any] | str | Path | Recording"
 
@@ -65,7 +66,7 @@ def reduce(
     *,
     base: BaseParameters | None = None,
     workers: int = 1,
-    client: Any = None,
+    client: Client | None = None,
     on_error: str = "raise",
     progress: Progress | None = None,
     checkpoints: str | Path | None = None,
@@ -282,7 +283,7 @@ def reduce_tasks(
     base: BaseParameters,
     *,
     workers: int = 1,
-    client: Any = None,
+    client: Client | None = None,
     progress: Progress | None = None,
     on_error: str = "raise",
     checkpoints: str | Path | None = None,

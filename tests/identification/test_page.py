@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
+from feasid.core.figures import new_figure
 from feasid.errors import InputError, MissingExtraError, OutputError
 from feasid.identification.report.contents import VERSION
-from feasid.identification.report.page import drawing, write_report_contents
+from feasid.identification.report.page import _encode_figure, drawing, write_report_contents
 
 pytest.importorskip("matplotlib")
 
@@ -162,3 +164,20 @@ def test_two_tests_at_the_prompt_are_both_in_the_report(case, tmp_path, monkeypa
     assert "one.csv" in text
     assert "two.csv" in text
     assert "feasid fit log.csv --robot arm.urdf" in text
+
+
+@pytest.mark.parametrize(("name", "told"), [("elbow", False), ("\u1aa9", True)])
+def test_a_caption_says_which_characters_a_figure_cannot_show(name, told):
+    figure = new_figure(2, 1, "")
+    figure.suptitle(name)
+    assert ("boxes stand for characters" in _encode_figure(figure, "Bodies")["caption"]) == told
+
+
+def test_other_warnings_of_a_figure_are_heard():
+    class Noisy(type(new_figure(1, 1, ""))):
+        def savefig(self, *_, **__):
+            warnings.warn("something else", UserWarning, stacklevel=1)
+
+    with pytest.warns(UserWarning, match="something else"), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        _encode_figure(Noisy(), "Bodies")

@@ -6,6 +6,7 @@ from robots import ARM
 
 import feasid
 from feasid.cli import main
+from feasid.errors import InputError
 
 
 @pytest.fixture
@@ -32,6 +33,15 @@ def test_a_log_is_played_back(folder):
     assert "R2" in str(played)
     played.plot("watch.png")
     assert (folder / "watch.png").stat().st_size > 1000
+
+
+def test_options_of_the_online_fit_are_known_or_refused(folder):
+    with pytest.raises(InputError, match=r"online has no option 'cutof' \(did you mean 'cutoff'\?"):
+        feasid.watch("log.csv", "arm.urdf", online={"cutof": 5.0})
+    with pytest.raises(InputError, match=r"no option 'window': watch\(\) sets it itself"):
+        feasid.watch("log.csv", "arm.urdf", online={"window": 100})
+    played = feasid.watch("log.csv", "arm.urdf", window=2.0, online={"cutoff": 5.0})
+    assert played.online.cutoff == 5.0
 
 
 def test_the_prompt_tells_it_line_by_line(folder, capsys):

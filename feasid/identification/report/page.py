@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -101,6 +103,9 @@ PICTURES = {
 
 DPI = 80
 """Dots per inch of pictures in a page."""
+
+MISSING_GLYPH = "Glyph .* missing from font"
+"""Matplotlib's warning of a character that its font cannot draw."""
 
 REPORT_WINDOWS = 24
 """Windows of the log that a page simulates."""
@@ -237,10 +242,19 @@ def _encode_figures(fit: Fitted, fitted: Sequence[Any]) -> list[dict[str, str]]:
 
 
 def _encode_figure(figure: Figure, caption: str) -> dict[str, str]:
+    """As data; the caption says when names have characters that the font of figures lacks."""
     import io
 
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", MISSING_GLYPH, UserWarning)
+        figure.savefig(buffer, format="png", dpi=DPI)
+    missing = [w for w in caught if re.match(MISSING_GLYPH, str(w.message))]
+    for other in caught:
+        if other not in missing:
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    if missing:
+        caption += " (boxes stand for characters that the font of figures lacks)"
     data = base64.b64encode(buffer.getvalue()).decode()
     return {"caption": caption, "alt": escape(str(figure.get_label())), "data": data}
 
