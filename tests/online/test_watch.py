@@ -40,8 +40,8 @@ def test_options_of_the_online_fit_are_known_or_refused(folder):
         feasid.watch("log.csv", "arm.urdf", online={"cutof": 5.0})
     with pytest.raises(InputError, match=r"no option 'window': watch\(\) sets it itself"):
         feasid.watch("log.csv", "arm.urdf", online={"window": 100})
-    played = feasid.watch("log.csv", "arm.urdf", window=2.0, online={"cutoff": 5.0})
-    assert played.online.cutoff == 5.0
+    played = feasid.watch("log.csv", "arm.urdf", window=2.0, online={"full": 77})
+    assert played.online.full == 77
 
 
 def test_the_prompt_tells_it_line_by_line(folder, capsys):
