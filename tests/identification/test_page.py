@@ -178,6 +178,5 @@ def test_other_warnings_of_a_figure_are_heard():
         def savefig(self, *_, **__):
             warnings.warn("something else", UserWarning, stacklevel=1)
 
-    with pytest.warns(UserWarning, match="something else"), warnings.catch_warnings():
-        warnings.simplefilter("always")
+    with pytest.warns(UserWarning, match="something else"):
         _encode_figure(Noisy(), "Bodies")
