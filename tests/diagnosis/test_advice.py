@@ -20,6 +20,8 @@ from feasid.logs.frame import prepare
 from feasid.logs.recording import Recording
 from feasid.robot.inertia import from_mass_com_inertia
 
+pytestmark = pytest.mark.slow  # a minute of simulations and searches
+
 LOGS = ("kuka_lwr4", "unitree_z1", "kinova_gen3" + WHOLE, "staubli_tx40", "simulated")
 
 FAULTY = ("kuka_lwr4", "unitree_z1", "simulated")

@@ -16,6 +16,8 @@ import feasid
 from feasid.diagnosis.signals import looks_like_degrees
 from feasid.robot.inertia import from_mass_com_inertia
 
+pytestmark = pytest.mark.slow  # a minute of simulations and searches
+
 FACTOR_ERROR = 0.12
 """Descriptions are off by as much from what their robots weigh."""
 

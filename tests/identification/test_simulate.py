@@ -21,6 +21,8 @@ from worlds import CLEAN, FAULTS, make_world  # noqa: E402
 from worlds.description import make_description, to_text, with_other_inertials  # noqa: E402
 from worlds.simulation import Physics, compile_model, joint_order  # noqa: E402
 
+pytestmark = pytest.mark.slow  # a minute of simulations and searches
+
 END_TOLERANCES = {1: 5e-4, 16: 5e-5}
 """Difference [rad] of end points after .1 s from MuJoCo's, by steps per 2 ms: 1.5e-4 and 2e-5 seen
 where accelerations of 50 rad/s^2 reverse joints within a step; 2e-6 along logged motions."""
