@@ -355,10 +355,10 @@ POSTURES = 64
 
 
 def _armature_advice(robot: Robot, postures: Array) -> str:
-    """How wrong a simulation is that reads nothing but the file; empty where that is nothing."""
+    """How wrong a simulation is that reads nothing but the file."""
     joint, times = missing_armature(robot, robot.values, postures)
     if times < 1 + TOLD_ACCELERATION:
-        return ""
+        return f"without it no joint accelerates {TOLD_ACCELERATION:.0%} too fast in a simulation"
     return (
         f"without it a simulation is wrong: joint {joint} accelerates {times:.3g} times as fast as "
         f"it should; fit.actuators() has it as the joints' armature"
@@ -421,8 +421,8 @@ def _errors_by_law(
 def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str, ...]:
     """One line for each kind of the terms ("shoulder.fo") that a file of a model lacks.
 
-    Drive inertia comes first, with what `armature` says of it, if anything. Offsets
-    have lines of their own, see `describe_offsets`.
+    Drive inertia comes first, with what `armature` says of it. Offsets have lines of their own,
+    see `describe_offsets`.
     """
     joints = {body.name: body.joint for body in whole.bodies}
     joints |= {drive.name: " with ".join(drive.coupling) for drive in whole.drives}
@@ -436,7 +436,7 @@ def missing_lines(whole: Robot, lost: Sequence[str], armature: str) -> tuple[str
             listed.append(joints[part])
     lines = []
     for kind, names in sorted(found.items(), key=lambda item: item[0] != "Ia"):
-        if kind == "fo" or (kind == "Ia" and not armature):
+        if kind == "fo":
             continue
         term, advice = _missing_term(kind)
         advice = armature if kind == "Ia" else advice

@@ -94,7 +94,7 @@ def test_demo_runs_on_the_packaged_log(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "goal > 0, proved" in out
     assert "test error" in out
-    assert feasid.load_robot(tmp_path / "z1_identified.urdf").dof == 7
+    assert feasid.load_robot(tmp_path / "z1_identified.urdf").dof == 6  # the gripper is held
 
 
 def test_help_and_version(capsys):
