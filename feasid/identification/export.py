@@ -358,7 +358,7 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
     """How wrong a simulation is that reads nothing but the file."""
     joint, times = missing_armature(robot, robot.values, postures)
     if times < 1 + TOLD_ACCELERATION:
-        return f"without it no joint accelerates {TOLD_ACCELERATION:.0%} too fast in a simulation"
+        return f"no joint accelerates {TOLD_ACCELERATION:.0%} too fast without this armature"
     return (
         f"without it a simulation is wrong: joint {joint} accelerates {times:.3g} times as fast as "
         f"it should; fit.actuators() has it as the joints' armature"
