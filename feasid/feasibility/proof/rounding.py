@@ -9,6 +9,7 @@ leaves with a limit on masses.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -122,7 +123,8 @@ def complete_multipliers(
     """
     out, rest = dict(Z), list(left)
     owned: set[int] = set()
-    for k, block in enumerate(feasible.blocks):
+    for k in _most_definite_first(feasible, out, units):
+        block = feasible.blocks[k]
         columns = block.columns.tolist()
         if block.role == "asked" or not owned.isdisjoint(columns):
             continue
@@ -146,3 +148,21 @@ def complete_multipliers(
         rest[columns[0]] += (share - old) * c
         out[k] = [[share]]
     return out, rest
+
+
+def _most_definite_first(
+    feasible: FeasibleSet, Z: Mapping[int, Exact], units: Sequence[Array]
+) -> list[int]:
+    """Places of the blocks; of those of tied bodies, the one with most room for a change first."""
+    places = list(range(len(feasible.blocks)))
+    shared = Counter(j for b in feasible.blocks if b.role != "asked" for j in b.columns.tolist())
+    if max(shared.values(), default=0) < 2:
+        return places
+
+    def room(k: int) -> float:
+        if k not in Z:
+            return 0.0
+        M = np.array([[float(x) for x in row] for row in Z[k]])
+        return float(np.linalg.eigvalsh(M * np.outer(units[k], units[k]))[0])
+
+    return sorted(places, key=lambda k: -room(k))
