@@ -1,5 +1,6 @@
 """Before NumPy is loaded: one BLAS thread, as on the command line."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -34,13 +35,31 @@ QUICK = (
 """Folders and files of tests that are quick: the mark needs nothing more."""
 
 
-def pytest_collection_modifyitems(items):
-    """Mark what is quick by where it is."""
+def pytest_collection_modifyitems(config, items):
+    """Mark what is quick by where it is, and what this run's draw of cases leaves out as slow."""
     here = Path(__file__).parent
+    for left_out in drawn_out(config, items):
+        left_out.add_marker(pytest.mark.slow)
     for item in items:
         slow = item.get_closest_marker("slow")
         if not slow and any(item.path.is_relative_to(here / place) for place in QUICK):
             item.add_marker(pytest.mark.quick)
+
+
+def drawn_out(config, items):
+    """Cases of tests marked `sampled` beyond their share, drawn by the seed of the run's order.
+
+    A case that is named on the command line always runs.
+    """
+    seed = getattr(config.option, "randomly_seed", 0)
+    cases = {}
+    for item in items:
+        if item.get_closest_marker("sampled") and not any("::" in word for word in config.args):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for name, all_cases in cases.items():
+        share = all_cases[0].get_closest_marker("sampled").args[0]
+        kept = max(1, round(share * len(all_cases)))
+        yield from random.Random(f"{seed} {name}").sample(all_cases, len(all_cases) - kept)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -28,6 +28,7 @@ sys.exit(pytest.main(["-q", "--co", "-p", "no:cacheprovider", *sys.argv[2:]]))
 """
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize(
     ("wheel", "modules"),
     [

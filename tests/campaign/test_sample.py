@@ -16,6 +16,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("name", NAMES)
 def test_changed_inputs_end_in_values_or_feasid_errors(name, tmp_path):
     from campaign import mutators
@@ -39,6 +40,7 @@ def test_changed_inputs_end_in_values_or_feasid_errors(name, tmp_path):
     assert passed > INPUTS / 4  # the changes reach beyond the first check
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_on_from_its_counts(tmp_path, capsys):
     from campaign import totals
     from campaign.__main__ import main

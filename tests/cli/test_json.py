@@ -85,6 +85,7 @@ def test_every_command_has_an_order_here():
     assert set(ORDERS) | {"completion"} == set(COMMANDS)  # a script, for shells
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("command", ORDERS)
 def test_every_command_answers_in_one_schema(command, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)

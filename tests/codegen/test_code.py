@@ -98,6 +98,7 @@ def test_geometry_taken_literally():
     assert close(found, feasid.inverse_dynamics(robot, *motion))
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", ["inverse_dynamics", "mass_matrix", "regressor", "gravity"])
 def test_random_trees(seed, kind):

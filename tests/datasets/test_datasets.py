@@ -89,6 +89,7 @@ def test_tx40_from_its_motors_with_a_coupled_wrist():
     assert wrist[["Ia", "fv", "fc"]].gt(0).all()
 
 
+@pytest.mark.slow
 def test_kinova_lacks_a_payload_in_every_run():
     df = datasets.load("kinova_gen3")
     for _, run in df.groupby("run"):

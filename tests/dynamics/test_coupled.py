@@ -47,6 +47,7 @@ def pinocchio_rows(robot, model, seed=0):
     return np.vstack(rows)
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("path", mimicking(), ids=lambda p: p.stem)
 def test_base_parameters_of_mimicking_robots_are_the_rank_of_pinocchios_regressor(path):
     robot = feasid.load_robot(path).with_joint_terms(())

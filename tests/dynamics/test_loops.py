@@ -78,6 +78,7 @@ def test_torques_are_mujocos_along_its_constraint(mechanism):
     np.testing.assert_allclose(rows @ robot.values, ours, atol=1e-9 * np.abs(ours).max())
 
 
+@pytest.mark.sampled(0.5)
 def test_base_count_is_the_rank_of_mujocos_constrained_dynamics(mechanism):
     text, robot = mechanism
     base = base_parameters(robot)

@@ -120,6 +120,7 @@ def test_the_prompt_takes_it_too(tmp_path, monkeypatch, capsys):
     assert "load_robot(path, --floating)" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_left_and_right_mirror_each_other():
     """What one side shows the other is known by, and stays so in the answer."""
     robot, wrong, _ = identified()
@@ -151,6 +152,7 @@ def without_forces(df, log):
     return df.drop(columns=[c for c in df if c.startswith("force_")]).assign(**flags)
 
 
+@pytest.mark.slow
 def test_forces_of_the_ground_need_not_be_known():
     robot, wrong, _ = identified()
     log, other = trot(robot, TRAINED, 6.0, 0), trot(robot, OTHER, 3.0, 1)

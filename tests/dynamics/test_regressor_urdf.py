@@ -50,6 +50,7 @@ def compare(path):
     return worst
 
 
+@pytest.mark.slow
 def test_equal_to_pinocchio_on_real_robots():
     compared = {}
     for path in example_urdfs():

@@ -155,6 +155,7 @@ def test_seed_and_rounds_decide(arm, motion):
     assert not np.allclose(other.coefficients, motion.coefficients)
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("family", ["fourier", "spline"])
 def test_rest_and_slow_passage(arm, family):
     options = {"acceleration": 12.0, "family": family, **FAST}
@@ -225,6 +226,7 @@ def test_predicted_deviations_are_observed(arm):
 # -- space ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_links_keep_their_distance_in_a_simulator():
     """Panda, with MuJoCo's own narrow phase on the file's cylinders and spheres."""
     mujoco = pytest.importorskip("mujoco")

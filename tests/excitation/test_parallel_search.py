@@ -32,6 +32,7 @@ def alone(robot):
     return feasid.excite(robot, 5.0, **FAST)
 
 
+@pytest.mark.slow
 def test_workers_find_the_same_motion_in_a_script_without_main_guard(alone, tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
@@ -68,6 +69,7 @@ def test_a_dead_process_loses_only_its_own_lane(robot, monkeypatch):
     assert "1 of 2 processes died or did not end: what they found is lost" in motion.notes
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_end_is_given_up(robot, monkeypatch):
     born = []
 

@@ -75,6 +75,7 @@ def attacked(seed):
     return (fit.problem.error(fit.delta) - floor) / np.linalg.norm(rho)
 
 
+@pytest.mark.slow
 def test_no_witness_beats_a_certified_bound():
     gaps = [attacked(seed) for seed in range(SAMPLE)]
     assert np.median(gaps) < 1e-4
@@ -87,6 +88,7 @@ def test_no_witness_beats_any_of_a_thousand_certified_bounds():
     assert np.median(gaps) < 1e-4
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("consistency", ["full", "semi"])
 @pytest.mark.parametrize("seed", range(6))
 def test_bounds_hold_without_a_limit_where_geometry_is_rational(seed, consistency):

@@ -67,6 +67,7 @@ def outcome(seed, name, most_bodies=MOST_BODIES):
     return kind, verdict.feasible
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize(("name", "most_bodies"), [("clarabel", 12), ("scs", 2)])
 def test_a_few_verdicts_are_never_wrong(name, most_bodies):
     outcomes = [outcome(seed, name, most_bodies)[1] for seed in range(len(KINDS))]

@@ -110,6 +110,7 @@ def campaign(tmp_path, text, seed, number):
         assert calls < CALLS
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("text", [ARM, MJCF, FRAMES], ids=["urdf", "mjcf", "sdf"])
 def test_a_thousand_mutated_files(tmp_path, text):
     campaign(tmp_path, text, seed=1, number=1000)

@@ -117,6 +117,7 @@ def test_a_single_body_floats(stem):
         load_robot(path, floating=False)
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_lumped_inertias_and_placements_equal_pinocchio(path):
     pinocchio = pytest.importorskip("pinocchio")

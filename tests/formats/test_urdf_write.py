@@ -40,6 +40,7 @@ def with_random_inertia(robot, rng):
     return robot.with_values(values)
 
 
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_an_unchanged_robot_is_written_byte_for_byte(path):
     data = path.read_bytes()

@@ -125,6 +125,7 @@ def test_a_few_bodies_with_several_joints_and_couplings():
     assert all(compare(tree_with_couplings(seed), seed, TREE_TORQUES) for seed in range(6))
 
 
+@pytest.mark.slow
 def test_a_few_loops():
     assert sum(closed(seed) for seed in range(4)) >= 3
 

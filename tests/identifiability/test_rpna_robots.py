@@ -86,6 +86,7 @@ def named(path):
     return path.stem
 
 
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_count_of_every_robot_is_the_rank_of_pinocchios_regressor(path, floating):

@@ -81,6 +81,7 @@ def agrees(found, limits):
 USUAL = ("viscous", "coulomb", "offset")
 
 
+@pytest.mark.slow
 def test_deviations_of_an_arm(tmp_path):
     robot, log = arm_and_log(tmp_path, 2000, 0.02)
     agrees(ratios(log, robot, draws=6, friction=USUAL), SIMULATED)

@@ -40,6 +40,7 @@ def test_a_tilted_base_is_found_and_taken_out(tilted):
     assert note.values["gain"] > 0
 
 
+@pytest.mark.slow
 def test_without_calibration_the_log_is_left_as_it_is(tilted):
     _, plain, _ = tilted
     assert plain.calibration.entries == ()

@@ -413,6 +413,7 @@ def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_pa
 # -- real logs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("name", some(["unitree_z1", "kuka_lwr4", "staubli_tx40"], "unitree_z1"))
 @pytest.mark.parametrize("suffix", [".urdf", ".xml"])
 @pytest.mark.parametrize("way", [{}, SHARP], ids=["default", "sharp"])

@@ -107,6 +107,7 @@ def test_reduced_data_have_no_curves(case, tmp_path):
         fit.report(tmp_path / "report.json")
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_command_is_named(case, monkeypatch, tmp_path):
     fit, _, _ = case
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)

@@ -31,6 +31,7 @@ def case(tmp_path_factory):
     return feasid.fit(log, robot), log
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_picture_is_drawn_and_shows_itself(case, name):
     fit, _ = case

@@ -149,6 +149,7 @@ def test_evidence_prefers_a_strong_prior_when_the_reference_is_right():
     assert max(curve, key=lambda point: point[1])[0] == weak
 
 
+@pytest.mark.slow
 def test_deviations_cover_the_truth():
     """A truth off the reference, noise of unit variance: two deviations hold about 95 %."""
     inside = []

@@ -69,6 +69,7 @@ def test_witnesses_beyond_the_limit_contradict_no_range(seed, monkeypatch):
     print(f"{len(every)} ranges, {beyond} ends that models beyond the limit pass")
 
 
+@pytest.mark.slow
 def test_a_limit_is_in_the_sentence_the_table_and_the_file(tmp_path):
     found = described_fit(4).ranges(plausible=False)
     limited = [r for r in found if any(r.limited)]

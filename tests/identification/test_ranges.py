@@ -224,6 +224,7 @@ def test_fits_without_a_prior_have_ranges_in_units_of_their_residual(robot):
         assert true_value in span
 
 
+@pytest.mark.slow
 def test_hidden_parameters_are_in_their_ranges(robot):
     """Two logs with noise of their own, each with all parameters."""
     true = robot.with_joint_terms()

@@ -77,6 +77,7 @@ def test_small_losses_move_nothing(name, damage):
     assert fit.reduced.rows > 0.97 * own.reduced.rows  # nothing is split at gaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS[:2])
 def test_halves_know_what_the_whole_knows(name):
     """The cut-off is a constant; each half predicts the other half, too."""

@@ -535,6 +535,7 @@ MOST_WORK = 11
 """Of ten times the links: what loading takes once does not grow."""
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("kind", ["fixed", "revolute"])
 def test_long_chains_cost_work_in_proportion(tmp_path, kind):
     """Ten times the links, about ten times the function calls."""
@@ -583,6 +584,7 @@ def test_one_question_one_answer(tmp_path, capsys):
     assert feasid.check(path, bodies=True, total_mass=1.0).feasible is False
 
 
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_library_and_prompt_say_the_same(path, capsys):
     status = main(["check", str(path)])

@@ -75,6 +75,7 @@ def test_the_github_action_checks_globs_and_annotates(folder):
     assert not (folder / "injected").exists()
 
 
+@pytest.mark.slow
 def test_the_example_judges_all_models(capsys, monkeypatch, tmp_path):
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log here

@@ -109,6 +109,7 @@ def test_options_are_checked(options, words):
 # -- files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(0.15)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("path", example_urdfs(), ids=lambda p: p.stem)
 def test_every_real_file_comes_out_possible_and_otherwise_the_same(path, metric, tmp_path):

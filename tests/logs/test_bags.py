@@ -61,6 +61,7 @@ def batches(log, joints, rng=None, effort=True):
         yield (START + round(row["t"] * 1e9), names, *signals[: 3 if effort else 2])
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("plugin", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
 def test_shuffled_joints_fit_like_the_csv(case, tmp_path, plugin):
     _, robot, log = case

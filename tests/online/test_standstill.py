@@ -146,6 +146,7 @@ def test_an_arm_that_is_held_still_from_the_start_opens_no_gate():
     assert "nothing has moved" in repr(last)
 
 
+@pytest.mark.slow
 @pytest.mark.xfail(
     reason="a model whose joints stick when they stop is reported as a change of joint1 within .3 s"
 )

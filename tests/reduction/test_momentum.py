@@ -69,6 +69,7 @@ def test_springs_and_compensators_are_forces_and_no_momentum(case):
     assert 3.0 < residual[1] / residual[0] < 5.0
 
 
+@pytest.mark.slow
 def test_momentum_needs_no_accelerations(case):
     """Where accelerations are spoilt but velocities are measured, momentum fits better."""
     robot, delta, log = case

@@ -101,6 +101,7 @@ def same_bits(a, b):
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_runs_once(case, tmp_path):
     folder, names = case
     script = tmp_path / "script.py"
@@ -155,6 +156,7 @@ def test_a_log_given_twice_is_refused(case, monkeypatch):
     assert feasid.reduce([d, e], "arm.urdf", cutoff=False).samples == 600
 
 
+@pytest.mark.sampled(0.5)
 @posix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_keeps_finished_logs_and_resuming_gives_the_same_bits(case, tmp_path, workers):

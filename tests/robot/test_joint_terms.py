@@ -117,6 +117,7 @@ def random_model(rng):
     )
 
 
+@pytest.mark.slow
 def test_generated_models_have_mujocos_inverse_dynamics(tmp_path):
     rng = np.random.default_rng(7)
     worst, compared = 0.0, 0

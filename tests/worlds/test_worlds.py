@@ -188,6 +188,7 @@ CHECKS = {
 }
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("fault", some(list(CHECKS), "gain", "tilt", "5s"))
 def test_a_fault_is_what_it_says(fault):
     CHECKS[fault](world(fault=fault), world())
@@ -197,6 +198,7 @@ def test_every_fault_is_checked():
     assert {*CHECKS, *LAWS, CLEAN} == set(FAULTS)
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_a_world_and_another_changes_it():
     one, again, other = world(), make_world("ur5", seed=SEED), make_world("ur5", seed=SEED + 1)
     np.testing.assert_array_equal(one.log.to_numpy(), again.log.to_numpy())
