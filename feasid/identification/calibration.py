@@ -48,7 +48,7 @@ from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
 from feasid.options.tables import SetOptions
 from feasid.reduction.fleet import LogTask
-from feasid.reduction.reduce import independent_columns
+from feasid.reduction.reduce import independent_columns, restrict_terms
 from feasid.reduction.strata import FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -130,6 +130,33 @@ class Setup:
         return max(1.0 / run.rate for run in self.runs)
 
 
+def corrected_equations(
+    setup: Setup, correction: LogCorrection, rows: LogRows | None = None
+) -> tuple[BaseParameters, LogRows, Array, Reduced]:
+    """Base parameters, rows, filtered torques and equations of a log without some mistakes.
+
+    Parameters
+    ----------
+    setup : Setup
+    correction : LogCorrection
+        What is taken out.
+    rows : LogRows, optional
+        Of the same motion and robot, with other torques.
+    """
+    base = setup.base
+    robot = correction.robot(base.robot)
+    runs = [correction.run(r) for r in setup.runs]
+    if robot is not base.robot:
+        base = base_parameters(robot, measured=setup.chosen["measured"])
+        rows = None
+    if rows is None:
+        rows = LogRows(robot, independent_columns(base), setup.cutoff, runs, setup.joints)
+    else:
+        rows = rows.with_torques(runs)
+    torque = rows.torque if correction.aligns else rows.torque + setup.delay * rows.slope
+    return base, rows, torque, rows.reduced(torque, setup.reduced)
+
+
 class Trial:
     """A log with some corrections, and its feasible model.
 
@@ -156,23 +183,10 @@ class Trial:
         rows: LogRows | None = None,
     ) -> None:
         self.setup, self.correction, self.noise, self.weight = setup, correction, noise, weight
-        base = setup.base
-        robot = correction.robot(base.robot)
-        runs = [correction.run(r) for r in setup.runs]
-        if robot is not base.robot:
-            base = base_parameters(robot, measured=setup.chosen["measured"])
-            rows = None
-        self.base = base
-        if rows is None:
-            columns = independent_columns(base)
-            self.rows = LogRows(robot, columns, setup.cutoff, runs, setup.joints)
-        else:
-            self.rows = rows.with_torques(runs)
-        torque = self.rows.torque
-        if not correction.aligns:
-            torque = torque + setup.delay * self.rows.slope
-        self.torque = torque
-        self.reduced = self.rows.reduced(torque, setup.reduced)
+        self.base, self.rows, self.torque, self.reduced = corrected_equations(
+            setup, correction, rows
+        )
+        base, robot = self.base, self.base.robot
         feasible = feasible_set(robot, **select_options(SetOptions, setup.chosen))
         self.task = EstimationProblem.from_reduced(self.reduced, base, feasible, prior=setup.prior)
         self.solutions = WarmStarts(self.task, weight, self.task.start(start))
@@ -286,6 +300,11 @@ class Calibration(Displayed):
     def confirmed(self) -> tuple[Calibrated, ...]:
         """What was taken out of the log or the robot."""
         return tuple(e for e in self.entries if e.confirmed)
+
+    @property
+    def correction(self) -> LogCorrection:
+        """What was taken out, as parameters."""
+        return LogCorrection({e.mistake: e.value for e in self.confirmed})
 
     @property
     def notes(self) -> list[Note]:
@@ -434,6 +453,29 @@ def calibrate(setup: Setup, estimate: Estimate) -> Found:
         return found
     # Mistakes were part of the noise: without them it is smaller, and they are known better.
     return replace(found, trial=gauss_newton(found.trial.with_own_noise(), found.active))
+
+
+def with_other_terms(found: Found, wide: Setup, robot: Robot, estimate: Estimate | None) -> Found:
+    """The confirmed mistakes again, beside other joint terms.
+
+    Parameters
+    ----------
+    found : Found
+    wide : Setup
+        With all joint terms that could be chosen.
+    robot : Robot
+        The corrected one with the terms that were chosen.
+    estimate : Estimate or None
+        Of the corrected log with these terms.
+    """
+    assert estimate is not None  # a search began from an estimate of the same kind
+    own = replace(wide.base.robot, drives=robot.drives, load_model=robot.load_model)
+    base = base_parameters(own, measured=wide.chosen["measured"])
+    reduced = restrict_terms(wide.reduced, wide.base.robot, base)
+    correction = found.trial.correction
+    setup = replace(wide, base=base, reduced=reduced)
+    trial = Trial(setup, correction, estimate.noise, estimate.weight, estimate.delta)
+    return replace(found, trial=gauss_newton(trial, found.active))
 
 
 @dataclass(frozen=True, eq=False)

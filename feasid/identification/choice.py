@@ -44,10 +44,9 @@ LEAST_COULOMB, LEAST_VISCOUS = 0.2, 0.01
 """Shares of the coefficients without further terms, at least, that Coulomb and viscous friction
 keep beside friction with the root of the speed or with the load. Lubricated gears of a Staubli TX40
 keep a quarter to a third of Coulomb friction, and with half demanded its held-out torques are
-predicted by a third worse; where the root takes its place on a Unitree Z1 0.01 to 0.17 is left."""
-
-COULOMB_ALONE = 0.5
-"""The same of Coulomb friction where the root of the speed stands for viscous friction, too."""
+predicted by a third worse; where the root takes its place on a Unitree Z1 0.01 to 0.17 is left.
+Beside half of Coulomb friction and no viscous friction, the root predicts other halves of that log
+by 10 % worse than plain friction does."""
 
 MOST_LOAD = 1.0
 """Largest load friction: beyond it a gear would lock itself."""
@@ -102,9 +101,8 @@ class Choice(Displayed):
         if self.refused:
             sure += (
                 f"; refused at {', '.join(self.refused)}: terms that predict better but leave less "
-                f"than {LEAST_COULOMB:g} of the Coulomb friction ({COULOMB_ALONE:g} where they "
-                f"leave no viscous friction), or load friction above {MOST_LOAD:g}, so that "
-                "nothing would hold the joint at rest"
+                f"than {LEAST_COULOMB:g} of the Coulomb friction, so that nothing would hold the "
+                f"joint at rest, no viscous friction, or load friction above {MOST_LOAD:g}"
             )
         return Note(f"{text}: {'; '.join(said)}{sure}", "friction-chosen", conditional=chosen)
 
@@ -260,9 +258,8 @@ def _rests(models: CrossValidation, plain: CrossValidation) -> list[bool]:
             out.append(True)
             continue
         viscous = own.get("fv", np.inf) >= LEAST_VISCOUS * usual.get("fv", 0.0)
-        least = LEAST_COULOMB if viscous else COULOMB_ALONE
-        held = own.get("fc", np.inf) >= least * usual.get("fc", 0.0)
-        out.append(bool(held and own.get("fl", 0.0) <= MOST_LOAD))
+        held = own.get("fc", np.inf) >= LEAST_COULOMB * usual.get("fc", 0.0)
+        out.append(bool(held and viscous and own.get("fl", 0.0) <= MOST_LOAD))
     return out
 
 

@@ -22,8 +22,10 @@ from feasid.identification.calibration import (
     Calibration,
     allow,
     calibrate,
+    corrected_equations,
     corrected_options,
     prepare_setup,
+    with_other_terms,
 )
 from feasid.identification.choice import Choice, candidate_sets, choose_terms
 from feasid.identification.log_warnings import diagnose_logs
@@ -100,10 +102,14 @@ def fit(
     if chosen["diagnose"]:
         warnings = diagnose_logs(tasks, with_fit_terms(described, *terms)[0], measured)
     reduced, delay = align_torques(reduced)
+    wide = base, reduced
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
     solved = _solve(tasks, base, reduced, delay, chosen)
-    solved, calibration, log_options = _calibrate(tasks, solved, chosen, options)
+    solved, calibration, again = _calibrate(tasks, wide, solved, chosen)
+    log_options: dict[str, Any] = select_options(LogOptions, options)
+    if calibration.confirmed:
+        log_options = corrected_options(log_options, calibration.correction, base.robot)
     estimate = solved.estimate
     notes = [
         *estimate.notes,
@@ -111,7 +117,7 @@ def fit(
         *term_notes,
         *calibration.notes,
         *warnings,
-        *choice_notes,
+        *(again or choice_notes),
         *solved.delay.notes(reduced.period),
         *solved.notes,
         *reduced.notes,
@@ -169,22 +175,33 @@ def _solve(
 
 
 def _calibrate(
-    tasks: Sequence[LogTask], solved: _Solved, chosen: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[_Solved, Calibration, dict[str, Any]]:
-    """Take out the mistakes that the log confirms; the others widen the covariance."""
-    log_options: dict[str, Any] = select_options(LogOptions, options)
+    tasks: Sequence[LogTask],
+    wide: tuple[BaseParameters, Reduced],
+    solved: _Solved,
+    chosen: Mapping[str, Any],
+) -> tuple[_Solved, Calibration, list[Note]]:
+    """Take out the mistakes that the log confirms; the others widen the covariance.
+
+    What was taken out had a part in the choice of friction terms, which is made again without it
+    from the equations with all candidates, `wide`. The notes are those of the second choice.
+    """
     setup = prepare_setup(tasks, solved.base, solved.reduced, chosen, solved.delay.value)
     if setup is None or solved.estimate.estimate is None:
-        return solved, Calibration(), log_options
-    found = calibrate(setup, solved.estimate.estimate)
-    trial = found.trial
+        return solved, Calibration(), []
+    found, notes = calibrate(setup, solved.estimate.estimate), list[Note]()
     if found.active:
-        delay = Delay() if trial.correction.aligns else solved.delay
+        delay = Delay() if found.trial.correction.aligns else solved.delay
+        whole = replace(setup, base=wide[0], reduced=wide[1])
+        again, _, _, equations = corrected_equations(whole, found.trial.correction)
+        base, reduced, notes = _choose_friction_terms(again, equations, chosen)
+        if base.robot.drives != found.trial.base.robot.drives:
+            solved = _solve(tasks, base, reduced, delay, chosen)
+            found = with_other_terms(found, whole, solved.base.robot, solved.estimate.estimate)
+        trial = found.trial
         solved = _solve(tasks, trial.base, trial.reduced, delay, chosen)
-        log_options = corrected_options(log_options, trial.correction, trial.base.robot)
     allowance = allow(found)
     estimate = widened(solved.estimate, allowance.spread, solved.base)
-    return replace(solved, estimate=estimate), allowance.calibration, log_options
+    return replace(solved, estimate=estimate), allowance.calibration, notes
 
 
 def _choose_friction_terms(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import feasid
 from feasid.identification.choice import _rests
 from feasid.robot.drives import Drive
 
@@ -13,7 +14,7 @@ CASES = {
     "beside Coulomb friction": ({**PLAIN, "fc": 0.3, "fs": 0.5}, True),
     "in Coulomb friction's place": ({**PLAIN, "fc": 0.03, "fs": 2.0}, False),
     "in both's place": ({**PLAIN, "fv": 0.0, "fc": 0.4, "fs": 3.4}, False),
-    "in viscous friction's place": ({**PLAIN, "fv": 0.0, "fc": 0.6, "fs": 3.4}, True),
+    "in viscous friction's place": ({**PLAIN, "fv": 0.0, "fc": 0.6, "fs": 3.4}, False),
     "load friction of a gear": ({**PLAIN, "fl": 0.2}, True),
     "load friction that locks itself": ({**PLAIN, "fl": 7.85}, False),
     "other terms are not asked": ({"fv": 0.0, "fc": 0.0, "fb": 1.0}, True),
@@ -35,3 +36,22 @@ def test_friction_must_hold_a_joint_at_rest(case):
     coefficients, wanted = CASES[case]
     plain = {"Ia": 0.1} if "without usual" in case else PLAIN
     assert _rests(models(coefficients), models(plain)) == [wanted]
+
+
+NO_WORSE = 1.02
+"""Chosen friction terms predict the other half of a log at most so many times as plain friction."""
+
+
+@pytest.mark.slow
+def test_friction_is_chosen_without_the_delay_that_the_fit_takes_out():
+    log = feasid.datasets.load("unitree_z1")
+    half = len(log) // 2
+    first, second = (x.reset_index(drop=True) for x in (log.iloc[:half], log.iloc[half:]))
+    plain, fit = (
+        feasid.fit(first, log.attrs["robot"], diagnose=False, **more)
+        for more in ({"candidates": ()}, {})
+    )
+    assert [e.mistake.kind for e in fit.calibration.confirmed] == ["delay"]
+    assert fit.errors(second)["all"] <= NO_WORSE * plain.errors(second)["all"]
+    kept, usual = (f.joint_terms["fc"] for f in (fit, plain))
+    assert (kept >= 0.5 * usual).all()
