@@ -184,6 +184,7 @@ def _covariance_root(equations: Array) -> tuple[Array, Array]:
     """S with S S' = (E'E)^-1 where determined, and the parameters with a part in the rest."""
     scaled, norms = _unit_columns(equations)
     _, singular, right = np.linalg.svd(scaled)
+    singular = np.pad(singular, (0, len(right) - len(singular)))  # fewer rows than columns
     seen = singular > RANK_TOLERANCE * singular[0]
     unseen = (right[~seen] ** 2).sum(axis=0) > RANK_TOLERANCE
     return (right[seen].T / singular[seen]) / norms[:, None], unseen

@@ -247,6 +247,11 @@ def virtual(
     return ScaledParameters(feasible, scale, x, start + directions @ x)
 
 
+def data(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> cp.Parameter:
+    """Finite numbers of a shape as a `cvxpy.Parameter`; an InputError names any others."""
+    return cp.Parameter(shape, name, value=require_finite(value, shape, name))
+
+
 @checked
 def feasible_least_squares(
     R: npt.ArrayLike, rho: npt.ArrayLike, p: ScaledParameters, margin: float | None = None
@@ -256,8 +261,8 @@ def feasible_least_squares(
     R and rho are those of a QR factorisation, eq. (64)-(70), weighted as the fit shall be; rows
     below them are a ridge or a prior. The norm is a second-order cone in place of eq. (73).
     """
-    R, rho = (cp.Parameter(np.shape(v), n, value=v) for n, v in (("R", R), ("rho", rho)))
-    error = R @ p.base - rho
+    rows = np.shape(R)[:1]
+    error = data("R", R, (*rows, *p.base.shape)) @ p.base - data("rho", rho, rows)
     return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
 
 
@@ -284,8 +289,10 @@ def closest_correction(
     margin: float | None = None,
 ) -> Program:
     """BPFC, eq. (52)-(56): minimise ``|weight (K delta - beta)|`` over ``D(delta) >= margin``."""
-    beta = cp.Parameter(np.shape(beta), "beta", value=beta)
-    error = p.base - beta if weight is None else np.asarray(weight) @ (p.base - beta)
+    error = p.base - data("beta", beta, p.base.shape)
+    if weight is not None:
+        shape = (*np.shape(weight)[:1], *p.base.shape)
+        error = require_finite(weight, shape, "weight") @ error  # a constant: products stay DPP
     return p.program(cp.Minimize(cp.norm(error)), p.exist(margin), error=error)
 
 
@@ -296,10 +303,10 @@ def feasibility_test(p: ScaledParameters, beta: npt.ArrayLike | None = None) -> 
     It always has a solution. With s > 0 its delta is strictly feasible; with s < 0 the multipliers
     of an optimum prove that nothing is. `virtual` unknowns have their base parameters already.
     """
-    s, given = cp.Variable(name="s"), []
+    s, equal = cp.Variable(name="s"), []
     if beta is not None:
-        given = [p.base == cp.Parameter(np.shape(beta), "beta", value=beta)]
-    return p.program(cp.Maximize(s), p.exist(s=s), (s,), given)
+        equal = [p.base == data("beta", beta, p.base.shape)]
+    return p.program(cp.Maximize(s), p.exist(s=s), (s,), equal)
 
 
 def interior(p: ScaledParameters, near: Array) -> Program:

@@ -41,6 +41,11 @@ def motion(arm):
     return feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
 
 
+def test_fewer_samples_than_parameters_leave_some_undetermined(arm):
+    motion = feasid.excite(arm, 2.0, rate=1, acceleration=12.0, **FAST)
+    assert motion.certificate.rank <= 2 * arm.dof
+
+
 def dense(motion):
     t = (np.arange(BETWEEN) + 0.5) * motion.period / BETWEEN
     return t, motion.at(t)

@@ -331,3 +331,24 @@ def test_a_fit_keeps_constraints_of_either_kind(log, prior):
             frame, robot, prior=prior, mass={name: (2.0, None)}, **QUICK,
             constraints=lambda p: p[name, "m"] <= 1.0,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", [-1, 1], ids=["one too few", "one too many"])
+def test_data_of_another_shape_are_named(wrong):
+    robot = random_robot(np.random.default_rng(0), 2)
+    base = feasid.base_parameters(robot)
+    beta, R = np.ones(len(base.K)), np.eye(len(base.K))
+    p = feasid.problems.robot_unknowns(base, beta)
+    other = np.ones(len(beta) + wrong)
+    for program in (
+        lambda: feasid.problems.feasibility_test(p, other),
+        lambda: feasid.problems.closest_correction(other, p),
+    ):
+        with pytest.raises(InputError, match="beta has shape"):
+            program()
+    with pytest.raises(InputError, match="rho has shape"):
+        feasid.problems.feasible_least_squares(R, other, p)
+    with pytest.raises(InputError, match="R has shape"):
+        feasid.problems.feasible_least_squares(np.ones((len(R), len(other))), beta, p)
+    with pytest.raises(InputError, match="weight has shape"):
+        feasid.problems.closest_correction(beta, p, weight=np.ones((2, len(other))))

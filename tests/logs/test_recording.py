@@ -57,6 +57,19 @@ def test_arrays_are_a_log(case):
     np.testing.assert_allclose(fit.beta, same.beta, rtol=0, atol=SAME * np.abs(same.beta).max())
 
 
+def test_frames_of_a_mapping_are_matched_by_label(case):
+    _, robot, log = case
+    frames = {"t": log["t"]}
+    for k in ("q", "tau"):
+        frames[k] = log.filter(regex=f"^{k}_").rename(columns=lambda name: name.split("_", 1)[1])
+    other = frames | {"tau": frames["tau"].iloc[:, ::-1]}
+    few = {"diagnose": False, "candidates": (), "calibration": None, "prior": None}
+    fits = [feasid.fit(given, robot, **few) for given in (frames, other)]
+    np.testing.assert_array_equal(fits[0].beta, fits[1].beta)
+    with pytest.raises(LogError, match="tau_"):
+        feasid.fit(frames | {"tau": frames["tau"].add_prefix("x")}, robot, **few)
+
+
 def test_a_tuple_of_arrays_is_one_log(case):
     _, robot, log = case
     q, dq, tau = (log.filter(regex=f"^{k}_").to_numpy() for k in ("q", "dq", "tau"))

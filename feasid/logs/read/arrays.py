@@ -77,9 +77,11 @@ def frame_of_table(table: Any) -> pd.DataFrame:
 def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.DataFrame:
     """Arrays of one length as columns; an array of k columns becomes name_1 ... name_k.
 
+    A frame's columns keep their labels: a frame `tau` with a column `elbow` gives ``tau_elbow``.
+
     Parameters
     ----------
-    arrays : mapping of name to array_like, shape (N,) or (N, k)
+    arrays : mapping of name to array_like or frame, shape (N,) or (N, k)
     where : str
         What messages call them.
 
@@ -90,6 +92,7 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
     """
     import pandas as pd
 
+    labels = {str(name): list(getattr(value, "columns", ())) for name, value in arrays.items()}
     known = {str(name): np.asarray(value) for name, value in arrays.items()}
     lengths = [a.shape[0] for a in known.values() if a.ndim in (1, 2) and a.size]
     if not lengths:
@@ -102,7 +105,9 @@ def frame_of_arrays(arrays: Mapping[str, Any], where: str = "the arrays") -> pd.
         if array.ndim == 1 and len(array) == rows:
             columns[name] = array
         elif array.ndim == 2 and array.shape[0] == rows:
-            columns |= {f"{name}_{k + 1}": array[:, k] for k in range(array.shape[1])}
+            own = labels[name] if labels[name] != [*range(array.shape[1])] else []
+            ends = [str(k).removeprefix(f"{name}_") for k in own or range(1, array.shape[1] + 1)]
+            columns |= {f"{name}_{end}": array[:, k] for k, end in enumerate(ends)}
         else:
             skipped.append(f"{name} {array.shape}")
     df = pd.DataFrame(columns)
