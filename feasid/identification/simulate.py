@@ -84,6 +84,8 @@ class Simulation(Displayed):
     name, reference : str
         The model, and the one that it is compared with; empty where there is none.
     joints : tuple of str
+    units : tuple of {"rad", "m"}
+        Of each joint's position.
     horizons : tuple of float
         [s]
     windows : int
@@ -106,6 +108,7 @@ class Simulation(Displayed):
     name: str
     reference: str
     joints: tuple[str, ...]
+    units: tuple[str, ...]
     horizons: tuple[float, ...]
     windows: int
     closed_loop: bool
@@ -202,14 +205,13 @@ class Simulation(Displayed):
     def display(self) -> Display:
         """The longest horizon, joint by joint."""
         h, last = len(self.horizons) - 1, self.horizons[-1]
-        against = f", over {self.reference} {{:.3g}}" if self.reference else ""
+        ratios = _ratio(self.rms, self.reference_rms)[h]
+        against = f", {{:.3g}} times that of {self.reference}" if self.reference else ""
         measures = [
             Measure(
                 joint,
-                f"{1e3 * self.rms[h, k]:.3g} m(rad)"
-                + against.format(_ratio(self.rms, self.reference_rms)[h, k])
-                + f", over shuffled {_ratio(self.rms, self.noise_rms)[h, k]:.3g}: "
-                + self.readings[h, k],
+                f"{1e3 * self.rms[h, k]:.3g} m{self.units[k]}{against.format(ratios[k])}"
+                f"; {self.readings[h, k]}",
             )
             for k, joint in enumerate(self.joints)
         ]
@@ -220,7 +222,7 @@ class Simulation(Displayed):
             if n
         ]
         drive = "logged commands" if self.closed_loop else "measured torques"
-        said = f"{self.windows} windows of {last:g} s driven by {drive}: {self.verdict}"
+        said = f"RMS errors after {last:g} s from {drive}, {self.windows} windows: {self.verdict}"
         return Display(f"{self.name}, {said}", measures, lost, self.notes, "more: .table")
 
 
@@ -346,10 +348,12 @@ def simulate(
     errors = task.errors(robot, noise)
     compared = None if reference is None else task.errors(reference, noise)
     empty = np.full_like(errors[0], np.nan)
+    axes = [robot.bodies[robot.joint_index(joint)].motion for joint in robot.coordinates]
     return Simulation(
         name,
         "" if reference is None else "description + friction" if fitted else reference.name,
         robot.coordinates,
+        tuple("rad" if motion[:3].any() else "m" for motion in axes),
         horizons,
         len(task.starts),
         servo is not None,
