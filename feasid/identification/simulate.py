@@ -4,11 +4,10 @@ Each window starts where the log was and is driven by what drove the robot: by t
 (open loop), or by the servo law ``tau = kp (cmd - q) - kd dq`` with logged commands (closed loop).
 
 Measured torques have errors, and a simulation integrates them twice: the lighter a joint, the
-farther it strays, so that open loop prefers models that are too heavy where the torque errors are
-as large as what accelerates the joint. So errors are compared with those that the same model makes
-when it is driven by its own torques plus the fit's residual, moved in time: what torque errors
-alone would do. Nothing is said of joints of which the log shows no inertia
-(``rms(M a) / rms(residual)`` below `MIN_INERTIA_SHARE`), and open loop alone gives no verdict.
+farther it strays. Open loop so prefers models that are too heavy. Errors are therefore compared
+with those of the same model under its own torques plus the fit's residual, moved in time. Nothing
+is said of joints whose inertia the log does not show (``rms(M a) / rms(residual)`` below
+`MIN_INERTIA_SHARE`), and open loop alone gives no verdict.
 """
 
 from __future__ import annotations
@@ -332,10 +331,10 @@ def simulate(
     robot = load_robot(robot) if not isinstance(robot, Robot) else robot
     if reference is not None and not isinstance(reference, Robot):
         reference = load_robot(reference)
-    for other in (fitted, reference):
-        if other is not None and other.coordinates != robot.coordinates:
-            raise InputError(f"{name} has joints {', '.join(robot.coordinates)}, and what it is "
-                             f"compared with {', '.join(other.coordinates)}")  # fmt: skip
+    for other in filter(None, (fitted, reference)):
+        if other.coordinates != robot.coordinates:
+            unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
+            raise InputError(f"{name} has joints {unlike}")
     horizons = _check_horizons(horizon)
     if isinstance(windows, bool) or not isinstance(windows, int) or windows < 1:
         raise InputError(f"windows is a number of at least 1, not {windows!r}", option="windows")
@@ -346,8 +345,8 @@ def simulate(
     task = _Windows.from_motion(motion, horizons, windows, servo, commands)
     noise = fitted or robot
     errors = task.errors(robot, noise)
-    compared = None if reference is None else task.errors(reference, noise)
-    empty = np.full_like(errors[0], np.nan)
+    none = [np.full_like(errors[0], np.nan)] * 2
+    compared = none if reference is None else task.errors(reference, noise)
     axes = [robot.bodies[robot.joint_index(joint)].motion for joint in robot.coordinates]
     return Simulation(
         name,
@@ -359,9 +358,9 @@ def simulate(
         servo is not None,
         rms=errors[0],
         lost=errors[2],
-        reference_rms=empty if compared is None else compared[0],
+        reference_rms=compared[0],
         noise_rms=errors[1],
-        reference_noise_rms=empty if compared is None else compared[1],
+        reference_noise_rms=compared[1],
         inertia_share=np.min(
             [task.inertia_share(m, noise) for m in (robot, fitted, reference) if m is not None],
             axis=0,
