@@ -203,16 +203,15 @@ class Simulation(Displayed):
 
     def display(self) -> Display:
         """The longest horizon, joint by joint."""
-        h, last = len(self.horizons) - 1, self.horizons[-1]
-        ratios = _ratio(self.rms, self.reference_rms)[h]
+        h, last, ratios = -1, self.horizons[-1], _ratio(self.rms, self.reference_rms)[-1]
         against = f", {{:.3g}} times that of {self.reference}" if self.reference else ""
         measures = [
             Measure(
                 joint,
-                f"{1e3 * self.rms[h, k]:.3g} m{self.units[k]}{against.format(ratios[k])}"
+                f"{1e3 * self.rms[h, k]:.3g} m{self.units[k]}{against.format(ratio)}"
                 f"; {self.readings[h, k]}",
             )
-            for k, joint in enumerate(self.joints)
+            for k, (joint, ratio) in enumerate(zip(self.joints, ratios, strict=True))
         ]
         lost = [
             f"joint {joint!r}: {n} of {self.windows} windows are lost within {last:g} s: they "
