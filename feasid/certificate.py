@@ -316,7 +316,7 @@ class Claim:
         fits = [sum(c * beta[i] for i, c in row.items()) for row in R]
         here = float(sum(((x - t) ** 2 for x, t in zip(fits, rho, strict=True)), rest)) ** 0.5
         root = float(floor) ** 0.5 * (1 - 1e-9) if floor > 0 else 0.0  # rounded down
-        return f"no parameters fit better than {root:.9g}; the point given reaches {here:.9g}"
+        return f"no parameters fit better than {root:.10g}; the point given reaches {here:.9g}"
 
     def describe(self, sentence: str) -> list[str]:
         """What was verified, line by line."""

@@ -11,9 +11,9 @@ feasible. Without the traces it is the logarithmic barrier.
 
 `minimise` follows Newton's method over a weighted sum of such terms and of quadratics: the entropic
 estimate (`feasid.identification.priors`), the choice of a full model (`project`), its trade against
-the residual (`feasid.feasibility.least_squares`) and ends of ranges (`feasid.feasibility.region`).
-The primal-dual method beside it (`feasid.feasibility.program.squares`) is there for proofs, which
-need its multipliers.
+the residual (`feasid.feasibility.least_squares`), ends of ranges (`feasid.feasibility.region`) and
+bounds on the residual (`feasid.feasibility.proof.optimality`). The latter two need multipliers: on
+the central path these are inverses of the matrices, strictly inside their cones.
 """
 
 from __future__ import annotations
@@ -44,6 +44,13 @@ SHORTEST_STEP = 1e-12
 
 DECREMENT = 1e-9
 """Newton decrement, squared and halved, at which the divergence is as good as minimal."""
+
+CENTRED = 0.05
+"""Newton decrement at which a point counts as central: half its square is lost at most."""
+
+PATH_FACTOR = 8.0
+"""Factor between one mu of the central path and the next: fewer, longer steps cost more of
+Newton's."""
 
 FIXED = 1e-12
 """Share of a row's size below which it does not change along the directions."""

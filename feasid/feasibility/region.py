@@ -14,7 +14,16 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, SolverError
-from feasid.feasibility.cone import Ball, Cone, ConvexFunction, Quadratic, minimise, newton_step
+from feasid.feasibility.cone import (
+    CENTRED,
+    PATH_FACTOR,
+    Ball,
+    Cone,
+    ConvexFunction,
+    Quadratic,
+    minimise,
+    newton_step,
+)
 from feasid.feasibility.constraints.affine import Block, Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
@@ -38,12 +47,6 @@ SOURCES = ("data", "feasibility", "prior", "limit")
 
 RELATIVE_GAP = 1e-3
 """Duality gap at which a path ends, as a share of the way from the centre."""
-
-PATH_FACTOR = 8.0
-"""Factor between one mu of the path and the next: fewer, longer steps cost more of Newton's."""
-
-CENTRED = 0.05
-"""Newton decrement at which a point counts as central: half its square is lost at most."""
 
 MAX_CENTRING_STEPS = 400
 """Newton steps to the central path's next point after which it counts as not reached."""

@@ -90,10 +90,19 @@ class FeasibleSet:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The blocks, stacked by shape."""
-        blocks = self.blocks
-        return stack_by_shape(
-            [b.columns for b in blocks], [b.basis for b in blocks], [b.constant for b in blocks]
+        """The blocks, stacked by shape; those of no size are left out."""
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for k, block in enumerate(self.blocks):
+            if block.size:
+                shapes.setdefault(block.basis.shape, []).append(k)
+        return tuple(
+            Group(
+                tuple(members),
+                np.stack([self.blocks[k].columns for k in members]),
+                np.stack([self.blocks[k].basis for k in members]),
+                np.stack([self.blocks[k].constant for k in members]),
+            )
+            for members in shapes.values()
         )
 
     @cached_property
@@ -176,25 +185,6 @@ class FeasibleSet:
             ),
             linear=tuple(replace(c, constant=c.constant - margin) for c in self.linear),
         )
-
-
-def stack_by_shape(
-    columns: Sequence[npt.NDArray[np.intp]], bases: Sequence[Array], constants: Sequence[Array]
-) -> tuple[Group, ...]:
-    """Matrices by shape; those of no size are left out."""
-    shapes: dict[tuple[int, ...], list[int]] = {}
-    for k, basis in enumerate(bases):
-        if basis.shape[1]:
-            shapes.setdefault(basis.shape, []).append(k)
-    return tuple(
-        Group(
-            tuple(members),
-            np.stack([columns[k] for k in members]),
-            np.stack([bases[k] for k in members]),
-            np.stack([constants[k] for k in members]),
-        )
-        for members in shapes.values()
-    )
 
 
 def block_value(

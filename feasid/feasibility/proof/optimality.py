@@ -14,21 +14,26 @@ limit on masses. Bounds that are far from tight at the answer take no part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
-from scipy import linalg
 
 from feasid.core.arrays import Array
 from feasid.exact.numbers import decimal, over_one
+from feasid.feasibility.cone import (
+    CENTRED,
+    PATH_FACTOR,
+    Cone,
+    ConvexFunction,
+    Quadratic,
+    minimise,
+    newton_step,
+)
 from feasid.feasibility.constraints.affine import Block, Linear
-from feasid.feasibility.constraints.sets import stack_by_shape
+from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units
-from feasid.feasibility.program.squares import Iterate, Scaling, Squares
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import (
     ROUNDED_ZERO,
@@ -62,19 +67,14 @@ TIGHT = 1e-2
 UNSEEN = 1e-9
 """Singular value, relative to the largest, below which data do not show a direction."""
 
-INWARD = 1e-3
-"""How far the path starts from the answer, towards the middle."""
+INWARD = (0.3, 0.1, 1e-2, 1e-3)
+"""Shares of the way from the answer to the reference at which the path starts, where inside."""
 
-UNFELT_PIVOTS = (1e-6, 1e-10)
-"""Shares of the largest pivot at which nothing is felt of a direction, in the order in which they
-are tried. Along directions of smaller pivots the rounding of a gradient in doubles (1e-16) grows to
-1e-6, more than the smallest multipliers of long logs; along larger ones something may remain."""
+UNFELT = 1e-13
+"""Singular value, relative to the largest, of directions that have no effect."""
 
 GOOD_FLOOR = 1.0 - 1e-4
-"""Share of the squared residual from which a bound is not sought again with the next pivot."""
-
-NEWTON_STEPS = 4
-"""For stationarity, at most."""
+"""Share of the squared residual from which no bound is sought further from the boundary."""
 
 SPANNED = 1e-9
 """Singular value, relative to the largest, of directions in which nothing pushes a body."""
@@ -147,22 +147,22 @@ def optimum(
     """
     data = Data.from_doubles(R, rho)
     problem = CentralPath.from_question(question, *data.doubles, delta, reference, scale)
-    centre, _, solved = problem.path.solve(problem.start, 0.5 * RELATIVE_GAP, ZERO_RESIDUAL)
-    if not solved:
+    points = list(problem.points())
+    whole = problem.whole(question)
+    if not points:
         return None
-    if np.sqrt(2 * problem.path.cost(centre.x)) > ZERO_RESIDUAL * np.linalg.norm(problem.path.b):
-        whole = problem.whole(question)
-        enough = GOOD_FLOOR * 2 * problem.path.cost(centre.x) * problem.size**2
-        proofs = []
-        for pivot in UNFELT_PIVOTS:
-            found = problem.multipliers(centre, pivot)
-            proved = found and _prove_lower_bound(question, data, delta, *found, whole, scale)
-            if proved:
-                proofs.append(proved)
-                if proved.floor >= enough:
-                    break
-        if proofs:
-            return max(proofs, key=lambda proof: proof.floor)
+    least, best = 2 * problem.quadratic.value(points[-1][0]), None
+    if least > ZERO_RESIDUAL**2 * float(problem.quadratic.b @ problem.quadratic.b):
+        for x, mu in reversed(points):  # where rounding is in the way, further from the boundary
+            found = problem.multipliers(x, mu)
+            proved = _prove_lower_bound(question, data, delta, *found, whole, scale)
+            if best is not None and (proved is None or proved.floor <= best.floor):
+                break
+            best = proved
+            if best is not None and best.floor >= GOOD_FLOOR * least:
+                break
+    if best is not None:
+        return best
     nothing = [Fraction(0)] * len(question.rows)
     weights = [Fraction(0)] * len(rho)
     return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
@@ -244,61 +244,32 @@ def _rounded_down(number: Fraction) -> Fraction:
     return Fraction(number * scale // 1, scale)
 
 
-# -- the problem on faces, in units ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ReducedMatrix:
-    """A matrix constraint on a face of its cone: ``Q' C(x) Q`` must be positive definite.
-
-    Attributes
-    ----------
-    place : int
-        Among the question's constraints.
-    block : Block
-        On the unknowns.
-    unit : ndarray, shape (s,)
-    Q : ndarray, shape (s, r)
-        Orthonormal in units.
-    """
-
-    place: int
-    block: Block
-    unit: Array
-    Q: Array
-
-    def reduce(self, matrices: Array) -> Array:
-        """Matrices of the block in units and on the face, without the rounding of zeros."""
-        whole = matrices / np.outer(self.unit, self.unit)
-        reduced = np.asarray(self.Q.T @ whole @ self.Q)
-        least = ROUNDED_ZERO * np.abs(whole).max(axis=(-2, -1), keepdims=True)
-        return np.where(np.abs(reduced) > least, reduced, 0.0)
-
-    def multiplier(self, W: Array) -> Array:
-        """``Q W Q'`` in SI."""
-        return np.asarray(self.Q @ W @ self.Q.T / np.outer(self.unit, self.unit))
+# -- the central path ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class CentralPath:
-    """The primal and dual problem over what remains of the question.
+    """``minimise |A x - b|^2 / (2 mu)`` plus the barrier, over what remains of the question.
 
     Attributes
     ----------
-    path : Squares
-        In units and divided by `size`.
+    quadratic : Quadratic
+    cone : Cone
+        Barrier of the matrices, on faces and in units, and of the numbers, in units.
     start : ndarray, shape (nz,)
-        Near the answer.
-    size : float
-    matrices : tuple of ReducedMatrix
-    numbers : tuple of (place, row over the unknowns, unit)
+        Strictly inside.
+    matrices : tuple of (place, Q)
+        By block of the cone: its place among the question's constraints, and the orthonormal span
+        of its face over units, (s, r), by which multipliers are lifted.
+    numbers : tuple of (place, unit)
+        By row of the cone.
     """
 
-    path: Squares
+    quadratic: Quadratic
+    cone: Cone
     start: Array
-    size: float
-    matrices: tuple[ReducedMatrix, ...]
-    numbers: tuple[tuple[int, Linear, float], ...]
+    matrices: tuple[tuple[int, Array], ...]
+    numbers: tuple[tuple[int, float], ...]
 
     @classmethod
     def from_question(
@@ -306,110 +277,113 @@ class CentralPath:
     ) -> CentralPath:
         """For data (R, rho) and an answer delta, moved towards `reference` to start from."""
         elimination = question.elimination
-        unit, x = scale.parameters[elimination.roots], delta[elimination.roots]
+        roots, inside = elimination.roots, elimination.inside.with_margin(question.margin)
+        unit, x, count = scale.parameters[roots], delta[roots], len(question.feasible.blocks)
         K = question.rows.doubles(len(delta))
-        A, b = R @ (K @ elimination.T) * unit, rho - R @ (K @ elimination.fixed)
-        size = float(np.linalg.norm(A)) or 1.0
-        seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A) * UNSEEN < 1
-        numbers = _numbers(question, x, scale)
-        matrices = _matrices(question, x, scale, [row for _, row, _ in numbers], seen)
-        path = _path(A / size, b / size, unit, matrices, numbers)
-        x = x / unit
-        start = x + INWARD * (reference[elimination.roots] / unit - x)
-        return cls(path, start, size, matrices, numbers)
+        A, b = R @ (K @ elimination.T), rho - R @ (K @ elimination.fixed)
+        places = _remaining_constraints(question)
+        numbers = [
+            (place, row, float(scale.linear[place - count]))
+            for place, row in zip(places[len(inside.blocks) :], inside.linear, strict=True)
+        ]
+        numbers = [
+            (place, row, size)
+            for place, row, size in numbers
+            if row.role == "sign"
+            or row.constant + float(row.coefficients @ x[row.columns]) <= TIGHT * size
+        ]
+        seen = len(A) >= A.shape[1] > 0 and np.linalg.cond(A * unit) * UNSEEN < 1
+        matrices = _faces(question, x, scale, [row for _, row, _ in numbers], seen)
+        reduced = replace(
+            inside,
+            blocks=tuple(_on_face(block, Q) for _, block, Q in matrices),
+            linear=tuple(
+                replace(row, coefficients=row.coefficients / size, constant=row.constant / size)
+                for _, row, size in numbers
+            ),
+            convex=(),
+        )
+        directions = _felt(reduced, A, unit)
+        middle = reference[roots]
+        points = (x + share * (middle - x) for share in INWARD)
+        start = next((point for point in points if reduced.strictly_inside(point)), x)
+        return cls(
+            Quadratic(A, b, directions),
+            Cone.barrier(reduced, directions),
+            start,
+            tuple((place, Q) for place, _, Q in matrices),
+            tuple((place, size) for place, _, size in numbers),
+        )
 
     def whole(self, question: Question) -> set[int]:
         """Parameters of bodies that may be pushed in every direction."""
         constraints = question.feasible.constraints
-        free = (m.place for m in self.matrices if m.Q.shape[0] == m.Q.shape[1])
+        free = (place for place, Q in self.matrices if Q.shape[0] == Q.shape[1])
         return {int(j) for place in free for j in constraints[place].columns}
 
-    def multipliers(self, centre: Iterate, pivot: float) -> tuple[Array, dict[int, Array]] | None:
-        """Weights w of norm 1, and Z by place in SI: stationary but for the rounding of doubles.
+    def points(self) -> Iterator[tuple[Array, float]]:
+        """Central points and their mu, down to `RELATIVE_GAP`; ends where rounding does."""
+        x, norm = self.start, float(np.linalg.norm(self.quadratic.b))
+        least = (ZERO_RESIDUAL * norm) ** 2
+        order = max(self.cone.order, 1)
+        mu = max(2 * self.quadratic.value(x), least) / order
+        while True:
+            terms: list[tuple[float, ConvexFunction]] = [(1 / mu, self.quadratic), (1.0, self.cone)]
+            found = minimise(terms, x, self.cone.directions, 0.5 * CENTRED**2)
+            if not found.converged:
+                return
+            x = found.delta
+            yield x, mu
+            if order * mu <= max(RELATIVE_GAP * 2 * self.quadratic.value(x), least):
+                return
+            mu /= PATH_FACTOR
 
-        None where the point is at the boundary.
+    def multipliers(self, x: Array, mu: float) -> tuple[Array, dict[int, Array]]:
+        """Weights w, and Z by place in SI: linear in the step to the exactly central point.
+
+        So they are stationary but for the rounding of doubles.
         """
-        path = self.path
-        error = path.A @ centre.x - path.b
-        share = 1 / float(np.linalg.norm(error))
-        w, prices = share * error, share * centre.prices
-        inner = {
-            k: share * W
-            for group, some in zip(path.groups, centre.multipliers, strict=True)
-            for k, W in zip(group.members, some, strict=True)
-        }
-        try:
-            stationarity = Stationarity(
-                Scaling.from_iterate(path, centre, path.residuals(centre)), pivot
-            )
-        except linalg.LinAlgError:
-            return None
-        worst = np.inf
-        for _ in range(NEWTON_STEPS):
-            left = path.A.T @ w - path.G.T @ prices
-            for group in path.groups:
-                each = zip(group.members, group.columns, group.basis, strict=True)
-                for k, columns, basis in each:
-                    np.subtract.at(left, columns, np.einsum("cij,ij->c", basis, inner[k]))
-            now = float(np.abs(left).max(initial=0.0))
-            if not now or 2 * now > worst:
-                break
-            worst = now
-            more, blocks, rise = stationarity.cancelling(left)
-            w, prices = w + more, prices + rise
-            inner = {k: W + blocks[k] for k, W in inner.items()}
+        (slope, curvature), (g, H) = self.quadratic.derivatives(x), self.cone.derivatives(x)
+        move = self.cone.directions @ newton_step(curvature / mu + H, -slope / mu - g)
+        error = self.quadratic.A @ (x + move) - self.quadratic.b
+        share = mu / float(np.linalg.norm(error))
+        inner, prices = self.cone.multipliers(x, move)
         out = {
-            m.place: self.size * m.multiplier(inner[k])
-            for k, m in enumerate(self.matrices)
+            place: share * (Q @ inner[k] @ Q.T)
+            for k, (place, Q) in enumerate(self.matrices)
             if k in inner
         }
-        for (place, _, unit), price in zip(self.numbers, prices, strict=True):
-            out[place] = np.array([[self.size * price / unit]])
-        return w, out
+        for k, price in prices.items():
+            place, size = self.numbers[k]
+            out[place] = np.array([[share * price / size]])
+        return error / float(np.linalg.norm(error)), out
 
 
-def _numbers(question: Question, x: Array, scale: Units) -> tuple[tuple[int, Linear, float], ...]:
-    """The signs, and the bounds that are tight."""
-    inside, count = (
-        question.elimination.inside.with_margin(question.margin),
-        len(question.feasible.blocks),
-    )
-    out = []
-    for place, row in zip(
-        _remaining_constraints(question)[len(inside.blocks) :], inside.linear, strict=True
-    ):
-        unit = float(scale.linear[place - count])
-        value = row.constant + float(row.coefficients @ x[row.columns])
-        if row.role == "sign" or value <= TIGHT * unit:
-            out.append((place, row, unit))
-    return tuple(out)
-
-
-def _matrices(
+def _faces(
     question: Question, x: Array, scale: Units, rows: Sequence[Linear], seen: bool
-) -> tuple[ReducedMatrix, ...]:
+) -> list[tuple[int, Block, Array]]:
     """Bodies on what motions and tight bounds reach of their cone, and tight asked matrices.
 
-    Else a mass that no data show would grow for ever along the path.
+    Else a mass that no data show would grow for ever along the path. A face is given by Q, which
+    lifts a multiplier on it to one in SI.
     """
-    inside, whole = (
-        question.elimination.inside.with_margin(question.margin),
-        question.feasible.constraints,
-    )
+    inside = question.elimination.inside.with_margin(question.margin)
+    whole = question.feasible.constraints
     pairs = list(zip(_remaining_constraints(question), inside.blocks, strict=False))
     originals = [block for place, _ in pairs if isinstance(block := whole[place], Block)]
     units = [scale.blocks[place] for place, _ in pairs]
     energy = kinetic_energy_multipliers(question.robot, originals, units)
     tight = [
-        block
+        block.role == "asked" and _least(block, x, unit) <= TIGHT
         for (_, block), unit in zip(pairs, units, strict=True)
-        if block.role == "asked" and _least(block, x, unit) <= TIGHT
     ]
-    touched = {int(j) for block in tight for j in block.columns}
+    touched = {
+        int(j) for (_, block), t in zip(pairs, tight, strict=True) if t for j in block.columns
+    }
     asked = [row for row in rows if row.role == "asked"]
     out = []
-    for (place, block), unit, E in zip(pairs, units, energy, strict=True):
-        if block.role == "asked" and not any(block is other for other in tight):
+    for (place, block), unit, E, close in zip(pairs, units, energy, tight, strict=True):
+        if block.role == "asked" and not close:
             continue
         Q = np.eye(len(unit))
         free = seen or block.role == "asked" or not touched.isdisjoint(block.columns.tolist())
@@ -420,8 +394,35 @@ def _matrices(
             ]
             left, singular, _ = np.linalg.svd(np.hstack([face.projector, *pushes]))
             Q = left[:, : int((singular > SPANNED * singular[0]).sum())]
-        out.append(ReducedMatrix(place, block, unit, Q))
-    return tuple(out)
+        out.append((place, block, Q / unit[:, None]))
+    return out
+
+
+def _on_face(block: Block, Q: Array) -> Block:
+    """``Q' C(x) Q``, without the rounding of zeros."""
+
+    def reduce(matrices: Array) -> Array:
+        reduced = np.asarray(Q.T @ matrices @ Q)
+        size = np.abs(Q).T @ np.abs(matrices) @ np.abs(Q)
+        least = ROUNDED_ZERO * size.max(axis=(-2, -1), keepdims=True)
+        return np.where(np.abs(reduced) > least, reduced, 0.0)
+
+    return replace(block, basis=reduce(block.basis), constant=reduce(block.constant))
+
+
+def _felt(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
+    """Directions (n, z) that data, matrices or numbers feel, orthonormal in units."""
+    size = float(np.linalg.norm(A * unit)) or 1.0
+    parts = [A * unit / size, feasible.linear_matrix * unit]
+    for block in feasible.blocks:
+        part = np.zeros((block.size**2, len(unit)))
+        part[:, block.columns] = block.basis.reshape(len(block.columns), -1).T
+        parts.append(part * unit)
+    _, singular, right = np.linalg.svd(np.vstack(parts), full_matrices=False)
+    kept = singular > UNFELT * singular.max(initial=0.0)
+    if kept.all() and len(kept) == len(unit):
+        return np.diag(unit)
+    return np.asarray(unit[:, None] * right[kept].T)
 
 
 def _push(block: Block, row: Linear) -> Array:
@@ -433,23 +434,6 @@ def _push(block: Block, row: Linear) -> Array:
     return np.asarray(np.einsum("a,aij->ij", np.linalg.solve(gram, weights), block.basis))
 
 
-def _path(
-    A: Array,
-    b: Array,
-    unit: Array,
-    matrices: Sequence[ReducedMatrix],
-    numbers: Sequence[tuple[int, Linear, float]],
-) -> Squares:
-    bases = [m.reduce(m.block.basis * unit[m.block.columns][:, None, None]) for m in matrices]
-    constants = [m.reduce(m.block.constant) for m in matrices]
-    groups = stack_by_shape([m.block.columns for m in matrices], bases, constants)
-    G, h = np.zeros((len(numbers), len(unit))), np.zeros(len(numbers))
-    for i, (_, row, size) in enumerate(numbers):
-        np.add.at(G[i], row.columns, row.coefficients * unit[row.columns] / size)
-        h[i] = row.constant / size
-    return Squares(A, b, groups, G, h)
-
-
 def _least(block: Block, x: Array, unit: Array) -> float:
     """Smallest eigenvalue in units."""
     return float(np.linalg.eigvalsh(block.matrix(x) / np.outer(unit, unit))[0])
@@ -459,75 +443,3 @@ def _remaining_constraints(question: Question) -> list[int]:
     """Which of the question's constraints touch what remains of it."""
     T = question.elimination.T
     return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
-
-
-@dataclass(frozen=True, eq=False)
-class Stationarity:
-    """Changes of a point's multipliers that make the gradient of the Lagrangian vanish.
-
-    Attributes
-    ----------
-    scaling : Scaling
-        Of the point.
-    least_pivot : float
-        Share of the largest pivot at which nothing is felt of a direction.
-    """
-
-    scaling: Scaling
-    least_pivot: float
-
-    @cached_property
-    def _factors(self) -> tuple[Array, Array, npt.NDArray[np.intp], Array]:
-        """Q, R, pivots and scale of the normal equations' square root, of what is felt.
-
-        Its condition is the root of theirs.
-        """
-        scaling, path = self.scaling, self.scaling.problem
-        parts = [path.A, path.G * scaling.weights[:, None]]
-        for group, white in zip(path.groups, scaling.bases, strict=True):
-            rows, columns, double = _triangle(group.constant.shape[1])
-            size = group.constant.shape[1]
-            half = white[:, :, rows * size + columns] * double
-            part = np.zeros((len(half), len(rows), len(path.A[0])))
-            for where, some, own in zip(group.columns, half, part, strict=True):
-                own[:, where] = some.T
-            parts.append(part.reshape(-1, part.shape[2]))
-        stacked = np.vstack(parts)
-        scale = np.asarray(1 / np.maximum(np.linalg.norm(stacked, axis=0), 1e-300))
-        stacked *= scale
-        Q, R, pivots = linalg.qr(
-            stacked, mode="economic", pivoting=True, overwrite_a=True, check_finite=False
-        )
-        diagonal = np.abs(np.diagonal(R))
-        rank = int((diagonal > self.least_pivot * diagonal.max(initial=0.0)).sum())
-        return (
-            np.asarray(Q[:, :rank]),
-            np.asarray(R[:rank, :rank]),
-            np.asarray(pivots[:rank], dtype=np.intp),
-            scale,
-        )
-
-    def cancelling(self, left: Array) -> tuple[Array, dict[int, Array], Array]:
-        """The smallest changes of w, W and z, relative to themselves, that take away ``left``."""
-        Q, R, pivots, scale = self._factors
-        right = (left * scale)[pivots]
-        u = Q @ linalg.solve_triangular(R, right, trans="T", check_finite=False)
-        scaling, path = self.scaling, self.scaling.problem
-        at = len(path.b) + len(path.h)
-        blocks: dict[int, Array] = {}
-        for group, inward in zip(path.groups, scaling.inward, strict=True):
-            rows, columns, double = _triangle(inward.shape[1])
-            own = u[at : at + len(inward) * len(rows)].reshape(len(inward), -1) / double
-            inner = np.zeros_like(inward)
-            inner[:, rows, columns] = inner[:, columns, rows] = own
-            changes = inward.transpose(0, 2, 1) @ inner @ inward
-            blocks.update(zip(group.members, changes, strict=True))
-            at += own.size
-        z = scaling.weights * u[len(path.b) : len(path.b) + len(path.h)]
-        return -u[: len(path.b)], blocks, z
-
-
-def _triangle(size: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Array]:
-    """Rows and columns of the upper triangle, and by how much its entries count."""
-    rows, columns = np.triu_indices(size)
-    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
