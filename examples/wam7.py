@@ -74,6 +74,7 @@ def main() -> tuple[dict[str, object], dict[str, object]]:
         "error % BPFC": round(error(correction.beta), 3),
         "error % FBPE-OLS": round(error(free.beta), 3),
         "error % FBPE-OLS, bounds": round(error(bounded), 3),
+        "error % published bounds": round(error(published), 3),
         **{
             f"Ia of joint {j}": float(f"{bounded[i]:.4g}")
             for j, i in zip(DRIVES, drives, strict=True)
@@ -82,7 +83,7 @@ def main() -> tuple[dict[str, object], dict[str, object]]:
     theirs: dict[str, object] = dict(
         zip(
             ours,
-            [98, 69, 99, "infeasible", "feasible", "feasible", 6.60, 6.68, 6.64, 6.65]
+            [98, 69, 99, "infeasible", "feasible", "feasible", 6.60, 6.68, 6.64, 6.65, 6.65]
             + [float(f"{published[i]:.4g}") for i in drives],
             strict=True,
         )
@@ -90,6 +91,12 @@ def main() -> tuple[dict[str, object], dict[str, object]]:
     print(f"{'':28}{'ours':>14}{'published':>14}")
     for key, value in ours.items():
         print(f"{key:28}{value!s:>14}{theirs[key]!s:>14}")
+    lower = theirs["error % published bounds"] - ours["error % published bounds"]
+    print(
+        f"\nthe paper's own estimate has an error on this log that is {lower:.3f} below the one "
+        "printed in Table 8,\nwhich was measured on the recorded motion: feasible estimates, BPFC "
+        "too, differ by about as much"
+    )
     agreement = np.corrcoef(bounded - ols, published - ols)[0, 1]
     print(f"\ncorrection by feasibility, ours against published: correlation {agreement:.3f}")
     print(f"distance of the closest feasible parameters to OLS: {correction.distance:.4f}")
