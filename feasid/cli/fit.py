@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_display(replace(result.display(errors), more=MORE))
         if arguments.verbose:
-            print(f"\n{spell_as_arguments(result.summary(test=errors))}")
+            print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
         if arguments.ranges:
             print(f"\n{result.ranges().explain()}")
     if result.quality.level == "useless" and not arguments.force:
@@ -231,7 +231,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
         print(f"feasid doctor says of the log:\n{spell_as_arguments(diagnosis.explain())}\n")
         print_display(replace(result.display(errors), more=DEMO_MORE))
         if arguments.verbose:
-            print(f"\n{spell_as_arguments(result.summary(test=errors))}")
+            print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")
         print()
         result.to_urdf(arguments.out, overwrite=arguments.overwrite)
         print(f"wrote {Path(arguments.out)}: read back and verified in exact arithmetic")

@@ -55,7 +55,9 @@ def run_show(arguments: argparse.Namespace) -> int:
     else:
         print_display(replace(model.display(), more=""))
         print(
-            f"\n{spell_as_arguments(model.summary())}" if arguments.verbose else model.version_line
+            f"\n{spell_as_arguments(str(model.summary()))}"
+            if arguments.verbose
+            else model.version_line
         )
         print(CERTIFICATE[holds])
     return {True: 0, False: 1, None: 3}[holds]

@@ -44,6 +44,8 @@ from feasid.robot.serial import robot_from_data, to_data, with_source
 if TYPE_CHECKING:
     import pandas as pd
 
+    from feasid.identification.report.summary import Summary
+
 FORMAT, VERSION = "feasid model", 3
 
 READING = ("floating", "lock", "gravity", "use_mujoco", "ignore")
@@ -236,9 +238,12 @@ class SavedFit(WritableModel, Displayed):
         deviation = np.sqrt(np.diag(self.covariance))
         return pd.DataFrame({"value": self.beta, "std": deviation}, index=index)
 
-    def summary(self) -> str:
+    def summary(self) -> Summary:
         """The fit's summary, and when and by what it was made."""
-        return f"{self.text}\n\n{self.version_line}"
+        from feasid.identification.report.summary import Summary
+
+        text = f"{self.text}\n\n{self.version_line}"
+        return Summary(text, {"base parameters": self.base_table})
 
     def display(self) -> Display:
         """The fit at a glance, as it showed itself, and when and by what it was saved."""

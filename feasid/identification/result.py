@@ -13,6 +13,7 @@ from feasid.identification.fitted import Fitted
 if TYPE_CHECKING:
     from feasid.identification.export import Export
     from feasid.identification.report.figures import Plots
+    from feasid.identification.report.summary import Summary
 
 
 @checked_methods
@@ -40,7 +41,7 @@ class Fit(Displayed, Fitted):
         from feasid.identification.report.contents import contents
 
         content = contents(self, fitted=self.recordings)
-        save(self, path, self.summary(), self.display(), content, overwrite=overwrite)
+        save(self, path, str(self.summary()), self.display(), content, overwrite=overwrite)
 
     def to_urdf(self, path: str | Path, *, overwrite: bool = False, force: bool = False) -> Export:
         """`write` for a robot that came from a URDF file.
@@ -104,8 +105,8 @@ class Fit(Displayed, Fitted):
                 "is nothing to write back to; fit.write(path) writes a new file"
             )
 
-    def summary(self, test: Any = None) -> str:
-        """All there is to say in text.
+    def summary(self, test: Any = None) -> Summary:
+        """All there is to say: prints as text; ``.tables``, ``.markdown()``, ``.latex()``.
 
         Parameters
         ----------
@@ -114,7 +115,9 @@ class Fit(Displayed, Fitted):
 
         Returns
         -------
-        str
+        Summary
+            Its tables of coefficients have value, standard error, 95 % interval, the
+            description's value and the source: the data, the prior or a bound.
 
         Raises
         ------

@@ -5,10 +5,14 @@ The display answers whether the model can exist, how it predicts, what is known 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.core.arrays import Array
 from feasid.core.display import Display, Measure
 from feasid.identification.fitted import Fitted
 from feasid.identification.quality import (
@@ -19,12 +23,10 @@ from feasid.identification.quality import (
     HeldOut,
     Quality,
 )
+from feasid.robot.joint_terms import TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-WORST_SHOWN = 5
-"""Base parameters listed as least certain."""
 
 FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
 """Codes of notes that the summary says first: the model is not what the description suggests."""
@@ -33,25 +35,27 @@ SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
 
 
-def summary(fit: Fitted, test: Any = None) -> str:
-    """The fit as text: data, errors, verdict, what was assumed, and what is uncertain."""
+def summary(fit: Fitted, test: Any = None) -> Summary:
+    """The fit as text and tables: data, errors, verdict, coefficients, and what was assumed."""
+    import pandas as pd
+
     errors = {"fitted": fit.relative_error}
     if test is not None:
         errors["test"] = test_errors(fit, test)
-    first = [note for note in fit.notes if note.code in FIRST]
+    tables = _coefficient_tables(fit) | {"errors": pd.DataFrame(errors), "bodies": fit.bodies}
     sections = [
-        *first,
+        *(note for note in fit.notes if note.code in FIRST),
         _headline(fit),
         repr(fit.quality),
         _verdict(fit),
         _error_table(errors),
         _bodies(fit),
-        _precision_text(fit),
+        _precision_text(fit, tables),
     ]
     if fit.notes:
         lines = (f"  - {note}".replace("\n", "\n  ") for note in fit.notes)
         sections.append("notes\n" + "\n".join(lines))
-    return "\n\n".join(sections)
+    return Summary("\n\n".join(map(str, sections)), tables)
 
 
 def test_errors(fit: Fitted, test: Any) -> pd.Series[float]:
@@ -125,23 +129,214 @@ def _bodies(fit: Fitted) -> str:
     return text
 
 
-def _precision_text(fit: Fitted) -> str:
-    """How precisely the base parameters are known, and which ones are least certain."""
-    frame = fit.base_table
-    relative = frame["relative_std_percent"].to_numpy()
-    sure = int((relative < SURE).sum())
-    blind = int(np.isinf(frame["std"]).sum())
-    lines = [f"{sure} of {len(frame)} base parameters known within {SURE:g} % (one deviation)"]
-    if blind:
-        lines.append(f"{blind} base parameters that this log says nothing about")
-    order = np.argsort(-np.where(np.isfinite(relative), relative, -1.0))
-    unsure = [k for k in order[:WORST_SHOWN] if relative[k] >= SURE]
-    if unsure:
-        lines.append("least certain:")
-    for k in unsure:
-        row = frame.iloc[k]
-        lines.append(f"  {row['value']:10.4g} +- {row['std']:<9.2g} {frame.index[k]}")
+PRIOR_SHARE = 0.5
+"""Of the variance that the data alone leave: where less is left with the prior, the prior holds
+more than half of what is known, and the value's source is called "prior"."""
+
+QUANTILE = 1.96
+"""Standard errors on each side of a 95 % interval of a normal distribution."""
+
+
+def coefficients(fit: Fitted, rows: Array, names: Sequence[str]) -> pd.DataFrame:
+    """Linear forms of the standard parameters: value, precision, and where the value comes from.
+
+    Parameters
+    ----------
+    fit : Fitted
+    rows : ndarray, shape (m, n)
+        A form's coefficients of the n standard parameters.
+    names : sequence of str
+
+    Returns
+    -------
+    DataFrame
+        Columns ``value``; ``std. err.``, infinite where nothing limits it; ``[2.5 %`` and
+        ``97.5 %]``, the normal 95 % interval, which does not count constraints; ``description``,
+        NaN where it says nothing; ``source``: "data", "prior" (that the log alone leaves at least
+        `PRIOR_SHARE`-times less certain, or says nothing of), "bound" (zero, by a constraint) or
+        "given".
+    """
+    import pandas as pd
+
+    r, K = fit.triangle[0], np.asarray(fit.base.K, dtype=np.float64)
+    forms = np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T
+    told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
+    alone = np.where(told, _data_variance(r, forms) * fit.deviation**2, np.inf)
+    variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
+    if fit.estimate is not None:
+        held = np.einsum("ij,jk,ik->i", rows, fit.estimate.covariance, rows)
+        variance = np.where(told, variance, held)
+    else:
+        variance = np.where(told, variance, np.inf)
+    value, error = rows @ fit.delta, np.sqrt(np.maximum(variance, 0.0))
+    drives = np.isin(np.arange(rows.shape[1]), np.ravel(fit.robot.inertial_columns), invert=True)
+    single = (np.count_nonzero(rows, axis=1) == 1) & rows[:, drives].any(axis=1)
+    source = np.where(variance >= PRIOR_SHARE * alone, "data", "prior")
+    source = np.where(single & (np.abs(value) <= AT_BOUND * error), "bound", source)
+    return pd.DataFrame(
+        {
+            "value": value,
+            "std. err.": error,
+            "[2.5 %": value - QUANTILE * error,
+            "97.5 %]": value + QUANTILE * error,
+            "description": _form_values(rows, fit.description.values),
+            "source": np.where(error == 0, "given", source),
+        },
+        index=pd.Index(names, name="parameter"),
+    )
+
+
+TOLD = 1e-9
+"""Of a form's norm: what may be missing of it in the row space of K."""
+
+AT_BOUND = 1e-3
+"""Of its standard error: a coefficient of drive or friction that is closer to zero is at zero."""
+
+
+def _data_variance(r: Array, forms: Array) -> Array:
+    """Variance of forms of the base parameters by the equations alone, infinite where not seen."""
+    norms = np.linalg.norm(r, axis=0)
+    norms[norms == 0] = 1.0
+    _, singular, right = np.linalg.svd(r / norms)
+    singular = np.pad(singular, (0, len(right) - len(singular)))
+    parts = (forms / norms) @ right.T
+    seen = singular > SEEN * singular[0]
+    out = np.sum((parts[:, seen] / singular[seen]) ** 2, axis=1)
+    lost = np.linalg.norm(parts[:, ~seen], axis=1) > SEEN * np.linalg.norm(parts, axis=1)
+    return np.asarray(np.where(lost, np.inf, out))
+
+
+SEEN = 1e-9
+"""Of the largest singular value: directions below it are not seen."""
+
+
+def _form_values(rows: Array, values: Array) -> Array:
+    """Values of forms; NaN where one needs a value that is NaN."""
+    known = np.isfinite(values)
+    out = rows @ np.where(known, values, 0.0)
+    return np.asarray(np.where(rows[:, ~known].any(axis=1), np.nan, out))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """A fit in words and tables.
+
+    Attributes
+    ----------
+    text : str
+        Data, errors, verdict, coefficients and notes.
+    tables : mapping of str to DataFrame
+        "base parameters" and "standard parameters" with the columns of `coefficients`, "errors"
+        (relative, by joint) and "bodies" (SI).
+    """
+
+    text: str
+    tables: Mapping[str, pd.DataFrame]
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, notes = (self.text.partition("\n\n")[0], self.text.partition("\nnotes\n")[2])
+        parts = [f"<h4>{escape(k)}</h4>{v.to_html(border=0)}" for k, v in self.tables.items()]
+        more = f"<details><summary>notes</summary><pre>{escape(notes)}</pre></details>"
+        return f"<pre>{escape(head)}</pre>{''.join(parts)}{more if notes else ''}"
+
+    def markdown(self) -> str:
+        """All tables in Markdown, numbers with four digits."""
+        parts = []
+        for name, frame in self.tables.items():
+            head, *rows = _cells(frame)
+            lines = [
+                " | ".join(row).replace("\\", "\\\\") for row in (head, ["---"] * len(head), *rows)
+            ]
+            parts.append(f"### {name}\n\n" + "\n".join(f"| {line} |" for line in lines))
+        return "\n\n".join(parts) + "\n"
+
+    def latex(self) -> str:
+        """All tables as LaTeX ``tabular`` environments, numbers with four digits."""
+        parts = []
+        for name, frame in self.tables.items():
+            head, *rows = [[_latex_text(cell) for cell in row] for row in _cells(frame)]
+            lines = [" & ".join(row) + r" \\" for row in (head, *rows)]
+            body = "\n".join([lines[0] + r" \hline", *lines[1:]])
+            columns = "l" + "r" * (len(head) - 1)
+            parts.append(f"% {name}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}")
+        return "\n\n".join(parts) + "\n"
+
+
+def _cells(frame: pd.DataFrame) -> list[list[str]]:
+    """Head and rows of a table as text."""
+    rows = [
+        [str(index), *(x if isinstance(x, str) else f"{x:.4g}" for x in row)]
+        for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
+    ]
+    return [[str(frame.index.name or ""), *map(str, frame.columns)], *rows]
+
+
+def _latex_text(text: str) -> str:
+    """Text in which LaTeX's special characters are letters."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
+
+
+def _coefficient_text(frame: pd.DataFrame) -> str:
+    """A table of coefficients for a terminal; names, which may be long, come last."""
+    lines = [
+        f"{'value':>11}{'std. err.':>11}{'95 % interval':>25}{'description':>13}  source  parameter"
+    ]
+    for name, row in zip(frame.index, frame.itertuples(index=False), strict=True):
+        value, error, low, high, given, source = row
+        interval = f"[{low:.4g}, {high:.4g}]"
+        about = "" if np.isnan(given) else f"{given:.4g}"
+        lines.append(f"{value:11.4g}{error:11.2g}{interval:>25}{about:>13}  {source:<6}  {name}")
     return "\n".join(lines)
+
+
+def _coefficient_tables(fit: Fitted) -> dict[str, pd.DataFrame]:
+    K = np.asarray(fit.base.K, dtype=np.float64)
+    names = [".".join(name) for name in fit.robot.names]
+    return {
+        "base parameters": coefficients(fit, K, fit.base.expressions),
+        "standard parameters": coefficients(fit, np.eye(len(names)), names),
+    }
+
+
+def _precision_text(fit: Fitted, tables: Mapping[str, pd.DataFrame]) -> str:
+    """The base parameters, then joint terms and masses, with what each value comes from."""
+    base, standard = tables["base parameters"], tables["standard parameters"]
+    inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
+    shown = standard.drop(index=standard.index[np.ravel(inertial)])
+    lines = [_count_precise(fit)]
+    if blind := int(np.isinf(base["std. err."]).sum()):
+        lines.append(f"{blind} base parameters that this log says nothing about")
+    lines += [
+        _coefficient_text(base),
+        "\njoint terms and masses; a mass by itself is rarely identifiable",
+        _coefficient_text(shown),
+        "source: data = the log; prior = more than half of what is known comes from the "
+        "description;\nbound = zero, by a constraint; given = known= or another equality",
+        f"symbols: {_legend(fit)}",
+    ]
+    return "\n".join(lines)
+
+
+def _legend(fit: Fitted) -> str:
+    """What the symbols of the parameters stand for."""
+    symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
+    words = {k: TERMS[k].word for k in symbols if k in TERMS}
+    terms = ", ".join(f"{k} {v}" for k, v in words.items())
+    return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
+
+
+def _count_precise(fit: Fitted) -> str:
+    """How many base parameters have a small relative standard error."""
+    table = fit.base_table
+    sure = int((table["relative_std_percent"] < SURE).sum())
+    return f"{sure} of {len(table)} base parameters with a standard error below {SURE:g} %"
 
 
 MORE = "more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"
@@ -157,14 +352,14 @@ def display(fit: Fitted, test: Any = None) -> Display:
         _consistency_measure(fit),
         _prediction_measure(fit.quality),
         *([] if test is None else [_error_measure("test error", test_errors(fit, test))]),
-        _error_measure("fitted error", fit.relative_error),
+        _error_measure("error on fitted log", fit.relative_error),
         _precision_measure(fit),
         *_mass_measures(fit),
     ]
     troubles = [*_main_warnings(fit)]
     return Display(
-        f"feasible fit of {fit.robot.name!r}: {base} base of {fit.base.unknowns} parameters, "
-        f"{bodies} bod{'ies' if bodies != 1 else 'y'}",
+        f"feasible fit of {fit.robot.name!r}: {fit.quality.level}; {base} base of "
+        f"{fit.base.unknowns} parameters, {bodies} bod{'ies' if bodies != 1 else 'y'}",
         measures,
         troubles,
         [
@@ -189,19 +384,25 @@ def error_limit(errors: HeldOut) -> float:
 def _consistency_measure(fit: Fitted) -> Measure:
     """Whether the model is physically consistent, and with which margin."""
     margin = min(fit.solution.margins.values())
-    meaning = {"full": "every body", "semi": "semi consistency only"}[fit.solution.consistency]
-    return Measure("can exist", f"yes, margin {margin:.2g}, {meaning}", "> 0, proved")
+    meaning = {"full": "", "semi": ", semi-consistent only"}[fit.solution.consistency]
+    return Measure(
+        "physically consistent", f"yes (certified), smallest margin {margin:.2g}{meaning}"
+    )
 
 
 def _prediction_measure(quality: Quality) -> Measure:
-    """Prediction error of all joints beside the error up to which a fit is good."""
+    """Prediction error of all joints, beside those of the description and of least squares."""
     errors = quality.errors
-    where = "where unseen" if errors.unseen else "where fitted"
-    error, limit = errors.overall_error(errors.model), error_limit(errors)
-    value = f"{quality.level}, {100 * error:.3g} % off {where}"
-    joints = quality.level != "good" and error <= limit  # the whole is good, a joint is not
-    asked = "each joint" if joints else f"<= {100 * limit:.3g} %"
-    return Measure("predicts", value, asked, quality.level == "good")
+    name = "cross-validation error" if errors.unseen else "error where fitted"
+    others = {"description": errors.description, "least squares": errors.least_squares}
+    beside = [
+        f"{other} {100 * errors.overall_error(e):.3g} %"
+        for other, e in others.items()
+        if np.isfinite(e).all()
+    ]
+    value = f"{100 * errors.overall_error(errors.model):.3g} %"
+    value += f" ({', '.join(beside)})" if beside else ""
+    return Measure(name, value, met=quality.level == "good")
 
 
 def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
@@ -210,18 +411,14 @@ def _error_measure(name: str, errors: pd.Series[float]) -> Measure:
 
 
 def _precision_measure(fit: Fitted) -> Measure:
-    """How many base parameters have a small relative standard error."""
-    table = fit.base_table
-    sure = int((table["relative_std_percent"] < SURE).sum())
-    value = f"{sure} of {len(table)} base parameters within {SURE:g} %"
-    return Measure("known", f"{value}, from {fit.reduced.samples} samples")
+    return Measure("well identified", _count_precise(fit))
 
 
 def _mass_measures(fit: Fitted) -> list[Measure]:
     mass = fit.bodies["mass"]
     if not len(mass):
         return []
-    return [Measure("mass", f"{mass.sum():.3g} kg{_range(mass)}")]
+    return [Measure("total mass", f"{mass.sum():.3g} kg{_range(mass)}")]
 
 
 def _range(values: pd.Series[float]) -> str:
