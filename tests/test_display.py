@@ -19,22 +19,22 @@ from feasid.identification.report.summary import display
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
 
 GOOD = """\
-feasible fit of 'arm': 3 base of 4 parameters, 1 body
-   can exist     yes, margin 0.012, every body  (goal > 0, proved)
-   predicts      good, 5 % off where unseen     (goal <= 9 %)
-   fitted error  4 % (3 a to 5 b)
-   known         2 of 3 base parameters within 30 %, from 200 samples
-   mass          2 kg
+feasible fit of 'arm': good; 3 base of 4 parameters, 1 body
+   physically consistent   yes (certified), smallest margin 0.012
+   cross-validation error  5 % (description 90 %, least squares 4 %)
+   error on fitted log     4 % (3 a to 5 b)
+   well identified         2 of 3 base parameters (std. err. < 30 %)
+   total mass              2 kg
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""
 
 BAD = """\
-feasible fit of 'arm': 3 base of 4 parameters, 1 body
-   can exist     yes, margin 0.012, every body   (goal > 0, proved)
-!! PREDICTS      useless, 99 % off where unseen  (goal <= 9 %)  NOT MET
-   fitted error  4 % (3 a to 5 b)
-   known         2 of 3 base parameters within 30 %, from 200 samples
-   mass          2 kg
+feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
+   physically consistent   yes (certified), smallest margin 0.012
+!! CROSS-VALIDATION ERROR  99 % (description 90 %, least squares 4 %)  NOT MET
+   error on fitted log     4 % (3 a to 5 b)
+   well identified         2 of 3 base parameters (std. err. < 30 %)
+   total mass              2 kg
 !! all joints together: predicted 99 % off, no better than no model at all:
    leave it out of the equations or mend its torque (feasid.diagnose)
 !! a: predicted 99 % off, no better than no model at all: leave it out of the
@@ -112,7 +112,9 @@ def test_base_parameters():
 def test_a_verdict_names_what_clashes():
     body = feasid.Body("rod", None, inertial=-np.ones(10))
     text = repr(feasid.check(feasid.Robot((body,))))
-    assert text.startswith("verdict: infeasible under full consistency\n!! CAN EXIST  no, ")
+    assert text.startswith(
+        "verdict: infeasible under full consistency\n!! PHYSICALLY CONSISTENT  no, "
+    )
     assert "!! whose: rod" in text
     assert "NOT MET" in text
 
@@ -189,5 +191,5 @@ def test_a_bad_joint_in_a_good_whole_is_what_misses_the_goal():
     fit = fitted(0.05)
     levels = SimpleNamespace(level="doubtful", errors=fit.quality.errors, reasons=("b: 60 % off",))
     fit.quality = levels
-    line = next(x for x in display(fit).text().splitlines() if "PREDICTS" in x)
-    assert line.endswith("(goal each joint)  NOT MET")
+    line = next(x for x in display(fit).text().splitlines() if "CROSS-VALIDATION" in x)
+    assert line.endswith("NOT MET")

@@ -83,7 +83,7 @@ def outcome(folder, text, names=None):
     code = feasid.write_c(fit.robot, folder / "out.c", routines=["gravity"], overwrite=True)
     fit.save(folder / "out.feasid", overwrite=True)
     saved = feasid.load(folder / "out.feasid")
-    for shown in (repr(fit), fit.summary(), fit.base.table(), repr(saved), repr(refused)):
+    for shown in (repr(fit), str(fit.summary()), fit.base.table(), repr(saved), repr(refused)):
         assert not [c for c in shown if c not in "\n\t" and not harmless(c)]
     numbers = [fit.delta, fit.relative_error, closest.delta, saved.robot.values, refused.margin]
     numbers += [w.values[: 10 * len(robot.bodies)] for w in written]

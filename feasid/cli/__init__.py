@@ -38,7 +38,7 @@ COMMANDS = {
     "watch": "a log played back: what is learnt while the robot runs, and when to use it",
     "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model possible? exact verdicts on URDF, MJCF and SDF files",
-    "correct": "the closest model that can exist, with a minimal change of the file",
+    "correct": "the closest feasible model, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",
     "excite": "a motion that makes the log worth fitting",
     "base": "which parameter combinations of a robot can be identified",

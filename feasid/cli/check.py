@@ -60,7 +60,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
     With --beta and --robot: can these base parameters exist, and what proves it?
 
-    Exit status: 0 every link can exist, 1 some cannot, 2 a file cannot be read, 3 undecided.
+    Exit status: 0 every link is feasible, 1 some are not, 2 a file cannot be read, 3 undecided.
     """
     if arguments.beta is not None:
         return _judge_beta(arguments)

@@ -1,6 +1,6 @@
 """The closest model that can exist: the file's own text, with only impossible numbers changed.
 
-With --beta and --robot the closest base parameters that can exist, written as CSV.
+With --beta and --robot the closest feasible base parameters, written as CSV.
 
 Exit status: 0 written, 2 error. The written file is verified in exact arithmetic.
 """
@@ -92,7 +92,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):
         far = f"{done.distance:.6g} from what was given, by the euclidean distance"
-        print(f"{arguments.out}: {far if done.changed else 'unchanged, they can exist'}")
+        print(f"{arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
         beta.save(done.optimality, arguments.certificate, arguments.overwrite)
     if arguments.json:
         told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}
@@ -102,7 +102,7 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
 
 def _lines(done: Repair, out: str) -> Iterator[str]:
     if not done.changes:
-        yield f"{out}: unchanged, every link can exist"
+        yield f"{out}: unchanged, every link is feasible"
         return
     width = max(len(plain(c.link.name)) for c in done.changes)
     yield f"{'link':{width}}  {'':6}  {'mass':>9}  {'principal moments [kg m^2]':33}  change"

@@ -260,6 +260,8 @@ FUNCTION = Kind("a function", _callable)
 
 Positive: TypeAlias = Annotated[float, number(0.0, open=True)]
 NonNegative: TypeAlias = Annotated[float, number(0.0)]
+Rate: TypeAlias = Annotated[float, number(1e-3, 1e6)]
+"""Samples per second or a cut-off frequency [Hz], within what memory and any machine allow."""
 Count: TypeAlias = Annotated[int, count(0)]
 Natural: TypeAlias = Annotated[int, count(1)]
 Share: TypeAlias = Annotated[float, number(0.0, 1.0)]
@@ -420,7 +422,13 @@ def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
     def convert(value: Any) -> Any:
         listed = value.tolist() if isinstance(value, np.ndarray) else value
         keys = isinstance(listed, Mapping) and issubclass(container, abc.Sequence)
-        if isinstance(listed, str | bytes) or keys or not isinstance(listed, abc.Collection):
+        table = hasattr(listed, "columns")  # whose items are its columns, not its rows
+        if (
+            isinstance(listed, str | bytes)
+            or keys
+            or table
+            or not isinstance(listed, abc.Collection)
+        ):
             raise UnfitError
         if fixed and len(listed) != len(items):
             raise UnfitError

@@ -6,15 +6,17 @@ printers: text for the prompt (20 lines of 80 columns), HTML for notebooks, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from feasid.core.arguments import checked_methods
 from feasid.core.text import escape_controls
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Group
 
 WIDTH, HEIGHT = 80, 20
@@ -180,3 +182,72 @@ def _fit_parts(parts: Sequence[Sequence[str]], room: int) -> list[str]:
             return [*out, f"{QUIET}... and {len(parts) - number} more"] if room > 0 else []
         out += part
     return out
+
+
+@checked_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """A fit in words and tables.
+
+    Attributes
+    ----------
+    text : str
+        Data, errors, verdict, coefficients and notes.
+    tables : mapping of str to DataFrame
+        "base parameters" and "standard parameters" with value, standard error, 95 % interval,
+        description and source; "errors" (relative, by joint); "bodies" (SI).
+    """
+
+    text: str
+    tables: Mapping[str, pd.DataFrame]
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, notes = (self.text.partition("\n\n")[0], self.text.partition("\nnotes\n")[2])
+        frames = {k: v.rename(index=plain) for k, v in self.tables.items()}
+        parts = [f"<h4>{escape(k)}</h4>{v.to_html(border=0)}" for k, v in frames.items()]
+        shown = escape(escape_controls(notes))
+        more = f"<details><summary>notes</summary><pre>{shown}</pre></details>"
+        return f"<pre>{escape(escape_controls(head))}</pre>{''.join(parts)}{more if notes else ''}"
+
+    def markdown(self) -> str:
+        """All tables in Markdown, numbers with four digits."""
+        parts = []
+        for name, frame in self.tables.items():
+            head, *rows = _cells(frame)
+            lines = [
+                " | ".join(row).replace("\\", "\\\\") for row in (head, ["---"] * len(head), *rows)
+            ]
+            parts.append(f"### {name}\n\n" + "\n".join(f"| {line} |" for line in lines))
+        return "\n\n".join(parts) + "\n"
+
+    def latex(self) -> str:
+        """All tables as LaTeX ``tabular`` environments, numbers with four digits."""
+        parts = []
+        for name, frame in self.tables.items():
+            head, *rows = [[_latex_text(cell) for cell in row] for row in _cells(frame)]
+            lines = [" & ".join(row) + r" \\" for row in (head, *rows)]
+            body = "\n".join([lines[0] + r" \hline", *lines[1:]])
+            columns = "l" + "r" * (len(head) - 1)
+            parts.append(f"% {name}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}")
+        return "\n\n".join(parts) + "\n"
+
+
+def _cells(frame: pd.DataFrame) -> list[list[str]]:
+    """Head and rows of a table as text."""
+    rows = [
+        [plain(index), *(x if isinstance(x, str) else f"{x:.4g}" for x in row)]
+        for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
+    ]
+    return [[str(frame.index.name or ""), *map(str, frame.columns)], *rows]
+
+
+def _latex_text(text: str) -> str:
+    """Text in which LaTeX's special characters are letters."""
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)

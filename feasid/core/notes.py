@@ -72,7 +72,7 @@ class Note(str):
         match read:
             case [str(text), str(code), dict(values)]:
                 return cls(text, code, **{str(k): v for k, v in values.items()})
-        raise ValueError("a note is [text, code, values]")
+        raise ValueError("line is no note, which is [text, code, values]")
 
 
 def as_notes(items: Iterable[str]) -> tuple[Note, ...]:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import checked
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, require_finite
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.spatial import as_samples_last
 from feasid.errors import InputError, did_you_mean
@@ -210,7 +210,7 @@ def imu_motion(
     turn = np.asarray(rotation, dtype=np.float64)
     if turn.shape != (3, 3) or np.abs(turn.T @ turn - np.eye(3)).max() > UNIT:
         raise InputError("the IMU's rotation is not a rotation matrix of shape (3, 3)")
-    lever = np.asarray(position, dtype=np.float64)
+    lever = require_finite(position, (3,), "position")
     omega = rate @ turn.T
     alpha = _samples(angular_acceleration, (3,), "angular_acceleration", count) @ turn.T
     measured = _samples(accelerometer, (3,), "accelerometer", count) @ turn.T
@@ -469,6 +469,8 @@ def free_rows(robot: Robot, q: npt.ArrayLike, contacts: Sequence[Contact]) -> li
     InputError
         No such body; joints that are coupled or in loops; `q` of the wrong shape.
     """
+    if not len(contacts):
+        raise InputError("contacts needs at least one point that is touched")
     stacked = np.concatenate(
         [frame_jacobian(robot, q, c.body, c.position)[:, 3:] for c in contacts], axis=1
     )

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from feasid.core.arguments import as_numbers
 from feasid.core.arrays import Array
+from feasid.core.text import quote
 from feasid.errors import InputError
 from feasid.robot.description import Robot
+
+LARGEST_LIMIT = 1e9
+"""Beyond any machine, and small enough that products of limits stay finite."""
 
 UNITS = {
     "position": "rad or m",
@@ -117,15 +122,17 @@ def _pair(kind: str, value: Any, count: int, joint: str | None) -> Array:
     shown = f"{what} must be a bound, a tuple (low, high) or an array of shape ({count},)"
     try:
         if isinstance(value, tuple) and len(value) == 2:
-            ends = [np.asarray(v, dtype=np.float64) for v in value]
+            ends = [as_numbers(v, finite=False) for v in value]
         else:
-            array = np.asarray(value, dtype=np.float64)
+            array = as_numbers(value, finite=False)
             ends = [array[0], array[1]] if array.ndim == 2 and len(array) == 2 else [-array, array]
         pair = np.stack([np.broadcast_to(end, (count,)) for end in ends])
     except (TypeError, ValueError) as error:
-        raise InputError(f"{shown}, not {value!r}") from error
+        raise InputError(f"{shown}, not {quote(value)}") from error
     if np.isnan(pair).any():
         raise InputError(f"{what} has an entry that is NaN: {value!r}")
+    if (np.isfinite(pair) & (np.abs(pair) > LARGEST_LIMIT)).any():
+        raise InputError(f"{what} is larger than {LARGEST_LIMIT:g}: {value!r}; inf is no limit")
     return pair
 
 

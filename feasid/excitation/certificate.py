@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from feasid.core.arguments import as_numbers
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
@@ -196,9 +197,9 @@ def value_per_joint(value: object, robot: Robot, what: str) -> Array:
     try:
         if isinstance(value, dict):
             for joint, entry in value.items():
-                out[robot.joint_index(joint)] = float(entry)
+                out[robot.joint_index(joint)] = as_numbers(entry)
         else:
-            out = np.broadcast_to(np.asarray(value, dtype=np.float64), (robot.dof,)).copy()
+            out = np.broadcast_to(as_numbers(value), (robot.dof,)).copy()
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be a number, {robot.dof} of them or a mapping") from error
     if not (np.isfinite(out).all() and (out > 0).all()):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Count, Natural, NonNegative, Positive, checked, number
+from feasid.core.arguments import Count, Natural, NonNegative, Positive, Rate, checked, number
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import ExcitationError
@@ -48,7 +48,7 @@ from feasid.robot.description import Robot
 @one_thread()
 def excite(
     robot: Robot,
-    duration: Positive = 10.0,
+    duration: Annotated[float, number(0.0, 86400.0, open=True)] = 10.0,
     *,
     harmonics: Natural = 5,
     objective: str | Mapping[str, float] = "logdet",
@@ -72,7 +72,7 @@ def excite(
     slow: Annotated[float, number(0.0, 0.999)] = 0.0,
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
-    rate: Positive = 100.0,
+    rate: Rate = 100.0,
     seed: Count = 0,
     time_limit: Positive = 60.0,
     rounds: Count | None = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import Rate, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
@@ -211,7 +211,7 @@ class Trajectory(Displayed):
         write_atomically(path, text.encode(), overwrite=overwrite)
 
     def to_ros(
-        self, path: str | Path, *, rate: float | None = None, overwrite: bool = False
+        self, path: str | Path, *, rate: Rate | None = None, overwrite: bool = False
     ) -> None:
         """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML, one period.
 
@@ -231,8 +231,6 @@ class Trajectory(Displayed):
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         chosen = self.rate if rate is None else rate
-        if not chosen > 0:
-            raise InputError(f"rate must be positive, not {chosen}")
         t = np.append(np.arange(0, self.period - 0.5 / chosen, 1 / chosen), self.period)
         values = self.at(t)
         out = io.StringIO()

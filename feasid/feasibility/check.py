@@ -473,7 +473,9 @@ class Verdict(Displayed):
         but = f" but for {self.disagreement:.0e}" if self.disagreement else ""
         answer = {True: "yes", False: "no", None: "undecided"}[self.feasible]
         measures = [
-            Measure("can exist", f"{answer}, smallest margin {self.margin:.3g}", ">= 0", yes),
+            Measure(
+                "physically consistent", f"{answer}, smallest margin {self.margin:.3g}", ">= 0", yes
+            ),
             Measure(
                 "proof",
                 "none"

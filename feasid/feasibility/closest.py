@@ -243,10 +243,12 @@ def _contradiction(
     from feasid.feasibility.proof.decide import decide, minimal_conflict
     from feasid.feasibility.proof.question import Question
 
-    question = Question.from_doubles(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
-    verdict = Verdict(question, decide(question, scale, reference), scale, ())
-    suspects = [name for name in verdict.clash if name in feasible.user_constraints]
-    clash = minimal_conflict(question, scale, reference, suspects)
+    clash: tuple[str, ...] = ()
+    if feasible.size == len(robot.values):  # no parameter is held
+        question = Question.from_doubles(robot, feasible, np.zeros((0, feasible.size)), np.zeros(0))
+        verdict = Verdict(question, decide(question, scale, reference), scale, ())
+        suspects = [name for name in verdict.clash if name in feasible.user_constraints]
+        clash = minimal_conflict(question, scale, reference, suspects)
     among = "" if clash else "some of "  # met by bodies without mass only
     conflict = tuple(clash) or tuple(sorted(feasible.user_constraints))
     tried = "; ".join(map(str, error.data["attempts"]))

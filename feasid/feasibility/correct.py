@@ -114,11 +114,16 @@ class Correction(Displayed):
     def display(self) -> Display:
         """The correction at a glance."""
         changed = (
-            f"{len(self.changed)} bodies and drives" if self.changed else "nothing: it can exist"
+            f"{len(self.changed)} bodies and drives"
+            if self.changed
+            else "nothing: it is consistent"
         )
         return Display(
             f"correction of {self.robot.name!r}: {self.metric} distance {self.distance:.6g}",
-            [Measure("can exist", "yes, verified", "exactly proved"), Measure("changed", changed)],
+            [
+                Measure("physically consistent", "yes, verified", "exactly proved"),
+                Measure("changed", changed),
+            ],
             remarks=self.changed,
             more="more: correction.optimality (how close any model is), correction.robot",
         )

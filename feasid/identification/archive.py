@@ -26,7 +26,7 @@ import numpy as np
 import feasid
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import MEANING, Array, read_arrays, require_version, unpack_archive
-from feasid.core.display import Display, Displayed, Measure
+from feasid.core.display import Display, Displayed, Measure, Summary
 from feasid.core.files import open_for_reading, write_atomically
 from feasid.core.notes import Note
 from feasid.errors import CertificateError, FeasidError, InputError
@@ -43,8 +43,6 @@ from feasid.robot.serial import robot_from_data, to_data, with_source
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from feasid.identification.report.summary import Summary
 
 FORMAT, VERSION = "feasid model", 3
 
@@ -240,8 +238,6 @@ class SavedFit(WritableModel, Displayed):
 
     def summary(self) -> Summary:
         """The fit's summary, and when and by what it was made."""
-        from feasid.identification.report.summary import Summary
-
         text = f"{self.text}\n\n{self.version_line}"
         return Summary(text, {"base parameters": self.base_table})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
 
@@ -210,7 +210,7 @@ class Predictor:
         horizon: Sequence[float] | float = (0.1, 0.3),
         *,
         robot: Robot | str | Path | None = None,
-        command: str | None = None,
+        command: Literal["position"] | None = None,
         kp: Any = None,
         kd: Any = None,
         **options: Any,

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked_methods
-from feasid.core.display import Display, Displayed
+from feasid.core.display import Display, Displayed, Summary
 from feasid.errors import OutputError
 from feasid.identification.fitted import Fitted
 
 if TYPE_CHECKING:
     from feasid.identification.export import Export
     from feasid.identification.report.figures import Plots
-    from feasid.identification.report.summary import Summary
 
 
 @checked_methods

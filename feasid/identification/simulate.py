@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import checked, checked_methods, count
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure, plain, truncate
 from feasid.core.figures import BLUE, GREY, RED, add_legend, new_figure
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 MAX_STEP = 3e-3
 """Longest step [s]: on hidden arms end points differ from MuJoCo's with steps of 10 us by 1e-5."""
 
-WINDOWS = 100
-"""Windows that are simulated, evenly over the log."""
+WINDOWS, MOST_WINDOWS = 100, 100_000
+"""Windows that are simulated, evenly over the log, and how many may be asked for."""
 
 LOST = 1.0
 """Error [rad or m] from which a window counts as lost."""
@@ -273,6 +273,7 @@ def _gains(robot: Robot, name: str, value: Any) -> Array:
     return gains
 
 
+@checked
 @one_thread()
 def simulate(
     robot: Robot | str | Path,
@@ -281,11 +282,11 @@ def simulate(
     fitted: Robot | None = None,
     reference: Robot | str | Path | None = None,
     horizon: Sequence[float] | float = HORIZONS,
-    command: str | None = None,
+    command: Literal["position"] | None = None,
     kp: Any = None,
     kd: Any = None,
     delay: float = 0.0,
-    windows: int = WINDOWS,
+    windows: Annotated[int, count(1, MOST_WINDOWS)] = WINDOWS,
     name: str = "",
     **options: Any,
 ) -> Simulation:
@@ -335,8 +336,6 @@ def simulate(
             unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
             raise InputError(f"{name} has joints {unlike}")
     horizons = _check_horizons(horizon)
-    if isinstance(windows, bool) or not isinstance(windows, int) or windows < 1:
-        raise InputError(f"windows is a number of at least 1, not {windows!r}", option="windows")
     servo = _servo(robot, command, kp, kd, delay)
     recording = Recording.from_source(log)
     motion = recording.motion(robot, torque=servo is None, **options)
@@ -385,8 +384,6 @@ def _servo(robot: Robot, command: str | None, kp: Any, kd: Any, delay: float) ->
             raise InputError("kp and kd are gains of servos that follow logged commands: say "
                              "command='position'", option="command")  # fmt: skip
         return None
-    if command != "position":
-        raise InputError(f"commands are 'position', not {command!r}", option="command")
     return Servo.from_gains(robot, kp, kd, delay)
 
 

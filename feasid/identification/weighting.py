@@ -274,33 +274,34 @@ def _floor_deviations(deviation: Array, equations: Reduced) -> Array:
 
 def _belief_notes(found: Estimate) -> list[Note]:
     """Bodies at their plausible bounds, or beyond them, and what the bounds cost."""
-    paid = f"which raises the cost by {found.price:.2g} in units of the squared whitened residual"
+    paid = f"at a cost of {found.price:.2g} in the squared whitened residual"
     kept, left = found.bounded, found.released
     said = [
         (
             "mass-bound",
             bounded_bodies(kept, "mass"),
-            f"at {MASS_RATIO:g} times the description's or a third of it, where plausible=True "
-            f"ends, {paid}; the log says little against it",
+            f"at its bound, {MASS_RATIO:g} times the description's or a third of it (plausible="
+            f"True), {paid}; no action needed: the log allows it",
         ),
         (
             "shape-bound",
             bounded_bodies(kept, "shape"),
-            f"as far out as its collision or visual shape reaches, where plausible=True ends, "
-            f"{paid}; the log says little against it",
+            f"its centre is at the edge of the collision or visual shape (plausible=True), {paid}; "
+            "no action needed: the log allows it",
         ),
         (
             "mass-released",
             bounded_bodies(left, "mass"),
-            f"more than {MASS_RATIO:g} times the description's or less than a third, because the "
-            f"log insists (by {found.price:.3g} in the squared whitened residual); check the "
-            "description",
+            f"more than {MASS_RATIO:g} times the description's or less than a third: the data "
+            f"reject the bound (it would cost {found.price:.3g} in the squared whitened residual); "
+            "check the masses in the description",
         ),
         (
             "shape-released",
             bounded_bodies(left, "shape"),
-            "outside its collision or visual shape, because the log insists (by "
-            f"{found.price:.3g} in the squared whitened residual); check the description",
+            "its centre is outside its collision or visual shape: the data reject the bound (it "
+            f"would cost {found.price:.3g} in the squared whitened residual); check the "
+            "description",
         ),
     ]
     return [

@@ -122,7 +122,7 @@ class Report(Displayed):
             f"{self.description.path}: {self.status}",
             measures,
             [*named, *undecided],
-            more="more: report.explain(); the closest model that can exist: feasid.repair(path)",
+            more="more: report.explain(); the closest feasible model: feasid.repair(path)",
         )
 
     @property

@@ -207,7 +207,7 @@ def split_at_gaps(
         text = (
             f"{run}{gaps.size} gap(s) in time, the first after row {rows[first]} (t = "
             f"{t[first]:.6g} s), the longest {steps[longest]:.4g} s after row {rows[longest]}: "
-            "split there, nothing is differentiated across"
+            "split there; no action needed"
         )
         notes.append(Note(text, "gaps", count=int(gaps.size), longest=float(steps[longest])))
     small = (steps > GAP * median) & (steps <= widest)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.control.computed_torque import mass_function
-from feasid.core.arguments import Measured, Natural, Positive, array, checked, count, number
+from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
 from feasid.errors import InputError, SolverError
@@ -145,13 +145,13 @@ class OnlineFit:
     def __init__(
         self,
         robot: Robot,
-        rate: Positive,
+        rate: Rate,
         *,
         window: Annotated[int, count(2)] | None = None,
         forgetting: Annotated[float, number(0.0, 0.999999, open=True)] | None = None,
         block: Natural | None = None,
         cutoff: Positive = 10.0,
-        derivative_cutoff: Positive = 40.0,
+        derivative_cutoff: Rate = 40.0,
         smoother: Literal["polynomial", "moving-average"] = "polynomial",
         every: Natural | None = None,
         slow_weight: Annotated[float, number(0.0, 1.0, open=True)] = 0.2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from feasid.core.arguments import checked, checked_methods
+from feasid.core.files import write_atomically
 from feasid.core.text import quote
-from feasid.errors import InputError, did_you_mean, missing_extra
+from feasid.errors import InputError, OutputError, did_you_mean, missing_extra
 from feasid.formats.load import load_robot
 from feasid.logs.recording import Recording
 from feasid.online.acceptance import OnlineEstimate
@@ -75,9 +77,11 @@ class Playback:
 
         Raises
         ------
-        IndexError
+        InputError
             There is no such estimate.
         """
+        if not -len(self.estimates) <= k < len(self.estimates):
+            raise InputError(f"k must be the place of one of {len(self.estimates)} estimates")
         e = self.estimates[k]
         model = "identified" if e.decision.open else "nominal   "
         why = f"  {e.decision.reasons[0]}" if e.decision.reasons else ""
@@ -103,6 +107,8 @@ class Playback:
         ------
         MissingExtraError
             matplotlib is not installed.
+        OutputError
+            The path cannot be written, or its ending is no picture's.
         """
         try:
             from matplotlib.figure import Figure
@@ -121,7 +127,12 @@ class Playback:
                 axis.axvline(change.time, color="k", ls=":", lw=0.8)
             axis.legend()
         bottom.set_xlabel("time [s]")
-        figure.savefig(path, dpi=80)
+        out = io.BytesIO()
+        ending = Path(path).suffix[1:].lower() or "png"
+        if ending not in figure.canvas.get_supported_filetypes():
+            raise OutputError(f"{path}: no picture format {ending!r}; use .png, .svg or .pdf")
+        figure.savefig(out, dpi=80, format=ending)
+        write_atomically(path, out.getvalue(), overwrite=True)
 
 
 @checked

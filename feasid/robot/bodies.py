@@ -166,7 +166,8 @@ class Body:
         motion = np.asarray(self.motion, dtype=np.float64)
         if motion.ndim == 1:
             motion = motion[:, None]
-        motion = read_only_array(motion, (6, motion.shape[-1]), f"the motion subspace of {what}")
+        columns = motion.shape[-1] if motion.ndim else 1
+        motion = read_only_array(motion, (6, columns), f"the motion subspace of {what}")
         if not 1 <= motion.shape[1] <= 6 or np.linalg.matrix_rank(motion) < motion.shape[1]:
             raise DescriptionError(
                 f"the motion subspace of {what} needs 1 to 6 independent columns (a body without "

@@ -50,7 +50,7 @@ def test_certificates_are_bound_to_robot_and_question(given, capsys):
     assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "good.csv"]) == 0
     out = capsys.readouterr().out
     about = "about the 22 base parameters in good.csv of arm.urdf under full consistency\n"
-    assert out.endswith(f"g.json: proves that the values can exist {about}")
+    assert out.endswith(f"g.json: proves that the values are feasible {about}")
     assert main(["verify", "g.json", "--robot", "arm.urdf", "--beta", "bad.csv"]) == 1
     assert "g.json: NOT about what you hold: value " in capsys.readouterr().out
     assert main(["verify", "g.json", "--robot", "arm.urdf"]) == 1

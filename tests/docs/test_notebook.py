@@ -61,7 +61,7 @@ def test_a_notebook_from_a_spreadsheet_to_mujoco(folder):
     assert "decimal commas" in shown(notes)
     assert "deg to SI" in shown(notes)
     assert shown(diagnosis, "text/html")
-    assert "can exist" in shown(fit)
+    assert "physically consistent" in shown(fit)
     assert "<" in shown(fit, "text/html")
     assert float(shown(errors).split("all")[1].split()[0]) < 0.05
     assert "wrote arm.xml" in shown(written)

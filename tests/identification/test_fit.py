@@ -129,7 +129,7 @@ def test_a_test_that_is_none_is_said(arm):
     log = simulate(truth, delta, 1, noise=0.05)
     fit = feasid.fit(log, robot)
     assert "is the fitted log" in fit.errors(log).attrs["leakage"]
-    assert "is the fitted log" in fit.summary(test=log)
+    assert "is the fitted log" in str(fit.summary(test=log))
     other = simulate(truth, delta, 2, noise=0.05)
     assert fit.errors(other).attrs["leakage"] is None
 
@@ -137,7 +137,7 @@ def test_a_test_that_is_none_is_said(arm):
 def test_summary_says_what_matters(arm):
     _, robot, truth, delta = arm
     fit = feasid.fit(simulate(truth, delta, 1, noise=0.05), robot)
-    text = fit.summary(test=simulate(truth, delta, 2, noise=0.05))
+    text = str(fit.summary(test=simulate(truth, delta, 2, noise=0.05)))
     for word in (
         "FEASIBLE (full",
         "exact rational",
@@ -151,6 +151,45 @@ def test_summary_says_what_matters(arm):
     assert repr(fit) == fit.display().text()
     assert "<table" in fit._repr_html_()
     assert {"Ia", "fv", "fc", "fo"} <= set(fit.joint_terms.columns)
+
+
+DATA_SHARE = 0.5
+"""A value from the data moves less than this share of what the description moves by."""
+
+
+def test_a_value_from_the_prior_is_never_called_measured(arm):
+    """Two descriptions, one log: what the log knows stays where it is; the rest is said."""
+    _, robot, truth, delta = arm
+    log = simulate(truth, delta, 1, noise=0.05, samples=150)
+    values = np.nan_to_num(arm_parameters(truth)[truth.inertial_columns])
+    tables = []
+    for factor in (0.8, 1.25):
+        described = robot.with_values((factor * values).ravel())
+        fit = feasid.fit(log, described, plausible=False, diagnose=False, calibration=None)
+        tables.append(fit.summary().tables["standard parameters"])
+    low, high = tables
+    apart = np.abs(high["description"] - low["description"])
+    moved = np.abs(high["value"] - low["value"])
+    data = (low["source"] == "data") & (high["source"] == "data") & np.isfinite(apart)
+    prior = (low["source"] == "prior") & np.isfinite(apart) & (apart > 0)
+    assert prior.any()
+    assert (moved[prior] > 0).all()
+    assert (moved[data] <= DATA_SHARE * apart[data]).all()
+    assert {"bound", "data", "prior"} >= set(low["source"])
+    inside = (low["[2.5 %"] <= low["value"]) & (low["value"] <= low["97.5 %]"])
+    assert inside.all()
+
+
+def test_tables_are_printed_for_papers_and_pages(arm):
+    _, robot, truth, delta = arm
+    summary = feasid.fit(simulate(truth, delta, 1, noise=0.05), robot).summary()
+    base = summary.tables["base parameters"]
+    assert summary.markdown().count("\n| ") > len(base)
+    assert summary.latex().count(r" \\") == sum(len(t) + 1 for t in summary.tables.values())
+    assert "<td>prior</td>" in summary._repr_html_()
+    assert list(base.columns) == [
+        "value", "std. err.", "[2.5 %", "97.5 %]", "description", "source"
+    ]  # fmt: skip
 
 
 def test_written_urdf_is_the_fit(arm, tmp_path):

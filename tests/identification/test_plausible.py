@@ -106,7 +106,7 @@ def test_a_link_leaves_its_shape_when_the_log_insists_and_the_summary_says_so_fi
     (note,) = [n for n in fit.notes if n.code == "shape-released"]
     assert note.values["bodies"] == ("fore",)
     assert note.values["price"] > 0
-    assert fit.summary().startswith(str(note))
+    assert str(fit.summary()).startswith(str(note))
     column = fit.robot.parameter_names.index(("fore", "ly"))
     assert fit.delta[column] == pytest.approx(2.0 * 0.25, rel=0.1)
 
@@ -129,8 +129,8 @@ def test_a_log_that_says_little_leaves_links_in_their_shapes(tmp_path):
 
     assert worst(free) < 0 <= worst(held)
     (note,) = [n for n in held.notes if n.code == "shape-bound"]
-    assert held.summary().startswith("mass of")
-    assert str(note) in held.summary().split("feasible fit")[0]
+    assert str(held.summary()).startswith("mass of")
+    assert str(note) in str(held.summary()).split("feasible fit")[0]
     assert held.range(f"{note.values['bodies'][0]}.m").mark in ("from prior", "from feasibility")
 
 

@@ -56,7 +56,7 @@ def test_a_new_prior_is_used_by_its_name(arm, monkeypatch):
     np.testing.assert_array_equal(fit.delta, same.delta)
     weak = feasid.fit(log, robot, prior="known-mass", prior_weight=1e-6, **options)
     assert abs(weak.bodies["mass"].iloc[0] - 2.5) > 0.05
-    assert "known-mass prior of weight" in fit.summary()
+    assert "known-mass prior of weight" in str(fit.summary())
 
 
 def test_a_name_that_nobody_registered_is_refused_with_the_nearest(arm):

@@ -205,7 +205,7 @@ def test_known_and_tied_parameters_have_the_ranges_that_they_leave(robot):
     known = {"rod": [np.nan] * 9 + [delta[true.inertial_columns[1][9]]]}
     fit = feasid.fit(log, robot, diagnose=False, known=known, **feasid.SOUSA_2014)
     assert fit.unknowns.unknowns == fit.base.unknowns - 1
-    assert f"{fit.unknowns.size} base of {fit.unknowns.unknowns} unknown" in fit.summary()
+    assert f"{fit.unknowns.size} base of {fit.unknowns.unknowns} unknown" in str(fit.summary())
     mass = fit.range("rod.m")
     assert mass.lower == pytest.approx(known["rod"][9]) == mass.upper
     assert delta[true.inertial_columns[0][9]] in fit.range("upper.m")

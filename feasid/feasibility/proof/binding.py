@@ -30,7 +30,7 @@ FLOOR_LOSS = Fraction(1, 10**9)
 """Share of a bound that is given up where the data differ by rounding."""
 
 CLAIMS = {
-    "feasible": "that the values can exist",
+    "feasible": "that the values are feasible",
     "infeasible": "that the values cannot exist",
     "boundary": "that only singular inertias have the values",
 }

@@ -143,7 +143,7 @@ def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]
     doubts = [n for n in fit.notes if n.values.get("level") in ("error", "warning")]
     claims = [
         (
-            f"every body can exist, {fit.solution.consistency} consistency",
+            f"every body is physically consistent, {fit.solution.consistency} consistency",
             "a certificate in exact rational arithmetic, which knows no solver",
             "fit.certificate.verify(), or feasid verify of what --certificate wrote",
         ),

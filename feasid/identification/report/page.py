@@ -136,7 +136,7 @@ def write_report(
     if not isinstance(simulation, str):
         caption = "Simulation: errors of windows of the log, joint by joint"
         pictures.append(_encode_figure(simulation.plot(), caption))
-    page = _render(template, "page.html", told, pictures, summary(fit, tested))
+    page = _render(template, "page.html", told, pictures, str(summary(fit, tested)))
     write_atomically(path, page.encode(), overwrite=overwrite)
     write_atomically(numbers, json.dumps(told, allow_nan=False).encode(), overwrite=overwrite)
 

@@ -1,19 +1,17 @@
 """A fit in words: all of it as text (`summary`), or at a glance (`display`).
 
-The display answers whether the model can exist, how it predicts, what is known and what is wrong.
+The display answers whether the model is consistent, how it predicts, what is known, and what to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.core.display import Display, Measure
+from feasid.core.display import Display, Measure, Summary, plain
 from feasid.identification.fitted import Fitted
 from feasid.identification.quality import (
     CONSTRAINED,
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
 
 FIRST = ("mass-bound", "mass-released", "shape-bound", "shape-released")
 """Codes of notes that the summary says first: the model is not what the description suggests."""
+
+REJECTED = ("mass-released", "shape-released")
+"""Those of them that ask for something: the log and the description disagree."""
 
 SURE = 30.0
 """Relative standard deviation [%] below which a base parameter counts as identified."""
@@ -159,7 +160,7 @@ def coefficients(fit: Fitted, rows: Array, names: Sequence[str]) -> pd.DataFrame
     import pandas as pd
 
     r, K = fit.triangle[0], np.asarray(fit.base.K, dtype=np.float64)
-    forms = np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T
+    forms = np.asarray(np.linalg.lstsq(K.T, rows.T, rcond=None)[0].T, dtype=np.float64)
     told = np.linalg.norm(forms @ K - rows, axis=1) <= TOLD * np.linalg.norm(rows, axis=1)
     alone = np.where(told, _data_variance(r, forms) * fit.deviation**2, np.inf)
     variance = np.einsum("ij,jk,ik->i", forms, fit.covariance, forms)
@@ -182,7 +183,7 @@ def coefficients(fit: Fitted, rows: Array, names: Sequence[str]) -> pd.DataFrame
             "description": _form_values(rows, fit.description.values),
             "source": np.where(error == 0, "given", source),
         },
-        index=pd.Index(names, name="parameter"),
+        index=pd.Index([plain(name) for name in names], name="parameter"),
     )
 
 
@@ -217,72 +218,6 @@ def _form_values(rows: Array, values: Array) -> Array:
     return np.asarray(np.where(rows[:, ~known].any(axis=1), np.nan, out))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Summary:
-    """A fit in words and tables.
-
-    Attributes
-    ----------
-    text : str
-        Data, errors, verdict, coefficients and notes.
-    tables : mapping of str to DataFrame
-        "base parameters" and "standard parameters" with the columns of `coefficients`, "errors"
-        (relative, by joint) and "bodies" (SI).
-    """
-
-    text: str
-    tables: Mapping[str, pd.DataFrame]
-
-    def __str__(self) -> str:
-        """Return the text."""
-        return self.text
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, notes = (self.text.partition("\n\n")[0], self.text.partition("\nnotes\n")[2])
-        parts = [f"<h4>{escape(k)}</h4>{v.to_html(border=0)}" for k, v in self.tables.items()]
-        more = f"<details><summary>notes</summary><pre>{escape(notes)}</pre></details>"
-        return f"<pre>{escape(head)}</pre>{''.join(parts)}{more if notes else ''}"
-
-    def markdown(self) -> str:
-        """All tables in Markdown, numbers with four digits."""
-        parts = []
-        for name, frame in self.tables.items():
-            head, *rows = _cells(frame)
-            lines = [
-                " | ".join(row).replace("\\", "\\\\") for row in (head, ["---"] * len(head), *rows)
-            ]
-            parts.append(f"### {name}\n\n" + "\n".join(f"| {line} |" for line in lines))
-        return "\n\n".join(parts) + "\n"
-
-    def latex(self) -> str:
-        """All tables as LaTeX ``tabular`` environments, numbers with four digits."""
-        parts = []
-        for name, frame in self.tables.items():
-            head, *rows = [[_latex_text(cell) for cell in row] for row in _cells(frame)]
-            lines = [" & ".join(row) + r" \\" for row in (head, *rows)]
-            body = "\n".join([lines[0] + r" \hline", *lines[1:]])
-            columns = "l" + "r" * (len(head) - 1)
-            parts.append(f"% {name}\n\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}")
-        return "\n\n".join(parts) + "\n"
-
-
-def _cells(frame: pd.DataFrame) -> list[list[str]]:
-    """Head and rows of a table as text."""
-    rows = [
-        [str(index), *(x if isinstance(x, str) else f"{x:.4g}" for x in row)]
-        for index, row in zip(frame.index, frame.itertuples(index=False), strict=True)
-    ]
-    return [[str(frame.index.name or ""), *map(str, frame.columns)], *rows]
-
-
-def _latex_text(text: str) -> str:
-    """Text in which LaTeX's special characters are letters."""
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
-
-
 def _coefficient_text(frame: pd.DataFrame) -> str:
     """A table of coefficients for a terminal; names, which may be long, come last."""
     lines = [
@@ -309,7 +244,8 @@ def _precision_text(fit: Fitted, tables: Mapping[str, pd.DataFrame]) -> str:
     """The base parameters, then joint terms and masses, with what each value comes from."""
     base, standard = tables["base parameters"], tables["standard parameters"]
     inertial = np.delete(fit.robot.inertial_columns, -1, axis=1)  # all but the masses
-    shown = standard.drop(index=standard.index[np.ravel(inertial)])
+    others = standard.drop(index=standard.index[np.ravel(inertial)])
+    shown = others.drop(index=[name for name in others.index if name in base.index])
     lines = [_count_precise(fit)]
     if blind := int(np.isinf(base["std. err."]).sum()):
         lines.append(f"{blind} base parameters that this log says nothing about")
@@ -327,7 +263,7 @@ def _precision_text(fit: Fitted, tables: Mapping[str, pd.DataFrame]) -> str:
 def _legend(fit: Fitted) -> str:
     """What the symbols of the parameters stand for."""
     symbols = dict.fromkeys(symbol for _, symbol in fit.robot.names)
-    words = {k: TERMS[k].word for k in symbols if k in TERMS}
+    words = {k: TERMS[k].name for k in symbols if k in TERMS}
     terms = ", ".join(f"{k} {v}" for k, v in words.items())
     return f"Lxx..Lzz inertia about the joint frame, lx ly lz mass times centre, m mass; {terms}"
 
@@ -336,7 +272,7 @@ def _count_precise(fit: Fitted) -> str:
     """How many base parameters have a small relative standard error."""
     table = fit.base_table
     sure = int((table["relative_std_percent"] < SURE).sum())
-    return f"{sure} of {len(table)} base parameters with a standard error below {SURE:g} %"
+    return f"{sure} of {len(table)} base parameters (std. err. < {SURE:g} %)"
 
 
 MORE = "more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"
@@ -431,7 +367,7 @@ def _range(values: pd.Series[float]) -> str:
 
 
 def _main_warnings(fit: Fitted) -> list[str]:
-    first = [str(n) for n in fit.notes if n.code in FIRST]
+    first = [str(n) for n in fit.notes if n.code in REJECTED]
     grave = sorted(
         (n for n in fit.notes if n.values.get("level") in LEVELS),
         key=lambda n: LEVELS.index(n.values["level"]),
