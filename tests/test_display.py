@@ -47,8 +47,8 @@ feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
 
 DIAGNOSIS = """\
 diagnosis of 100 samples, 1 s at 100 Hz
-!! A FIT WOULD BE WRONG  1 error     (goal 0)  NOT MET
-   a fit would be worse  0 warnings  (goal 0)
+!! ERRORS    1: fix before fitting  NOT MET
+   warnings  0
 !! error   sign [a]: torque has the wrong sign
    -> sign={'a': -1}
    note    quiet: it hardly moves

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVELS = ("error", "warning", "note")
-"""A fit would be wrong; a fit would be worse; good to know."""
+"""Fix before fitting; a fit would be worse; good to know."""
 
 
 @checked_methods
@@ -161,8 +161,8 @@ class Diagnosis(Displayed):
         return Display(
             f"diagnosis of {self._headline()}",
             [
-                Measure("a fit would be wrong", _pluralise(wrong, "error"), "0", not wrong),
-                Measure("a fit would be worse", _pluralise(doubtful, "warning"), "0", not doubtful),
+                Measure("errors", f"{wrong}: fix before fitting" if wrong else "0", met=not wrong),
+                Measure("warnings", str(doubtful), met=not doubtful),
             ],
             [str(f) for f in self.findings if f.level != "note"],
             [str(f).splitlines()[0] for f in self.findings if f.level == "note"],
@@ -171,11 +171,6 @@ class Diagnosis(Displayed):
             if self.options
             else "more: diagnosis.explain(), diagnosis.frame()",
         )
-
-
-def _pluralise(number: int, what: str) -> str:
-    """The number and the noun, in the plural unless the number is one."""
-    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -105,10 +105,10 @@ def _check_time(raw: Signals, runs: Sequence[Rows]) -> list[Finding]:
             findings.append(
                 Finding(
                     "gap",
-                    "warning",
+                    "note",
                     f"{gaps.size} gap(s) in time, {lost:.4g} s in all, the longest "
                     f"{steps.max():.4g} s after row {rows[int(np.argmax(steps))]}",
-                    "nothing: runs are split there, nothing is differentiated across",
+                    "no action needed: the log is split at gaps",
                     rows=spans,
                     times=tuple((float(raw.t[a]), float(raw.t[b])) for a, b in spans),
                 )
@@ -182,12 +182,15 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
 
 
 def _dead_signal_finding(value: float, where: _Where) -> Finding:
-    advice = "lock the joint if it did not move: load_robot(..., lock={...})"
+    advice = {
+        "q": "lock the joint if it did not move: load_robot(..., lock={...})",
+        "tau": "name the other joints in measured=, or check the sensor",
+    }
     return where.finding(
         "dead",
         "error" if where.kind == "tau" else "warning",
-        f"is {value:g} in all rows: a dead signal",
-        advice if where.kind == "q" else "check the sensor and the recording",
+        f"is {value:g} in all rows",
+        advice.get(where.kind, "check the sensor and the recording"),
     )
 
 

@@ -61,8 +61,8 @@ class ReadOptions(TypedDict, total=False):
     ]  # fmt: skip
     corrupt: Annotated[
         Literal["error", "drop"],
-        Option("choice", "what rows get that cannot be (numbers beyond 1e50) or only repeat all "
-               "values of the row before; drop leaves both out and notes them", "error",
+        Option("choice", "handling of corrupt rows, with numbers beyond 1e50 or nothing but the "
+               "values of the row before: an error, or left out and noted", "error",
                choices=("error", "drop"), example="drop"),
     ]  # fmt: skip
     offsets: Annotated[
@@ -99,7 +99,7 @@ class SignalOptions(TypedDict, total=False):
         int | None,
         Option(
             "count",
-            "keep every so-manieth sample after filtering",
+            "keep every N-th sample after filtering",
             None,
             "",
             1,
@@ -109,7 +109,7 @@ class SignalOptions(TypedDict, total=False):
     ]
     nan: Annotated[
         Literal["error", "drop-segments"],
-        Option("choice", "what a cell without a number gets", "error",
+        Option("choice", "handling of cells without a number", "error",
                choices=("error", "drop-segments"), example="drop-segments"),
     ]  # fmt: skip
     sort: Annotated[bool, Option("flag", "sort rows by time within each run", False, example="no")]
@@ -237,7 +237,7 @@ class SolverOptions(TypedDict, total=False):
 
 
 class BoundOptions(TypedDict, total=False):
-    """What is known of the bodies besides that they can exist."""
+    """What is known of the bodies besides their physical consistency."""
 
     mass: Annotated[
         Mapping[str, Bounds] | None,

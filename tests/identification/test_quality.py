@@ -140,7 +140,8 @@ def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     words += ["--out", str(out)]
     assert main(words) == EXIT_USELESS
     said = capsys.readouterr()
-    assert "!! PREDICTS      useless" in said.out
+    assert ": useless;" in said.out
+    assert "!! CROSS-VALIDATION ERROR" in said.out
     assert "this fit is useless" in said.err
     assert "nothing was written" in said.err
     assert not out.exists()

@@ -135,7 +135,7 @@ def _prediction(fit: Fitted, tested: pd.Series[float] | None) -> dict[str, Any]:
 
 
 def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]]:
-    """What is claimed, by whom, and how to check it."""
+    """Evidence for the results, and how to check it."""
     quality = fit.quality
     missed = 100 * quality.errors.overall_error(quality.errors.model)
     where = "stretches that were not fitted" if quality.errors.unseen else "the fitted log"
