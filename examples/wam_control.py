@@ -15,6 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -23,6 +24,9 @@ import pandas as pd
 import feasid
 from feasid.datasets import wam
 from feasid.feasibility.least_squares import feasible_least_squares
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KP = np.array([400.0, 204.1, 625.0, 400.0, 10000.0, 10000.0, 20408.2])
 KD = np.array([40.0, 28.6, 50.0, 40.0, 200.0, 200.0, 285.7])
@@ -121,8 +125,9 @@ def drive(
         data.qfrc_applied[:] = tau[k] - lost
         mujoco.mj_step(model, data)
         if not np.isfinite(data.qpos).all() or np.abs(data.qpos - wanted[k]).max() > 10:
-            return pd.DataFrame(), np.inf
-    error = float(np.sqrt(np.mean((q - wanted) ** 2)))
+            t, q, tau = t[:k], q[:k], tau[:k]  # it runs away
+            break
+    error = float(np.sqrt(np.mean((q - wanted) ** 2))) if len(q) == samples else np.inf
     columns = {f"q_{j}": np.round(q[:, k] / STEP) * STEP for k, j in enumerate(robot.joints)}
     columns |= {f"tau_{j}": tau[:, k] for k, j in enumerate(robot.joints)}
     return pd.DataFrame({"t": t, **columns}), error
@@ -159,14 +164,15 @@ def estimates(base: feasid.BaseParameters, reduced: feasid.Reduced) -> dict[str,
     }
 
 
-def positive_share(base: feasid.BaseParameters, delta: np.ndarray, beta: np.ndarray) -> float:
-    """Share of random postures at which the mass matrix is positive definite."""
+def smallest_eigenvalues(
+    base: feasid.BaseParameters, delta: np.ndarray, beta: np.ndarray
+) -> np.ndarray:
+    """Of the mass matrix [kg m^2] at random postures."""
     control = feasid.ComputedTorque(base.robot.with_values(delta), base=base)
     control.use(beta)
     rng = np.random.default_rng(0)
     postures = rng.uniform(-np.pi, np.pi, (POSTURES, 7))
-    smallest = [np.linalg.eigvalsh(control.mass_matrix(q))[0] for q in postures]
-    return float(np.mean(np.array(smallest) > 0))
+    return np.array([np.linalg.eigvalsh(control.mass_matrix(q))[0] for q in postures])
 
 
 def reduced_log(log: pd.DataFrame, base: feasid.BaseParameters) -> feasid.Reduced:
@@ -203,20 +209,22 @@ def experiment(samples: int = SAMPLES) -> dict[str, object]:
     print("\npublished, measured\n", told.to_string(), sep="")
     models = {"CAD": cad(base), "OLS": found["OLS"], "feasible": found["FBPE-OLS extra"]}
     models["OLS of the paper"] = wam.estimate("ols")
-    tracking, share = {}, {}
+    tracking, share, runs, least = {}, {}, {}, {}
     for label, beta in models.items():
-        _, error = drive(model, base, delta, beta, motions["A"], min(samples, 20_000))
-        tracking[label], share[label] = 1e3 * error, positive_share(base, delta, beta)
+        runs[label], error = drive(model, base, delta, beta, motions["A"], min(samples, 20_000))
+        least[label] = smallest_eigenvalues(base, delta, beta)
+        tracking[label], share[label] = 1e3 * error, float(np.mean(least[label] > 0))
         print(
             f"{label:17} tracking on A {tracking[label]:8.2f} mrad, "
             f"mass matrix positive definite at {100 * share[label]:.2f} % of random postures"
         )
     return {"base": base, "motions": motions, "logs": logs, "estimates": found, "errors": table,
-            "tracking": tracking, "share": share}  # fmt: skip
+            "tracking": tracking, "share": share, "runs": runs,
+            "smallest eigenvalues": least}  # fmt: skip
 
 
 def plot(done: dict[str, object], prefix: str) -> None:
-    """Figures 4 to 6."""
+    """Figures 4 to 6, and the tracking errors of the models."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -243,6 +251,39 @@ def plot(done: dict[str, object], prefix: str) -> None:
     axes[-1].set_xlabel("time [s]; torques in N m")
     figure.tight_layout()
     figure.savefig(f"{prefix}_figure_6.png", dpi=80)
+    plot_tracking(done).savefig(f"{prefix}_tracking.png", dpi=110)
+
+
+SHOWN = {
+    "OLS": ("least squares", "#ee6677"),
+    "CAD": ("datasheet", "#bbbbbb"),
+    "feasible": ("feasid", "#4477aa"),
+}
+"""Models in the picture, their labels and Paul Tol's colours, told apart by the colour-blind."""
+
+
+def plot_tracking(done: dict[str, object]) -> Figure:
+    """What the models do in a controller, and the mass matrices that explain it."""
+    import matplotlib.pyplot as plt
+
+    motion = done["motions"]["A"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for model, (label, color) in SHOWN.items():
+        run = done["runs"][model]
+        t = run["t"].to_numpy()
+        away = np.abs(run.filter(regex="^q_").to_numpy() - motion.at(t)[0]).max(axis=1)
+        left.semilogy(t, 1e3 * np.maximum(away, 1e-5), color=color, lw=1, label=label)
+        least = np.sort(done["smallest eigenvalues"][model])
+        share = np.linspace(0, 100, len(least))
+        right.plot(share, least, color=color, lw=2, label=label)
+    left.set(xlabel="time [s]", ylabel="largest joint error [mrad]", xlim=(0, 20), ylim=(0.5, 3e4))
+    left.set_title("computed torque with the identified model", fontsize=10)
+    right.axhline(0, color="k", lw=0.8)
+    right.set(xlabel="random postures, sorted [%]", ylabel="[kg m²]")
+    right.set_yscale("symlog", linthresh=1e-3)
+    right.set_title("smallest eigenvalue of its mass matrix", fontsize=10)
+    left.legend(fontsize=9)
+    return figure
 
 
 def main() -> None:
