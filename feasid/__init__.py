@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from feasid.formats.write import write as write
     from feasid.identifiability.base import BaseParameters as BaseParameters
     from feasid.identifiability.base import base_parameters as base_parameters
+    from feasid.identifiability.base import gain_factors as gain_factors
     from feasid.identification.advice import diagnose as diagnose
     from feasid.identification.archive import SavedFit as SavedFit
     from feasid.identification.archive import load as load
@@ -111,6 +112,7 @@ _HOME = {
     "Repair": "inspection.repair",
     "BaseParameters": "identifiability.base",
     "base_parameters": "identifiability.base",
+    "gain_factors": "identifiability.base",
     "Body": "robot.bodies",
     "Drive": "robot.drives",
     "diagnose": "identification.advice",

@@ -289,6 +289,7 @@ def calls(s):
     out = {
         # functions
         "base_parameters": lambda: (f.base_parameters, {"robot": r}),
+        "gain_factors": lambda: (f.gain_factors, {"robot": r}),
         "check": lambda: (f.check, {"subject": s.full}),
         "compare": lambda: (f.compare, {"a": r, "b": r}),
         "compare_models": lambda: (

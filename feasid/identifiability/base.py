@@ -15,6 +15,8 @@ import numpy.typing as npt
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed
+from feasid.core.threads import one_thread
+from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError, did_you_mean
 from feasid.formats.load import load_robot
 from feasid.identifiability.coefficients import Coefficients, Index
@@ -474,3 +476,64 @@ def base_parameters(
 
 def _selection(n: int, columns: Index) -> Array:
     return np.eye(n)[:, columns]
+
+
+FACTOR_ROWS = 4
+"""Equations of random motions per unknown when the free factors of gains are counted."""
+
+FACTOR_GAP = 1e-8
+"""Singular values of scaled columns below this share of the largest belong to free factors: the
+next ones of arms are 1e-5 and above, those of factors 1e-15."""
+
+
+@checked
+@one_thread()
+def gain_factors(robot: Robot | str | PathLike[str]) -> tuple[tuple[str, ...], ...]:
+    """Which joints share a factor that positions and commands of their servos do not tell.
+
+    A servo's equation ``kp_j e_j = Y_j delta`` stays true when gains and parameters are multiplied
+    by one factor. Which factors per joint c_j do so, ``Y_j delta' = c_j Y_j delta`` for every
+    motion, follows from the base parameters: ``[W, -diag(W beta)]`` of random motions has a null
+    vector (beta', c) for each. Joints that are coupled by the mass matrix or by gravity share one.
+
+    Parameters
+    ----------
+    robot : Robot or path
+
+    Returns
+    -------
+    tuple of tuple of str
+        Groups of joints; their number is how many factors have to be weighed. One for arms, one
+        per axis for a gantry.
+
+    Raises
+    ------
+    InputError
+        A robot whose joints do not move by themselves, or have several degrees of freedom.
+    """
+    model = robot if isinstance(robot, Robot) else load_robot(robot)
+    if not model.is_tree or model.dof != len(model.bodies):
+        raise InputError(
+            f"gains are those of joints that move by themselves with one degree of freedom each; "
+            f"robot {model.name!r} has others"
+        )
+    model = model.without_joint_terms()
+    columns, n = list(base_parameters(model).independent), model.dof
+    rng = np.random.default_rng(0)
+    motions = FACTOR_ROWS * (len(columns) + n) // n + len(columns)
+    W = regressor(model, *rng.standard_normal((3, motions, n)))[:, :, columns]
+    torques = W @ (rng.standard_normal(len(columns)) / np.sqrt(np.mean(W**2, axis=(0, 1))))
+    wide = np.concatenate([W, -torques[:, :, None] * np.eye(n)], axis=2).reshape(motions * n, -1)
+    norms = np.linalg.norm(wide, axis=0)
+    _, s, V = np.linalg.svd(wide / norms, full_matrices=False)
+    factors = (V[s < FACTOR_GAP * s[0]] / norms)[:, len(columns) :]
+    factors = factors / np.abs(factors).max(axis=1, keepdims=True)
+    groups: list[list[int]] = []
+    for j in range(n):
+        same = (g for g in groups if np.allclose(factors[:, j], factors[:, g[0]], atol=1e-6))
+        group = next(same, None)
+        if group is None:
+            groups.append([j])
+        else:
+            group.append(j)
+    return tuple(tuple(model.joints[j] for j in group) for group in groups)

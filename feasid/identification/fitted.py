@@ -25,6 +25,7 @@ from feasid.identification.noise import estimate_noise as noise_of
 from feasid.identification.priors import find_prior
 from feasid.identification.quality import Quality, foretell, quality
 from feasid.identification.ranges import Residual
+from feasid.identification.servo import ServoFit
 from feasid.identification.structure import unexplained_structure
 from feasid.identification.weighting import Estimator
 from feasid.logs.motion import Run
@@ -88,6 +89,8 @@ class Fitted(WritableModel):
         By which `reduced` has torques shifted to their motion [s].
     calibration : Calibration
         Mistakes of the log that the fit took out, and those that its covariance allows for.
+    servo : ServoFit or None
+        Gains and delay of the servos, where the log has commands in place of torques.
     """
 
     robot: Robot
@@ -110,6 +113,7 @@ class Fitted(WritableModel):
     recordings: tuple[Recording, ...] = ()
     delay: float = 0.0
     calibration: Calibration = field(default_factory=Calibration)
+    servo: ServoFit | None = None
 
     # -- parameters --------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
+from feasid.identification.servo import identify_servo
 from feasid.identification.weighting import Estimator, EstimatorResult, widened
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
@@ -91,6 +92,9 @@ def fit(
     logs = open_sources(data)
     described = with_motors(resolve_robot(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
+    servo = None if chosen["command"] is None else identify_servo(logs, described, chosen)
+    reading = {**options, **({} if servo is None else servo.log_options(chosen))}
+    chosen |= {k: reading[k] for k in ("servo", "cutoff") if k in reading}
     measured, measured_notes = find_measured_joints(logs, described, chosen)
     chosen["measured"] = measured
 
@@ -98,20 +102,19 @@ def fit(
     tasks = assign_cutoff(logs, base.robot, select_options(LogOptions, chosen), measured)
     reduced = reduce_tasks(tasks, base)
     _require_enough_rows(reduced, base)
-    warnings = []
-    if chosen["diagnose"]:
-        warnings = diagnose_logs(tasks, with_fit_terms(described, *terms)[0], measured)
-    reduced, delay = align_torques(reduced)
+    warnings = _warn(tasks, described, measured, chosen)
+    reduced, delay = align_torques(reduced) if servo is None else (reduced, Delay())
     wide = base, reduced
     base, reduced, choice_notes = _choose_friction_terms(base, reduced, chosen)
 
     solved = _solve(tasks, base, reduced, delay, chosen)
     solved, calibration, again = _calibrate(tasks, wide, solved, chosen)
-    log_options: dict[str, Any] = select_options(LogOptions, options)
+    log_options: dict[str, Any] = select_options(LogOptions, reading)
     if calibration.confirmed:
         log_options = corrected_options(log_options, calibration.correction, base.robot)
     estimate = solved.estimate
     notes = [
+        *(() if servo is None else servo.notes),
         *estimate.notes,
         *measured_notes,
         *term_notes,
@@ -143,7 +146,21 @@ def fit(
         recordings=tuple(t.source for t in tasks if isinstance(t.source, Recording)),
         delay=solved.delay.value,
         calibration=calibration,
+        servo=servo,
     )
+
+
+def _warn(
+    tasks: Sequence[LogTask],
+    robot: Robot,
+    measured: Sequence[str] | None,
+    chosen: Mapping[str, Any],
+) -> list[Note]:
+    """What is wrong with the logs, where the caller wants to know."""
+    if not chosen["diagnose"]:
+        return []
+    model, _ = with_fit_terms(robot, chosen["friction"], chosen["drive_inertia"])
+    return diagnose_logs(tasks, model, measured)
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,7 +230,7 @@ def _ratio(a: Array, b: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Servo:
+class PositionController:
     """A joint controller, ``tau = kp (cmd - q) - kd dq``.
 
     Attributes
@@ -246,7 +246,7 @@ class Servo:
     delay: float = 0.0
 
     @classmethod
-    def from_gains(cls, robot: Robot, kp: Any, kd: Any, delay: float = 0.0) -> Servo:
+    def from_gains(cls, robot: Robot, kp: Any, kd: Any, delay: float = 0.0) -> PositionController:
         """Gains given as one number, one per joint, or by joint name."""
         if kp is None:
             raise InputError("logged commands need the servo's gains: give kp, and kd where it has")
@@ -378,13 +378,15 @@ def _check_horizons(horizon: Sequence[float] | float) -> tuple[float, ...]:
     return found
 
 
-def _servo(robot: Robot, command: str | None, kp: Any, kd: Any, delay: float) -> Servo | None:
+def _servo(
+    robot: Robot, command: str | None, kp: Any, kd: Any, delay: float
+) -> PositionController | None:
     if command is None:
         if kp is not None or kd is not None:
             raise InputError("kp and kd are gains of servos that follow logged commands: say "
                              "command='position'", option="command")  # fmt: skip
         return None
-    return Servo.from_gains(robot, kp, kd, delay)
+    return PositionController.from_gains(robot, kp, kd, delay)
 
 
 def _read_commands(
@@ -419,7 +421,7 @@ class _Windows:
     """Run and sample."""
     step: float
     steps: int
-    servo: Servo | None
+    servo: PositionController | None
     commands: list[Array] | None
 
     @classmethod
@@ -428,7 +430,7 @@ class _Windows:
         motion: Motion,
         horizons: tuple[float, ...],
         windows: int,
-        servo: Servo | None,
+        servo: PositionController | None,
         commands: list[Array] | None,
     ) -> _Windows:
         last = horizons[-1]

@@ -22,6 +22,9 @@ UNMEASURED: Any = object()
 KINDS = ("q", "dq", "ddq", "tau")
 """Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""
 
+COMMAND = "cmd"
+"""Kind of the columns that a servo turns into torques, where the log has no torques."""
+
 WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
 
 UNITS: dict[str, dict[str, float]] = {
@@ -29,6 +32,11 @@ UNITS: dict[str, dict[str, float]] = {
     "dq": {"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},
     "ddq": {"rad/s^2": 1.0, "deg/s^2": np.pi / 180, "m/s^2": 1.0, "mm/s^2": 1e-3},
     "tau": {"N*m": 1.0, "Nm": 1.0, "N*mm": 1e-3, "mNm": 1e-3, "N": 1.0, "kN": 1e3},
+    "cmd": {
+        **{"rad": 1.0, "deg": np.pi / 180, "m": 1.0, "mm": 1e-3, "rev": 2 * np.pi},
+        **{"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},
+        **{"A": 1.0, "mA": 1e-3},
+    },
     "t": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
 }
 """Factor to SI per unit; a number instead of a name is taken as the factor itself."""
@@ -78,6 +86,7 @@ def find_columns(
     robot: Robot,
     columns: Mapping[str, Any] | None = None,
     torque: bool | Collection[str] = True,
+    effort: str = "tau",
 ) -> Layout:
     """Find the columns of every joint.
 
@@ -91,6 +100,8 @@ def find_columns(
     torque : bool or collection of str
         Whether torque columns are required, or the joints of which they are; those of the others
         are not looked at.
+    effort : {"tau", "cmd"}
+        Whether the columns of torques are the log's own, or of commands.
 
     Raises
     ------
@@ -109,14 +120,15 @@ def find_columns(
             if kind == "tau" and name not in measured:
                 found[kind].append(UNMEASURED)
                 continue
-            column, by_number = find_column(df, kind, name, k, mapping)
+            column, by_number = find_column(df, effort if kind == "tau" else kind, name, k, mapping)
             numbered |= by_number
             found[kind].append(column)
-    _refuse_absent_joints(df, names, found, bool(torque))
+    _refuse_absent_joints(df, names, found, effort if torque else "")
     chosen: dict[str, tuple[Any, ...] | None] = {}
     for kind in KINDS:
         required = kind == "q" or (kind == "tau" and bool(torque))
-        chosen[kind] = _complete(df, kind, names, found[kind], required)
+        prefix = effort if kind == "tau" else kind
+        chosen[kind] = _complete(df, prefix, names, found[kind], required)
     time = mapping.get("t", "t" if "t" in df.columns else None)
     run = mapping.get("run", "run" if "run" in df.columns else None)
     used = [c for kind in KINDS for c in chosen[kind] or () if c is not UNMEASURED]
@@ -129,12 +141,13 @@ def checked_mapping(
     df: pd.DataFrame, names: Sequence[str], columns: dict[str, Any]
 ) -> dict[str, Any]:
     """Expand patterns and refuse keys that name nothing or columns that do not exist."""
-    known = ["t", "run", *KINDS, *(f"{kind}_{name}" for kind in KINDS for name in names)]
+    kinds = (*KINDS, COMMAND)
+    known = ["t", "run", *kinds, *(f"{kind}_{name}" for kind in kinds for name in names)]
     numbers = range(1, len(names) + 1)
-    numbered = [f"{kind}_{k}" for kind in KINDS for k in numbers]
+    numbered = [f"{kind}_{k}" for kind in kinds for k in numbers]
     mapping: dict[str, Any] = {}
     for key, column in columns.items():
-        if key in KINDS:
+        if key in kinds:
             if not isinstance(column, str) or column.count("{}") != 1:
                 raise LogError(
                     f"columns[{key!r}] must be a pattern with one {{}} for the joint, "
@@ -156,7 +169,7 @@ def checked_mapping(
             hint = did_you_mean(str(key), known)
             raise LogError(
                 f"columns has the key {key!r}, which is no column that is looked for{hint}: use "
-                f"'t', 'run', or one of {', '.join(KINDS)} followed by _<joint>",
+                f"'t', 'run', or one of {', '.join(kinds)} followed by _<joint>",
                 column=key,
             )
         if column not in df.columns:
@@ -188,7 +201,7 @@ def _refuse_absent_joints(
     df: pd.DataFrame,
     names: Sequence[str],
     found: Mapping[str, Sequence[Any | None]],
-    torque: bool,
+    effort: str,
 ) -> None:
     """A joint without any column, while others have theirs, probably did not move."""
     absent = [
@@ -198,7 +211,7 @@ def _refuse_absent_joints(
     ]
     if not absent:
         return
-    wanted = [f"q_{absent[0]}", *([f"tau_{absent[0]}"] if torque else [])]
+    wanted = [f"q_{absent[0]}", *([f"{effort}_{absent[0]}"] if effort else [])]
     if len(absent) == len(names):
         hint = did_you_mean(wanted[0], df.columns)
         raise LogError(
@@ -233,7 +246,7 @@ def _complete(
         return tuple(columns)
     if len(missing) == len(columns) and not required:
         return None
-    if kind == "tau" and not required:
+    if kind in ("tau", COMMAND) and not required:
         return None
     wanted = f"{kind}_{names[missing[0]]}"
     rest = [c for c in df.columns if c not in set(columns)]
@@ -243,8 +256,9 @@ def _complete(
     )
     rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
     else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
+    what = WORDS.get(kind, "command")
     raise LogError(
-        f"joint {names[missing[0]]!r} has no {WORDS[kind]} column {wanted!r}{hint}{why}; "
+        f"joint {names[missing[0]]!r} has no {what} column {wanted!r}{hint}{why}; "
         f"unused columns: {_join_columns(rest)}. Map other names with "
         f"columns={{{wanted!r}: ...}}{else_}",
         joint=names[missing[0]],
@@ -302,7 +316,8 @@ def unit_factor(units: Mapping[str, Any] | None, kind: str, joint: str | None = 
 
 def check_units(units: Mapping[str, Any] | None, coordinates: Sequence[str]) -> None:
     """Refuse units of things that have none."""
-    known = [*UNITS, *(f"{kind}_{name}" for kind in KINDS for name in coordinates)]
+    kinds = (*KINDS, COMMAND)
+    known = [*UNITS, *(f"{kind}_{name}" for kind in kinds for name in coordinates)]
     for key in units or {}:
         if key not in known:
             raise LogError(

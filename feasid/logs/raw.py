@@ -15,6 +15,7 @@ from feasid.core.notes import as_notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
+    COMMAND,
     UNITS,
     UNKNOWN_UNITS,
     UNMEASURED,
@@ -27,6 +28,7 @@ from feasid.logs.columns import (
     unit_factor,
 )
 from feasid.logs.motion import Rows, blocks
+from feasid.logs.servo import Servo
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -181,11 +183,14 @@ def read_raw(
     offsets: Mapping[str, float] | None = None,
     corrupt: str = "error",
     topic: str | None = None,
+    servo: Any = None,
 ) -> Signals:
     """Find the columns, convert units, and bring motor-side signals to the joints.
 
     Parameters are those of `feasid.logs.frame.prepare`.
     """
+    law = _servo(servo, robot, torque, transmission)
+    effort = "tau" if law is None else COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
     notes_of_file = [*df.attrs.get("notes", ())]
@@ -194,7 +199,7 @@ def read_raw(
         notes_of_file.append(Note(text, "topic", topic=topic))
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
-    layout = find_columns(df, robot, columns, torque)
+    layout = find_columns(df, robot, columns, torque, effort)
     _check_units(layout, as_notes(notes_of_file), units)
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several and layout.columns["dq"] is None:
@@ -206,7 +211,7 @@ def read_raw(
     t, notes = read_time(df, layout.time, rate, units)
     notes = [*notes_of_file, *notes]
     values = {
-        kind: _read_kind(df, layout, kind, units)
+        kind: _read_kind(df, layout, kind, units, effort)
         for kind in WORDS
         if layout.columns[kind] is not None
     }
@@ -229,6 +234,10 @@ def read_raw(
         if joint not in layout.coordinates:
             raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
         values["q"][:, layout.coordinates.index(joint)] += offset
+        if law is not None and law.law == "position":
+            values["tau"][:, layout.coordinates.index(joint)] += offset
+    if law is not None:
+        values["tau"] = law.torques(robot, t, values["q"], values["tau"])
     unused = layout.unused_columns(df)
     if unused:
         notes.append(Note(f"columns not used: {unused}", "extra"))
@@ -238,8 +247,24 @@ def read_raw(
     return Signals(layout, t, values, as_notes(notes), wrong)
 
 
+def _servo(
+    servo: Any, robot: Robot, torque: bool | Collection[str], transmission: npt.ArrayLike | None
+) -> Servo | None:
+    """The servo that makes torques of commands; None where torques are read or not needed."""
+    if servo is None or not torque:
+        return None
+    if not isinstance(torque, bool):
+        raise LogError("torques of a servo are those of all joints: leave measured out")
+    if transmission is not None or not robot.is_tree:
+        raise LogError(
+            "commands of servos are those of joints that move by themselves: transmission, coupled "
+            "joints and loops need torques"
+        )
+    return Servo.from_option(servo, robot)
+
+
 def _read_kind(
-    df: pd.DataFrame, layout: Layout, kind: str, units: Mapping[str, Any] | None
+    df: pd.DataFrame, layout: Layout, kind: str, units: Mapping[str, Any] | None, effort: str
 ) -> Array:
     names = layout.columns[kind] or ()
     out = np.empty((len(df), len(names)))
@@ -248,7 +273,7 @@ def _read_kind(
             out[:, k] = 0.0
             continue
         out[:, k] = numbers(df, column, joint)
-        factor = unit_factor(units, kind, joint)
+        factor = unit_factor(units, effort if kind == "tau" else kind, joint)
         if factor != 1.0:
             out[:, k] *= factor
     return out

@@ -159,6 +159,19 @@ FACTORS = Form(
 )
 ROW = Form("a sequence of numbers", is_row)
 PRIOR = Form("the name of a prior or a feasid.Prior", lambda v: _is_name(v) or hasattr(v, "rows"))
+SERVO = Form("a servo, or a mapping with its gains kp by joint", lambda v: _is_part(v, "kp"))
+TRUSTED = Form("(kp, relative deviation)", lambda v: is_row(v, 2))
+LOAD = Form("a Payload or ten numbers", lambda v: is_row(v, 10) or hasattr(v, "parameters"))
+MOMENTS = Form(
+    "a sequence of (joint, posture by joint, moment, deviation)",
+    lambda v: (
+        isinstance(v, list | tuple)
+        and all(
+            _is_sequence(m, _is_name, lambda p: not p or _is_combination(p), is_number, is_number)
+            for m in v
+        )
+    ),
+)
 GUESS = Form("an array of ten numbers per body", is_row)
 FUNCTION = Form("a function", callable)
 SOLVER = Form(

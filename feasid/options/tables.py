@@ -71,6 +71,13 @@ class ReadOptions(TypedDict, total=False):
                example="shoulder=0", form=forms.NUMBER),
     ]  # fmt: skip
 
+    servo: Annotated[
+        Any,
+        Option("value", "gains of servos, with which commands cmd_<joint> are read as torques: kp "
+               "by joint, delay [s], law, terms", form=forms.SERVO,
+               example='{"kp": {"shoulder": 18, "slide": 9}, "delay": 0.004}'),
+    ]  # fmt: skip
+
 
 class SignalOptions(TypedDict, total=False):
     """How the signals of a log are filtered and cut."""
@@ -326,11 +333,56 @@ class SetOptions(BoundOptions, total=False):
     ]  # fmt: skip
 
 
+LAWS = ("position", "velocity", "current")
+"""What a command asks for."""
+
+
+class CommandOptions(TypedDict, total=False):
+    """What logs without torques hold in columns cmd_<joint>, and what is known of the servos."""
+
+    command: Annotated[
+        Literal["position", "velocity", "current"] | None,
+        Option("choice", "what the columns cmd_<joint> of a log without torques are; gains and "
+               "delay of the servos are identified with the robot", choices=LAWS,
+               example="position"),
+    ]  # fmt: skip
+    servo_terms: Annotated[
+        Sequence[str] | None,
+        Option("words", "what servos do besides kp and kd: integral of the error, rate of the "
+               "command, gravity of the description; None what held-out stretches ask for",
+               choices=("integral", "rate", "gravity"), needs=("command", ("position",)),
+               example="integral"),
+    ]  # fmt: skip
+    gains: Annotated[
+        Mapping[str, tuple[float, float]] | None,
+        Option("mapping", "trusted gains by joint: (kp, relative deviation)",
+               needs=("command", LAWS), form=forms.TRUSTED, example="shoulder=[18, 0.02]"),
+    ]  # fmt: skip
+    moments: Annotated[
+        Sequence[tuple[str, Mapping[str, float], float, float]] | None,
+        Option("value", "gravity moments that were weighed: (joint, posture by joint, moment, "
+               "deviation) [rad or m, N m or N]", needs=("command", LAWS), form=forms.MOMENTS,
+               example='[["shoulder", {"slide": 0.1}, 1.2, 0.02]]'),
+    ]  # fmt: skip
+    loaded: Annotated[
+        Any,
+        Option("value", "a second log, of the robot with a known load on its last body",
+               needs=("command", LAWS), example="loaded.csv"),
+    ]  # fmt: skip
+    load: Annotated[
+        Any,
+        Option("value", "the load: a Payload, or its ten parameters in the last body's frame",
+               needs=("command", LAWS), form=forms.LOAD,
+               example="[1e-4, 0, 0, 1e-4, 0, 1e-4, 0, 0, 0.01, 0.2]"),
+    ]  # fmt: skip
+
+
 class FitOptions(
     LogOptions,
     TermOptions,
     ChoiceOptions,
     MeasuredOptions,
+    CommandOptions,
     SetOptions,
     SolverOptions,
     total=False,

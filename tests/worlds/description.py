@@ -23,8 +23,16 @@ EXAMPLES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """File inside the example-robot-data wheel and the joints that are locked, by name."""
 
+LEG = "leg"
+"""A leg of Solo 12, whose other joints are locked."""
+
 RANDOM_TREE = "random"
 """The robot name for which every seed makes another tree."""
+
+LEG_FILE = (
+    "solo_description/robots/solo12.urdf",
+    tuple(f"{leg}_{joint}" for leg in ("FR", "HL", "HR") for joint in ("HAA", "HFE", "KFE")),
+)
 
 MAX_ANGLE = 2.5
 """Joints move within their limits and within this angle [rad], continuous joints within it."""
@@ -48,9 +56,9 @@ def make_description(robot: str, rng: np.random.Generator) -> ET.Element:
     """
     if robot == RANDOM_TREE:
         return random_tree(rng)
-    if robot not in EXAMPLES:
-        raise LookupError(f"robot {robot!r} is none of {', '.join((*EXAMPLES, RANDOM_TREE))}")
-    file, locked = EXAMPLES[robot]
+    if robot not in (*EXAMPLES, LEG):
+        raise LookupError(f"robot {robot!r} is none of {', '.join((*EXAMPLES, LEG, RANDOM_TREE))}")
+    file, locked = EXAMPLES.get(robot, LEG_FILE)
     wheel = distribution("example-robot-data")
     path = next(Path(str(wheel.locate_file(f))) for f in wheel.files or () if str(f).endswith(file))
     root = ET.parse(path).getroot()
@@ -99,8 +107,13 @@ def random_tree(rng: np.random.Generator) -> ET.Element:
     return root
 
 
-def with_other_inertials(root: ET.Element, rng: np.random.Generator) -> ET.Element:
-    """A copy whose links have other possible inertials: mass, shape and centre off at random."""
+def with_other_inertials(
+    root: ET.Element, rng: np.random.Generator, centre: float | None = None
+) -> ET.Element:
+    """A copy whose links have other possible inertials: mass, shape and centre off at random.
+
+    Centres move by `WRONG_CENTRE`, or by a share of their distance from the link's origin.
+    """
 
     def other(m: float, c: Array, spread: Array) -> tuple[float, Array, Array]:
         w, V = np.linalg.eigh(spread)
@@ -109,7 +122,8 @@ def with_other_inertials(root: ET.Element, rng: np.random.Generator) -> ET.Eleme
         A = expm((stretch + stretch.T) / 2)
         factor = float(np.exp(WRONG_MASS * rng.standard_normal()))
         off = rng.standard_normal(3)
-        return m * factor, c + WRONG_CENTRE * off / np.linalg.norm(off), factor * A @ spread @ A.T
+        far = WRONG_CENTRE if centre is None else centre * np.linalg.norm(c)
+        return m * factor, c + far * off / np.linalg.norm(off), factor * A @ spread @ A.T
 
     return _changed(root, other)
 

@@ -121,8 +121,13 @@ class Physics:
         return rigid + viscous * dq + dry * np.sign(dq) - self.extra(q)
 
 
-def compile_model(root: ET.Element, rotors: int = 0) -> mujoco.MjModel:
-    """The URDF in MuJoCo without contacts and limits, with free rotors beside it when asked."""
+def compile_model(
+    root: ET.Element, rotors: int = 0, actuated: tuple[str, ...] = ()
+) -> mujoco.MjModel:
+    """The URDF in MuJoCo without contacts and limits, with free rotors beside it when asked.
+
+    Actuated joints get an actuator with affine bias, whose gains are zero.
+    """
     root = copy.deepcopy(root)
     options = {"discardvisual": "true", "fusestatic": "true", "balanceinertia": "false"}
     ET.SubElement(ET.SubElement(root, "mujoco"), "compiler", options, inertiafromgeom="false")
@@ -132,7 +137,15 @@ def compile_model(root: ET.Element, rotors: int = 0) -> mujoco.MjModel:
             name=f"rotor{k}", mass=1.0, inertia=[1e-6] * 3, explicitinertial=True
         )
         body.add_joint(name=f"rotor{k}", type=mujoco.mjtJoint.mjJNT_HINGE, axis=[0, 0, 1])
+    for joint in actuated:
+        spec.add_actuator(
+            name=joint,
+            target=joint,
+            trntype=mujoco.mjtTrn.mjTRN_JOINT,
+            biastype=mujoco.mjtBias.mjBIAS_AFFINE,
+        )
     model = spec.compile()
+    model.jnt_actfrclimited[:] = 0  # of URDF effort limits, at which MuJoCo saturates
     model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT

@@ -151,7 +151,7 @@ def make_world(robot: str, fault: str = CLEAN, seed: int | None = None) -> World
     described = make_description(robot, stream(0))
     model = feasid.load_robot(to_text(described)).without_joint_terms()
     true = with_payload(with_other_inertials(described, stream(1)), wrong.payload)
-    physics = _physics(model, true, wrong, stream(2))
+    physics = make_physics(model, true, wrong, stream(2))
     period = LONG_PERIOD if wrong.seconds > 60 else FITTED_PERIOD
     ways = [
         fourier_motion(stream(number), physics.middle, physics.half, speed, times, length)
@@ -190,7 +190,7 @@ def make_world(robot: str, fault: str = CLEAN, seed: int | None = None) -> World
     )
 
 
-def _physics(
+def make_physics(
     model: feasid.Robot, true: ET.Element, fault: Fault, rng: np.random.Generator
 ) -> Physics:
     """The true robot; drive inertia and friction are sized by a motion of the true links."""

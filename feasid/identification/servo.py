@@ -1,0 +1,444 @@
+"""Gains of joint servos from positions and commands, without measured torques.
+
+With ``tau = kp (c(t - d) - q) - kd dq`` the equations of motion are linear and homogeneous in
+gains and dynamics: with e = c(t - d) - q and Y the regressor,
+
+    e_j = Y_j delta / kp_j,    j = 1 .. dof,
+
+where the viscous coefficients of delta hold kd, too. The mass matrix is symmetric and gravity a
+gradient, so that joints that are coupled share one factor (`feasid.gain_factors`): all but this
+factor follows from the log. The factor is the description's unless something was weighed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.core.notes import Note
+from feasid.dynamics.regressor import regressor
+from feasid.errors import InputError, LogError
+from feasid.formats.fit_robot import with_fit_terms
+from feasid.identifiability.base import BaseParameters, base_parameters, gain_factors
+from feasid.identification.payload import Payload, carrying_link
+from feasid.identification.servo_equations import (
+    CUTOFF,
+    DELAY_STEP,
+    EARLIEST,
+    LONGEST_DELAY,
+    MOST_MISFIT,
+    GainPrior,
+    Gains,
+    GainsFound,
+    ServoRows,
+)
+from feasid.logs.servo import TERMS, Servo
+from feasid.reduction.reduce import open_sources
+from feasid.robot.description import Robot
+from feasid.robot.inertia import change_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INERTIAL_SHARE = 0.3
+"""Standard deviation of the description's inertials from a common factor, as a share."""
+
+FACTOR_SHARE = 0.2
+"""Standard deviation of that factor: CAD models err in common, by coverings, cables, and infill."""
+
+LEAST_COUNTS = 2.0
+"""RMS error in encoder counts below which a log says nothing about gains."""
+
+UNTOLD = 0.5
+"""A gain with a larger relative deviation is not told by the log."""
+
+BETTER = 0.8
+"""Share of the held-out squared misfit below which a candidate term is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoFit:
+    """What a log of positions and commands tells of the servos.
+
+    Attributes
+    ----------
+    servo : Servo
+        With which commands are read as torques.
+    kp_deviations, ratio_deviations : ndarray, shape (dof,)
+        Relative standard deviations of the gains, and of their ratios to the mean gain.
+    damping, damping_deviations : ndarray, shape (dof,)
+        Derivative gain and viscous friction, which the log tells in sum only [N m s or N s / m].
+    factor : float
+        Relative standard deviation of the factor that all gains and parameters share.
+    fixed_by : str
+        What fixed it.
+    groups : tuple of tuple of str
+        Joints that share one factor, see `feasid.gain_factors`.
+    delay_deviation : float
+        [s]
+    misfit : ndarray, shape (dof,)
+        Share of each error that is not explained.
+    kept : ndarray, shape (dof,)
+        Share of each joint's rows that was used.
+    """
+
+    servo: Servo
+    kp_deviations: Array
+    ratio_deviations: Array
+    damping: Array
+    damping_deviations: Array
+    factor: float
+    fixed_by: str
+    groups: tuple[tuple[str, ...], ...]
+    delay_deviation: float
+    misfit: Array
+    kept: Array
+
+    @property
+    def delay(self) -> float:
+        """From the row of a command to its effect, by the log's clock [s]."""
+        return self.servo.delay
+
+    def log_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Options with which the log's commands are read as torques."""
+        return {"servo": self.servo, "cutoff": chosen["cutoff"] or CUTOFF}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Per joint: gains with standard deviations in SI; the factor's is in ``kp_std`` too."""
+        import pandas as pd
+
+        kp = np.asarray(self.servo.kp)
+        columns = {
+            "kp": kp,
+            "kp_std": kp * self.kp_deviations,
+            "ratio_std": self.ratio_deviations,
+            "damping": self.damping,
+            "damping_std": self.damping_deviations,
+            "misfit": self.misfit,
+        }
+        columns |= {name: np.asarray(v) for name, v in (self.servo.terms or {}).items()}
+        return pd.DataFrame(columns, index=pd.Index(self.servo.joints, name="joint"))
+
+    def __repr__(self) -> str:
+        return f"{self.table.to_string(float_format='%.4g')}\n" + "\n".join(self.notes)
+
+    @property
+    def notes(self) -> list[Note]:
+        """What is known, up to what, and by what."""
+        free = "; ".join(", ".join(group) for group in self.groups)
+        worst = float(np.max(self.ratio_deviations))
+        told = self.factor, self.fixed_by
+        said = [
+            Note(
+                f"gains and parameters are known up to one common factor of {free}: fixed by "
+                f"{told[1]}, {100 * told[0]:.2g} %; ratios of gains to {100 * worst:.2g} %. "
+                "Torques, payloads and contact forces carry the factor, motion does not",
+                "servo-factor",
+                factor=self.factor,
+                fixed_by=self.fixed_by,
+                ratios=worst,
+            ),
+            Note(
+                "damping of the servo and viscous friction: their sum, as viscous friction",
+                "servo-damping",
+            ),
+            Note(
+                f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
+                "their rows, by the log's own clock",
+                "servo-delay",
+                delay=self.delay,
+            ),
+            Note(
+                f"rows used of each joint, away from its reversals: "
+                f"{', '.join(f'{100 * k:.0f} %' for k in self.kept)}",
+                "servo-rows",
+            ),
+        ]
+        if self.servo.terms:
+            names = ", ".join(self.servo.terms)
+            said.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
+        lost = [
+            j for j, d in zip(self.servo.joints, self.ratio_deviations, strict=True) if d > UNTOLD
+        ]
+        if lost:
+            said.append(
+                Note(
+                    f"gains that the log does not tell: {', '.join(lost)}; move these joints "
+                    "faster, or weigh the robot with a payload",
+                    "servo-untold",
+                    joints=lost,
+                )
+            )
+        return said
+
+
+def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any]) -> ServoFit:
+    """Gains and delay of the servos behind logs of positions and commands.
+
+    Parameters
+    ----------
+    logs : sequence of Recording
+    robot : Robot
+    chosen : mapping
+        `feasid.options.tables.FitOptions`, completed.
+
+    Raises
+    ------
+    InputError, LogError, NotEnoughDataError
+        What is wrong with the log, or that a servo does more than is modelled, by name.
+    """
+    model = _require_model(robot, chosen)
+    base = base_parameters(model)
+    law = str(chosen["command"])
+    prior = _known(base, chosen)
+    data = [ServoRows.from_logs(logs, base, law, chosen)]
+    if chosen["loaded"] is not None:
+        shift = _load_parameters(base, chosen["load"])
+        data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
+    _refuse_silent(data[0], law)
+    task = Gains(base, tuple(data), prior, law, delayed=law != "current")
+    names = () if chosen["servo_terms"] is None else tuple(chosen["servo_terms"])
+    found = replace(task, terms=names).solve()
+    if chosen["servo_terms"] is None and law == "position":
+        found = _choose_terms(task, found)
+    _refuse_unexplained(found, law)
+    return _servo_fit(found)
+
+
+def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
+    """The robot with the joint terms that the gains are identified with."""
+    if (
+        robot.dof != len(robot.bodies)
+        or not robot.is_tree
+        or any(len(d.coupling) > 1 for d in robot.drives)
+    ):
+        raise InputError(
+            "commands identify gains of joints that move by themselves, with one degree of freedom "
+            f"each; robot {robot.name!r} has others"
+        )
+    for name in ("measured", "transmission"):
+        if chosen[name] is not None:
+            raise InputError(
+                f"{name} is about torques, and command about logs without", option=name
+            )
+    if chosen["delay"]:
+        raise InputError("delay is of torques; that of commands is identified", option="delay")
+    if chosen["servo"] is not None:
+        raise InputError("servo states gains that command asks for: give one", option="servo")
+    if (chosen["loaded"] is None) != (chosen["load"] is None):
+        raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
+    if chosen["filtering"] != "equations":
+        raise InputError("commands need filtered equations: leave filtering and cutoff=False out",
+                         option="filtering")  # fmt: skip
+    friction = chosen["friction"]
+    if friction is not None and "viscous" not in friction:
+        raise InputError(
+            "damping of a servo is viscous friction: friction must name viscous", option="friction"
+        )
+    model, _ = with_fit_terms(robot, friction, chosen["drive_inertia"])
+    lacking = [d.name for d in model.drives if "fv" not in d.symbols]
+    if lacking:
+        raise InputError(f"drive {lacking[0]!r} has no viscous friction, which holds the servo's "
+                         "damping: name friction=", option="friction")  # fmt: skip
+    return model
+
+
+def _load_parameters(base: BaseParameters, load: Any) -> Array:
+    """What a load on the last body adds to the base parameters, shape (nb,)."""
+    ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
+    if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
+        raise InputError(
+            "a load is ten finite parameters with a positive mass, the last one", option="load"
+        )
+    k, link = carrying_link(base.robot, None)
+    columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
+    return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
+
+
+def _known(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
+    """The description's inertials, and what was weighed."""
+    robot = base.robot
+    described = robot.values
+    known = bool(np.isfinite(described[robot.inertial_columns]).all())
+    gains = _trusted_gains(robot, chosen["gains"])
+    weighed = {
+        "a known load": chosen["loaded"] is not None,
+        "trusted gains": bool(gains),
+        "moments that were weighed": bool(chosen["moments"]),
+    }
+    by = [what for what, given in weighed.items() if given]
+    if not known and not by:
+        raise InputError(
+            f"the description of robot {robot.name!r} lacks inertials, so that nothing fixes "
+            "the common factor of gains and parameters: give gains=, moments= or loaded= and "
+            "load="
+        )
+    rows, values = _description_rows(robot) if known else (np.zeros((0, robot.size + 1)), [])
+    moments = [_moment_row(base, *m) for m in chosen["moments"] or ()]
+    return GainPrior(
+        np.vstack([rows, *(m[:-1] for m in moments)]),
+        np.array([*values, *(m[-1] for m in moments)]),
+        gains,
+        " and ".join(by) or "the description",
+    )
+
+
+def _description_rows(robot: Robot) -> tuple[Array, list[float]]:
+    """Each inertial parameter near the description's times a factor, and the factor near one."""
+    rows = []
+    for columns in robot.inertial_columns:
+        ten = robot.values[columns]
+        mass, trace = max(ten[9], 1e-6), max(ten[0] + ten[3] + ten[5], 1e-12)
+        size = np.r_[[trace / 2] * 6, [mass * np.sqrt(trace / (2 * mass))] * 3, mass]
+        block = np.zeros((10, robot.size + 1))
+        block[np.arange(10), columns] = 1.0 / (INERTIAL_SHARE * size)
+        block[:, -1] = -ten / (INERTIAL_SHARE * size)
+        rows.append(block)
+    last = np.zeros((1, robot.size + 1))
+    last[0, -1] = 1.0 / FACTOR_SHARE
+    whole = np.vstack([*rows, last])
+    return whole, [0.0] * (len(whole) - 1) + [1.0 / FACTOR_SHARE]
+
+
+def _trusted_gains(robot: Robot, given: Mapping[str, Any] | None) -> dict[int, tuple[float, float]]:
+    out = {}
+    for joint, (kp, deviation) in (given or {}).items():
+        if joint not in robot.joints or not (kp > 0 and deviation > 0):
+            raise InputError(
+                f"gains of {joint!r}: (kp, relative deviation), both above zero, of a joint among "
+                f"{', '.join(robot.joints)}",
+                option="gains",
+            )
+        out[robot.joints.index(joint)] = float(kp), float(deviation)
+    return out
+
+
+def _moment_row(
+    base: BaseParameters, joint: str, posture: Mapping[str, float], moment: float, deviation: float
+) -> Array:
+    """The row of a gravity moment that was weighed, with its value last."""
+    robot = base.robot
+    if joint not in robot.joints or set(posture) - set(robot.joints) or not deviation > 0:
+        raise InputError(
+            f"moments has ({joint!r}, {posture!r}, {moment!r}, {deviation!r}): a joint, positions "
+            "by joint [rad or m], the moment that holds it [N m or N] and its deviation",
+            option="moments",
+        )
+    q = np.array([[posture.get(j, 0.0) for j in robot.joints]])
+    row = regressor(robot, q, 0 * q, 0 * q)[0, robot.joints.index(joint)]
+    free = np.concatenate([robot.inertial_columns.ravel()])
+    out = np.zeros(robot.size + 2)
+    out[free] = row[free]
+    out[-1] = moment
+    return out / deviation
+
+
+def _servo_fit(found: GainsFound) -> ServoFit:
+    """Gains, deviations and what fixed them."""
+    task, robot = found.task, found.task.base.robot
+    n, covariance = robot.dof, found.step.covariance
+    tail = len(covariance) - n - task.delayed
+    cov = covariance[tail : tail + n, tail : tail + n]
+    spread = np.eye(n) - 1.0 / n
+    place = [robot.drive_columns(k)["fv"] for k in range(n)]
+    terms = zip(task.terms, found.step.extra, strict=True)
+    return ServoFit(
+        Servo(
+            robot.joints,
+            tuple(np.exp(found.logs).tolist()),
+            found.delay,
+            task.law,
+            {t: tuple(x.tolist()) for t, x in terms},
+        ),
+        np.sqrt(np.diag(cov)),
+        np.sqrt(np.diag(spread @ cov @ spread)),
+        found.step.delta[place],
+        np.sqrt(np.diag(covariance)[place]),
+        float(np.sqrt(np.ones(n) @ cov @ np.ones(n)) / n),
+        task.prior.fixed_by,
+        gain_factors(robot.without_joint_terms()),
+        float(np.sqrt(covariance[-1, -1])) if task.delayed else 0.0,
+        found.misfit,
+        task.data[0].use.mean(axis=0),
+    )
+
+
+def _choose_terms(task: Gains, found: GainsFound) -> GainsFound:
+    """Add the terms that make the misfit of held-out stretches clearly smaller, one by one."""
+
+    def judge(terms: tuple[str, ...]) -> float:
+        halves = (replace(task, terms=terms, folds=(half,)) for half in (0, 1))
+        return sum(half.solve(None if terms else found).held_out() for half in halves) / 2
+
+    clear = task.base.robot.dof * np.log(BETTER)
+    offered = [t for t in TERMS if t != "integral" or len(task.data[0].stretches) == 1]
+    best = None
+    while offered:
+        asked = [t for t in offered if not found.plausible or found.gained(t) < clear]
+        if not asked:
+            break
+        chosen = found.task.terms
+        best = judge(chosen) if best is None else best
+        scores = {t: judge((*chosen, t)) for t in asked}
+        term = min(scores, key=lambda t: scores[t])
+        if scores[term] > best + clear:
+            break
+        best, found = scores[term], replace(task, terms=(*chosen, term)).solve()
+        offered.remove(term)
+    return found
+
+
+def _refuse_silent(rows: ServoRows, law: str) -> None:
+    """Refuse commands that say nothing about gains."""
+    if law != "position":
+        return
+    for j, joint in enumerate(rows.robot.joints):
+        q = np.concatenate([s.q[:, j] for s in rows.stretches])
+        e = np.concatenate([s.commands[:, j] - s.q[:, j] for s in rows.stretches])
+        rms = float(np.sqrt(np.mean(e**2)))
+        steps = np.abs(np.diff(q))
+        still = 1e-9 * np.ptp(q)
+        count = float(np.min(steps[steps > still], initial=np.inf))
+        ahead = np.concatenate([s.commands[:-1, j] - s.q[1:, j] for s in rows.stretches])
+        if rms <= still or np.sqrt(np.mean(ahead**2)) <= still:
+            raise LogError(
+                f"the commands of joint {joint!r} (cmd_{joint}) are its own positions: a state was "
+                "logged in the place of the command; log what the servo was told",
+                joint=joint,
+                column=f"cmd_{joint}",
+            )
+        if np.isfinite(count) and rms < LEAST_COUNTS * count:
+            raise LogError(
+                f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
+                f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it says "
+                "nothing about gains; lower the servo's gain, load it, or move faster",
+                joint=joint,
+                column=f"q_{joint}",
+            )
+
+
+def _refuse_unexplained(found: GainsFound, law: str) -> None:
+    """Refuse what a servo as modelled does not do."""
+    joints = found.task.base.robot.joints
+    if found.task.delayed and not EARLIEST < found.delay < LONGEST_DELAY - DELAY_STEP:
+        raise LogError(
+            f"commands seem to act {1e3 * found.delay:.1f} ms after their rows, beyond "
+            f"{1e3 * EARLIEST:g} to {1e3 * (LONGEST_DELAY - DELAY_STEP):g} ms: the servo acts on "
+            "the command's rate or adds a feed-forward that servo_terms does not name, or the "
+            "column holds other commands"
+        )
+    worst = int(np.argmax(found.misfit))
+    if found.misfit[worst] > MOST_MISFIT:
+        raise LogError(
+            f"{100 * found.misfit[worst]:.0f} % of the error of joint {joints[worst]!r} are not "
+            f"explained by tau = kp (cmd - q) - kd dq with terms {[*found.task.terms]}: a dead "
+            "band, a torque limit, elasticity, contacts, or a profile of speeds inside the servo; "
+            "log the interpolated command, or measure torques",
+            joint=joints[worst],
+        )

@@ -1,0 +1,600 @@
+"""Equations of joint servos from positions and commands, and Gauss-Newton for their gains.
+
+Both sides of ``e_j = Y_j delta / kp_j`` go through one low-pass, rows near a joint's own reversals
+are left out (stiction is no function of speed, and it imitates a delay), and equations are
+multiplied with instruments: the same rows formed from the motion that was commanded, which has no
+noise (after Janot, Vandanjon and Gautier 2014, "A generic instrumental variable approach for
+industrial robot identification", IEEE Trans. Control Systems Technology 22(1)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.signal import oaconvolve
+
+from feasid.core.arrays import Array, Mask
+from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.identifiability.base import BaseParameters
+from feasid.logs.filters import low_pass, smooth
+from feasid.logs.motion import Run
+from feasid.logs.recording import Recording
+from feasid.logs.servo import Servo, delay_commands, servo_terms
+from feasid.options.complete import select_options
+from feasid.options.tables import LogOptions, ReadOptions
+from feasid.reduction.equations import WHITE_CORRELATION, Equations, Window
+from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+
+if TYPE_CHECKING:
+    pass
+
+CUTOFF = 5.0
+"""Low-pass [Hz] where the caller names none: servos follow little above it, and noise of encoders
+grows with its square; at 8 Hz and 12 bits the armature of a UR5 was lost."""
+
+INSTRUMENT_CUTOFF = 8.0
+"""Low-pass [Hz] of commands before they are differentiated; 3 to 15 give the same."""
+
+INSTRUMENT_SHARE = 0.3
+"""... and at most this share of the sampling rate."""
+
+LAGS = (0.0, 0.06)
+"""Lags of the commanded motion behind the commands [s]: two, so that a delay has an instrument."""
+
+SLOW = 0.2
+"""Share of a joint's RMS speed below which it is reversing."""
+
+REVERSAL = 0.06
+"""Time around a reversal that is left out [s]; without this a delay of 4 ms was found as 8."""
+
+SPEED_CUTOFF = 10.0
+"""Low-pass [Hz] of the speed that tells reversals."""
+
+LONGEST_DELAY = 0.1
+"""Delays are sought up to here [s]; a log whose commands are older has other columns."""
+
+DELAY_STEP = 0.01
+"""Distance of the delays [s] from which the search starts."""
+
+EARLIEST = -2e-3
+"""A delay below this [s] is no delay: commands cannot act before they are given."""
+
+LEAST_SECONDS = 10.0
+"""Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""
+
+MOST_MISFIT = 0.05
+"""Largest share of the error that the model may leave unexplained: dead bands, elasticity and
+profiles inside a servo left 9 to 70 %, modelled servos .1 to 3 %."""
+
+FOLD = 2.0
+"""Seconds of one stretch when terms are judged; every second stretch is held out."""
+
+STEPS = 20
+"""Gauss-Newton steps, of which 5 to 12 are used."""
+
+SHARES = (1.0, 0.3, 0.1)
+"""Shares of a step that are tried, until the errors left do not grow."""
+
+WORSE = 1e-3
+"""Growth of the sum of their logarithms that is rounding of the steps."""
+
+CONVERGED = 1e-4
+"""Change of the logarithms of the gains at which the steps end."""
+
+LARGEST_STEP = 0.7, 0.005
+"""Largest change of the logarithm of a gain, and of the delay [s], in one step."""
+
+FARTHEST = 4.0
+"""Change of the logarithm of a gain from where the steps start that is not exceeded."""
+
+RANK = 1e-6
+"""Singular values of scaled instruments below this share of the largest are zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretch:
+    """One run: signals at all samples, `q` as the encoder has it, and which samples are rows."""
+
+    run: Run
+    q: Array
+    commands: Array
+    window: Window
+    centres: npt.NDArray[np.intp]
+
+    def filtered(self, signal: Array) -> Array:
+        """A signal behind the low-pass, at the rows."""
+        smoothed = oaconvolve(signal, self.window.taps[:, None], mode="same", axes=0)
+        return np.asarray(smoothed[self.centres])
+
+    def late(self, delay: float) -> Array:
+        """Commands as they act, at all samples."""
+        return delay_commands(self.commands, delay, 1.0 / self.run.rate)
+
+    def moves(self) -> Mask:
+        """Rows away from the joints' own reversals, (rows, dof)."""
+        rate = self.run.rate
+        speed = self.run.dq
+        if rate > 2.5 * SPEED_CUTOFF:
+            speed = low_pass(speed, SPEED_CUTOFF, rate)
+        slow = np.abs(speed) < SLOW * np.sqrt(np.mean(speed**2, axis=0))
+        width = np.ones((2 * round(REVERSAL * rate) + 1, 1))
+        return np.asarray(oaconvolve(slow, width, mode="same", axes=0)[self.centres] < 0.5)
+
+    def commanded(self, lag: float) -> Run:
+        """The run as it was commanded, a lag later."""
+        rate = self.run.rate
+        cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
+        q, dq, ddq = smooth(self.late(lag), 2, cutoff, rate)
+        return replace(self.run, q=q, dq=dq, ddq=ddq, band=cutoff)
+
+
+@dataclass(frozen=True, eq=False)
+class ServoRows:
+    """Filtered equations of logs with one load; lists are per joint.
+
+    Attributes
+    ----------
+    stretches : tuple of _Stretch
+    regressors : tuple of ndarray, shape (rows, nb)
+    instruments : tuple of tuple of ndarray, shape (rows, nb)
+        Of the commanded motion at each lag; those of a law without one are the regressors.
+    use : ndarray, shape (rows, dof)
+    fold : ndarray, shape (rows,)
+        Which of two halves of the time a row belongs to.
+    shift : ndarray, shape (nb,)
+        What a known load adds to the base parameters.
+    """
+
+    stretches: tuple[_Stretch, ...]
+    law: str
+    robot: Robot
+    regressors: tuple[Array, ...]
+    instruments: tuple[tuple[Array, ...], ...]
+    use: Mask
+    fold: npt.NDArray[np.intp]
+    shift: Array
+
+    @classmethod
+    def from_logs(
+        cls,
+        logs: Iterable[Any],
+        base: BaseParameters,
+        law: str,
+        chosen: Mapping[str, Any],
+        shift: Array | None = None,
+    ) -> ServoRows:
+        """Rows of all runs of these logs."""
+        options = dict(select_options(LogOptions, chosen))
+        options["cutoff"], options["filtering"] = options["cutoff"] or CUTOFF, "equations"
+        columns = [int(c) for c in base.independent]
+        equations = Equations(base.robot, columns, options["cutoff"])
+        stretches: list[_Stretch] = []
+        for log in logs:
+            stretches += _read_stretches(log, base.robot, law, options)
+        seconds = sum(len(s.run) / s.run.rate for s in stretches)
+        if seconds < LEAST_SECONDS:
+            raise NotEnoughDataError(
+                f"the log has {seconds:.1f} s of motion, and gains need {LEAST_SECONDS:g} s: "
+                "record longer"
+            )
+        runs = [
+            (s.run, *(s.commanded(lag) for lag in LAGS if law == "position")) for s in stretches
+        ]
+        formed = [_form_rows(equations, kind, len(columns)) for kind in zip(*runs, strict=True)]
+        use = np.concatenate([s.moves() for s in stretches])
+        start = stretches[0].run.t[0]
+        time = np.concatenate([s.run.t[s.centres] for s in stretches]) - start
+        none = np.zeros(len(columns)) if shift is None else shift
+        return cls(
+            tuple(stretches),
+            law,
+            base.robot,
+            formed[0],
+            tuple(formed[1:] or formed),
+            use,
+            (time // FOLD).astype(np.intp) % 2,
+            none,
+        )
+
+    @cached_property
+    def position(self) -> Array:
+        """Filtered positions, or zero where the error is the command."""
+        whole = self.law == "position"
+        return np.concatenate([whole * s.filtered(s.run.q) for s in self.stretches])
+
+    def late(self, delay: float) -> Array:
+        """Filtered commands as they act, (rows, dof)."""
+        return np.concatenate([s.filtered(s.late(delay)) for s in self.stretches])
+
+    def extras(self, terms: Sequence[str], delay: float) -> list[Array]:
+        """Filtered signals of further terms, (rows, dof) each."""
+        parts = []
+        if not terms:
+            return []
+        for s in self.stretches:
+            late = s.late(delay)
+            asked, q = dict.fromkeys(terms), s.run.q
+            made = servo_terms(asked, self.robot, late - q, late, q, 1.0 / s.run.rate)
+            parts.append([s.filtered(x) for x in made.values()])
+        return [np.concatenate(x) for x in zip(*parts, strict=True)]
+
+
+def _read_stretches(
+    log: Any, robot: Robot, law: str, options: Mapping[str, Any]
+) -> Iterable[_Stretch]:
+    if isinstance(log, Reduced):
+        raise InputError("commands are needed row by row: pass the log, not reduced data")
+    recording = Recording.from_source(log)
+    as_logged = Servo(robot.joints, law=law)
+    for motion in recording.motions(robot, **{**options, "servo": as_logged}):
+        reading = {**select_options(ReadOptions, options), "servo": as_logged}
+        counted = recording.raw(robot, **reading).values["q"]
+        for run in motion.runs:
+            window = Window(options["cutoff"], run.rate)
+            centres = window.centres(len(run), run.anchor, run.own)
+            if len(centres):
+                whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
+                turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
+                yield _Stretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
+
+
+def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Array, ...]:
+    """Per joint the filtered regressor of these runs, (rows, nb)."""
+    place = {c: k for k, c in enumerate(equations.plan.columns)}
+    out = []
+    groups = [rows for run in runs for rows in equations.run_rows(run)]
+    for j, support in enumerate(equations.support):
+        rows = np.concatenate([g.filtered[j][:-1] for g in groups], axis=1).T
+        wide = np.zeros((len(rows), size))
+        wide[:, [place[c] for c in support]] = rows
+        out.append(wide)
+    return tuple(out)
+
+
+@dataclass(frozen=True, eq=False)
+class GainPrior:
+    """Rows [parameters | factor on the description] = value, in units of their deviations.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (k, n + 1)
+    values : ndarray, shape (k,)
+    gains : mapping of int to (float, float)
+        Trusted gains by joint, with relative deviation.
+    fixed_by : str
+        What fixes the common factor.
+    """
+
+    rows: Array
+    values: Array
+    gains: Mapping[int, tuple[float, float]]
+    fixed_by: str
+
+    def equations(self, logs: Array, terms: int, delayed: bool) -> tuple[Array, Array]:
+        """Rows [delta | factor | terms | changes of log kp | delay] and values at these gains."""
+        known = len(self.rows)
+        tail = self.rows.shape[1] + terms
+        held = np.zeros((known + len(self.gains), tail + len(logs) + delayed))
+        held[:known, : self.rows.shape[1]] = self.rows
+        value = np.r_[self.values, np.zeros(len(self.gains))]
+        for k, (j, (kp, deviation)) in enumerate(self.gains.items()):
+            held[known + k, tail + j] = 1.0 / deviation
+            value[known + k] = (np.log(kp) - logs[j]) / deviation
+        return held, value
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """Gauss-Newton for gains, delay, parameters and further terms of the servos.
+
+    `data` are rows without and with a known load, `delayed` says whether a delay is sought, `folds`
+    are the halves of the time whose rows are used.
+    """
+
+    base: BaseParameters
+    data: tuple[ServoRows, ...]
+    prior: GainPrior
+    law: str
+    delayed: bool = True
+    terms: tuple[str, ...] = ()
+    folds: tuple[int, ...] = (0, 1)
+
+    @cached_property
+    def combinations(self) -> Array:
+        """Base parameters by standard ones, (nb, n)."""
+        return np.asarray(self.base.K, dtype=np.float64)
+
+    @cached_property
+    def rows(self) -> list[tuple[int, int, npt.NDArray[np.intp]]]:
+        """Blocks of equations: which data, joint, and the rows that are used."""
+        return [
+            (k, j, np.flatnonzero(rows.use[:, j] & np.isin(rows.fold, self.folds)))
+            for k, rows in enumerate(self.data)
+            for j in range(self.base.robot.dof)
+        ]
+
+    def solve(self, start: GainsFound | None = None) -> GainsFound:
+        """Gains where Gauss-Newton ends; from those of other rows, or from none."""
+        n = self.base.robot.dof
+        delay = self._first_delay() if start is None else start.delay
+        first = logs = self._first_gains(delay) if start is None else start.logs
+        beta = (
+            self.combinations @ np.nan_to_num(self.base.robot.values)
+            if start is None
+            else start.beta
+        )
+        sigma = np.ones(n) if start is None else start.sigma
+        step = _Step.of(self, logs, delay, beta, sigma)
+        step = _Step.of(self, logs, delay, step.beta, step.sigma)  # in units of the noise
+        for _ in range(STEPS):
+            change, late = step.limited(n)
+            for share in SHARES:
+                tried = np.clip(logs + share * change, first - FARTHEST, first + FARTHEST)
+                after = float(np.clip(delay + share * late, -LONGEST_DELAY / 4, LONGEST_DELAY))
+                trial = _Step.of(self, tried, after, step.beta, step.sigma, step.projector)
+                if trial.score < step.score + WORSE:
+                    break
+            done = np.abs(tried - logs).max() < CONVERGED
+            logs, delay, step = tried, after, trial
+            if done:
+                break
+        return GainsFound(self, logs, delay, step)
+
+    def _first_delay(self) -> float:
+        """Where free base parameters per joint explain the error best, on a coarse grid."""
+        if not self.delayed:
+            return 0.0
+        grid = np.arange(0.0, LONGEST_DELAY, DELAY_STEP)
+        misfits = [
+            sum(np.log(np.sum(r**2) + 1e-300) for r in self._free_residuals(delay))
+            for delay in grid
+        ]
+        return float(grid[np.argmin(misfits)])
+
+    def _free_residuals(self, delay: float) -> Iterable[Array]:
+        """Errors that neither free base parameters of each joint nor the terms explain."""
+        signals = _Signals.of(self, delay)
+        for k, j, used in self.rows:
+            extra = (x[used, j] for x in signals.extra[k])
+            A = np.column_stack([self.data[k].regressors[j][used], *extra])
+            norms, e = np.linalg.norm(A, axis=0), signals.error[k][used, j]
+            Q = np.linalg.qr(A[:, norms > 0] / norms[norms > 0])[0]
+            yield e - Q @ (Q.T @ e)
+
+    def _first_gains(self, delay: float) -> Array:
+        """Logarithms of the gains with which the description explains the errors best."""
+        robot = self.base.robot
+        n, inertial = robot.dof, robot.inertial_columns.ravel()
+        own = np.zeros(robot.size)
+        own[inertial] = np.nan_to_num(robot.values[inertial])
+        others = np.setdiff1d(np.arange(robot.size), inertial)
+        out = np.full(n, np.nan)
+        signals = _Signals.of(self, delay)
+        for k, j, used in self.rows[:n]:
+            A, extra = self.data[k].regressors[j][used], (x[used, j] for x in signals.extra[k])
+            columns = np.c_[A @ (self.combinations @ own), A @ self.combinations[:, others]]
+            columns = np.column_stack([columns, *extra])
+            norms, e = np.linalg.norm(columns, axis=0), signals.error[k][used, j]
+            x = np.linalg.lstsq(columns[:, norms > 0] / norms[norms > 0], e, rcond=1e-9)[0]
+            if norms[0] > 0 and x[0] > 0:
+                out[j] = np.log(norms[0] / x[0])
+        for j, (kp, _) in self.prior.gains.items():
+            out[j] = np.log(kp)
+        middle = float(np.nanmedian(out)) if np.isfinite(out).any() else 0.0
+        return np.where(np.isfinite(out), out, middle)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Equations linearised in everything, and their solution.
+
+    ``projector`` (rows, k) are orthonormal instruments, ``extra`` (terms, dof) the terms' factors,
+    ``change`` that of the logarithms of the gains and of the delay, ``covariance`` that of [delta |
+    factor | terms | logs | delay].
+    """
+
+    projector: Array
+    delta: Array
+    beta: Array
+    extra: Array
+    change: Array
+    sigma: Array
+    covariance: Array
+
+    @property
+    def score(self) -> float:
+        """Sum of the logarithms of the errors that are left."""
+        return float(np.sum(np.log(self.sigma)))
+
+    def limited(self, dof: int) -> tuple[Array, float]:
+        """Changes of the logarithms of the gains and of the delay, each within its limit."""
+        logs = np.clip(self.change[:dof], -LARGEST_STEP[0], LARGEST_STEP[0])
+        late = self.change[dof] if len(self.change) > dof else 0.0
+        return logs, float(np.clip(late, -LARGEST_STEP[1], LARGEST_STEP[1]))
+
+    @classmethod
+    def of(
+        cls,
+        task: Gains,
+        logs: Array,
+        delay: float,
+        beta: Array,
+        sigma: Array,
+        projector: Array | None = None,
+    ) -> _Step:
+        """One Gauss-Newton step from these values; instruments are formed where none are given."""
+        n, size, terms = task.base.robot.dof, task.base.robot.size, len(task.terms)
+        signals = _Signals.of(task, delay)
+        A, e = _linearised(task, signals, logs, beta, sigma)
+        if projector is None:
+            through = [_linearised(task, signals, logs, beta, sigma, k)[0]
+                       for k in range(len(task.data[0].instruments))]  # fmt: skip
+            projector = _orthonormal(np.hstack(through))
+        Q = projector / np.sqrt(WHITE_CORRELATION)
+        held, value = task.prior.equations(logs, terms * n, task.delayed)
+        tail = size + 1 + terms * n
+
+        def widened(A: Array) -> Array:
+            """All columns of the projected equations, and of what is known besides."""
+            B = Q.T @ A
+            nb = len(beta)
+            own = np.hstack([B[:, :nb] @ task.combinations, np.zeros((len(B), 1)), B[:, nb:]])
+            return np.vstack([own, held])
+
+        b = np.r_[Q.T @ e, value]
+        head = widened(A)[:, :tail]
+        x = _solve(head, b)[0]
+        beta = task.combinations @ x[:size]
+        # The gains' columns are made of the parameters.
+        A, _ = _linearised(task, signals, logs, beta, sigma)
+        M = widened(A)
+        step, covariance = _solve(M, b - M[:, :tail] @ x)
+        r = e - A[:, : len(beta) + terms * n] @ np.r_[beta, x[size + 1 :]]
+        left = sigma * _deviations(task, r)
+        if not (np.isfinite(left).all() and np.isfinite(step).all()):
+            raise LogError("gains of the servos do not follow from the log: the steps towards them "
+                           "do not end; check the columns cmd_<joint> and their unit")  # fmt: skip
+        extra = x[size + 1 :].reshape(terms, n)
+        return cls(projector, x[:size], beta, extra, step[tail:], left, covariance)
+
+
+def _solve(M: Array, b: Array) -> tuple[Array, Array]:
+    """Least squares with columns scaled to one length, and (M'M)^+."""
+    scale = np.linalg.norm(M, axis=0)
+    scale[scale == 0] = 1.0
+    inverse = np.linalg.pinv(M / scale, rcond=1e-12) / scale[:, None]
+    return inverse @ b, inverse @ inverse.T
+
+
+def _orthonormal(Z: Array) -> Array:
+    """An orthonormal basis of the columns' span."""
+    norms = np.linalg.norm(Z, axis=0)
+    Z = Z[:, norms > 0] / norms[norms > 0]
+    squares, V = np.linalg.eigh(Z.T @ Z)
+    kept = squares > RANK**2 * squares[-1]
+    return np.asarray(np.linalg.qr(Z @ (V[:, kept] / np.sqrt(squares[kept])))[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Signals:
+    """Per data of a task: errors, their slope in the delay, and further terms."""
+
+    error: tuple[Array, ...]
+    slope: tuple[Array, ...]
+    extra: tuple[list[Array], ...]
+
+    @classmethod
+    def of(cls, task: Gains, delay: float) -> _Signals:
+        """Signals at this delay."""
+        late = [rows.late(delay) for rows in task.data]
+        step = DELAY_STEP / 100
+        after = [rows.late(delay + step) for rows in task.data]
+        return cls(
+            tuple(x - rows.position for x, rows in zip(late, task.data, strict=True)),
+            tuple((b - a) / step for a, b in zip(late, after, strict=True)),
+            tuple(rows.extras(task.terms, delay) for rows in task.data),
+        )
+
+
+def _linearised(
+    task: Gains, signals: _Signals, logs: Array, beta: Array, sigma: Array, lag: int | None = None
+) -> tuple[Array, Array]:
+    """Equations [beta | terms | log kp | delay] and errors; with a lag, of its instruments."""
+    n, terms, nb = task.base.robot.dof, len(task.terms), len(beta)
+    tail = nb + terms * n
+    counts = [len(used) for _, _, used in task.rows]
+    A, e = np.zeros((sum(counts), tail + n + task.delayed)), np.zeros(sum(counts))
+    ends = np.cumsum(counts)
+    for (k, j, used), end in zip(task.rows, ends, strict=True):
+        rows = task.data[k]
+        W = (rows.regressors if lag is None else rows.instruments[lag])[j][used]
+        own, part = W / (np.exp(logs[j]) * sigma[j]), slice(end - len(used), end)
+        A[part, :nb] = own
+        for i, x in enumerate(signals.extra[k]):
+            A[part, nb + i * n + j] = -x[used, j] / sigma[j]
+        A[part, tail + j] = -own @ (beta + rows.shift)
+        if task.delayed:
+            A[part, -1] = -signals.slope[k][used, j] / sigma[j]
+        e[part] = signals.error[k][used, j] / sigma[j] - own @ rows.shift
+    return A, e
+
+
+def _deviations(task: Gains, residual: Array) -> Array:
+    """RMS of each joint's residual, in the unit of `residual`; unknowns are not counted."""
+    n = task.base.robot.dof
+    squares, counts, place = np.zeros(n), np.zeros(n), 0
+    for _, j, used in task.rows:
+        part = residual[place : place + len(used)]
+        squares[j] += part @ part
+        counts[j] += len(used)
+        place += len(used)
+    return np.asarray(np.sqrt(np.maximum(squares / np.maximum(counts, 1), 1e-24)))
+
+
+@dataclass(frozen=True, eq=False)
+class GainsFound:
+    """Where Gauss-Newton ended: logarithms of the gains (dof,), delay [s], and the last step."""
+
+    task: Gains
+    logs: Array
+    delay: float
+    step: _Step
+
+    @property
+    def beta(self) -> Array:
+        """Base parameters."""
+        return self.step.beta
+
+    @property
+    def sigma(self) -> Array:
+        """RMS of what is left of the filtered errors [rad or m], (dof,)."""
+        return self.step.sigma
+
+    def held_out(self) -> float:
+        """Sum of the logarithms of the joints' squared misfits on the other half of the time."""
+        task = replace(self.task, folds=tuple({0, 1} - set(self.task.folds)))
+        ones = np.ones(task.base.robot.dof)
+        A, e = _linearised(task, _Signals.of(task, self.delay), self.logs, self.beta, ones)
+        head = np.r_[self.beta, self.step.extra.ravel()]
+        return float(np.sum(np.log(_deviations(task, e - A[:, : len(head)] @ head) ** 2)))
+
+    def gained(self, term: str) -> float:
+        """Change of `held_out` to first order by one more term."""
+        out = 0.0
+        for half in (0, 1):
+            r, X = [], []
+            for fold in (half, 1 - half):
+                task = replace(self.task, terms=(*self.task.terms, term), folds=(fold,))
+                A, e = _linearised(
+                    task, _Signals.of(task, self.delay), self.logs, self.beta, self.sigma
+                )
+                r.append(e - A[:, : len(self.beta)] @ self.beta)
+                X.append(A)
+            old = len(self.beta) + len(self.task.terms) * len(self.sigma)
+            new = slice(old, old + len(self.sigma))
+            without = np.delete(X[0], np.r_[new], axis=1)
+            with_it, plain = _solve(X[0], r[0])[0], _solve(without, r[0])[0]
+            task = replace(self.task, folds=(1 - half,))
+            left = r[1] - X[1] @ with_it, r[1] - np.delete(X[1], np.r_[new], axis=1) @ plain
+            out += float(np.sum(np.log(_deviations(task, left[0]) / _deviations(task, left[1]))))
+        return out
+
+    @cached_property
+    def misfit(self) -> Array:
+        """Unexplained share of each joint's error."""
+        rows = self.task.data[0]
+        e = rows.late(self.delay) - rows.position
+        size = [np.sqrt(np.mean(e[use, j] ** 2)) for j, use in enumerate(rows.use.T)]
+        return np.asarray(self.sigma / np.maximum(size, 1e-300))
+
+    @property
+    def plausible(self) -> bool:
+        """Whether commands act after they are given, and the errors are explained."""
+        late = EARLIEST < self.delay < LONGEST_DELAY - DELAY_STEP
+        return late and bool(self.misfit.max() < MOST_MISFIT)

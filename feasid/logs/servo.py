@@ -1,0 +1,145 @@
+"""Torques from the commands of joint controllers whose gains are known.
+
+A position servo's torque is ``kp (c(t - d) - q) - kd dq``, c its command, which it holds until the
+next one, d a delay. Damping belongs to the friction that is fitted, so that what is computed here
+is ``kp (c(t - d) - q)`` and what candidates add to the bracket. A servo of velocities drives with
+``kp c``, one of currents with the torque constant times c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from feasid.core.arrays import Array
+from feasid.dynamics.regressor import inverse_dynamics
+from feasid.errors import InputError, did_you_mean
+from feasid.robot.description import Robot
+
+LAWS = ("position", "velocity", "current")
+
+TERMS = ("integral", "rate", "gravity")
+"""What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
+the command [s], and add the weight by its maker's model [rad / (N m)]; all times kp."""
+
+
+def delay_commands(commands: Array, delay: float, period: float) -> Array:
+    """Means over the sampling periods around rows of commands that are held, `delay` later.
+
+    A command holds from its row to the next. Its mean over a period around a row is linear
+    interpolation between rows, half a period late.
+
+    Parameters
+    ----------
+    commands : ndarray, shape (N, k)
+    delay, period : float
+        [s]
+
+    Returns
+    -------
+    ndarray, shape (N, k)
+    """
+    whole, part = divmod(delay / period + 0.5, 1.0)
+    rows = np.arange(len(commands)) - int(whole)
+    last = len(commands) - 1
+    now, before = (commands[np.clip(k, 0, last)] for k in (rows, rows - 1))
+    return np.asarray((1 - part) * now + part * before)
+
+
+def servo_terms(
+    terms: Mapping[str, Any], robot: Robot, error: Array, late: Array, q: Array, period: float
+) -> dict[str, Array]:
+    """Signals that candidates add to the error, shape (N, dof) each."""
+    made: dict[str, Callable[[], Array]] = {
+        "integral": lambda: np.cumsum(error, axis=0) * period,
+        "rate": lambda: np.gradient(late, period, axis=0),
+        "gravity": lambda: inverse_dynamics(robot.without_joint_terms(), q, 0 * q, 0 * q),
+    }
+    return {name: np.asarray(made[name]()) for name in terms}
+
+
+@dataclass(frozen=True, eq=False)
+class Servo:
+    """What turns logged commands into torques.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    kp : tuple of float
+        Torque per unit of the error (position), of the command (velocity) or of the current:
+        [N m / rad], [N m s / rad], [N m / A], and with N and m for sliding joints. Empty leaves
+        commands as they are logged.
+    delay : float
+        From a command's row to its effect, by the log's clock [s].
+    law : {"position", "velocity", "current"}
+    terms : mapping of str to tuple of float
+        Factors of further terms per joint, by `TERMS`.
+    """
+
+    joints: tuple[str, ...]
+    kp: tuple[float, ...] = ()
+    delay: float = 0.0
+    law: str = "position"
+    terms: Mapping[str, tuple[float, ...]] | None = None
+
+    @classmethod
+    def from_option(cls, value: Any, robot: Robot) -> Servo:
+        """A servo as it is, or of a mapping of its attributes with ``kp`` by joint.
+
+        Raises
+        ------
+        InputError
+            Names the attribute or joint.
+        """
+        if isinstance(value, cls):
+            given = value
+        else:
+            known = ("joints", "kp", "delay", "law", "terms")
+            for name in value:
+                if name not in known:
+                    raise InputError(f"servo has no {name!r}{did_you_mean(name, known)}")
+            gains = value.get("kp", {})
+            named = dict(gains) if isinstance(gains, Mapping) else {}
+            joints = tuple(named) if named else tuple(value.get("joints", robot.joints))
+            kp = tuple(map(float, named.values() if named else gains))
+            terms = {k: tuple(map(float, v)) for k, v in (value.get("terms") or {}).items()}
+            law = str(value.get("law", "position"))
+            given = cls(joints, kp, float(value.get("delay", 0.0)), law, terms)
+        missing = [j for j in robot.joints if j not in given.joints]
+        if missing or len(given.joints) != robot.dof or len(given.kp) not in (0, robot.dof):
+            raise InputError(
+                f"servo needs a gain kp for each of {', '.join(robot.joints)}, and has "
+                f"{', '.join(given.joints) or 'none'}",
+                option="servo",
+            )
+        if given.law not in LAWS or not set(given.terms or {}) <= set(TERMS):
+            raise InputError(
+                f"servo has the law {given.law!r} and terms {[*(given.terms or {})]}: laws are "
+                f"{', '.join(LAWS)}, terms {', '.join(TERMS)}",
+                option="servo",
+            )
+        return given
+
+    def torques(self, robot: Robot, t: Array, q: Array, commands: Array) -> Array:
+        """Torques [N m or N] but for damping, shape (N, dof).
+
+        Parameters
+        ----------
+        robot : Robot
+        t : ndarray, shape (N,)
+            [s]
+        q, commands : ndarray, shape (N, dof)
+        """
+        if not self.kp:
+            return commands
+        order = [self.joints.index(j) for j in robot.joints]
+        period = float(np.median(np.diff(t))) if len(t) > 1 else 1.0
+        late = delay_commands(commands, self.delay, period)
+        error = late - q if self.law == "position" else late
+        extra = self.terms or {}
+        for name, signal in servo_terms(extra, robot, error, late, q, period).items():
+            error = error + np.asarray(extra[name])[order] * signal
+        return np.asarray(np.asarray(self.kp)[order] * error)

@@ -1,0 +1,168 @@
+"""Gains of servos and the robot behind them, from positions and commands alone."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+from worlds.servos import SERVOS, STEP, Conditions, fitted_servo_robot, make_servo_world
+
+import feasid
+from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.logs.servo import Servo, delay_commands
+
+QUICK = {
+    "diagnose": False,
+    "candidates": (),
+    "calibration": {},
+    "prior_weight": 1.0,
+    "servo_terms": (),
+}
+"""Options with which a fit takes little time."""
+
+RATIO_TOLERANCE, DELAY_TOLERANCE = 0.05, 0.5e-3
+"""Gain ratios and delay [s] of a log of 30 s with 14 bits at 200 Hz."""
+
+
+def made(robot="leg", seed=3, **how):
+    return make_servo_world(robot, seed, Conditions(**how))
+
+
+@pytest.fixture(scope="module")
+def leg():
+    world = made()
+    return world, feasid.fit(world.log, world.robot, command="position", **QUICK)
+
+
+def ratios(fit, world):
+    """Gains over the true ones, and over their common factor."""
+    off = np.array(fit.servo.servo.kp) / world.truth.kp
+    return off, off / np.exp(np.mean(np.log(off)))
+
+
+def test_gains_delay_and_motion_of_a_leg(leg):
+    world, fit = leg
+    assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE
+    # MuJoCo's step takes the new speed for the position: forces act half a step early.
+    assert abs(fit.servo.delay - (world.truth.delay - STEP / 2)) < DELAY_TOLERANCE
+    error = world.rollout_error(fitted_servo_robot(world, fit))
+    assert error < 1e-3
+    assert error < world.rollout_error(world.nominal) / 20
+    fit.certificate.verify()
+    assert fit.servo.groups == (world.robot.joints,)
+    assert fit.servo.fixed_by == "the description"
+    assert {"servo-factor", "servo-delay", "servo-damping"} <= {n.code for n in fit.notes}
+    assert fit.servo.table.loc[world.robot.joints[0], "kp"] == fit.servo.servo.kp[0]
+    assert fit.errors(world.log)["all"] == pytest.approx(fit.relative_error["all"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", ["so101", "ur5", "panda", "leg"])
+def test_arms(robot):
+    world = made(robot, seed=np.random.SeedSequence().entropy % 2**32)
+    print(world.seed)
+    fit = feasid.fit(world.log, world.robot, command="position")
+    assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE
+    error = world.rollout_error(fitted_servo_robot(world, fit))
+    assert error < min(1e-3, world.rollout_error(world.nominal) / 20)
+
+
+def test_a_known_load_fixes_the_factor():
+    world = made(seconds=15.0)
+    loaded, ten = world.loaded_log(0.3)
+    options = {"command": "position", "loaded": loaded, "load": ten, **QUICK}
+    fit = feasid.fit(world.log, world.robot, **options)
+    assert np.abs(ratios(fit, world)[0] - 1).max() < 0.01
+    assert fit.servo.fixed_by == "a known load"
+
+
+def test_commands_hold_until_the_next_one():
+    commands = np.repeat(np.arange(6.0), 2)[:, None]
+    fine = np.repeat(commands, 100, axis=0)[:, 0]
+    late = delay_commands(commands, 0.3, 0.1)[4:-1, 0]
+    means = [fine[100 * k - 350 : 100 * k - 250].mean() for k in range(4, 11)]
+    np.testing.assert_allclose(late, means, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda f: f.assign(cmd_FL_HFE=f.q_FL_HFE), "its own positions"),
+        (lambda f: f.assign(cmd_FL_HFE=f.q_FL_HFE.shift(-1).ffill()), "its own positions"),
+        (lambda f: f.assign(cmd_FL_HFE=f.q_FL_HFE + 1e-4), "below 2 counts"),
+        (lambda f: f.drop(columns="cmd_FL_HFE"), "has no command column 'cmd_FL_HFE'"),
+        (lambda f: f[:1600], "record longer"),
+    ],
+)
+def test_logs_that_say_nothing_of_gains_are_refused(leg, change, said):
+    world, _ = leg
+    with pytest.raises((LogError, NotEnoughDataError), match=said):
+        feasid.fit(change(world.log), world.robot, command="position", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"delay": 0.01}, "that of commands is identified"),
+        ({"friction": ("coulomb",)}, "must name viscous"),
+        ({"loaded": {}}, "needs both"),
+        ({"gains": {"nowhere": (1.0, 0.1)}}, "nowhere"),
+        ({"moments": [("nowhere", {}, 1.0, 0.1)]}, "nowhere"),
+        ({"servo": {"kp": {}}}, "give one"),
+    ],
+)
+def test_options_that_cannot_be(leg, options, said):
+    world, _ = leg
+    with pytest.raises(InputError, match=said):
+        feasid.fit(world.log, world.robot, command="position", **options, **QUICK)
+
+
+def test_trusted_gains_and_weighed_moments_fix_the_factor(leg):
+    world, _ = leg
+    joint = world.robot.joints[1]
+    posture = {joint: 0.7}
+    q = np.array([[posture.get(j, 0.0) for j in world.robot.joints]])
+    moment = world.physics.rigid_torque(q, 0 * q, 0 * q)[0, 1]
+    for options in (
+        {"gains": {joint: (world.truth.kp[1], 0.01)}},
+        {"moments": [(joint, posture, moment, 0.02 * abs(moment))]},
+    ):
+        fit = feasid.fit(world.log, world.robot, command="position", **options, **QUICK)
+        assert np.abs(ratios(fit, world)[0] - 1).max() < 3 * fit.servo.factor < 0.1
+
+
+def test_gains_of_a_gantry_are_free_axis_by_axis():
+    rows = [(0, 0, 0.1, 0, "prismatic"), (-np.pi / 2, 0, 0.1, 0, "prismatic")]
+    gantry = feasid.Robot.from_dh([(np.pi / 2, 0, 0, 0, "prismatic"), *rows[1:]])
+    assert feasid.gain_factors(gantry) == (("1",), ("2",))
+
+
+def test_servos_read_commands_as_torques(leg):
+    world, fit = leg
+    joints, log = world.robot.joints, world.log
+    known = {"kp": dict(zip(joints, world.truth.kp, strict=True)), "delay": 0.004}
+    tau = Servo.from_option(known, world.robot).torques(
+        world.robot,
+        log["t"].to_numpy(),
+        log[[f"q_{j}" for j in joints]].to_numpy(),
+        log[[f"cmd_{j}" for j in joints]].to_numpy(),
+    )
+    torques = log[["t", *(f"q_{j}" for j in joints)]].assign(
+        **{f"tau_{j}": tau[:, k] for k, j in enumerate(joints)}
+    )
+    reduced = feasid.reduce(torques, base=fit.base), feasid.reduce(log, base=fit.base, servo=known)
+    for a, b in zip(*(r.triangles for r in reduced), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9 * np.abs(a).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SERVOS)
+def test_servos_that_do_more_are_named_or_refused(name):
+    named = {"integral": "integral", "rate": "rate", "gravity": "gravity"}
+    world = make_servo_world("leg", 0, SERVOS[name])
+    if name in ("dead_band", "spring", "limit", "short"):
+        with pytest.raises(LogError):
+            feasid.fit(world.log, world.robot, command="position")
+        return
+    fit = feasid.fit(world.log, world.robot, command="position")
+    assert tuple(fit.servo.servo.terms) == ((named[name],) if name in named else ())
