@@ -93,8 +93,8 @@ def fit(
     described = with_motors(resolve_robot(data, robot), chosen["couplings"])
     terms = chosen["friction"], chosen["drive_inertia"]
     servo = None if chosen["command"] is None else identify_servo(logs, described, chosen)
-    reading = {**options, **({} if servo is None else servo.log_options(chosen))}
-    chosen |= {k: reading[k] for k in ("servo", "cutoff") if k in reading}
+    as_torques = {} if servo is None else servo.log_options(chosen)
+    chosen |= as_torques
     measured, measured_notes = find_measured_joints(logs, described, chosen)
     chosen["measured"] = measured
 
@@ -109,13 +109,12 @@ def fit(
 
     solved = _solve(tasks, base, reduced, delay, chosen)
     solved, calibration, again = _calibrate(tasks, wide, solved, chosen)
-    log_options: dict[str, Any] = select_options(LogOptions, reading)
+    log_options: dict[str, Any] = select_options(LogOptions, {**options, **as_torques})
     if calibration.confirmed:
         log_options = corrected_options(log_options, calibration.correction, base.robot)
-    estimate = solved.estimate
+    estimate, servo_notes = solved.estimate, [] if servo is None else servo.notes
     notes = [
-        *(() if servo is None else servo.notes),
-        *estimate.notes,
+        *(*servo_notes, *estimate.notes),
         *measured_notes,
         *term_notes,
         *calibration.notes,
