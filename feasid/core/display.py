@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from feasid.core.arguments import checked_methods
 from feasid.core.text import escape_controls
@@ -251,3 +253,27 @@ def _latex_text(text: str) -> str:
     """Text in which LaTeX's special characters are letters."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     return "".join(special.get(c, "\\" + c if c in "&%$#_{}" else c) for c in text)
+
+
+@dataclass(frozen=True)
+class Page:
+    """An HTML file that was written.
+
+    Attributes
+    ----------
+    path : Path
+    """
+
+    path: Path
+
+    def __fspath__(self) -> str:
+        """Return the path, for what opens files."""
+        return str(self.path)
+
+    def _repr_html_(self) -> str:
+        """Return a link and a preview; notebooks show files beside and below them."""
+        address = escape(quote(self.path.as_posix()))
+        return (
+            f'<p><a href="{address}" target="_blank">{escape(plain(self.path))}</a></p>'
+            f'<iframe src="{address}" width="100%" height="480" sandbox="allow-scripts"></iframe>'
+        )

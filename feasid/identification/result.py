@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from feasid.core.arguments import checked_methods
-from feasid.core.display import Display, Displayed, Summary
+from feasid.core.display import Display, Displayed, Page, Summary
 from feasid.errors import OutputError
 from feasid.identification.fitted import Fitted
 
@@ -142,7 +142,7 @@ class Fit(Displayed, Fitted):
         log: Any = None,
         command: str = "",
         overwrite: bool = False,
-    ) -> None:
+    ) -> Page:
         """Write one self-contained HTML page, and its numbers as JSON beside it.
 
         Verdicts on feasibility and on prediction, errors, claims and who makes them, curves that
@@ -162,6 +162,11 @@ class Fit(Displayed, Fitted):
         overwrite : bool
             Whether files that exist are replaced.
 
+        Returns
+        -------
+        Page
+            Its ``path``; in a notebook a link and a preview.
+
         Raises
         ------
         OutputError
@@ -174,6 +179,7 @@ class Fit(Displayed, Fitted):
         from feasid.identification.report.page import write_report
 
         write_report(self, path, test=test, log=log, command=command, overwrite=overwrite)
+        return Page(Path(path))
 
     def display(self, test: Any = None) -> Display:
         """The fit at a glance: what a prompt, a notebook and ``feasid fit`` show.

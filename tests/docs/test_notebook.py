@@ -25,6 +25,8 @@ CELLS = [
     "fit.save('arm.feasid')\nfeasid.load('arm.feasid')",
     "feasid.base_parameters(robot)",
     "feasid.check(robot)",
+    "fit.report('report.html')",
+    "fit.summary()",
 ]
 
 
@@ -56,8 +58,24 @@ def test_a_notebook_from_a_spreadsheet_to_mujoco(folder):
         book, timeout=300, resources={"metadata": {"path": str(folder)}}, kernel_name="python3"
     )
     client.execute()
-    robot, notes, diagnosis, fit, errors, written, simulated, saved, base, verdict = book.cells
+    (
+        robot,
+        notes,
+        diagnosis,
+        fit,
+        errors,
+        written,
+        simulated,
+        saved,
+        base,
+        verdict,
+        page,
+        summary,
+    ) = book.cells
     assert "3 bodies" in shown(robot)
+    assert '<a href="report.html"' in shown(page, "text/html")
+    assert (folder / "report.html").exists()
+    assert "<td>data</td>" in shown(summary, "text/html")
     assert "decimal commas" in shown(notes)
     assert "deg to SI" in shown(notes)
     assert shown(diagnosis, "text/html")
