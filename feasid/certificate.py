@@ -307,16 +307,16 @@ class Claim:
                 y[i] += weight * value
         total, _ = self.combine(y)
         least = -total - sum((a * b for a, b in zip(w, rho, strict=True)), ZERO)
-        square = sum((x * x for x in w), ZERO)
-        proved = floor <= rest or (least > 0 and least**2 >= (floor - rest) * square)
+        proved = floor <= rest or (least > 0 and least**2 >= (floor - rest) * sum(x * x for x in w))
         if len(data) != 3 or rest < 0 or not proved:
             raise ValueError("the multipliers do not prove the bound")
         d = self.check_point(True, ZERO)  # our own margin is no part of the claim
         beta = [sum(c * d[j] for j, c in row.items()) for row in self.matrix]
         fits = [sum(c * beta[i] for i, c in row.items()) for row in R]
         here = float(sum(((x - t) ** 2 for x, t in zip(fits, rho, strict=True)), rest)) ** 0.5
-        root = float(floor) ** 0.5 * (1 - 1e-9) if floor > 0 else 0.0  # rounded down
-        return f"no parameters fit better than {root:.10g}; the point given reaches {here:.9g}"
+        root = f"{max(float(floor), 0.0) ** 0.5:.9g}"
+        root = root if exact(root) ** 2 <= floor else f"{float(root) * (1 - 1e-8):.9g}"  # down
+        return f"no parameters fit better than {root}; the point given reaches {here:.9g}"
 
     def describe(self, sentence: str) -> list[str]:
         """What was verified, line by line."""

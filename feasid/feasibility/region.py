@@ -29,8 +29,8 @@ from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import DISSIPATES, FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import Question
-from feasid.feasibility.proof.reach import RangeEndProver, Reach
+from feasid.feasibility.proof.optimality import RangeEnd, RangeEndProver
+from feasid.feasibility.proof.question import Data, Question
 from feasid.robot.description import Robot
 
 LARGEST = 1e4
@@ -61,7 +61,7 @@ class End:
 
     Attributes
     ----------
-    proof : Reach
+    proof : RangeEnd
         That no model of the region has more than ``proof.bound``, in rationals.
     reached : ndarray, shape (n,)
         A model of the region that comes near to it, see `RELATIVE_GAP`.
@@ -70,7 +70,7 @@ class End:
         what that model leaves of the constraint.
     """
 
-    proof: Reach
+    proof: RangeEnd
     reached: Array
     shares: dict[str, float]
 
@@ -166,20 +166,20 @@ class Region:
             return End(plain, reached, only)
         return End(proof, reached, self._shares(proof, seen_from))
 
-    def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> Reach:
+    def _prove_range_end(self, form: Array, w: Array, multipliers: dict[int, Array]) -> RangeEnd:
         """The bound of these multipliers, without our own limits where it holds without."""
-        limited = self.prover.reach(form, w, multipliers)
+        limited = self.prover.prove(form, w, multipliers)
         first = len(self.feasible.blocks) + self.own
         kept = {place: Z for place, Z in multipliers.items() if place < first}
         try:
-            free = self._prover_without_limits.reach(form, w, kept)
+            free = self._prover_without_limits.prove(form, w, kept)
         except SolverError:
             return limited
         return free if free.bound <= limited.bound else limited
 
     def needs_limit(self, end: End) -> bool:
         """Whether the proof of an end is about models within our own limits only."""
-        return max(end.proof.multipliers, default=-1) >= len(self.feasible.blocks) + self.own
+        return max(end.proof.dual.Z, default=-1) >= len(self.feasible.blocks) + self.own
 
     def certificate(self, end: End) -> Certificate | None:
         """Proof of an end for ``feasid verify``; None when it cannot be stated there."""
@@ -193,7 +193,7 @@ class Region:
         question = Question.from_doubles(
             self.robot, replace(self.feasible, linear=linear), self.K, None
         )
-        return RangeEndProver(question, self.R, self.rho, self.budget, {})
+        return RangeEndProver(question, self._data, self.budget, self.scale.blocks, {})
 
     @cached_property
     def prover(self) -> RangeEndProver:
@@ -202,7 +202,11 @@ class Region:
         first = len(self.feasible.blocks) + self.own + 1
         columns = [int(c.columns[0]) for c in self.feasible.linear[self.own + 1 :: 2]]
         limits = {j: (first + 2 * k, first + 2 * k + 1) for k, j in enumerate(columns)}
-        return RangeEndProver(question, self.R, self.rho, self.budget, limits)
+        return RangeEndProver(question, self._data, self.budget, self.scale.blocks, limits)
+
+    @cached_property
+    def _data(self) -> Data:
+        return Data.from_doubles(self.R, self.rho)
 
     @property
     def _elimination(self) -> Elimination:
@@ -279,14 +283,14 @@ class Region:
         multipliers |= {places[count + k]: np.array([[mu * z]]) for k, z in prices.items()}
         return x, mu * self._ball.multipliers(x, move), multipliers
 
-    def _shares(self, proof: Reach, delta: Array) -> dict[str, float]:
+    def _shares(self, proof: RangeEnd, delta: Array) -> dict[str, float]:
         """Of the way from a model to the bound, what each of `SOURCES` ends."""
         w = np.array([float(x) for x in proof.weights])
         error = self.R @ (self.K @ delta) - self.rho
         out = dict.fromkeys(SOURCES, 0.0)
         out["data"] = max(float(np.sqrt(self.budget) * np.linalg.norm(w) - w @ error), 0.0)
         limits = len(self.feasible.blocks) + self.own
-        for place, multiplier in proof.multipliers.items():
+        for place, multiplier in proof.dual.Z.items():
             constraint = self.feasible.constraints[place]
             own = np.array([[float(x) for x in row] for row in multiplier])
             if isinstance(constraint, Block):

@@ -581,6 +581,10 @@ def test_sentences_are_the_statement_and_nothing_else(name):
         assert said == lines
 
 
-def test_roots_of_floors_are_rounded_down():
-    data = file("bound", floor="1")
-    assert certificate.verify(data).split("better than ")[1].startswith("0.999999999;")
+@pytest.mark.parametrize(("floor", "root"), [("1", "1"), ("2", "1.41421356"), ("3", "1.73205079")])
+def test_roots_of_floors_are_rounded_down(floor, root):
+    said = (
+        certificate.verify(file("bound", "2", floor=floor)).split("better than ")[1].split(";")[0]
+    )
+    assert said == root
+    assert Fraction(said) ** 2 <= Fraction(floor)

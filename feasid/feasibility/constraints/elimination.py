@@ -108,6 +108,19 @@ class Elimination:
             out[j] = float(value + sum(c * decimal(out[i]) for i, c in row.items()))
         return out
 
+    def substitute(self, row: Row) -> tuple[Row, Fraction]:
+        """A row over the roots, and what eliminated parameters add to its left side."""
+        out: Row = {}
+        constant = Fraction(0)
+        if self.solved.keys().isdisjoint(row):
+            return dict(row), constant
+        for j, c in row.items():
+            known, value = self.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
+            constant += c * value
+            for i, factor in known.items():
+                out[i] = out.get(i, Fraction(0)) + c * factor
+        return {j: c for j, c in out.items() if c}, constant
+
     def require_consistent(self) -> Elimination:
         """The same, when nothing is broken by itself.
 

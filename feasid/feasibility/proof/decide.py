@@ -24,7 +24,7 @@ from feasid.feasibility.constraints.units import Units, assemble, concentrate, u
 from feasid.feasibility.program import solve
 from feasid.feasibility.program.solve import Attempt, SolverAnswer
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.infeasibility import Multipliers, Prover, on_boundary
+from feasid.feasibility.proof.infeasibility import Prover, on_boundary
 from feasid.feasibility.proof.presolve import Presolved
 from feasid.feasibility.proof.question import HEAVIEST, Question
 
@@ -120,8 +120,9 @@ def _decide(
             return found
     flat = problem.singular_multipliers()
     if flat:
-        found_flat = Multipliers(problem.lift({}, flat), flat)
-        certificate = on_boundary(problem, found_flat, reference[problem.elimination.roots])
+        certificate = on_boundary(
+            problem, problem.lift({}, flat), reference[problem.elimination.roots]
+        )
         if certificate is not None:
             return Outcome(certificate, _worst(question, scale, problem.known), None)
     ladder = solve.ladder(solver)
@@ -229,7 +230,7 @@ def _proof(
         if certificate is not None:
             return certificate
     if flat:
-        certificate = on_boundary(problem, Multipliers(problem.lift({}, flat), flat), z)
+        certificate = on_boundary(problem, problem.lift({}, flat), z)
         if certificate is not None:
             return certificate
     if not s < NEARLY:
@@ -237,9 +238,9 @@ def _proof(
     best: Certificate | None = None
     for found in prover.from_solver(raw.multipliers, raw.prices):
         certificate = None
-        if s > -NEARLY and question.total(found.y, found.Z) == 0:
+        if s > -NEARLY and found.total == 0:
             certificate = on_boundary(problem, found, z)
-        certificate = certificate or question.infeasibility(found.y, found.Z)
+        certificate = certificate or question.infeasibility(found)
         if certificate is None:
             continue
         if certificate.limit is None or certificate.limit["mass"] == HEAVIEST[0]:

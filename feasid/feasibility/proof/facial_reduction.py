@@ -8,12 +8,11 @@ positive definite in other directions would speak of what no motion shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import linalg
 
 from feasid.core.arrays import Array
 from feasid.dynamics.kinematics import coordinate_map, nodes, propagate
@@ -43,15 +42,6 @@ SAMPLES = 64
 
 DIGITS = 45
 """Of coefficients, after the point: what is left of them times 1e12 kg does not matter."""
-
-NO_PULL = Fraction(1, 10**10)
-"""Of an equation, relative to the relation: below, it is the rounding of K."""
-
-FEW_DIGITS = 10**24
-"""Largest denominator of lines that rational geometry and decimals of data make."""
-
-REFINEMENTS = 4
-"""Each adds about twelve digits."""
 
 SAME = Fraction(1, 10**11)
 """Error of doubles, relative to the largest coefficient, in a relation that holds."""
@@ -234,68 +224,6 @@ class FaceRelations:
                 new.update(_consistent(row, columns, relations, leads))
             out.append({j: c for j, c in new.items() if c})
         return out
-
-    def stationarity_rows(
-        self, rows: Sequence[Row], touched: Collection[int], free: Sequence[int]
-    ) -> list[Row]:
-        """What equations ask of bodies and parameters that these cannot give, one row each.
-
-        Parameters
-        ----------
-        rows : sequence of mappings
-            K.
-        touched : collection of int
-            Parameters that something else pulls at, too: nothing is known of their bodies.
-        free : sequence of int
-            Parameters that have no constraint.
-        """
-        some = [r for columns, own in self.bodies if columns.isdisjoint(touched) for r in own]
-        out = []
-        for relation in (*some, *({j: Fraction(1)} for j in free)):
-            sums = (
-                (i, sum((c * row[j] for j, c in relation.items() if j in row), Fraction(0)))
-                for i, row in enumerate(rows)
-            )
-            size = max(map(abs, relation.values()))
-            pull = {i: total for i, total in sums if abs(total) > NO_PULL * size}
-            out += [pull] if pull else []
-        return out
-
-
-def project_to_nullspace(
-    lines: Sequence[Sequence[Fraction]], x: Sequence[Fraction]
-) -> list[Fraction]:
-    """The x nearby for which every ``line . x`` is zero: to `DIGITS` digits, or exactly.
-
-    Iterative refinement, the error in rationals and the correction in doubles; then, where the
-    lines have few digits, a few entries are moved by an exact solution.
-    """
-    out = list(x)
-    if not lines:
-        return out
-    moves = np.array([[float(c) for c in line] for line in lines])
-    sizes = np.maximum(np.abs(moves).max(axis=1), np.finfo(np.float64).tiny)
-    moves /= sizes[:, None]
-    inverse = np.linalg.pinv(moves, rcond=REACHED)
-    for _ in range(REFINEMENTS):
-        errors = np.array([float(_dot(line, out)) for line in lines])
-        out = [a - decimal(d) for a, d in zip(out, inverse @ (errors / sizes), strict=True)]
-    if any(c.denominator > FEW_DIGITS for line in lines for c in line):
-        return out
-    kept = _leading(moves.T)
-    moved = _leading(moves[kept])
-    right = [-_dot(lines[k], out) for k in kept]
-    change = solve_square([[lines[k][r] for r in moved] for k in kept], right)
-    for r, d in zip(moved, change or (), strict=False):
-        out[r] += d
-    return out
-
-
-def _leading(matrix: Array) -> list[int]:
-    """Places of independent columns, as few as there are."""
-    _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
-    sizes = np.abs(np.diagonal(R))
-    return [int(k) for k in order[: int((sizes > REACHED * sizes[0]).sum())]]
 
 
 def _consistent(

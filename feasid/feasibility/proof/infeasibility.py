@@ -1,10 +1,10 @@
 """Infeasibility certificates: exact multipliers from a solver's approximate ones.
 
-Four ways, in this order. Moved onto the faces of the cone on which they seem to lie, by exact
-elimination: most of them vanish, and what cancels needs no limit. Mixed with a little kinetic
-energy of random motions, which is positive definite exactly where K'y can be, and moved onto the
-faces of bodies that cannot move in every way, again exactly. As they are, rounded
-(`rounding.complete_multipliers`). Mixed and rounded.
+Three attempts, in this order. Moved onto the faces of the cone on which they seem to lie: most of
+them vanish, and what cancels needs no limit. Mixed with a little kinetic energy of random motions,
+which is positive definite exactly where K'y can be, on the faces of bodies that cannot move in
+every way. As they are, and mixed, without faces. Each time columns that no body takes are equations
+that are solved exactly, and bodies take the rest (`rounding.complete_multipliers`).
 Where even the rounding of K is in the way (joint axes that are no decimals), the proof pays for it
 with a limit: it speaks of all parameters below an enormous size instead of all parameters.
 """
@@ -27,9 +27,8 @@ from feasid.feasibility.constraints.units import Units
 from feasid.feasibility.proof.claim import Certificate
 from feasid.feasibility.proof.facial_reduction import VISIBLE, Face, kinetic_energy_multipliers
 from feasid.feasibility.proof.presolve import Presolved
-from feasid.feasibility.proof.question import Exact
+from feasid.feasibility.proof.question import Dual, Exact
 from feasid.feasibility.proof.rounding import (
-    adjoint,
     complete_multipliers,
     lift_to_semidefinite,
     project,
@@ -51,14 +50,6 @@ MAX_UNKNOWNS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
-    """Exact multipliers: y by equation of the question, Z by place of its constraint."""
-
-    y: list[Fraction]
-    Z: dict[int, Exact]
-
-
-@dataclass(frozen=True, eq=False)
 class Prover:
     """Turns a solver's multipliers into exact ones, for one question.
 
@@ -77,7 +68,7 @@ class Prover:
         """The constraints that remain."""
         return self.problem.feasible
 
-    def from_solver(self, multipliers: tuple[Array, ...], prices: Array) -> Iterator[Multipliers]:
+    def from_solver(self, multipliers: tuple[Array, ...], prices: Array) -> Iterator[Dual]:
         """Exact multipliers near those that a solver returned, in units; simple proofs first."""
         count = len(self.feasible.linear)
         if len(multipliers) != len(self.feasible.blocks) or len(prices) < count:
@@ -86,27 +77,25 @@ class Prover:
         si = np.maximum(prices[:count], 0.0) / self.scale.linear
         if not (all(np.isfinite(Z).all() for Z in blocks) and np.isfinite(si).all()):
             return
-        for share in VISIBLE:
-            on_faces = self._on_faces(blocks, si, self._visible_faces(blocks, si, share))
-            if on_faces is not None:
-                yield on_faces
         energy, nothing = self._energy, np.zeros_like(si)
-        size = abs(self._total(energy, nothing)) or 1.0
-        shares = [part * abs(self._total(blocks, si)) / size for part in ENERGY_SHARES]
+        affordable = abs(self._total(blocks, si)) / (abs(self._total(energy, nothing)) or 1.0)
         mixtures = [
-            [Z + share * E for Z, E in zip(blocks, energy, strict=True)] for share in shares
+            [Z + part * affordable * E for Z, E in zip(blocks, energy, strict=True)]
+            for part in ENERGY_SHARES
         ]
+        attempts = [(blocks, si, self._visible_faces(blocks, si, share)) for share in VISIBLE]
         faces = self._motion_faces(si)
         for mixture in mixtures if faces else ():
             inside = [faces[k].project(Z) if k in faces else Z for k, Z in enumerate(mixture)]
-            on_faces = self._on_faces(inside, si, faces)
-            if on_faces is not None:
-                yield on_faces
-        yield self._round(blocks, si)
+            attempts.append((inside, si, faces))
+        attempts.append((blocks, si, {}))
         if self._total(energy, nothing) < 0:  # motions whose energy would be negative
-            yield self._round(energy, nothing)
-        for mixture in mixtures:
-            yield self._round(mixture, si)
+            attempts.append((energy, nothing, {}))
+        attempts += [(mixture, si, {}) for mixture in mixtures]
+        for attempt in attempts:
+            found = self._solve_on_faces(*attempt)
+            if found is not None:
+                yield found
 
     # -- in doubles --------------------------------------------------------------------------
 
@@ -166,53 +155,21 @@ class Prover:
 
     # -- in rationals ------------------------------------------------------------------------
 
-    def _round(self, blocks: list[Array], prices: Array) -> Multipliers:
-        """The nearest decimals, what is left taken by its owners."""
-        y = [decimal(v) for v in self._combination(blocks, prices)]
-        units, count = self.scale.blocks, len(blocks)
-        Z = {
-            k: lift_to_semidefinite(round_matrix(M), units[k])
-            for k, M in enumerate(blocks)
-            if M.any()
-        }
-        Z |= {count + i: [[decimal(prices[i])]] for i in self._priced_constraints(prices)}
-        return self._assemble(y, Z)
-
-    def _assemble(self, y: list[Fraction], Z: Mapping[int, Exact]) -> Multipliers:
-        """In terms of the question, whose fixed parameters take what is left there."""
-        whole, _ = complete_multipliers(self.feasible, Z, self._remainder(y, Z), self.scale.blocks)
-        places = self.problem.places
-        out = {places[k]: value for k, value in whole.items() if any(map(any, value))}
-        kept = dict(zip(self.problem.kept, y, strict=True))
-        return Multipliers(self.problem.lift(kept, out), out)
-
-    def _remainder(self, y: list[Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
-        """``sum_k <B_kj, Z_k> - (K'y)_j`` by column that remains."""
-        out = [Fraction(0)] * self.feasible.size
-        for row, factor in zip(self._rows, y, strict=True):
-            for j, value in row.items():
-                out[j] -= factor * value
-        count = len(self.feasible.blocks)
-        for k, M in Z.items():
-            if k < count:
-                block = self.feasible.blocks[k]
-                parts = zip(block.columns.tolist(), adjoint(block.basis, M), strict=True)
-            else:
-                row_k = self.feasible.linear[k - count]
-                numbers = (decimal(c) * M[0][0] for c in row_k.coefficients)
-                parts = zip(row_k.columns.tolist(), numbers, strict=True)
-            for j, part in parts:
-                out[j] += part
-        return out
-
     @cached_property
     def _rows(self) -> list[Row]:
         """Equations that remain, exactly, by place among what remains."""
         place = {int(j): k for k, j in enumerate(self.problem.elimination.roots)}
-        reduced = self.problem.reduced_rows
+        reduced = self.problem.question.reduced_rows
         return [
-            {place[j]: c for j, c in reduced[i].items() if j in place} for i in self.problem.kept
+            {place[j]: c for j, c in reduced[i][0].items() if j in place} for i in self.problem.kept
         ]
+
+    def _left(self, y: Mapping[int, Fraction], Z: Mapping[int, Exact]) -> list[Fraction]:
+        """``sum_k <B_kj, Z_k> - (K'y)_j`` by column that remains; Z_k by place there."""
+        question, places = self.problem.question, self.problem.places
+        every = [y.get(i, Fraction(0)) for i in range(len(question.rows))]
+        left = Dual(question, every, {places[k]: M for k, M in Z.items()}).left
+        return [left[j] for j in self.problem.elimination.roots.tolist()]
 
     def _visible_faces(self, blocks: list[Array], prices: Array, share: float) -> dict[int, Face]:
         """The faces on which multipliers seem to lie, by block; without those of full rank."""
@@ -252,9 +209,9 @@ class Prover:
         columns = {k: {*self.feasible.blocks[k].columns.tolist()} for k in faces}
         return {k: f for k, f in faces.items() if columns[k].isdisjoint(touched | whole)}
 
-    def _on_faces(
+    def _solve_on_faces(
         self, blocks: list[Array], prices: Array, found: Mapping[int, Face]
-    ) -> Multipliers | None:
+    ) -> Dual | None:
         """Multipliers on these faces exactly; None where that fails.
 
         In every column that no body on the whole cone and no sign owns
@@ -262,24 +219,29 @@ class Prover:
         """
         units, count = self.scale.blocks, len(blocks)
         unknowns = len(self._rows) + sum(len(f.pairs) for f in found.values())
-        if unknowns > MAX_UNKNOWNS:
+        if found and unknowns > MAX_UNKNOWNS:
             return None
-        whole = {
+        Z = {
             k: lift_to_semidefinite(round_matrix(blocks[k]), units[k])
-            for k in set(range(count)) - found.keys()
+            for k in range(count)
+            if k not in found and blocks[k].any()
         }
-        asked = {k: Z for k, Z in whole.items() if self.feasible.blocks[k].role == "asked"}
+        asked = {k: M for k, M in Z.items() if self.feasible.blocks[k].role == "asked"}
         solution = self._solve_exactly(
             self._combination(blocks, prices), prices, blocks, found, asked
         )
         if solution is None:
             return None
-        Z: dict[int, Exact] = {
+        Z |= {
             k: face.matrix({(a, b): solution["W", k, a, b] for a, b in face.pairs})
             for k, face in found.items()
         }
         Z |= {count + i: [[solution["price", i]]] for i in self._priced_constraints(prices)}
-        return self._assemble([solution["y", i] for i in range(len(self._rows))], {**whole, **Z})
+        y = {row: solution["y", i] for i, row in enumerate(self.problem.kept)}
+        # Fixed parameters take what is left there.
+        whole, _ = complete_multipliers(self.feasible, Z, self._left(y, Z), units)
+        places = self.problem.places
+        return self.problem.lift(y, {places[k]: M for k, M in whole.items() if any(map(any, M))})
 
     def _solve_exactly(
         self,
@@ -307,7 +269,7 @@ class Prover:
             for j, basis in zip(block.columns.tolist(), block.basis, strict=True):
                 for (a, b), value in face.form(basis).items():
                     columns[j]["W", k, a, b] = columns[j].get(("W", k, a, b), Fraction(0)) - value
-        others = self._remainder([Fraction(0)] * len(self._rows), asked)
+        others = self._left({}, asked)
         taken = {*self._signs.values()} | {
             j
             for k, b in enumerate(self.feasible.blocks)
@@ -331,7 +293,7 @@ class Prover:
 # -- the boundary ----------------------------------------------------------------------------------
 
 
-def on_boundary(problem: Presolved, found: Multipliers, z: Array) -> Certificate | None:
+def on_boundary(problem: Presolved, found: Dual, z: Array) -> Certificate | None:
     """The proof that given values lie on the boundary: a point on the face that is left.
 
     Where <M_k, Z_k> must be zero, ``M_k(delta) Z_k = 0``: linear equations, solved exactly near the
@@ -356,7 +318,7 @@ def on_boundary(problem: Presolved, found: Multipliers, z: Array) -> Certificate
     if solved is None:
         return None
     point = [solved[(j,)] for j in range(question.feasible.size)]
-    return question.boundary(found.y, found.Z, point)
+    return question.boundary(found, point)
 
 
 def _orthogonal(constraint: Block | Linear, Z: Exact) -> list[Equation]:

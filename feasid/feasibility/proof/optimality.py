@@ -1,15 +1,19 @@
-"""A rational proof that no feasible model fits, or lies, much better than the one that was found.
+"""Bounds by the dual problem: on the residual, and on linear forms over models that fit.
 
 For ``minimise |R K delta - rho|`` over the feasible set take any w and any Z_k >= 0 with
 ``K'R'w = sum_k C_k*(Z_k)``. Every feasible delta has
 
     |w| |R K delta - rho| >= w.(R K delta - rho) >= -w.rho - sum_k <C_k, Z_k>.
 
-This is the dual problem. The primal is the one that the caller stated: without the ridge, the pull
-towards a reference and the margin of our own. A point of its central path has multipliers inside
-the cone of matrices that motions reach; every body's own takes exactly what is left in its columns
-(`feasid.feasibility.proof.rounding`), and what remains of the rounding of K is paid for with a
-limit on masses. Bounds that are far from tight at the answer take no part.
+For a form c and ``c + sum_k C_k*(Z_k) = K'R'w`` every feasible delta with
+``|R K delta - rho|^2 <= budget`` has
+
+    c.delta <= sqrt(budget) |w| + w.rho + sum_k <C_k, Z_k>.
+
+The primal is the one that the caller stated: without the ridge, the pull towards a reference and
+the margin of our own. Points of its central path have multipliers strictly inside their cones, with
+room for their rounding (`feasid.feasibility.proof.rounding`), and what remains of the rounding of K
+is paid for with a limit on masses. Bounds that are far from tight at the answer take no part.
 """
 
 from __future__ import annotations
@@ -17,11 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.exact.numbers import decimal, over_one
+from feasid.errors import SolverError
+from feasid.exact.numbers import decimal
 from feasid.feasibility.cone import (
     CENTRED,
     PATH_FACTOR,
@@ -39,15 +45,9 @@ from feasid.feasibility.proof.facial_reduction import (
     ROUNDED_ZERO,
     Face,
     kinetic_energy_multipliers,
-    project_to_nullspace,
 )
-from feasid.feasibility.proof.question import HEAVIEST, Data, Exact, Question, cost
-from feasid.feasibility.proof.rounding import (
-    complete_multipliers,
-    lift_to_semidefinite,
-    round_matrix,
-)
-from feasid.robot.known import Row
+from feasid.feasibility.proof.question import HEAVIEST, Data, Dual, ExactRows, Question
+from feasid.feasibility.proof.rounding import round_dual
 
 RELATIVE_GAP = 1e-5
 """By what fraction of the cost the path's last centre proves less than the optimum."""
@@ -76,6 +76,9 @@ UNFELT = 1e-13
 GOOD_FLOOR = 1.0 - 1e-4
 """Share of the squared residual from which no bound is sought further from the boundary."""
 
+ROOT_DIGITS = 30
+"""Digits of a square root that is rounded up."""
+
 SPANNED = 1e-9
 """Singular value, relative to the largest, of directions in which nothing pushes a body."""
 
@@ -90,10 +93,10 @@ class Optimum:
     data : Data
     floor : Fraction
         No feasible model has a smaller ``|R K delta - rho|^2``.
-    weights, y : list of Fraction
-        w, and ``R'w``.
-    Z : dict of int to exact matrices
-        By place of the constraint.
+    weights : list of Fraction
+        w.
+    dual : Dual
+        ``R'w`` and Z_k.
     limit : mapping or None
         Sizes up to which it is proved.
     delta : ndarray, shape (n,)
@@ -104,8 +107,7 @@ class Optimum:
     data: Data
     floor: Fraction
     weights: list[Fraction]
-    Z: dict[int, Exact]
-    y: list[Fraction]
+    dual: Dual
     limit: Mapping[str, str] | None
     delta: Array
 
@@ -118,10 +120,8 @@ class Optimum:
             What is left of the log beside R and rho: its square is added to the bound.
         """
         point, rest = [decimal(x) for x in self.delta], decimal(residual**2)
-        data, floor = replace(self.data, rest=rest).entries, self.floor + rest
-        return self.question.lower_bound(
-            data, self.weights, self.Z, floor, point, self.y, self.limit
-        )
+        data, floor = replace(self.data, rest=rest), self.floor + rest
+        return self.question.lower_bound(data, self.weights, self.dual, floor, point, self.limit)
 
 
 def optimum(
@@ -154,8 +154,9 @@ def optimum(
     least, best = 2 * problem.quadratic.value(points[-1][0]), None
     if least > ZERO_RESIDUAL**2 * float(problem.quadratic.b @ problem.quadratic.b):
         for x, mu in reversed(points):  # where rounding is in the way, further from the boundary
-            found = problem.multipliers(x, mu)
-            proved = _prove_lower_bound(question, data, delta, *found, whole, scale)
+            w, multipliers = problem.multipliers(x, mu)
+            weights, dual = round_dual(question, data, w, multipliers, scale.blocks, whole=whole)
+            proved = _prove_lower_bound(data, weights, dual, delta)
             if best is not None and (proved is None or proved.floor <= best.floor):
                 break
             best = proved
@@ -163,76 +164,24 @@ def optimum(
                 break
     if best is not None:
         return best
-    nothing = [Fraction(0)] * len(question.rows)
-    weights = [Fraction(0)] * len(rho)
-    return Optimum(question, data, Fraction(0), weights, {}, nothing, None, delta)
+    nothing = Dual(question, [Fraction(0)] * len(question.rows), {})
+    return Optimum(question, data, Fraction(0), [Fraction(0)] * len(rho), nothing, None, delta)
 
 
 def _prove_lower_bound(
-    question: Question,
-    data: Data,
-    delta: Array,
-    w: Array,
-    multipliers: Mapping[int, Array],
-    whole: set[int],
-    scale: Units,
+    data: Data, weights: list[Fraction], dual: Dual, delta: Array
 ) -> Optimum | None:
-    """What these multipliers prove with the largest limit that they afford; None for nothing."""
-    weights, units = [decimal(x) for x in w], scale.blocks
-    touched = _constrained_parameters(question, multipliers)
-    rows = _stationarity_rows(question, touched | whole)
-    weights = project_to_nullspace([data.multiply(row) for row in rows], weights)
-    y = data.combination(weights)
-    faces = {
-        place: face
-        for place, block in enumerate(question.feasible.blocks)
-        if (face := question.relations.faces.get(frozenset(block.columns.tolist()))) is not None
-        and place in multipliers
-        and block.kind == "semi"
-        and whole.isdisjoint(block.columns.tolist())
-        and touched.isdisjoint(block.columns.tolist())
-    }
-    Z = {
-        place: lift_to_semidefinite(round_matrix(M), units[place])
-        if place < len(units)
-        else round_matrix(M)
-        for place, M in multipliers.items()
-    }
-    Z |= {place: face.nearest(multipliers[place]) for place, face in faces.items()}
-    Z, _ = complete_multipliers(
-        question.feasible, Z, question.tie_multipliers(question.remainder(y, Z))[1], units, faces
-    )
-    tied, left = question.tie_multipliers(question.remainder(y, Z))
-    integers, over = over_one(weights)
-    along = Fraction(int(integers @ data.rho.astype(object)), over) / Fraction(10) ** data.places[1]
-    gain = -question.constants(Z, tied) - along
-    square = Fraction(int(integers @ integers), over * over)
+    """What a dual point proves with the largest limit that it affords; None for nothing."""
+    gain = -dual.offset - data.along_target(weights)
+    square = sum((w * w for w in weights), Fraction(0))
     for heaviest in HEAVIEST:
-        limit = question.size_limits(heaviest) if any(left) else None
-        paid = cost(question.feasible.names, left, limit) if limit else Fraction(0)
+        limit = dual.question.size_limits(heaviest) if any(dual.left) else None
+        paid = dual.cost(limit) if limit else Fraction(0)
         least = gain - paid
         if least > 0 and (paid <= LIMIT_COST * gain or heaviest == HEAVIEST[-1]):
             floor = _rounded_down(least * least / square)
-            return Optimum(question, data, floor, weights, Z, y, limit, delta)
+            return Optimum(dual.question, data, floor, weights, dual, limit, delta)
     return None
-
-
-def _constrained_parameters(question: Question, multipliers: Mapping[int, Array]) -> set[int]:
-    """Parameters that ties and further constraints pull at, too."""
-    constraints, solved = question.feasible.constraints, question.elimination.solved
-    out = {j for i, (row, _) in solved.items() for j in (i, *row)}
-    for place in multipliers:
-        if constraints[place].role == "asked":
-            out |= {*constraints[place].columns.tolist()}
-    return out
-
-
-def _stationarity_rows(question: Question, touched: set[int]) -> list[Row]:
-    """What data ask of bodies that no motion shows, and of parameters that nothing holds."""
-    constraints = question.feasible.constraints
-    owned = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | touched
-    free = [j for j in range(question.feasible.size) if j not in owned]
-    return question.relations.stationarity_rows(question.rows, touched, free)
 
 
 def _rounded_down(number: Fraction) -> Fraction:
@@ -443,3 +392,127 @@ def _remaining_constraints(question: Question) -> list[int]:
     """Which of the question's constraints touch what remains of it."""
     T = question.elimination.T
     return [k for k, c in enumerate(question.feasible.constraints) if T[c.columns].any()]
+
+
+# -- ranges of linear forms ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RangeEnd:
+    """A bound on a linear form that holds.
+
+    Attributes
+    ----------
+    form : ndarray, shape (n,)
+    bound : float
+        No model has more.
+    weights : list of Fraction
+        w; all zero where no data are needed.
+    dual : Dual
+    """
+
+    form: Array
+    bound: float
+    weights: list[Fraction]
+    dual: Dual
+
+
+@dataclass(frozen=True, eq=False)
+class RangeEndProver:
+    """Data and constraints in exact numbers.
+
+    Attributes
+    ----------
+    question : Question
+    data : Data
+    budget : float
+        Largest squared residual.
+    units : sequence of ndarray
+        Of the blocks.
+    limits : mapping of int to (int, int)
+        For joint terms of either sign the places of two limits, which take what is left positive
+        and negative in their column. Without them w is chosen so that nothing is left there.
+    """
+
+    question: Question
+    data: Data
+    budget: float
+    units: Sequence[Array]
+    limits: Mapping[int, tuple[int, int]]
+
+    def prove(self, form: Array, w: Array, multipliers: Mapping[int, Array]) -> RangeEnd:
+        """The bound that multipliers in doubles prove when they are made exact.
+
+        Parameters
+        ----------
+        form : ndarray, shape (n,)
+        w : ndarray, shape (rows,)
+        multipliers : mapping of int to ndarray
+            Of blocks and of linear constraints, (1, 1), by place.
+
+        Raises
+        ------
+        SolverError
+            When they prove nothing.
+        """
+        weights, dual = round_dual(
+            self.question, self.data, w, multipliers, self.units, form=form, limits=self.limits
+        )
+        if any(dual.left):
+            raise SolverError("the multipliers of a range are not those of a proof")
+        square = sum((w * w for w in weights), Fraction(0))
+        total = dual.offset + self.data.along_target(weights)
+        bound = _round_up(total + _sqrt_above(decimal(self.budget) * square))
+        return RangeEnd(form, bound, weights, dual)
+
+    def without_data(self, form: Array) -> RangeEnd | None:
+        """The bound 0 of all that exists, data or not; None where that does not hold."""
+        try:
+            end = self.prove(form, np.zeros(len(self.data.rho)), {})
+        except SolverError:
+            return None
+        return end if not any(end.weights) and not any(end.dual.tied) and not end.bound else None
+
+    def certificate(self, end: RangeEnd, beyond: Array | None) -> Certificate | None:
+        """Proof for ``feasid verify``; None when it cannot be stated there.
+
+        It says that what exists with so much does not fit: its squared residual is at least the
+        budget. Or, without data, that nothing with so much exists.
+
+        Parameters
+        ----------
+        end : RangeEnd
+        beyond : ndarray, shape (n,), or None
+            A model that exists and has more.
+        """
+        whole, columns = self.question.feasible, np.flatnonzero(end.form)
+        over = Linear("at the end of the range", columns, end.form[columns], -end.bound)
+        asked = replace(whole, linear=(*whole.linear, over))
+        Z = {**end.dual.Z, len(whole.constraints): [[Fraction(1)]]}
+        robot, rows = self.question.robot, self.question.rows
+        if not any(end.weights):
+            question = Question(robot, asked, ExactRows(), ())
+            return question.infeasibility(Dual(question, [], Z))
+        if beyond is None:
+            return None
+        question, point = Question(robot, asked, rows, None), [decimal(x) for x in beyond]
+        dual, floor = Dual(question, end.dual.y, Z), decimal(self.budget)
+        return question.lower_bound(self.data, end.weights, dual, floor, point, None)
+
+
+def _sqrt_above(square: Fraction) -> Fraction:
+    """The root of a number, rounded up."""
+    if not square:
+        return Fraction(0)
+    size = len(str(square.numerator)) - len(str(square.denominator))
+    places = max(ROOT_DIGITS - size // 2, 1)
+    scaled = -(-square.numerator * 100**places // square.denominator)
+    return Fraction(isqrt(scaled) + 1, 10**places)
+
+
+def _round_up(number: Fraction) -> float:
+    """The next double whose decimal is not below."""
+    out = float(number)
+    while decimal(out) < number:
+        out = float(np.nextafter(out, np.inf))
+    return out

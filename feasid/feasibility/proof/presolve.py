@@ -7,10 +7,10 @@ solver is asked. What remains has no equalities, no fixed parameters and no depe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from feasid.feasibility.constraints.affine import Linear
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, block_value, linear_value
 from feasid.feasibility.proof.claim import Certificate
-from feasid.feasibility.proof.question import Exact, Question
+from feasid.feasibility.proof.question import Dual, Exact, Question
 from feasid.robot.known import Row
 
 ROUNDING = 1e-9
@@ -31,6 +31,11 @@ ROUNDING = 1e-9
 
 NO_PART = Fraction(1, 10**13)
 """Of an equation in a combination, by least squares: below, it is the rounding of zero."""
+
+ALONE, TINY = 1e-100, 1e-50
+"""Worth of a parameter that only one equation has, and least size of one that is zero."""
+
+ZERO = Fraction(0)
 
 Fixed = tuple[int, int, Fraction]
 """Parameter, the equation that fixes it, and its coefficient there."""
@@ -85,9 +90,7 @@ class Presolved:
     @classmethod
     def from_question(cls, question: Question) -> Presolved:
         """Settle what can be settled."""
-        rows = [substitute_ties(question.elimination, row) for row in question.rows]
-        values = question.values or ()
-        fixed, at, active, wrong = _fix_singletons(question, rows, values)
+        fixed, at, active, wrong = _fix_singletons(question)
         known = dict(at)
         for j, (row, value) in question.elimination.solved.items():
             if all(i in at for i in row):
@@ -123,41 +126,37 @@ class Presolved:
         """The constraints that remain."""
         return self.elimination.inside
 
-    @cached_property
-    def reduced_rows(self) -> list[Row]:
-        """The question's equations after its ties."""
-        return [substitute_ties(self.question.elimination, row)[0] for row in self.question.rows]
-
     @property
     def redundant_rows(self) -> tuple[int, ...]:
         """Equations that the others say, too, up to rounding."""
         used = {*self.kept, *(i for _, i, _ in self.fixed)}
         return tuple(i for i in range(len(self.question.rows)) if i not in used)
 
-    def lift(self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
+    def lift(self, y: Mapping[int, Fraction], multipliers: Mapping[int, Exact]) -> Dual:
         """Multipliers of all equations: those of equations that fix something take what is left."""
-        out = [y.get(i, Fraction(0)) for i in range(len(self.question.rows))]
-        _, left = self.question.tie_multipliers(self.question.remainder(out, multipliers))
+        rows = self.question.reduced_rows
+        out = [y.get(i, Fraction(0)) for i in range(len(rows))]
+        left = list(Dual(self.question, out, multipliers).left)
         for j, i, coefficient in reversed(self.fixed):
             amount = left[j] / coefficient
             if amount:
                 out[i] += amount
-                for other, c in self.reduced_rows[i].items():
+                for other, c in rows[i][0].items():
                     left[other] -= amount * c
-        return out
+        return Dual(self.question, out, multipliers)
 
     def refute(self) -> Certificate | None:
         """The proof that what is given contradicts itself or breaks what it fixes, if it does."""
         for i, error in self.wrong:
             parts = self._combination(i)
             sign = -1 if error > 0 else 1
-            y = self.lift({k: sign * v for k, v in parts.items()}, {})
-            found = self.question.infeasibility(y, {})
+            dual = self.lift({k: sign * v for k, v in parts.items()}, {})
+            found = self.question.infeasibility(dual)
             if found is not None:
                 return found
         broken = {s.place: s.multiplier for s in self.settled if s.outcome == "broken"}
         if broken:
-            return self.question.infeasibility(self.lift({}, broken), broken)
+            return self.question.infeasibility(self.lift({}, broken))
         return None
 
     def singular_multipliers(self) -> dict[int, Exact]:
@@ -166,51 +165,36 @@ class Presolved:
 
     def complete(self, delta: Array) -> list[Fraction] | None:
         """The exact point near `delta`, (n,), that satisfies every equation and tie."""
-        elimination = self.question.elimination
+        question = self.question
         point = [decimal(d) for d in delta]
         for j, value in self.known.items():
             point[j] = value
-        active = [(i, self.reduced_rows[i]) for i in self.kept]
-        counts: dict[int, int] = {}
-        for _, row in active:
-            for j in row:
-                counts[j] = counts.get(j, 0) + 1
-        equations = []
-        values = self.question.values or ()
-        for i, row in active:
-            right = values[i] - self._shift[i]
-            equations.append((row, right))
-        if not _by_leads(equations, counts, self.known, point) and equations:
-            start = {(j,): point[j] for row, _ in equations for j in row}
-            solved = solve_near(
-                [
-                    (
-                        {(j,): c for j, c in row.items() if j not in self.known},
-                        right
-                        - sum(
-                            (c * point[j] for j, c in row.items() if j in self.known), Fraction(0)
-                        ),
-                    )
-                    for row, right in equations
-                ],
-                start,
-                lambda _: 1.0,
-            )
-            if solved is None:
-                return None
-            for (j,), value in solved.items():
-                point[j] = value
-        for j, (row, value) in elimination.solved.items():
-            point[j] = value + sum((c * point[i] for i, c in row.items()), Fraction(0))
+        equations, counts = [], Counter[int]()
+        for i in self.kept:
+            (row, shift), right = question.reduced_rows[i], (question.values or ())[i]
+            right -= shift + sum((c * point[j] for j, c in row.items() if j in self.known), ZERO)
+            equations.append(({(j,): c for j, c in row.items() if j not in self.known}, right))
+            counts.update(row)
+        # Of parameters that are in no other equation, one where rounding matters least is changed.
+        solved = solve_near(
+            equations,
+            {(j,): x for j, x in enumerate(point)},
+            lambda unknown: (
+                (ALONE if counts[unknown[0]] == 1 else 1.0)
+                / max(abs(float(point[unknown[0]])), TINY)
+            ),
+        )
+        if solved is None:
+            return None
+        for (j,), value in solved.items():
+            point[j] = value
+        for j, (row, value) in question.elimination.solved.items():
+            point[j] = value + sum((c * point[i] for i, c in row.items()), ZERO)
         return point
 
     def expand(self, z: Array) -> Array:
         """All parameters in doubles."""
         return self.elimination.expand(z)
-
-    @cached_property
-    def _shift(self) -> list[Fraction]:
-        return [substitute_ties(self.question.elimination, row)[1] for row in self.question.rows]
 
     def _combination(self, i: int) -> dict[int, Fraction]:
         """Equation i less what is nearest to it of those kept."""
@@ -219,7 +203,7 @@ class Presolved:
             return out
         place = {int(j): k for k, j in enumerate(self.elimination.roots)}
         row = np.zeros(len(place))
-        for j, c in self.reduced_rows[i].items():
+        for j, c in self.question.reduced_rows[i][0].items():
             if j in place:
                 row[place[j]] = float(c)
         if row.any():
@@ -228,33 +212,20 @@ class Presolved:
         return {k: c for k, c in out.items() if abs(c) > NO_PART}
 
 
-def substitute_ties(elimination: Elimination, row: Row) -> tuple[Row, Fraction]:
-    """A row over the roots, and what tied parameters add to its left side."""
-    out: Row = {}
-    constant = Fraction(0)
-    if elimination.solved.keys().isdisjoint(row):
-        return dict(row), constant
-    for j, c in row.items():
-        known, value = elimination.solved.get(j, ({j: Fraction(1)}, Fraction(0)))
-        constant += c * value
-        for i, factor in known.items():
-            out[i] = out.get(i, Fraction(0)) + c * factor
-    return {j: c for j, c in out.items() if c}, constant
-
-
 Active = list[tuple[int, Row, Fraction]]
 
 
 def _fix_singletons(
-    question: Question, rows: Sequence[tuple[Row, Fraction]], values: Sequence[Fraction]
+    question: Question,
 ) -> tuple[list[Fixed], dict[int, Fraction], Active, list[tuple[int, Fraction]]]:
     """Fix what single entries fix, again and again; what remains, and what is contradicted."""
     fixed: list[Fixed] = []
     at: dict[int, Fraction] = {}
     wrong: list[tuple[int, Fraction]] = []
+    values = question.values or ()
     active = [
         (i, dict(row), value - shift)
-        for i, ((row, shift), value) in enumerate(zip(rows, values, strict=True))
+        for i, ((row, shift), value) in enumerate(zip(question.reduced_rows, values, strict=True))
     ]
     changed = True
     while changed:
@@ -346,27 +317,6 @@ def _independent(
                 continue
         kept.append(k)
     return tuple(active[k][0] for k in kept), wrong, K[kept], beta[kept]
-
-
-def _by_leads(
-    equations: list[tuple[Row, Fraction]],
-    counts: Mapping[int, int],
-    known: Mapping[int, Fraction],
-    point: list[Fraction],
-) -> bool:
-    """Solve each equation for a parameter that is in no other; False when one has none."""
-    leads = []
-    for row, _ in equations:
-        alone = [j for j in row if counts[j] == 1 and j not in known]
-        if not alone:
-            return False
-        leads.append(
-            max(alone, key=lambda j: abs(row[j] * point[j]))
-        )  # where rounding matters least
-    for (row, right), lead in zip(equations, leads, strict=True):
-        others = sum((c * point[j] for j, c in row.items() if j != lead), Fraction(0))
-        point[lead] = (right - others) / row[lead]
-    return True
 
 
 def bad_direction(matrix: Exact) -> list[Fraction] | None:

@@ -116,6 +116,12 @@ class Data:
         over = below * Fraction(10) ** self.places[0]
         return [Fraction(x) / over for x in (numbers @ self.R.astype(object)).tolist()]
 
+    def along_target(self, w: Sequence[Fraction]) -> Fraction:
+        """``rho.w``."""
+        numbers, below = over_one(w)
+        over = below * Fraction(10) ** self.places[1]
+        return Fraction(int(numbers @ self.rho.astype(object))) / over
+
     @property
     def doubles(self) -> tuple[Array, Array]:
         """R and rho, rounded to these decimals."""
@@ -182,6 +188,11 @@ class Question:
         return replace(self, rows=ExactRows(self.rows[i] for i in kept), values=values)
 
     @cached_property
+    def reduced_rows(self) -> list[tuple[Row, Fraction]]:
+        """The equations after the ties, and what tied parameters add to their left sides."""
+        return [self.elimination.substitute(row) for row in self.rows]
+
+    @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """How a certificate calls each of ``feasible.constraints``."""
         out: list[tuple[str, ...]] = []
@@ -204,118 +215,48 @@ class Question:
         own = constraint.role in ("body", "rotor")
         return own and all(self.elimination.solved.get(j) == nothing for j in columns)
 
-    # -- exact sums --------------------------------------------------------------------------
-
-    def remainder(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> list[Fraction]:
-        """``sum_k <B_kj, Z_k> - (K'y)_j`` for each parameter j; Z_k by place in the constraints."""
-        numerators, over = over_one(y)
-        sums = self.rows.combine(numerators.tolist(), self.feasible.size)
-        over *= self.rows.integers[1]
-        out = [Fraction(-x, over) if x else Fraction(0) for x in sums]
-        constraints = self.feasible.constraints
-        for k, Z in multipliers.items():
-            for j, part in adjoint(constraints[k], Z):
-                out[j] += part
-        return out
-
-    def tie_multipliers(self, left: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
-        """Multipliers of the ties that take what is left in tied parameters, and what remains."""
-        remains = list(left)
-        tied = []
-        for j, (row, _) in self.elimination.solved.items():
-            tied.append(left[j])
-            remains[j] = Fraction(0)
-            for i, c in row.items():
-                remains[i] += left[j] * c
-        return tied, remains
-
-    def constants(self, multipliers: Mapping[int, Exact], tied: Sequence[Fraction]) -> Fraction:
-        """``sum_k <C_k, Z_k> + v.t``."""
-        solved = self.elimination.solved.values()
-        total = sum((v * t for v, (_, t) in zip(tied, solved, strict=True)), Fraction(0))
-        constraints, margin = self.feasible.constraints, decimal(self.margin)
-        for k, Z in multipliers.items():
-            total += constant(constraints[k], Z)
-            total -= margin * sum((row[i] for i, row in enumerate(Z)), Fraction(0))
-        return total
-
-    def total(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> Fraction:
-        """``sum_k <C_k, Z_k> + y.beta + v.t``: what a proof needs to be negative."""
-        tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
-        given = zip(y, self.values or (), strict=True)
-        return self.constants(multipliers, tied) + sum((v * b for v, b in given), Fraction(0))
-
     # -- certificates ------------------------------------------------------------------------
 
     def feasibility(self, point: Sequence[Fraction]) -> Certificate | None:
         """The claim that it is feasible, by a point; None when that does not hold."""
         return self._certify("feasible", point=_numerators(point))
 
-    def infeasibility(
-        self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]
-    ) -> Certificate | None:
+    def infeasibility(self, dual: Dual) -> Certificate | None:
         """The claim that nothing is feasible, with a limit where one is needed and affordable."""
-        over = self._dual(y, multipliers)
-        total = self.total(y, multipliers)
-        _, remains = self.tie_multipliers(self.remainder(y, multipliers))
-        if not any(remains):
-            return self._certify("infeasible", limit=None, **over) if total <= 0 else None
+        if not any(dual.left):
+            total_enough = dual.total <= 0
+            return self._certify("infeasible", limit=None, **dual.proof) if total_enough else None
         for heaviest in HEAVIEST:
             limit = self.size_limits(heaviest)
-            if total + cost(self.feasible.names, remains, limit) < 0:
-                return self._certify("infeasible", limit=limit, **over)
+            if dual.total + dual.cost(limit) < 0:
+                return self._certify("infeasible", limit=limit, **dual.proof)
         return None
 
-    def boundary(
-        self,
-        y: Sequence[Fraction],
-        multipliers: Mapping[int, Exact],
-        point: Sequence[Fraction],
-    ) -> Certificate | None:
+    def boundary(self, dual: Dual, point: Sequence[Fraction]) -> Certificate | None:
         """The claim that only singular matrices satisfy it."""
-        dual = self._dual(y, multipliers)
-        return self._certify("boundary", limit=None, point=_numerators(point), **dual)
+        return self._certify("boundary", limit=None, point=_numerators(point), **dual.proof)
 
     def lower_bound(
         self,
-        data: Mapping[str, Any],
+        data: Data,
         weights: Sequence[Fraction],
-        multipliers: Mapping[int, Exact],
+        dual: Dual,
         floor: Fraction,
         point: Sequence[Fraction],
-        y: Sequence[Fraction],
         limit: Mapping[str, str] | None,
     ) -> Certificate | None:
         """The claim that no parameters fit `data` with a sum of squares below `floor`."""
-        tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
-        over = _common_denominator([*weights, *tied, *_entries(multipliers)])
-        proof = {
-            "data": dict(data),
-            "weights": [text(w * over) for w in weights],
-            "multipliers": self._multipliers(multipliers, over),
-            "tied": [text(v * over) for v in tied],
-            "floor": text(floor),
-            "point": _numerators(point),
-            "limit": limit and dict(limit),
-        }
-        return self._certify("bound", **proof)
-
-    def _dual(self, y: Sequence[Fraction], multipliers: Mapping[int, Exact]) -> dict[str, Any]:
-        """The multipliers times their common denominator: proofs are cones."""
-        tied, _ = self.tie_multipliers(self.remainder(y, multipliers))
-        over = _common_denominator([*y, *tied, *_entries(multipliers)])
-        return {
-            "combination": [text(v * over) for v in y],
-            "multipliers": self._multipliers(multipliers, over),
-            "tied": [text(v * over) for v in tied],
-        }
-
-    def _multipliers(self, multipliers: Mapping[int, Exact], over: Fraction) -> list[Any]:
-        return [
-            [list(self.labels[k]), [text(x * over) for r, row in enumerate(Z) for x in row[r:]]]
-            for k, Z in multipliers.items()
-            if any(map(any, Z))
-        ]
+        over, proof = dual.scaled(weights)
+        del proof["combination"]
+        return self._certify(
+            "bound",
+            data=data.entries,
+            weights=[text(w * over) for w in weights],
+            floor=text(floor),
+            point=_numerators(point),
+            limit=limit and dict(limit),
+            **proof,
+        )
 
     def size_limits(self, heaviest: int) -> dict[str, str]:
         """`size_limit` for this robot."""
@@ -358,6 +299,109 @@ class Question:
         return Certificate({**data, "digest": checker.digest(data)}, outside)
 
 
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """A point of the dual problem: multipliers of equations and of constraints, in rationals.
+
+    Attributes
+    ----------
+    question : Question
+    y : sequence of Fraction
+        Of the equations.
+    Z : mapping of int to matrices of Fraction
+        By place among the constraints.
+    form : ndarray, shape (n,), optional
+        A linear form that they bound.
+    """
+
+    question: Question
+    y: Sequence[Fraction]
+    Z: Mapping[int, Exact]
+    form: Array | None = None
+
+    @cached_property
+    def _remainders(self) -> tuple[list[Fraction], list[Fraction]]:
+        """What the multipliers of ties take, and what is left."""
+        question = self.question
+        numerators, over = over_one(self.y)
+        sums = question.rows.combine(numerators.tolist(), question.feasible.size)
+        over *= question.rows.integers[1]
+        left = [Fraction(-x, over) if x else Fraction(0) for x in sums]
+        for j, c in enumerate(() if self.form is None else self.form):
+            left[j] += decimal(c)
+        for k, Z in self.Z.items():
+            for j, part in adjoint(question.feasible.constraints[k], Z):
+                left[j] += part
+        tied = []
+        for j, (row, _) in question.elimination.solved.items():
+            amount, left[j] = left[j], Fraction(0)
+            tied.append(amount)
+            for i, c in row.items():
+                left[i] += amount * c
+        return tied, left
+
+    @property
+    def tied(self) -> list[Fraction]:
+        """Multipliers of the ties, which take what is left in tied parameters."""
+        return self._remainders[0]
+
+    @property
+    def left(self) -> list[Fraction]:
+        """``form_j + sum_k <B_kj, Z_k> - (K'y)_j`` for each parameter j that is not tied."""
+        return self._remainders[1]
+
+    @cached_property
+    def offset(self) -> Fraction:
+        """``sum_k <C_k, Z_k> + v.t``."""
+        question = self.question
+        solved = question.elimination.solved.values()
+        total = sum((v * t for v, (_, t) in zip(self.tied, solved, strict=True)), Fraction(0))
+        constraints, margin = question.feasible.constraints, decimal(question.margin)
+        for k, Z in self.Z.items():
+            total += constant(constraints[k], Z)
+            total -= margin * sum((row[i] for i, row in enumerate(Z)), Fraction(0))
+        return total
+
+    @cached_property
+    def total(self) -> Fraction:
+        """``sum_k <C_k, Z_k> + y.beta + v.t``: what a proof needs to be negative."""
+        given = zip(self.y, self.question.values or (), strict=True)
+        return self.offset + sum((v * b for v, b in given), Fraction(0))
+
+    def cost(self, limit: Mapping[str, str]) -> Fraction:
+        """What a proof pays for what is left: ``sum_j |left_j| L_j``."""
+        mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
+        sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
+        total = Fraction(0)
+        for (_, symbol), rest in zip(self.question.feasible.names, self.left, strict=True):
+            own = symbol.removeprefix("rotor_")
+            total += abs(rest) * (sizes[own[0]] if own in checker.BODY else terms)
+        return total
+
+    @property
+    def proof(self) -> dict[str, Any]:
+        """As a certificate holds it."""
+        return self.scaled(())[1]
+
+    def scaled(self, beside: Sequence[Fraction]) -> tuple[Fraction, dict[str, Any]]:
+        """Times the denominator that it shares with numbers beside it: proofs are cones."""
+        entries = (x for Z in self.Z.values() for row in Z for x in row)
+        over = _common_denominator([*beside, *self.y, *self.tied, *entries])
+        multipliers = [
+            [
+                list(self.question.labels[k]),
+                [text(x * over) for r, row in enumerate(Z) for x in row[r:]],
+            ]
+            for k, Z in self.Z.items()
+            if any(map(any, Z))
+        ]
+        return over, {
+            "combination": [text(v * over) for v in self.y],
+            "multipliers": multipliers,
+            "tied": [text(v * over) for v in self.tied],
+        }
+
+
 def size_limit(robot: Robot, heaviest: int) -> dict[str, str]:
     """A limit on masses, on lengths far beyond the robot's, and on joint terms."""
     reach = ROOM * float(lengths(robot).max())
@@ -391,19 +435,6 @@ def _rows(robot: Robot, feasible: FeasibleSet, K: Array) -> ExactRows:
         known[key] = ExactRows(exact)
     out: ExactRows = known[key]
     return out
-
-
-def cost(
-    names: Sequence[tuple[str, str]], left: Sequence[Fraction], limit: Mapping[str, str]
-) -> Fraction:
-    """What a proof pays for what its multipliers leave: ``sum_j |left_j| L_j``."""
-    mass, length, terms = (Fraction(limit[k]) for k in checker.LIMITS)
-    sizes = {"m": mass, "l": mass * length, "L": mass * length**2}
-    total = Fraction(0)
-    for (_, symbol), rest in zip(names, left, strict=True):
-        own = symbol.removeprefix("rotor_")
-        total += abs(rest) * (sizes[own[0]] if own in checker.BODY else terms)
-    return total
 
 
 def adjoint(constraint: Block | Linear, Z: Exact) -> list[tuple[int, Fraction]]:
@@ -454,10 +485,6 @@ def _numerators(point: Sequence[Fraction]) -> list[str]:
     """Numerators, and their common denominator unless all are decimals."""
     odd = _common_denominator(point)
     return [*(text(x * odd) for x in point), text(odd)]
-
-
-def _entries(multipliers: Mapping[int, Exact]) -> list[Fraction]:
-    return [x for Z in multipliers.values() for row in Z for x in row]
 
 
 def _common_denominator(numbers: Sequence[Fraction]) -> Fraction:

@@ -1,31 +1,42 @@
-"""Rounding approximate multipliers to exact ones.
+"""Rounding approximate multipliers to exact points of the dual problem.
 
 A proof needs ``sum_k C_k*(Z_k) = K'y`` without any error. Choosing y first and asking each body's
 matrix to take what is left of K'y in the body's columns makes it so: a 4x4 pseudo-inertia has ten
-parameters and its multiplier ten entries, so Z_k is fixed exactly. What can then fail is that some
-Z_k is not positive semidefinite, by a rounding: it is lifted, and the proof pays for what that
-leaves with a limit on masses.
+parameters and its multiplier ten entries, so Z_k is fixed exactly. Columns that no body and no sign
+owns are equations for y, solved exactly. What can then fail is that some Z_k is not positive
+semidefinite, by a rounding: it is lifted, and the proof pays for what that leaves with a limit on
+masses.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
+from scipy import linalg
 
 from feasid.certificate import definiteness
 from feasid.core.arrays import Array
+from feasid.exact.elimination import solve_square
 from feasid.exact.numbers import decimal
 from feasid.feasibility.constraints.sets import FeasibleSet
-from feasid.feasibility.proof.facial_reduction import Face
-
-Exact = list[list[Fraction]]
+from feasid.feasibility.proof.facial_reduction import REACHED, Exact, Face
+from feasid.feasibility.proof.question import Data, Dual, Question, adjoint
+from feasid.robot.known import Row
 
 LEAST_LIFT = 1e-15
 """Share of the largest eigenvalue that is added where a matrix is lifted: a double's rounding."""
 
+NO_PULL = Fraction(1, 10**10)
+"""Of an equation, relative to a relation of a face: below, it is the rounding of K."""
+
+FEW_DIGITS = 10**24
+"""Largest denominator of lines that rational geometry and decimals of data make."""
+
+REFINEMENTS = 4
+"""Each adds about twelve digits."""
 
 SMALL_LIFT = Fraction(1, 10**38)
 """The same where a matrix lies on a face but for the rounding of coefficients of 45 digits."""
@@ -63,15 +74,6 @@ def lift_to_semidefinite(Z: Exact, unit: Array) -> Exact:
     added = (vectors[:, low] * weights) @ vectors[:, low].T + 1e-3 * rounding * np.eye(len(unit))
     more = round_matrix(added / np.outer(unit, unit))
     return [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(Z, more, strict=True)]
-
-
-def adjoint(basis: Array, Z: Exact) -> list[Fraction]:
-    """<B_j, Z> for each j."""
-    out = []
-    for B in basis:
-        places = zip(*np.nonzero(B), strict=True)
-        out.append(sum((decimal(B[r, c]) * Z[r][c] for r, c in places), Fraction(0)))
-    return out
 
 
 def add_remainder(basis: Array, Z: Exact, remainder: list[Fraction]) -> Exact:
@@ -135,9 +137,11 @@ def complete_multipliers(
         face, wanted = (faces or {}).get(k), [-rest[j] for j in columns]
         change = add_remainder if face is None else face.add_remainder
         out[k] = lift_to_semidefinite(change(block.basis, before, wanted), units[k])
-        parts = zip(adjoint(block.basis, before), adjoint(block.basis, out[k]), strict=True)
-        for j, (old, new) in zip(columns, parts, strict=True):
-            rest[j] += new - old
+        added = [
+            [x - y for x, y in zip(*rows, strict=True)] for rows in zip(out[k], before, strict=True)
+        ]
+        for j, part in adjoint(block, added):
+            rest[j] += part
     for k, row in enumerate(feasible.linear, len(feasible.blocks)):
         (*columns,) = row.columns.tolist()
         if len(columns) > 1 or columns[0] in owned or not row.coefficients[0] > 0:
@@ -166,3 +170,142 @@ def _most_definite_first(
         return float(np.linalg.eigvalsh(M * np.outer(units[k], units[k]))[0])
 
     return sorted(places, key=lambda k: -room(k))
+
+
+# -- points of the dual problem of data ------------------------------------------------------------
+
+
+def round_dual(
+    question: Question,
+    data: Data,
+    w: Array,
+    multipliers: Mapping[int, Array],
+    units: Sequence[Array],
+    *,
+    whole: Collection[int] | None = None,
+    form: Array | None = None,
+    limits: Mapping[int, tuple[int, int]] | None = None,
+) -> tuple[list[Fraction], Dual]:
+    """Exact w and Z_k near these, with ``c + sum_k C_k*(Z_k) = K'R'w`` as far as that goes.
+
+    Parameters
+    ----------
+    question : Question
+    data : Data
+    w : ndarray, shape (rows,)
+    multipliers : mapping of int to ndarray
+        Of blocks and, (1, 1), of linear constraints, by place.
+    units : sequence of ndarray
+        Of the blocks.
+    whole : collection of int, optional
+        Parameters of bodies that are pushed in every direction; without it all are.
+    form : ndarray, shape (n,), optional
+        c. Then w is exact whatever digits that needs.
+    limits : mapping of int to (int, int), optional
+        Places of two limits of a parameter of either sign, which take what is left positive and
+        negative in its column.
+
+    Returns
+    -------
+    list of Fraction
+        w; the dual point's y is ``R'w``.
+    Dual
+    """
+    limits, constraints = limits or {}, question.feasible.constraints
+    taken = {place for pair in limits.values() for place in pair}
+    Z = {
+        place: lift_to_semidefinite(round_matrix(M), units[place])
+        if place < len(units)
+        else round_matrix(M)
+        for place, M in multipliers.items()
+        if place not in taken
+    }
+    asked = {place: M for place, M in Z.items() if constraints[place].role == "asked"}
+    touched = {j for i, (row, _) in question.elimination.solved.items() for j in (i, *row)}
+    touched |= {int(j) for place in asked for j in constraints[place].columns}
+    bodies = [
+        (columns, relations)
+        for columns, relations in question.relations.bodies
+        if whole is not None and columns.isdisjoint(touched | {*whole})
+    ]
+    own = {int(j) for c in constraints if c.role != "asked" for j in c.columns} | {*limits}
+    free = [j for j in question.elimination.roots.tolist() if j not in own]
+    rows = [row for row, _ in question.reduced_rows]
+    wanted = Dual(question, [Fraction(0)] * len(rows), asked, form).left
+    lines = [data.multiply(pull) for pull in _relations(rows, bodies)]
+    right = [Fraction(0)] * len(lines) + [wanted[j] for j in free]
+    lines += [data.multiply({i: row[j] for i, row in enumerate(rows) if j in row}) for j in free]
+    weights = _solve_near(lines, right, [decimal(x) for x in w], form is not None)
+    y = data.combination(weights)
+    faces = {
+        place: question.relations.faces[frozenset(block.columns.tolist())]
+        for place, block in enumerate(question.feasible.blocks)
+        if place in Z and block.kind == "semi" and frozenset(block.columns.tolist()) in dict(bodies)
+    }
+    Z |= {place: face.nearest(multipliers[place]) for place, face in faces.items()}
+    left = Dual(question, y, Z, form).left
+    Z, left = complete_multipliers(question.feasible, Z, left, units, faces)
+    for j, pair in limits.items():
+        if left[j]:
+            Z[pair[left[j] < 0]] = [[abs(left[j])]]
+    return weights, Dual(question, y, Z, form)
+
+
+def _relations(
+    rows: Sequence[Row], bodies: Sequence[tuple[frozenset[int], tuple[Row, ...]]]
+) -> list[Row]:
+    """By how much each equation pulls at what bodies on faces cannot give, one row each."""
+    out = []
+    for relation in (r for _, own in bodies for r in own):
+        least = NO_PULL * max(map(abs, relation.values()))
+        sums = {
+            i: sum((c * row[j] for j, c in relation.items() if j in row), Fraction(0))
+            for i, row in enumerate(rows)
+        }
+        pull = {i: total for i, total in sums.items() if abs(total) > least}
+        out += [pull] if pull else []
+    return out
+
+
+def _solve_near(
+    lines: Sequence[Sequence[Fraction]],
+    right: Sequence[Fraction],
+    x: Sequence[Fraction],
+    exactly: bool,
+) -> list[Fraction]:
+    """The x nearby with ``line . x = right``: to 45 digits, or exactly where these are few.
+
+    Iterative refinement, the error in rationals and the correction in doubles; then a few entries
+    are moved by an exact solution.
+    """
+    out = list(x)
+    if not any(map(any, lines)):
+        return out
+    moves = np.array([[float(c) for c in line] for line in lines])
+    sizes = np.maximum(np.abs(moves).max(axis=1), np.finfo(np.float64).tiny)
+    moves /= sizes[:, None]
+    inverse = np.linalg.pinv(moves, rcond=REACHED)
+    for _ in range(REFINEMENTS):
+        errors = [float(_dot(line, out) - b) for line, b in zip(lines, right, strict=True)]
+        change = inverse @ (np.array(errors) / sizes)
+        out = [a - decimal(d) for a, d in zip(out, change, strict=True)]
+    if not exactly and any(c.denominator > FEW_DIGITS for line in lines for c in line):
+        return out
+    kept = _leading(moves.T)
+    moved = _leading(moves[kept])
+    left = [right[k] - _dot(lines[k], out) for k in kept]
+    exact = solve_square([[lines[k][r] for r in moved] for k in kept], left)
+    for r, d in zip(moved, exact or (), strict=False):
+        out[r] += d
+    return out
+
+
+def _leading(matrix: Array) -> list[int]:
+    """Places of independent columns, as few as there are."""
+    _, R, order = linalg.qr(matrix, mode="economic", pivoting=True)
+    sizes = np.abs(np.diagonal(R))
+    return [int(k) for k in order[: int((sizes > REACHED * sizes[0]).sum())]]
+
+
+def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
