@@ -35,12 +35,12 @@ feasible fit of 'arm': useless; 3 base of 4 parameters, 1 body
    error on fitted log     4 % (3 a to 5 b)
    well identified         2 of 3 base parameters (std. err. < 30 %)
    total mass              2 kg
-!! all joints together: predicted 99 % off, no better than no model at all:
-   leave it out of the equations or mend its torque (feasid.diagnose)
-!! a: predicted 99 % off, no better than no model at all: leave it out of the
-   equations or mend its torque (feasid.diagnose)
-!! b: predicted 99 % off, no better than no model at all: leave it out of the
-   equations or mend its torque (feasid.diagnose)
+!! all joints together: prediction error 99 %, no better than without a model:
+   correct its torque (feasid.diagnose), or leave it out of measured=
+!! a: prediction error 99 %, no better than without a model: correct its torque
+   (feasid.diagnose), or leave it out of measured=
+!! b: prediction error 99 %, no better than without a model: correct its torque
+   (feasid.diagnose), or leave it out of measured=
 !! warning lag: the torques are late
    1 note on what was assumed, derived and left out: fit.notes
    more: fit.summary(), fit.plot(), fit.base_table, fit.report('report.html')"""

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("drake", "mujoco"),
         help="--out: extension elements of URDF",
     )
-    add("--verbose", action="store_true", help="print tables, doubts and notes too")
+    add("--verbose", action="store_true", help="print coefficient tables and notes too")
     add("--ranges", action="store_true", help="the values that each parameter can have, proved")
     add("--test", metavar="LOG", action="append", help="log for errors, not fitted")
     add("--report", metavar="HTML", help="write a report page here")
@@ -204,7 +204,7 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--out", default="z1_identified.urdf", metavar="URDF")
     add("--overwrite", action="store_true", help="replace an existing file")
-    add("--verbose", action="store_true", help="print tables, doubts and notes too")
+    add("--verbose", action="store_true", help="print coefficient tables and notes too")
     add_json(parser)
 
 

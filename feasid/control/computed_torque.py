@@ -254,7 +254,7 @@ class ComputedTorque:
             push = np.asarray(tau, dtype=np.float64) - bias
             return np.asarray(np.linalg.solve(self.mass_matrix(q), push))
         except np.linalg.LinAlgError as error:
-            raise InputError("the mass matrix is singular: this model cannot exist") from error
+            raise InputError("the mass matrix is singular: this model is infeasible") from error
 
     def __repr__(self) -> str:
         return (

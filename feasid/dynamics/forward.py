@@ -309,7 +309,7 @@ class ForwardModel:
             raise InputError(
                 f"joint {self.robot.coordinates[worst]!r} has no inertia (the mass matrix is not "
                 "positive definite), so that no torque gives it a finite acceleration: the model "
-                "lacks its armature (drive inertia), or cannot exist",
+                "lacks its armature (drive inertia), or is infeasible",
                 joint=self.robot.coordinates[worst],
             )
 

@@ -94,8 +94,7 @@ def new_inertials(description: Description, body: Body) -> dict[str, NewInertial
     for member in kept:
         if not harmless(member.name):
             raise InputError(
-                f"the parameters of link {member.name!r}, whose joint is held, cannot exist: "
-                f"correct them first",
+                f"link {member.name!r}, whose joint is held, is infeasible: correct them first",
                 link=member.name,
             )
     moved = sum((parameters_in_body(m) for m in kept), start=np.zeros(10))
@@ -105,7 +104,7 @@ def new_inertials(description: Description, body: Body) -> dict[str, NewInertial
             out = {own.name: new} | {m.name: EMPTIED for m in children if m not in kept}
             return out if share == 1 else out | _scaled_inertials(kept, share, axes)
     raise InputError(
-        f"the parameters of body {body.name!r} cannot exist: its pseudo-inertia is not "
+        f"body {body.name!r} is infeasible: its pseudo-inertia is not "
         f"positive definite, so no simulator would load the file; correct them first",
         body=body.name,
     )
@@ -341,7 +340,7 @@ def generated_inertial(body: Body) -> NewInertial | None:
     new = inertial_of(body.inertial)
     if new is None:
         raise InputError(
-            f"the parameters of body {body.name!r} cannot exist, so other programs would refuse "
+            f"body {body.name!r} is infeasible, so other programs would refuse "
             f"the file; correct them first",
             body=body.name,
         )

@@ -298,14 +298,14 @@ def _joint(
     elif model > NOTHING:
         level, code = "useless", "nothing-explained"
         why = (
-            f"predicted {100 * model:.3g} % off, no better than no model at all: leave it out of "
-            "the equations or mend its torque (feasid.diagnose)"
+            f"prediction error {100 * model:.3g} %, no better than without a model: correct its "
+            "torque (feasid.diagnose), or leave it out of measured="
         )
     elif model > LITTLE and model > CONTRADICTED * squares:
         level, code = "useless", "contradicted"
         why = (
-            f"{100 * model:.3g} % off, where parameters that cannot exist would be "
-            f"{100 * squares:.3g} % off: signs, columns or geometry are wrong (feasid.diagnose)"
+            f"prediction error {100 * model:.3g} %, unconstrained least squares "
+            f"{100 * squares:.3g} %: check signs, columns and geometry (feasid.diagnose)"
         )
     else:
         level, code, why = _doubt(model, description, squares, foretold, structure)
@@ -321,32 +321,32 @@ def _doubt(
     if model > CONSTRAINED * squares and model > squares + CONSTRAINED_MORE:
         code = "constrained"
         why = (
-            f"{100 * model:.3g} % off, where parameters that cannot exist would be "
-            f"{100 * squares:.3g} % off: something in the log or the model is not as described"
+            f"prediction error {100 * model:.3g} %, unconstrained least squares "
+            f"{100 * squares:.3g} %: the log or the model is not as described (feasid.diagnose)"
         )
     elif model > WORSE * description:
         code = "worse-than-description"
         why = (
-            f"{100 * model:.3g} % off, the description itself {100 * description:.3g} %: a longer "
-            "or richer motion would help"
+            f"prediction error {100 * model:.3g} %, of the description itself "
+            f"{100 * description:.3g} %: record a longer or richer motion (feasid.excite)"
         )
     elif model > LARGE:
         code = "little-explained"
-        why = f"{100 * model:.3g} % off" + (
-            ": most of its torque is not explained" if model > LITTLE else
-            ", too much of its torque for a model to be relied on"
+        why = f"prediction error {100 * model:.3g} %: " + (
+            "most of its torque is not explained" if model > LITTLE else
+            "too large a share of its torque to rely on the model"
         )  # fmt: skip
     elif model > NOTABLE and structure.share > STRUCTURED:
         code = "structured"
         why = (
-            f"{100 * model:.3g} % off, and {100 * structure.share:.0f} % of the squared error "
-            f"follows the motion, above all the {structure.correlate}: the model lacks a term, or "
-            "the log is not as described (feasid.diagnose)"
+            f"prediction error {100 * model:.3g} %, of which (squared) {100 * structure.share:.0f} "
+            f"% follow the motion, above all the {structure.correlate}: the model lacks a term, "
+            "or the log is not as described (feasid.diagnose)"
         )
     elif foretold > max(LARGE, WIDE * model):
         code = "foretold"
         why = (
-            f"{100 * model:.3g} % off on this log, but {100 * foretold:.3g} % is to be expected on "
-            "another like it: a longer or richer motion would help"
+            f"prediction error {100 * model:.3g} % on this log, but expect {100 * foretold:.3g} % "
+            "on another like it: record a longer or richer motion (feasid.excite)"
         )
     return ("doubtful" if code else "good"), code, why

@@ -416,8 +416,8 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
         if np.isfinite(count) and rms < LEAST_COUNTS * count:
             raise LogError(
                 f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
-                f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it says "
-                "nothing about gains; lower the servo's gain, load it, or move faster",
+                f"and its encoder steps by {count:.2g}: below {LEAST_COUNTS:g} counts it "
+                "determines no gains; lower the servo's gain, load it, or move faster",
                 joint=joint,
                 column=f"q_{joint}",
             )

@@ -73,7 +73,7 @@ class Control:
         yield f"base parameters of the whole robot: {self.base.status}"
         if self.base.feasible and impossible:
             yield (
-                "  links that cannot exist add up to base parameters that a possible robot has, "
+                "  infeasible links add up to base parameters that a possible robot has, "
                 "too: inverse dynamics is that of a possible robot, simulators still refuse the "
                 "links"
             )

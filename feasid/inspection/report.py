@@ -113,7 +113,7 @@ class Report(Displayed):
         suspect = sum(bool(r.causes) and r.verdict.possible is True for r in self.links)
         named = [f"{r.link.name!r}: {complaint(r)}" for r in self.infeasible]
         measures = [
-            Measure("links that cannot exist", f"{wrong} of {len(self.links)}", "0", not wrong),
+            Measure("infeasible links", f"{wrong} of {len(self.links)}", "0", not wrong),
             Measure("moving bodies without volume", f"{weightless} of {len(self.bodies)}"),
             Measure("links that look wrong", f"{suspect} of {len(self.links)}"),
         ]
@@ -281,7 +281,7 @@ def headline(report: Report) -> str:
     wrong = len(report.infeasible)
     moving = sum(r.verdict.status == INFEASIBLE for r in report.bodies)
     if report.status == INFEASIBLE:
-        text = f"{wrong} of {links} links cannot exist, {moving} of {bodies} moving bodies"
+        text = f"{wrong} of {links} links are infeasible, {moving} of {bodies} moving bodies"
     else:
         text = f"{links} links in {bodies} moving bodies"
     return f"{report.description.path}: {report.status} ({text})"

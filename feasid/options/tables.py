@@ -438,7 +438,8 @@ class FitOptions(
     plausible: Annotated[
         bool,
         Option("flag", "masses within a third and three times the reference's, and inside "
-               "links' shapes where these are known, unless the log insists", True, example="no"),
+               "links' shapes where these are known, unless the data reject that", True,
+               example="no"),
     ]  # fmt: skip
     slack: Annotated[
         float,

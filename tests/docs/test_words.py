@@ -87,3 +87,31 @@ def test_findings_have_the_codes_that_a_table_tells(page):
     codes = [code for cell in cells for code in re.findall("[a-z]+", cell)]
     assert len(codes) > 5
     assert [c for c in codes if f'"{c}"' not in source] == []
+
+
+def avoided():
+    """What the glossary tells messages to avoid, as patterns."""
+    table = (ROOT / "docs" / "glossary.md").read_text().partition("## Words that messages avoid")[2]
+    cells = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", table, re.M)[1:]
+    return [re.escape(word).replace(r"\.\.\.", ".*") for cell in cells for word in cell.split(", ")]
+
+
+def messages(tree):
+    """Text of a module besides docstrings."""
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if text and id(node) not in bare:
+            yield node.lineno, node.value
+
+
+def test_messages_use_the_words_of_the_glossary():
+    pattern = re.compile("|".join(avoided()))
+    found = [
+        f"{path}:{line}: {text}"
+        for path in sorted((ROOT / "feasid").rglob("*.py"))
+        for line, text in messages(ast.parse(path.read_text()))
+        if pattern.search(text)
+    ]
+    assert len(avoided()) > 8
+    assert found == []

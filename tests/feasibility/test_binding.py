@@ -84,11 +84,11 @@ def refusal(certificate, *holdings):
 
 def test_what_is_held_is_proved_in_one_sentence():
     reader = Reader()
-    for beta, answer in ((reader.beta, "can"), (reader.impossible(), "cannot")):
+    for beta, answer in ((reader.beta, "feasible"), (reader.impossible(), "infeasible")):
         certificate = proved(reader.robot, reader.K, beta)
         binding = bind(certificate, [reader.data(), reader.values(beta)])
         assert not binding.refused
-        start = f"proves that the values {answer} exist about beta.csv under full consistency"
+        start = f"proves that the values are {answer} about beta.csv under full consistency"
         assert binding.sentence.startswith(start)
         assert ("masses up to" in binding.sentence) == (certificate.limit is not None)
     binding = bind(reader.fit().optimality, [reader.values(), reader.data()])

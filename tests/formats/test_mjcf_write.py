@@ -110,7 +110,7 @@ def test_what_cannot_be_written_is_said(tmp_path, text, words):
 def test_impossible_parameters_other_sources_and_existing_files_are_refused(tmp_path):
     path = write(tmp_path, model(f"<inertial {FULL}/>"))
     robot = load_robot(path)
-    with pytest.raises(InputError, match="'b' cannot exist"):
+    with pytest.raises(InputError, match="'b' is infeasible"):
         own_text(robot.with_values(-robot.values))
     with pytest.raises(InputError, match="not read from MJCF"):
         own_text(replace(robot, source=None), "mjcf")

@@ -145,7 +145,7 @@ def test_what_urdf_does_not_have_is_named(tmp_path):
         (helical, UnsupportedJointError, "'screw' is helical"),
         (ball, UnsupportedJointError, "'ball' has no counterpart in URDF"),
         (bare, InputError, "body 'bare' has no inertial parameters"),
-        (impossible, InputError, "body 'odd' cannot exist"),
+        (impossible, InputError, "body 'odd' is infeasible"),
         (three, InputError, "joint 'c' follows 2 joints"),
     ):
         with pytest.raises(kind, match=words):

@@ -341,7 +341,7 @@ def test_text_names_file_line_link_and_hint(tmp_path, capsys):
     out = capsys.readouterr().out
     line = ARM[: ARM.index(ROD)].count("\n") - 2
     assert f"bad.urdf:{line}: link 'rod': triangle inequality violated by 60 %" in out
-    assert "bad.urdf: infeasible (1 of 5 links cannot exist, 1 of 3 moving bodies)" in out
+    assert "bad.urdf: infeasible (1 of 5 links are infeasible, 1 of 3 moving bodies)" in out
     assert "feasid correct" in out
 
 

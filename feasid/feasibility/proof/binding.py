@@ -31,7 +31,7 @@ FLOOR_LOSS = Fraction(1, 10**9)
 
 CLAIMS = {
     "feasible": "that the values are feasible",
-    "infeasible": "that the values cannot exist",
+    "infeasible": "that the values are infeasible",
     "boundary": "that only singular inertias have the values",
 }
 """What is proved, in words; of a bound with its number."""

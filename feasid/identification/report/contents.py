@@ -148,17 +148,17 @@ def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]
             "fit.certificate.verify(), or feasid verify of what --certificate wrote",
         ),
         (
-            f"torques are {missed:.3g} % off on {where}",
+            f"torque error {missed:.3g} % on {where}",
             "models fitted to the other stretches of the same log",
             "fit.quality; better, errors on another log: fit.errors(log), feasid errors",
         ),
         (
-            f"{len(doubts)} doubts about the log" if doubts else "nothing is wrong with the log",
-            "diagnosis by competing hypotheses, as far as these data can show",
+            f"{len(doubts)} findings about the log" if doubts else "no finding about the log",
+            "the diagnosis, as far as these data can show",
             "feasid.diagnose(log, robot), feasid doctor",
         ),
         (
-            f"{sure} of {len(fit.beta)} base parameters are known within {SURE:g} %",
+            f"{sure} of {len(fit.beta)} base parameters have a standard error below {SURE:g} %",
             "the noise that the residual shows, and the prior; assumes the model's form",
             "fit.base_table, fit.covariance",
         ),
@@ -167,7 +167,7 @@ def _claims(fit: Fitted, tested: pd.Series[float] | None) -> list[dict[str, str]
         claims.insert(
             2,
             (
-                f"torques are {100 * tested['all']:.3g} % off on a log that was not fitted",
+                f"torque error {100 * tested['all']:.3g} % on a log that was not fitted",
                 tested.attrs.get("leakage") or "the test log",
                 "fit.errors(log), feasid errors",
             ),

@@ -248,7 +248,7 @@ def _precision_text(fit: Fitted, tables: Mapping[str, pd.DataFrame]) -> str:
     shown = others.drop(index=[name for name in others.index if name in base.index])
     lines = [_count_precise(fit)]
     if blind := int(np.isinf(base["std. err."]).sum()):
-        lines.append(f"{blind} base parameters that this log says nothing about")
+        lines.append(f"{blind} base parameters that this log does not determine")
     lines += [
         _coefficient_text(base),
         "\njoint terms and masses; a mass by itself is rarely identifiable",
@@ -373,6 +373,6 @@ def _main_warnings(fit: Fitted) -> list[str]:
         key=lambda n: LEVELS.index(n.values["level"]),
     )
     blind = int(np.isinf(fit.base_table["std"]).sum())
-    unseen = [f"{blind} base parameters that this log says nothing about"] if blind else []
+    unseen = [f"{blind} base parameters that this log does not determine"] if blind else []
     said = [*first, *map(str, fit.quality.reasons), *unseen, *map(str, grave)]
     return list(dict.fromkeys(said))
