@@ -127,7 +127,7 @@ def _from_memory(model: Any, gravity: npt.ArrayLike | None, ignore: Iterable[str
         return build_robot(description, source, None, gravity, ignore)
     if hasattr(model, "body_inertia") and hasattr(model, "jnt_type"):  # mujoco.MjModel
         description = describe_mjmodel(model)
-        source = Source(description.path, "mujoco", b"")
+        source = Source(description.path, "mujoco", b"", reading={"model": model})
         return build_robot(description, source, None, gravity, ignore)
     return None
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import CubicSpline
 
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
+from feasid.formats.mjcf.actuation import CONTROL, actuator_torques, actuators, read_controls
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     COMMAND,
@@ -133,6 +135,9 @@ def _add_torque(robot: Robot, joint: str, row: int, tau: Array, values: dict[str
     values["tau"] = values["tau"] + np.outer(np.nan_to_num(tau), factors)
 
 
+GAP = 3.0
+"""Periods between rows across which no velocity of a controlled joint is taken."""
+
 LARGEST = 1e50
 """No position, velocity, torque or current of a log is beyond this, in any unit."""
 
@@ -190,7 +195,9 @@ def read_raw(
     Parameters are those of `feasid.logs.frame.prepare`.
     """
     law = _servo(servo, robot, torque, transmission)
-    effort = "tau" if law is None else COMMAND
+    plain = law is None and torque is True and transmission is None
+    model = read_controls(list(df.columns), robot) if plain else None
+    torque, effort = torque if model is None else False, "tau" if law is None else COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
     notes_of_file = [*df.attrs.get("notes", ())]
@@ -230,12 +237,11 @@ def read_raw(
     if transmission is not None:
         values = _joint_side(values, transmission, layout)
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
-    for joint, offset in (offsets or {}).items():
-        if joint not in layout.coordinates:
-            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
-        values["q"][:, layout.coordinates.index(joint)] += offset
-        if law is not None and law.law == "position":
-            values["tau"][:, layout.coordinates.index(joint)] += offset
+    _add_offsets(values, layout, offsets, commanded=law is not None and law.law == "position")
+    if model is not None:
+        values["tau"] = _controlled(df, model, robot, t, values)
+        df = df.drop(columns=[f"{CONTROL}{name}" for name in actuators(model)])
+        notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
     unused = layout.unused_columns(df)
@@ -245,6 +251,20 @@ def read_raw(
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(Note(f"columns are matched by number: {order}", "numbered"))
     return Signals(layout, t, values, as_notes(notes), wrong)
+
+
+def _add_offsets(
+    values: Mapping[str, Array],
+    layout: Layout,
+    offsets: Mapping[str, float] | None,
+    commanded: bool,
+) -> None:
+    """Offsets of positions, and of their commands, in place."""
+    for joint, offset in (offsets or {}).items():
+        if joint not in layout.coordinates:
+            raise LogError(f"offsets names {joint!r}, which is no joint of the robot", joint=joint)
+        for kind in ("q", "tau") if commanded else ("q",):
+            values[kind][:, layout.coordinates.index(joint)] += offset
 
 
 def _servo(
@@ -261,6 +281,36 @@ def _servo(
             "joints and loops need torques"
         )
     return Servo.from_option(servo, robot)
+
+
+def _controlled(
+    df: pd.DataFrame, model: Any, robot: Robot, t: Array, values: Mapping[str, Array]
+) -> Array:
+    """Torques of actuators from their controls; velocities that the log lacks are a spline's."""
+    if not robot.is_tree or robot.dof != len(robot.bodies):
+        raise LogError("controls need joints that move by themselves; log torques instead")
+    controls = {}
+    for name in actuators(model):
+        column = f"{CONTROL}{name}"
+        if column not in df.columns:
+            raise LogError(f"actuator {name!r} has no column {column!r}", column=column)
+        controls[name] = numbers(df, column)
+        bad = np.flatnonzero(~np.isfinite(controls[name]))
+        if bad.size:
+            raise LogError(
+                f"column {column!r} has no finite number in {rows_listed(bad)}",
+                column=column,
+                row=int(bad[0]),
+            )
+    q, dq = values["q"], values.get("dq")
+    if dq is None:
+        dq = np.zeros_like(q)
+        usual = GAP * float(np.median(np.diff(t))) if len(t) > 1 else 0.0
+        breaks = np.flatnonzero((np.diff(t) <= 0) | (np.diff(t) > usual)) + 1
+        for rows in np.split(np.arange(len(t)), breaks):
+            if len(rows) > 3 and np.isfinite(q[rows]).all():
+                dq[rows] = CubicSpline(t[rows], q[rows])(t[rows], 1)
+    return actuator_torques(model, robot, q, dq, controls)
 
 
 def _read_kind(

@@ -1,0 +1,227 @@
+"""Robots without torque sensors: gains, delay and motion from positions and commands, in MuJoCo.
+
+    python benchmarks/servo.py arms [--seeds 20] [--first 0] [--robots so101 ur5 panda leg]
+    python benchmarks/servo.py adverse [--seeds 5]
+    python benchmarks/servo.py simulation [--seeds 1] [--robots so101]
+
+"arms": hidden truth behind MuJoCo's position actuators (`tests/worlds/servos.py`): masses off by
+15 %, axes by 15 %, centres by 10 %, all 10 % heavier; gains, armature and friction off by 30 %;
+a delay of 4 ms, of which MuJoCo's step takes back a quarter of a millisecond; 30 s. Ratios of
+gains (the joint that is most off) and their rms pull, delay, RMS of positions along other
+commands in closed loop, over that of the nominal model; torques of the links with armature on that
+motion up to the common factor, over the description's; gains with a known payload in a second log.
+"adverse": servos and logs that do more or less, by what the fit makes of them: a fit whose motion
+is more than a tenth of the nominal one's error off, with no term and no note, is silent. An error
+there means that the log is refused. "simulation": beside least squares over closed-loop rollouts in
+MuJoCo of gains, damping, armature and dry friction, given the true delay and the description's
+inertials, with processor times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+import feasid
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from worlds.servos import (
+    SERVOS,
+    STEP,
+    Conditions,
+    ServoWorld,
+    fitted_servo_robot,
+    make_servo_world,
+)
+
+LOGS = {
+    "14 bits, 200 Hz": Conditions(),
+    "12 bits, 50 Hz": Conditions(bits=12, rate=50),
+}
+ROBOTS = ("so101", "ur5", "panda", "leg")
+PAYLOAD = 0.1
+"""Known load over the mass of all links."""
+SILENT = 0.1
+"""Error of the closed loop over the nominal model's from which a fit without a word is silent."""
+ROWS = 100
+"""Rows of the motion on which torques are compared."""
+
+
+def mass(world: ServoWorld) -> float:
+    return sum(float(x.get("value", "0")) for x in world.described.iter("mass"))
+
+
+def rigid_torques(world: ServoWorld, fit: feasid.Fit) -> tuple[float, float]:
+    """Relative torque errors up to a factor: of the fit's links and armature, the description's."""
+    q = np.repeat(world.test_commands, 10, axis=0)
+    width = np.hanning(41) / np.hanning(41).sum()
+    q = np.stack([np.convolve(x, width, "valid") for x in q.T], axis=1)
+    dq = np.gradient(q, 0.002, axis=0)
+    rows = np.linspace(500, len(q) - 1, ROWS).astype(int)
+    q, dq, ddq = q[rows], dq[rows], np.gradient(dq, 0.002, axis=0)[rows]
+    truth = world.physics.rigid_torque(q, dq, ddq) + world.truth.armature * ddq
+    size = np.sqrt(np.mean(truth**2, axis=0))
+
+    def error(torque: np.ndarray) -> float:
+        a, b = (torque / size).ravel(), (truth / size).ravel()
+        return float(np.linalg.norm(a * (a @ b) / (a @ a) - b) / np.linalg.norm(b))
+
+    links = fit.robot.without_joint_terms()
+    own = feasid.inverse_dynamics(links, q, dq, ddq) + fit.joint_terms["Ia"].to_numpy() * ddq
+    described = feasid.inverse_dynamics(world.robot, q, dq, ddq)
+    return error(own), error(described + world.nominal.armature * ddq)
+
+
+def measured(world: ServoWorld) -> dict[str, float]:
+    """All figures of one world."""
+    started = time.process_time()
+    fit = feasid.fit(world.log, world.robot, command="position")
+    seconds = time.process_time() - started
+    servo = fit.servo
+    logs = np.log(np.array(servo.servo.kp) / world.truth.kp)
+    off = logs - logs.mean()
+    nominal = world.rollout_error(world.nominal)
+    rollout = world.rollout_error(fitted_servo_robot(world, fit))
+    own, described = rigid_torques(world, fit)
+    log, ten = world.loaded_log(PAYLOAD * mass(world))
+    weighed = feasid.fit(
+        world.log, world.robot, command="position", loaded=log, load=ten, diagnose=False
+    )
+    known = np.array(weighed.servo.servo.kp) / world.truth.kp - 1
+    damping = np.log(servo.damping / (world.truth.kd + world.truth.viscous)) - logs.mean()
+    return {
+        "ratio %": 100 * np.abs(off).max(),
+        "pull^2": float(np.mean((off / servo.ratio_deviations) ** 2)),
+        "damping %": 100 * np.abs(damping).max(),
+        "delay off ms": 1e3 * abs(servo.delay - world.truth.delay + STEP / 2),
+        "rollout mrad": 1e3 * rollout,
+        "over nominal": rollout / nominal,
+        "torque %": 100 * own,
+        "over description": own / described,
+        "factor": float(np.exp(logs.mean())),
+        "told": servo.factor,
+        "payload kp %": 100 * np.abs(known).max(),
+        "terms": float(len(servo.servo.terms or ())),
+        "seconds": seconds,
+    }
+
+
+def arms(options: argparse.Namespace) -> None:
+    for name, how in LOGS.items():
+        for robot in options.robots:
+            found, lost = [], []
+            for seed in range(options.first, options.first + options.seeds):
+                world = make_servo_world(robot, seed, how)
+                try:
+                    found.append(measured(world))
+                except feasid.FeasidError as error:
+                    lost.append(f"seed {seed}: {error}")
+            print(f"{robot}, {name}: {len(found)} fits, {len(lost)} refused")
+            for key in found[0] if found else ():
+                values = np.array([f[key] for f in found])
+                if key == "pull^2":
+                    print(f"  {'rms pull':17} {np.sqrt(values.mean()):8.3g}")
+                else:
+                    print(f"  {key:17} {np.median(values):8.3g} median, {values.max():8.3g} most")
+            print(*(f"  {line}" for line in lost), sep="\n", flush=True)
+
+
+def adverse(options: argparse.Namespace) -> None:
+    silent = total = 0
+    for name, how in SERVOS.items():
+        for robot in options.robots:
+            for seed in range(options.first, options.first + options.seeds):
+                world, total = make_servo_world(robot, seed, how), total + 1
+                try:
+                    fit = feasid.fit(world.log, world.robot, command="position")
+                except feasid.FeasidError as error:
+                    print(f"{name:12} {robot:6} {seed}: refused: {error}", flush=True)
+                    continue
+                rollout = world.rollout_error(fitted_servo_robot(world, fit))
+                share = rollout / world.rollout_error(world.nominal)
+                terms = [*(fit.servo.servo.terms or ())]
+                quiet = share > SILENT and not terms and fit.quality.level == "good"
+                silent += quiet
+                kp = np.array(fit.servo.servo.kp) / world.truth.kp
+                ratio = np.abs(np.log(kp / np.exp(np.log(kp).mean()))).max()
+                print(
+                    f"{name:12} {robot:6} {seed}: {', '.join(terms) or 'no term'}; rollout "
+                    f"{1e3 * rollout:.2f} mrad, {share:.3f} of nominal; ratios "
+                    f"{100 * ratio:.1f} % (told {100 * fit.servo.ratio_deviations.max():.1f}); "
+                    f"delay {1e3 * fit.servo.delay:.2f} ms; {fit.quality.level}"
+                    f"{' SILENT' if quiet else ''}",
+                    flush=True,
+                )
+    print(f"{silent} silent of {total}")
+
+
+def simulation(options: argparse.Namespace) -> None:
+    for robot in options.robots:
+        for seed in range(options.first, options.first + options.seeds):
+            world = make_servo_world(robot, seed)
+            figures = measured(world)
+            started = time.process_time()
+            fitted, count = simulated_fit(world)
+            seconds = time.process_time() - started
+            logs = np.log(fitted.kp / world.truth.kp)
+            print(
+                f"{robot} {seed}: ours {figures['rollout mrad']:.3f} mrad, ratios "
+                f"{figures['ratio %']:.2g} %, {figures['seconds']:.1f} s; {count} simulations of "
+                f"10 s {1e3 * world.rollout_error(fitted):.3f} mrad, ratios "
+                f"{100 * np.abs(logs - logs.mean()).max():.2g} %, {seconds:.0f} s "
+                f"({seconds / figures['seconds']:.0f} times)",
+                flush=True,
+            )
+
+
+def simulated_fit(world: ServoWorld) -> tuple:
+    """Least squares over closed-loop rollouts, as calibrations by simulation do it."""
+    log, joints = world.log, world.truth.joints
+    seen = log[[f"q_{j}" for j in joints]].to_numpy()[:2000]
+    every, n = round(0.005 / STEP), len(joints)
+    commands = world.commands[:500]
+    first = world.nominal
+    count = 0
+
+    def robot(x: np.ndarray):
+        kp, kd, Ia, fc = np.exp(x.reshape(4, n)) * [
+            first.kp,
+            first.kd + first.viscous,
+            first.armature,
+            first.coulomb,
+        ]
+        return replace(first, kp=kp, kd=kd, armature=Ia, coulomb=fc, viscous=0 * kd)
+
+    def residual(x: np.ndarray) -> np.ndarray:
+        nonlocal count
+        count += 1
+        q = robot(x).follow(commands, world.start, world.how, world.described)[::every]
+        return (q - seen).ravel()
+
+    found = least_squares(residual, np.zeros(4 * n), diff_step=1e-3, max_nfev=60, xtol=1e-6)
+    return robot(found.x), count
+
+
+def main() -> None:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = {"arms": arms, "adverse": adverse, "simulation": simulation}
+    parser.add_argument("what", choices=kinds)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--robots", nargs="+", default=ROBOTS)
+    options = parser.parse_args()
+    kinds[options.what](options)
+
+
+if __name__ == "__main__":
+    main()

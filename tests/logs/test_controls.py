@@ -1,0 +1,88 @@
+"""Controls of MuJoCo's actuators as torques."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import feasid
+from feasid.errors import DescriptionError, LogError
+
+mujoco = pytest.importorskip("mujoco")
+
+ARM = """<mujoco><option timestep="0.001" integrator="implicitfast"/><default>
+<joint armature="0.02" damping="0.1" frictionloss="0.05"/></default><worldbody>
+<body><joint name="a" axis="0 1 0"/><inertial pos="0.1 0 0.02" mass="1" diaginertia=".02 .03 .01"/>
+<body pos="0.3 0 0"><joint name="b" axis="0 1 0"/>
+<inertial pos="0.1 0.01 0" mass="0.5" diaginertia=".01 .01 .01"/></body></body></worldbody>
+<actuator><position name="A" joint="a" kp="30" kv="2" forcerange="-12 12"/>
+<general name="B" joint="b" gear="3" gainprm="4" biastype="affine" biasprm="0.1 -3.5 -0.2"/>
+</actuator></mujoco>"""
+
+
+def simulated(text=ARM, seconds=5.0):
+    """A log of controls, with the forces that MuJoCo found."""
+    model = mujoco.MjModel.from_xml_string(text)
+    data, rng = mujoco.MjData(model), np.random.default_rng(0)
+    phase, every = rng.uniform(0, 6, (3, model.nu)), 5
+    rows = []
+    for k in range(int(seconds * 1000)):
+        if k % every == 0:
+            data.ctrl[:] = sum(
+                np.sin(w * data.time + p) for w, p in zip((1.3, 4.0, 7.0), phase, strict=True)
+            )
+            mujoco.mj_forward(model, data)
+            rows.append([data.time, *data.qpos, *data.qvel, *data.ctrl, *data.qfrc_actuator])
+        mujoco.mj_step(model, data)
+    names = ("q_a", "q_b", "dq_a", "dq_b", "ctrl_A", "ctrl_B", "tau_a", "tau_b")
+    return model, pd.DataFrame(rows, columns=["t", *names])
+
+
+def without(log, *kinds):
+    return log[[c for c in log if c.split("_")[0] not in kinds]]
+
+
+def test_controls_are_torques_exactly():
+    model, log = simulated(seconds=3.0)
+    for robot in (feasid.load_robot(model), feasid.load_robot(ARM)):
+        got = feasid.Recording(without(log, "tau")).raw(robot).values["tau"]
+        np.testing.assert_array_equal(got, log[["tau_a", "tau_b"]])
+
+
+def test_a_log_of_controls_is_fitted_as_that_of_torques():
+    model, log = simulated()
+    robot, options = (
+        feasid.load_robot(model),
+        {"diagnose": False, "candidates": (), "prior_weight": 1.0},
+    )
+    by_torque = feasid.fit(without(log, "dq", "ctrl"), robot, **options)
+    by_control = feasid.fit(without(log, "dq", "tau"), robot, **options)
+    test = without(log, "dq", "ctrl")
+    errors = [fit.errors(test)["all"] for fit in (by_control, by_torque)]
+    assert errors[0] < 1.3 * errors[1]
+    assert "controls" in {n.code for n in by_control.notes}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('kp="30" kv="2"', 'kp="30" kv="2" timeconst="0.1"'), "'A' has dyntype"),
+        (('<general name="B"', '<general name="B" gaintype="user"'), "'B' has gaintype user"),
+        (('<general name="B"', '<general name="B" biastype="user" group="1"'), "'B' has biastype"),
+    ],
+)
+def test_forces_that_no_row_tells_are_refused(change, said):
+    text = ARM.replace(*change)
+    text = text.replace('biastype="affine" ', "") if 'biastype="user"' in text else text
+    _, log = simulated(seconds=1.0)
+    with pytest.raises(DescriptionError, match=said):
+        feasid.Recording(without(log, "tau")).raw(feasid.load_robot(text))
+
+
+def test_controls_that_a_log_lacks_are_named():
+    model, log = simulated(seconds=1.0)
+    robot = feasid.load_robot(model)
+    with pytest.raises(LogError, match="'ctrl_B'"):
+        feasid.Recording(without(log, "tau").drop(columns="ctrl_B")).raw(robot)
+    log.loc[3, "ctrl_A"] = np.nan
+    with pytest.raises(LogError, match="row 3"):
+        feasid.Recording(without(log, "tau")).raw(robot)
