@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -155,9 +156,25 @@ def as_arguments(options: Mapping[str, Any]) -> str:
         if isinstance(value, bool):
             text = "yes" if value else "no"
         else:
-            text = value if isinstance(value, str) else json.dumps(value, default=_plain)
+            text = value if isinstance(value, str) else _as_list(value)
         words.append(f"{argument_name(name)} {shlex.quote(text)}")
     return " ".join(words)
+
+
+def _as_list(value: Any) -> str:
+    """Names as ``a,b`` and plain entries as ``a=1,b=2``; what is neither as JSON."""
+    entries = [*value.items()] if isinstance(value, Mapping) else []
+    flat = [*(str(k) for k, _ in entries), *(v for _, v in entries)]
+    if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+        flat = [*value]
+    simple = all(isinstance(v, str | int | float) and not LISTED.search(str(v)) for v in flat)
+    if not (flat and simple):
+        return json.dumps(value, default=_plain)
+    return ",".join(f"{k}={v}" for k, v in entries) if entries else ",".join(flat)
+
+
+LISTED = re.compile(r"""[,=\[\]"'\s]|^$|^none$""")
+"""What a name or a value in a comma list may not have."""
 
 
 def parse_locks(entries: Sequence[str] | None, option: str = "--lock") -> dict[str, float]:

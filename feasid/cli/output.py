@@ -123,6 +123,9 @@ def spell_as_arguments(text: str) -> str:
         out.append(text[at:start])
         if match[2]:
             length, value = _value(text[end:])
+            if not length:
+                length = _bracket_length(text[end:]) if text[end:].startswith("{") else 0
+                value = _placeholders(text[end : end + length])
             out.append(_argument(name, value) if length else argument_name(name))
             end += length
         else:
@@ -141,6 +144,12 @@ def _argument(name: str, value: object) -> str:
     if value is None or value in ((), []):
         value = "none"
     return as_arguments({name: value})
+
+
+def _placeholders(text: str) -> str:
+    """A mapping whose values the reader fills in: ``{'a': ..., 'b': ...}`` as ``a=...,b=...``."""
+    names = re.findall(r"['\"]([^'\"]+)['\"]: ", text)
+    return ",".join(f"{name}=..." for name in names)
 
 
 def _value(text: str) -> tuple[int, object]:

@@ -62,7 +62,7 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
     for kind, values in raw.values.items():
         for k, joint in enumerate(raw.layout.coordinates):
             column = str((raw.layout.columns[kind] or ())[k])
-            where = _Where(kind, joint, column, raw.t)
+            where = _Where(kind, joint, column, raw.t, raw.layout.coordinates)
             findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
 
@@ -70,8 +70,10 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
 class _Where:
     """Names a column in findings."""
 
-    def __init__(self, kind: str, joint: str, column: str, t: Array) -> None:
-        self.kind, self.joint, self.column, self.t = kind, joint, column, t
+    def __init__(
+        self, kind: str, joint: str, column: str, t: Array, joints: Sequence[str] = ()
+    ) -> None:
+        self.kind, self.joint, self.column, self.t, self.joints = kind, joint, column, t, joints
 
     def finding(
         self, code: str, level: str, message: str, remedy: str, rows: Sequence[tuple[int, int]] = ()
@@ -182,9 +184,10 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
 
 
 def _dead_signal_finding(value: float, where: _Where) -> Finding:
+    others = [joint for joint in where.joints if joint != where.joint]
     advice = {
         "q": "lock the joint if it did not move: load_robot(..., lock={...})",
-        "tau": "name the other joints in measured=, or check the sensor",
+        "tau": f"without a torque sensor there, leave the joint out: measured={others}",
     }
     return where.finding(
         "dead",

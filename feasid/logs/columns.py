@@ -257,6 +257,12 @@ def _complete(
     rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
     else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
     what = WORDS.get(kind, "command")
+    if kind == "tau" and any(str(c).startswith("current_") for c in rest):
+        constants = ", ".join(f"'tau_{n}': ..." for n in names)
+        else_ += (
+            '. Currents become torques by columns={"tau": "current_{}"} with the torque constants '
+            f"in N m/A (mA in the header are converted to A), units={{{constants}}}"
+        )
     raise LogError(
         f"joint {names[missing[0]]!r} has no {what} column {wanted!r}{hint}{why}; "
         f"unused columns: {_join_columns(rest)}. Map other names with "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,13 +191,20 @@ def _read_json(option: Option, name: str, text: str) -> Any:
 
 
 def _read_mapping(option: Option, name: str, text: str) -> Mapping[str, Any]:
-    """JSON, or ``NAME=VALUE`` with a value in JSON or a bare word."""
+    """JSON, or ``NAME=VALUE,NAME=VALUE`` with values in JSON or bare words."""
     if text.strip().startswith("{"):
         return _mapping(option, name, _read_json(option, name, text))
-    key, sign, value = text.partition("=")
-    if not (key and sign and value):
-        raise InputError(f"{name} needs NAME=VALUE, not {text!r}", option=name)
-    return {key: _read_value(option, name, value)}
+    out = {}
+    for entry in NEXT_NAME.split(text):
+        key, sign, value = entry.partition("=")
+        if not (key and sign and value):
+            raise InputError(f"{name} needs NAME=VALUE, not {entry!r}", option=name)
+        out[key] = _read_value(option, name, value)
+    return out
+
+
+NEXT_NAME = re.compile(r""",(?=[^,=\[\]{}"']+=)""")
+"""The comma before another ``NAME=``, which is none inside a list, an object or a text."""
 
 
 def _read_value(option: Option, name: str, text: str) -> Any:

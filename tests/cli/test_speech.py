@@ -15,7 +15,7 @@ from feasid.cli.output import spell_as_arguments
             "(friction=(), drive_inertia=False fits rigid bodies only)",
             "(--friction none, --drive-inertia no fits rigid bodies only)",
         ),
-        ("units={'tau': -1}.", """--units '{"tau": -1}'."""),
+        ("units={'tau': -1}.", "--units tau=-1."),
         ("exclude=[(1.5, 2.0), (3, 4)]", "--exclude '[[1.5, 2.0], [3, 4]]'"),
         ("delay=-0.033, which", "--delay -0.033, which"),
         ("a cut-off of 8. cutoff=8.", "a cut-off of 8. --cutoff 8."),
@@ -29,7 +29,7 @@ from feasid.cli.output import spell_as_arguments
             "can be locked: --lock hand=0.0 --lock jaw=0.0",
         ),
         ("load_robot(..., gravity=(0, 0, 9.81))", "--gravity=0,0,9.81"),
-        ("Map others with units={'q': ...}", "Map others with --units{'q': ...}"),
+        ("Map others with units={'q': ...}", "Map others with --units q=..."),
         ("units={'q': 'deg", "--units{'q': 'deg"),
     ],
 )

@@ -42,11 +42,13 @@ def test_messages_alone_lead_to_a_fit(folder, capsys):
         mended = re.search(r"^mended: (.*)$", said, re.M)
         if mended:
             break
-        found = re.search(r"--columns ('.*?')", said)
+        found = re.search(r"--columns ('.*?'|[^' ]\S*)", said)
         assert found, said
-        order = [*order[:4], "--columns", *shlex.split(found[1])] if "--columns" not in order else [
-            *order[:5], order[5].rstrip("}") + ", " + shlex.split(found[1])[0].lstrip("{")
-        ]  # fmt: skip
+        order = [
+            *order[:4],
+            "--columns",
+            ",".join([*order[5:], *shlex.split(found[1].rstrip(",.;"))]),
+        ]
     assert mended, said
     words = shlex.split(mended[1])
     assert {"--columns", "--nan", "--units"} <= set(words)

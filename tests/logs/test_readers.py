@@ -151,8 +151,8 @@ BROKEN = {
     "empty": ("", ["empty"]),
     "only header": ("t,q_1\n", ["no data rows"]),
     "nul": ("t,q_1\n0,\0\n", ["NUL", "offset 8"]),
-    "latin-1": ("t,q_\xe9\n0,1\n".encode("latin-1"), ["line 1", "offset 4"]),
-    "latin-1 cell": ("t,q_1\n0,\xe9\n".encode("latin-1"), ["UTF-8"]),
+    "no text": (b"t,q_\x81\n0,1\n", ["line 1", "offset 4", "save it as UTF-8"]),
+    "a cell that is no text": (b"t,q_1\n0,\x81\n", ["UTF-8"]),
 }
 
 
@@ -164,6 +164,14 @@ def test_broken_csv_is_refused_by_name(tmp_path, fault):
         read_log(path)
     for name in [*names, str(path)]:
         assert name in str(caught.value)
+
+
+def test_text_of_a_western_windows_is_read_and_said(tmp_path):
+    path = write(tmp_path, "t;q_1 [\xb0];tau_1 [Nm]\n0;90,5;1\n0,1;45;2\n".encode("latin-1"))
+    df = read_log(path)
+    assert list(df.columns) == ["t", "q_1", "tau_1"]
+    np.testing.assert_allclose(df["q_1"], np.deg2rad([90.5, 45.0]))
+    assert any("Windows-1252" in note for note in df.attrs["notes"])
 
 
 def test_a_cut_last_line_may_be_dropped(tmp_path):

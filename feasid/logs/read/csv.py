@@ -176,7 +176,8 @@ class _Lines:
             return self.data[self.at : stop].decode().rstrip("\r")
         except UnicodeDecodeError as error:
             raise LogError(
-                f"{self.path}, line {self.line}: not UTF-8 at byte offset {self.at + error.start}",
+                f"{self.path}, line {self.line}: not UTF-8 at byte offset {self.at + error.start}: "
+                "save it as UTF-8",
                 path=self.path,
                 line=self.line,
             ) from None
@@ -416,7 +417,33 @@ def exact_decimals() -> dict[str, Any]:
 def read_csv_file(path: Path, how: LogReading) -> pd.DataFrame:
     """Read a text file, also one packed by gzip; see `read_csv`."""
     with open_for_reading(path, how.max_bytes) as file:
-        return read_csv(_text(file, path, how.max_bytes), str(path), **how.csv)
+        data = _text(file, path, how.max_bytes)
+    converted = _from_windows(data)
+    df = read_csv(data if converted is None else converted, str(path), **how.csv)
+    if converted is not None:
+        note = "its text is not UTF-8 and was read as Windows-1252 (Latin-1)"
+        df.attrs["notes"] = (*df.attrs["notes"], note)
+    return df
+
+
+WINDOWS_SYMBOLS = "°²³µ·"
+"""What headers with units hold beside letters, in Windows-1252 and Latin-1 alike."""
+
+
+def _from_windows(data: bytes) -> bytes | None:
+    """Text of a Western European Windows as UTF-8; None for UTF-8 and for what is no such text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        return None
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return None
+    others = {c for c in text if not c.isascii()}
+    return text.encode() if all(c.isalpha() or c in WINDOWS_SYMBOLS for c in others) else None
 
 
 register_format(LogFormat("csv", (".csv", ".txt", ".tsv", ".dat", ""), read_csv_file))
@@ -487,7 +514,8 @@ def read_csv(
             )
     except UnicodeDecodeError as error:
         raise LogError(
-            f"{path}: not UTF-8 at byte offset {found.start + error.start}", path=path
+            f"{path}: not UTF-8 at byte offset {found.start + error.start}: save it as UTF-8",
+            path=path,
         ) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         raise LogError(f"{path}: {error}", path=path) from error
@@ -544,7 +572,7 @@ def _without_units(df: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     for name in map(str, df.columns):
         match = NAMED_UNIT.fullmatch(name)
         plain, unit = (match[1], match[2] or match[3]) if match else (name, "")
-        taken = unit not in known or plain in df.columns or plain in names
+        taken = spelled_unit(unit) not in known or plain in df.columns or plain in names
         names.append(name if taken else plain)
         units.append("" if taken else unit)
     return df.set_axis(names, axis="columns"), units
