@@ -63,11 +63,11 @@ if TYPE_CHECKING:
     from feasid.identification.simulate import simulate as simulate
     from feasid.inspection.comparison import Comparison as Comparison
     from feasid.inspection.comparison import compare as compare
-    from feasid.inspection.control import check as check
     from feasid.inspection.repair import Repair as Repair
     from feasid.inspection.repair import repair as repair
     from feasid.inspection.report import Report as Report
     from feasid.inspection.report import inspect as inspect
+    from feasid.inspection.whole_robot import check as check
     from feasid.logs.floating import Imu as Imu
     from feasid.logs.floating import Touch as Touch
     from feasid.logs.floating import floating_log as floating_log
@@ -120,7 +120,7 @@ _HOME = {
     "excite": "excitation.excite",
     "ExcitationProblem": "excitation.constraint_check",
     "Trajectory": "excitation.trajectory",
-    "check": "inspection.control",
+    "check": "inspection.whole_robot",
     "correct": "feasibility.correct",
     "feasible_set": "feasibility.constraints.sets",
     "fit": "identification.identify",

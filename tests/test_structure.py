@@ -13,7 +13,7 @@ import feasid
 SOURCE = Path(feasid.__file__).parent
 
 LAZY = {
-    "feasid.inspection.control": "pandas and the nullspace, only for a mass matrix",
+    "feasid.inspection.whole_robot": "pandas and the nullspace, only for a mass matrix",
     "feasid.feasibility.closest": "the proof of a conflict, when nothing can exist",
     "feasid.feasibility.least_squares": "the proof of optimality, when it is asked for",
     "feasid.identification.export": "tables of actuators, which are data frames",

@@ -122,7 +122,7 @@ def expand(patterns: Iterable[str]) -> list[str]:
 
 def _judge_bodies(arguments: argparse.Namespace) -> int:
     """The other question: can the moving bodies exist, each the sum of its links?"""
-    from feasid.inspection.control import check
+    from feasid.inspection.whole_robot import check
 
     as_json = arguments.format == "json"
     if arguments.control or arguments.strict or arguments.format not in ("text", "json"):
@@ -202,19 +202,19 @@ def _reduction(path: str) -> str:
 
 
 def _control_lines(path: str, report: Report) -> Iterable[str]:
-    from feasid.inspection.control import control_of_file
+    from feasid.inspection.whole_robot import check_whole_robot_of_file
 
     try:
-        return control_of_file(path).lines(len(report.infeasible), len(report.weightless))
+        return check_whole_robot_of_file(path).lines(len(report.infeasible), len(report.weightless))
     except FeasidError as error:
         return [f"control: not judged: {error}"]
 
 
 def _control_dict(path: str) -> dict[str, object]:
-    from feasid.inspection.control import control_of_file
+    from feasid.inspection.whole_robot import check_whole_robot_of_file
 
     try:
-        return control_of_file(path).to_dict()
+        return check_whole_robot_of_file(path).to_dict()
     except FeasidError as error:
         return {"error": str(error)}
 

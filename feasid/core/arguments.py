@@ -278,19 +278,19 @@ Partial: TypeAlias = Annotated[npt.ArrayLike, array(nan=True)]
 # -- from annotations -----------------------------------------------------------------------------
 
 
-class _Missing(type):
+class _UnimportedName(type):
     """A name of an annotation that is imported for type checkers only."""
 
     def __getattr__(cls, name: str) -> type:
         if name.startswith("_"):
             raise AttributeError(name)
-        return _Missing(name, (_Named,), {})
+        return _UnimportedName(name, (_Named,), {})
 
     def __getitem__(cls, _: Any) -> type:
         return cls
 
 
-class _Named(metaclass=_Missing):
+class _Named(metaclass=_UnimportedName):
     """Stands for a class that is known by its name alone."""
 
 
@@ -311,15 +311,21 @@ class _Names(dict[str, Any]):
         return eval(value, {}, self) if isinstance(value, str) else value
 
     def __missing__(self, name: str) -> Any:
-        return globals().get(name) or getattr(typing, name, None) or _Missing(name, (_Named,), {})
+        return (
+            globals().get(name)
+            or getattr(typing, name, None)
+            or _UnimportedName(name, (_Named,), {})
+        )
 
 
 @cache
-def kind_of(hint: Any) -> Kind:
+def kind_from_annotation(hint: Any) -> Kind:
     """The kind of argument that an annotation describes."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return next((k for k in hint.__metadata__ if isinstance(k, Kind)), kind_of(inner[0]))
+        return next(
+            (k for k in hint.__metadata__ if isinstance(k, Kind)), kind_from_annotation(inner[0])
+        )
     if origin is Literal:
         return _one_of(inner)
     if origin in (Union, types.UnionType):
@@ -383,15 +389,17 @@ def _union(parts: tuple[Any, ...]) -> Kind:
         "_SupportsArray" in str(get_origin(part)) for part in parts
     ):  # an array-like in an alias
         parts = (_ArrayLike, *(p for p in parts if p is types.NoneType))
-    kinds = [kind_of(part) for part in parts]
+    kinds = [kind_from_annotation(part) for part in parts]
     if ANYTHING in kinds:
         return ANYTHING
     if PATH in kinds:
         kinds = [k for k in kinds if k is not SIMPLE[str]]
     kinds = list(dict.fromkeys(kinds))
     text = " or ".join(kind.text for kind in kinds)
-    mappings = [kind_of(part) for part in parts if _is_a(part, Mapping)]
-    sequences = [kind_of(part) for part in parts if mappings and _is_a(part, abc.Collection)]
+    mappings = [kind_from_annotation(part) for part in parts if _is_a(part, Mapping)]
+    sequences = [
+        kind_from_annotation(part) for part in parts if mappings and _is_a(part, abc.Collection)
+    ]
     keyed = [k for k in kinds if k in mappings or k not in sequences]
 
     def convert(value: Any) -> Any:
@@ -414,7 +422,7 @@ def _is_a(hint: Any, kind: type) -> bool:
 def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
     """A sequence of items of one kind, or of a fixed number of kinds."""
     fixed = container is tuple and inner[-1] is not ...
-    items = [kind_of(part) for part in (inner if fixed else inner[:1])]
+    items = [kind_from_annotation(part) for part in (inner if fixed else inner[:1])]
     which = [k.text for k in items]
     text = f"({', '.join(which)})" if fixed else f"a sequence, of each item {which[0]}"
     text = text if which != ["anything"] else "a sequence"
@@ -440,7 +448,7 @@ def _sequence(container: type, inner: tuple[Any, ...]) -> Kind:
 
 
 def _mapping(inner: tuple[Any, ...]) -> Kind:
-    keys, items = (kind_of(part) for part in (inner or (Any, Any)))
+    keys, items = (kind_from_annotation(part) for part in (inner or (Any, Any)))
 
     def convert(value: Any) -> Any:
         if not isinstance(value, Mapping):
@@ -478,7 +486,7 @@ class _Plan:
         for name, hint in said.items():
             if name == "return" or "Unpack[" in str(hint):
                 continue
-            kind = kind_of(eval(hint, {}, names) if isinstance(hint, str) else hint)
+            kind = kind_from_annotation(eval(hint, {}, names) if isinstance(hint, str) else hint)
             if kind is not ANYTHING:
                 kinds[name] = kind
         real = inspect.Parameter

@@ -24,7 +24,7 @@ from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.equations import low_passed
-from feasid.reduction.reduce import choose_filtering
+from feasid.reduction.reduce import complete_filtering
 from feasid.reduction.triangle import Reducer
 from feasid.robot.description import Robot
 
@@ -52,7 +52,7 @@ def examine(
     refuted : collection of (code, joints)
         Suspicions of the robot's dynamics that were tried in vain and are not raised again.
     """
-    chosen = choose_filtering(select_options(LogOptions, asked), "diagnose")
+    chosen = complete_filtering(select_options(LogOptions, asked), "diagnose")
     df = recording.table(robot, chosen.get("topic"))
     try:
         raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, chosen)))

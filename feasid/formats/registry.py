@@ -104,14 +104,14 @@ def read_description(text: XmlText, limits: ReadLimits = LIMITS) -> Description:
 
 
 def remember(source: Source, description: Description) -> None:
-    """Keep the description of a source for `description_of`."""
+    """Keep the description of a source for `reread_description`."""
     _REMEMBERED[source.path, source.format, source.text] = description
     _REMEMBERED.move_to_end((source.path, source.format, source.text))
     while len(_REMEMBERED) > MAX_REMEMBERED:
         _REMEMBERED.popitem(last=False)
 
 
-def description_of(robot: Robot) -> Description | None:
+def reread_description(robot: Robot) -> Description | None:
     """What the file says from which a robot was read.
 
     None for a robot that came from no text, or from one that cannot be read any more, as when the
@@ -138,7 +138,7 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
 
     Links without any are left out; a robot that was not read from a file has none.
     """
-    description = description_of(robot)
+    description = reread_description(robot)
     links = () if description is None else description.links
     shapes = ((link.name, [*link.collisions()]) for link in links)
     return {name: found for name, found in shapes if found}
@@ -150,7 +150,7 @@ def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:
     Collision geometries, or what is drawn of a link that has none. Bodies are left out of which a
     link with mass has a mesh, or nothing.
     """
-    description = description_of(robot)
+    description = reread_description(robot)
     links = () if description is None else description.links
     known = {link.name: [*link.collisions()] or [*link.visuals()] for link in links}
     out = {}

@@ -23,7 +23,7 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.formats.description import Description, Link
-from feasid.formats.registry import description_of
+from feasid.formats.registry import reread_description
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.inertia import skew
@@ -93,7 +93,7 @@ class RoundedNumber:
 
 def file_rounding(robot: Robot) -> Rounding:
     """What rounding the numbers show that place the robot's joints in its file."""
-    description = description_of(robot)
+    description = reread_description(robot)
     if description is None:
         return Rounding()
     angles, meant = [], []

@@ -44,7 +44,7 @@ from feasid.reduction.reduce import (
     assign_cutoff,
     base_with_terms,
     candidate_terms,
-    choose_filtering,
+    complete_filtering,
     find_measured_joints,
     independent_columns,
     open_sources,
@@ -87,7 +87,7 @@ def fit(
     SolverError
         When no answer passed verification; nothing unverified is returned.
     """
-    chosen = choose_filtering(complete_options(FitOptions, options, "fit"), "fit")
+    chosen = complete_filtering(complete_options(FitOptions, options, "fit"), "fit")
     find_prior(chosen["prior"])
     logs = open_sources(data)
     described = with_motors(resolve_robot(data, robot), chosen["couplings"])
@@ -356,7 +356,7 @@ def compare_models(
     if given.get("candidates") in ((), []):
         raise InputError("candidates has no term to compare: leave it out, or name some")
     given["candidates"] = tuple(terms) or given.get("candidates") or FURTHER_FRICTION
-    chosen = choose_filtering(
+    chosen = complete_filtering(
         complete_options(ReduceOptions, given, "compare_models"), "compare_models"
     )
     sources = open_sources(data)

@@ -107,7 +107,7 @@ def reduce(
     LogError, NotEnoughDataError, DescriptionError, InputError
         What is wrong with the input, by name.
     """
-    chosen = choose_filtering(check_options(ReduceOptions, options, "reduce"), "reduce")
+    chosen = complete_filtering(check_options(ReduceOptions, options, "reduce"), "reduce")
     terms = select_options(TermOptions, chosen) | select_options(MeasuredOptions, chosen)
     if base is not None and terms:
         raise InputError(f"{next(iter(terms))} has no effect beside base=, which has its own terms")
@@ -163,7 +163,7 @@ def _open_source(item: Any) -> Source:
     return Recording.from_source(item)
 
 
-def choose_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
+def complete_filtering(chosen: Mapping[str, Any], function: str) -> dict[str, Any]:
     """Options of a fit with what is filtered said: the equations, unless nothing shall be."""
     if chosen.get("filtering") is not None:
         return dict(chosen)

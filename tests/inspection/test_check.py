@@ -20,9 +20,9 @@ from feasid.cli import main
 from feasid.errors import FeasidError, InputError
 from feasid.formats.registry import read_description
 from feasid.formats.xml import parse_xml
-from feasid.inspection.control import control_of_file
 from feasid.inspection.judge import judge_link
 from feasid.inspection.report import inspect, inspect_description
+from feasid.inspection.whole_robot import check_whole_robot_of_file
 from feasid.robot import inertia
 
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
@@ -462,7 +462,7 @@ def test_impossible_links_may_have_possible_base_parameters(tmp_path, capsys):
 def test_the_mass_matrix_equals_pinocchios(tmp_path):
     pinocchio = pytest.importorskip("pinocchio")
     from feasid import load_robot
-    from feasid.inspection.control import mass_matrix
+    from feasid.inspection.whole_robot import mass_matrix
 
     wheel = f'<link name="wheel"><inertial><mass value="1"/>{moments(1, 0, 0, 1, 0, 1)}</inertial>'
     path = write(tmp_path, "arm.urdf", ('<link name="wheel"/>', f"{wheel}</link>"))
@@ -493,7 +493,7 @@ def test_a_line_says_what_was_reduced(tmp_path, capsys):
 def test_closed_loops_as_control_sees_them(tmp_path, name):
     path = tmp_path / "loops.xml"
     path.write_text(MECHANISMS[name])
-    found = control_of_file(path)
+    found = check_whole_robot_of_file(path)
     assert found.mass_matrix.status == "positive definite"
     assert found.base.feasible
     robot = load_robot(path)

@@ -56,7 +56,7 @@ class MassMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class Control:
+class WholeRobotVerdict:
     """What matters to control, for one robot."""
 
     mass_matrix: MassMatrix
@@ -100,7 +100,7 @@ class Control:
         }
 
 
-def control_of_file(path: str | os.PathLike[str]) -> Control:
+def check_whole_robot_of_file(path: str | os.PathLike[str]) -> WholeRobotVerdict:
     """Judge the robot in a file.
 
     Raises
@@ -108,16 +108,18 @@ def control_of_file(path: str | os.PathLike[str]) -> Control:
     FeasidError
         The file cannot be read, has no moving joint, or needs MuJoCo's compiler.
     """
-    return control(load_robot(path, ignore=EFFECTS))
+    return check_whole_robot(load_robot(path, ignore=EFFECTS))
 
 
-def control(robot: Robot) -> Control:
+def check_whole_robot(robot: Robot) -> WholeRobotVerdict:
     """Judge a robot's own parameters as a controller sees them; those not given count as zero."""
     from feasid.identifiability.base import base_parameters
 
     values = np.where(np.isnan(robot.values), 0.0, robot.values)
     base = base_parameters(robot)
-    return Control(mass_matrix(robot, values), check_parameters(base.values(values), base))
+    return WholeRobotVerdict(
+        mass_matrix(robot, values), check_parameters(base.values(values), base)
+    )
 
 
 def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatrix:
