@@ -4,8 +4,9 @@ A client adds viscous friction, dry friction and armature to the torques of the 
 fit's Coulomb friction changes its sign over a small speed; clients change it otherwise: controllers
 and Pinocchio at once, with the sign of the velocity, MuJoCo with the sign of ``dq + ddq b^-1``,
 the velocity that its soft constraint looks `LEAD` ahead (``aref = -b v``, see "Solver parameters"
-in its documentation). Errors are measured with both laws. All of them are linear in a joint's
-terms, so that the inner products of a few signals per joint give every error.
+in its documentation), and in proportion to it at rest, where the constraint's regularisation lets
+less than the whole friction suffice. Errors are measured with both laws. All of them are linear in
+a joint's terms, so that the inner products of a few signals per joint give every error.
 
 `Pinocchio` and `MuJoCo` replay logs in the programs themselves, when installed.
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.arrays import Array
-from feasid.dynamics.regressor import CHUNK, inverse_dynamics
+from feasid.dynamics.regressor import CHUNK, inverse_dynamics, mass_matrix
 from feasid.errors import InputError, did_you_mean, missing_extra
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
@@ -62,9 +63,10 @@ class ClientRows:
         springs = (_only_spring(d) for d in robot.drives if "k" in d.symbols)
         bodies = replace(robot, drives=tuple(springs), load_model=None)
         products = np.zeros((robot.dof, len(SIGNALS), len(SIGNALS)))
+        width = _resting_accelerations(robot)
         for motion, run in prepared_runs(model, logs):
             rigid = inverse_dynamics(bodies, run.q, run.dq, run.ddq)
-            ahead = np.sign(run.dq + LEAD * run.ddq)
+            ahead = np.clip((run.ddq + run.dq / LEAD) / width, -1.0, 1.0)
             measured = ~np.isnan(run.tau).any(axis=0)
             signals = [np.nan_to_num(run.tau), rigid, run.ddq, run.dq, np.sign(run.dq), ahead]
             rows = np.array([*signals, np.ones_like(rigid)]) * measured
@@ -87,6 +89,32 @@ class ClientRows:
         whole = np.array([*torque, torque.sum()])
         relative = np.sqrt(squares / np.where(whole > 0, whole, np.nan))
         return pd.Series(relative, pd.Index([*self.joints, "all"], name="joint"))
+
+
+REGULARISATION = 1e-3
+"""(1 - d) / d of MuJoCo's constraint, d the impedance of the `solimpfriction` that is written."""
+
+
+def _resting_accelerations(robot: Robot) -> Array:
+    """Accelerations [rad/s^2 or m/s^2] below which dry friction in MuJoCo is not all used.
+
+    A constraint's force is ``(aref - a) / R`` with R = (1 - d) / d times the inverse inertia of the
+    joint in the home posture, until it is as large as the friction.
+    """
+    values = np.nan_to_num(robot.values)
+    friction = np.zeros(robot.dof)
+    for k, drive in enumerate(robot.drives):
+        columns = robot.drive_columns(k)
+        for joint in drive.coupling:
+            friction[robot.joint_index(joint)] += sum(
+                values[columns[s]] for s in ("fc", "fs") if s in columns
+            )
+    inverse = np.linalg.pinv(mass_matrix(robot, values, np.zeros(robot.dof)))
+    return np.asarray(np.maximum(friction * REGULARISATION * np.diag(inverse), TINY))
+
+
+TINY = 1e-12
+"""[rad/s^2] In place of a friction of zero."""
 
 
 def _only_spring(drive: Any) -> Any:
