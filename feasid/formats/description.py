@@ -381,11 +381,15 @@ class Extras:
         Drive inertia of joints, for extension elements of formats that have no place for it.
     extensions : tuple of str
         Programs whose extension elements are wanted, see `Format.extensions`.
+    servos : mapping of str to (float, float)
+        Position gain [N m / rad or N / m] and delay [s] of joints' servos, in formats that have a
+        place for them.
     """
 
     forces: Mapping[str, float] = field(default_factory=dict)
     armatures: Mapping[str, float] = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
+    servos: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 NO_EXTRAS = Extras()
@@ -428,7 +432,7 @@ class Format:
         with these `JointTerms` per joint.
     compiled : callable or None
         ``compiled(text)`` returns the `Description` by the format's own compiler.
-    holds_loops, holds_gravity, holds_forces : bool
+    holds_loops, holds_gravity, holds_forces, holds_servos : bool
         Whether a file has closed loops, or couplings of several joints; gravity; and constant
         forces on joints.
     extensions : tuple of str
@@ -450,5 +454,6 @@ class Format:
     holds_loops: bool = False
     holds_gravity: bool = False
     holds_forces: bool = False
+    holds_servos: bool = False
     extensions: tuple[str, ...] = ()
     prepare: Callable[[Robot], Robot] | None = None

@@ -320,6 +320,7 @@ def export(
         forces if format_named(kind).holds_forces else {},
         {joint: float(value) for joint, value in armatures.items() if value},
         extensions,
+        _servos_of(model) if format_named(kind).holds_servos else {},
     )
     part = representable_part(robot, kind)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
@@ -331,6 +332,14 @@ def export(
         for law in LAWS:
             columns[f"without the purpose, {law}"] = rows.errors(terms, law)
     return Export(written, lines, columns, offsets, tuple(changes))
+
+
+def _servos_of(model: WritableModel) -> dict[str, tuple[float, float]]:
+    """Gains and delay of the servos that were identified, where kp and damping are all they do."""
+    servo = None if model.servo is None else model.servo.servo
+    if servo is None or not servo.alone:
+        return {}
+    return {joint: (kp, max(servo.delay, 0.0)) for joint, kp in servo.gains.items()}
 
 
 def _postures(robot: Robot) -> Array:

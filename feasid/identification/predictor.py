@@ -15,6 +15,7 @@ from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters
+from feasid.identification.servo import ServoFit
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
@@ -39,6 +40,7 @@ class Predictor:
     reduced: Reduced
     log_options: Mapping[str, Any]
     recordings: Sequence[Recording] = ()
+    servo: ServoFit | None = None
 
     @property
     def beta(self) -> Array:
@@ -227,7 +229,8 @@ class Predictor:
             What is simulated in place of the fitted model: a file written of it, for example.
         command : {"position"}, optional
             What the log's columns ``cmd_<joint>`` are: they drive the robot through its servos,
-            ``kp (cmd - q) - kd dq``. By default measured torques drive it, and errors are those of
+            ``kp (cmd - q) - kd dq``; default of a fit of commands, with its gains and delay.
+            By default of other fits measured torques drive it, and errors are those of
             torques as much as of the model: ``.verdict`` is then "cannot tell".
         kp, kd : float, sequence or mapping by joint, optional
             Gains of the servos.
@@ -249,6 +252,10 @@ class Predictor:
 
         if log is None and not self.recordings:
             raise InputError("reduced data hold no samples to simulate: pass the log")
+        found = None if self.servo is None else self.servo.servo
+        if command is None and kp is None and kd is None and found is not None and found.alone:
+            command, kp = "position", found.gains
+            options = {"delay": max(found.delay, 0.0), **options}
         description = self._described_robot()
         return simulate(
             self.robot if robot is None else robot,

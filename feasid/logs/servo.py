@@ -85,6 +85,16 @@ class Servo:
     law: str = "position"
     terms: Mapping[str, tuple[float, ...]] | None = None
 
+    @property
+    def alone(self) -> bool:
+        """Whether position gain and damping are all that it does."""
+        return self.law == "position" and not self.terms
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """The gains by joint."""
+        return dict(zip(self.joints, self.kp, strict=True))
+
     @classmethod
     def from_option(cls, value: Any, robot: Robot) -> Servo:
         """A servo as it is, or of a mapping of its attributes with ``kp`` by joint.

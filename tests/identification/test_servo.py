@@ -5,10 +5,15 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from worlds.servos import SERVOS, STEP, Conditions, fitted_servo_robot, make_servo_world
+import mujoco
+from worlds.description import to_text
+from worlds.servos import HELD, SERVOS, STEP, Conditions, fitted_servo_robot, make_servo_world
 
 import feasid
+from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.formats.description import Extras
+from feasid.formats.write import write
 from feasid.logs.servo import Servo, delay_commands
 
 QUICK = {
@@ -166,3 +171,62 @@ def test_servos_that_do_more_are_named_or_refused(name):
         return
     fit = feasid.fit(world.log, world.robot, command="position")
     assert tuple(fit.servo.servo.terms) == ((named[name],) if name in named else ())
+
+
+def follow(path, world):
+    """Positions every `STEP` of a written file along the world's test commands."""
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    data = mujoco.MjData(model)
+    data.qpos[:] = world.start
+    out = np.empty((len(world.test_commands) * HELD, model.nq))
+    for k in range(len(out)):
+        out[k] = data.qpos
+        data.ctrl[:] = world.test_commands[k // HELD]
+        mujoco.mj_step(model, data)
+    return out
+
+
+def test_a_written_file_follows_commands_as_the_robot_does(leg, tmp_path):
+    world, fit = leg
+    written = fit.write(tmp_path / "leg.xml", force=True)
+    assert "servo" not in "".join(written.missing)
+    truth = world.truth.follow(world.test_commands, world.start, world.how, world.described)
+    error = np.sqrt(np.mean((follow(tmp_path / "leg.xml", world) - truth) ** 2))
+    assert error < world.rollout_error(world.nominal) / 5
+    again = fit.write(tmp_path / "leg2.xml", force=True)
+    assert again.written.format == "mjcf"
+
+
+def test_files_keep_their_own_actuators(tmp_path):
+    text = """<mujoco><worldbody><body><joint name="a" axis="0 1 0"/>
+    <inertial pos=".1 0 .02" mass="1" diaginertia=".02 .03 .01"/></body></worldbody><actuator>
+    <position name="A" joint="a" kp="30" kv="2"/></actuator></mujoco>"""
+    (tmp_path / "arm.xml").write_text(text)
+    robot = feasid.load_robot(tmp_path / "arm.xml")
+    extras = Extras(servos={"a": (25.0, 0.004)})
+    write(robot, tmp_path / "out.xml", extras=extras)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    assert model.nu == 1
+    assert (model.actuator_gainprm[0, 0], model.actuator_biasprm[0, 2]) == (25.0, 0.0)
+    assert model.actuator_delay[0] == 0.004
+
+
+def test_the_prompt_fits_servos(leg, tmp_path, capsys, monkeypatch):
+    world, fit = leg
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "leg.urdf").write_text(to_text(world.described))
+    world.log.to_csv("log.csv", index=False)
+    words = ["--command", "position", "--servo-terms", "none", "--diagnose", "no"]
+    assert main(["fit", "log.csv", "--robot", "leg.urdf", "--verbose", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "known up to one common factor" in printed
+    assert f"{1e3 * fit.servo.delay:.2f}" in printed
+
+
+def test_windows_are_simulated_with_the_gains_that_were_found(leg):
+    _, fit = leg
+    simulated = fit.simulate(horizon=0.3, windows=5)
+    assert simulated.closed_loop
+    assert simulated.rms.max() < 2e-3

@@ -19,4 +19,5 @@ FORMAT = Format(
     holds_loops=True,
     holds_gravity=True,
     holds_forces=True,
+    holds_servos=True,
 )

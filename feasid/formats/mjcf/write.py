@@ -40,6 +40,9 @@ HOLDING = {"solreffriction": (0.002, 1.0), "solimpfriction": (0.999, 0.9999, 0.0
 """Solver settings of dry friction. MuJoCo's are soft: half the breakaway torque of 1 N m moves a
 joint of .01 kg m^2 by 52 mrad/s, with these by .1 (measured)."""
 
+SHORTEST_STEP = 5e-4
+"""Time step [s] down to which MuJoCo remembers enough controls for a delay."""
+
 TYPES = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball"}
 """Type of ``<joint>`` per kind of joint."""
 
@@ -67,7 +70,49 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
     if changes.gravity is not None:
         _set_gravity(patch, mjcf, changes.gravity)
     _set_forces(patch, mjcf.files.main.root, changes.extras.forces)
+    _set_servos(patch, mjcf.files.main.root, changes.extras.servos)
     return patch.apply()
+
+
+def _set_servos(patch: Patch, root: Element, servos: Mapping[str, tuple[float, float]]) -> None:
+    """Gains of the file's own position actuators, without damping, and actuators of other joints.
+
+    Damping is that of the joint: a log tells the sum only.
+    """
+    left = dict(servos)
+    for section in root.all("actuator"):
+        for element in section.children:
+            joint = element.attributes.get("joint", "")
+            if element.tag == "position" and joint in left:
+                kp, delay = left.pop(joint)
+                for name, value in {"kp": kp, "kv": 0.0, "delay": delay}.items():
+                    if value or name in element.attributes:
+                        patch.numbers(element, name, [value])
+                if delay > 0 and "nsample" not in element.attributes:
+                    patch.new_attribute(element, "nsample", _remembered(delay))
+    if left:
+        patch.insert_last(root, _servos(left))
+
+
+def _remembered(delay: float) -> str:
+    """Steps that an actuator remembers its control for, so that it acts later [s]."""
+    return str(math.ceil(delay / SHORTEST_STEP) + 2)
+
+
+def _servos(servos: Mapping[str, tuple[float, float]]) -> list[str]:
+    lines = [
+        line
+        for joint, (kp, delay) in servos.items()
+        for line in markup(
+            "position",
+            name=f"servo of {joint}",
+            joint=joint,
+            kp=kp,
+            delay=delay or None,
+            nsample=_remembered(delay) if delay else None,
+        )
+    ]
+    return markup("actuator", lines) if lines else []
 
 
 def _set_forces(patch: Patch, root: Element, forces: Mapping[str, float]) -> None:
@@ -222,6 +267,7 @@ def generate_mjcf(robot: Robot, terms: Mapping[str, JointTerms], extras: Extras)
         markup("worldbody", *(_body(robot, i, terms) for i in roots)),
         _equalities(robot),
         _forces(extras.forces),
+        _servos(extras.servos),
         model=robot.name,
     )
     return "\n".join([*lines, ""]).encode()
