@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from feasid.identification.ranges import ParameterRanges as ParameterRanges
     from feasid.identification.ranges import Range as Range
     from feasid.identification.result import Fit as Fit
+    from feasid.identification.samples import Samples as Samples
+    from feasid.identification.samples import sample as sample
     from feasid.identification.simulate import Simulation as Simulation
     from feasid.identification.simulate import simulate as simulate
     from feasid.inspection.comparison import Comparison as Comparison
@@ -129,6 +131,8 @@ _HOME = {
     "Prior": "identification.priors",
     "GaussianPrior": "identification.priors",
     "payload": "identification.payload",
+    "Samples": "identification.samples",
+    "sample": "identification.samples",
     "payload_from_wrench": "identification.payload",
     "simulate": "identification.simulate",
     "Simulation": "identification.simulate",

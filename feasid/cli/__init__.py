@@ -36,6 +36,7 @@ COMMANDS = {
     "predict": "torques of a saved fit for the motion of a log",
     "simulate": "how a saved fit, or a file written of it, simulates a log",
     "watch": "a log played back: what is learnt while the robot runs, and when to use it",
+    "sample": "robots drawn from what a saved fit's log leaves open, or around a description",
     "export": "the model as C code: dynamics, mass matrix, regressor",
     "check": "is this model possible? exact verdicts on URDF, MJCF and SDF files",
     "correct": "the closest feasible model, with a minimal change of the file",
@@ -51,7 +52,8 @@ SHARED_MODULES = {
     **dict.fromkeys(("check", "compare"), "check"),
     **dict.fromkeys(("payload", "gains"), "loads"),
     **dict.fromkeys(
-        ("show", "errors", "predict", "simulate", "ranges", "report", "export"), "saved_fits"
+        ("show", "errors", "predict", "simulate", "ranges", "report", "sample", "export"),
+        "saved_fits",
     ),
 }
 """Modules of several commands, in which NAME has ``add_NAME_arguments`` and ``run_NAME``."""

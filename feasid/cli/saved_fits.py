@@ -1,4 +1,4 @@
-"""Commands on a saved fit: show, errors, predict, ranges, report, export."""
+"""Commands on a saved fit: show, errors, predict, ranges, report, sample, export."""
 
 from __future__ import annotations
 
@@ -232,6 +232,70 @@ def run_report(arguments: argparse.Namespace) -> int:
         print(f"wrote {arguments.out}")
     if arguments.json:
         print_json("report", {"out": arguments.out, "reports": contents})
+    return 0
+
+
+DEVIATIONS = ("mass", "density", "centre", "joint_terms")
+"""Options of `feasid.sample` around a description."""
+
+
+def add_sample_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``feasid sample``."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="MODEL.feasid of feasid fit --save; URDF, MJCF, SDF")
+    add("--count", type=int, default=100, metavar="N", help="robots; default 100")
+    add("--out", required=True, metavar="FOLDER", help="write a model file of each here")
+    add("--pattern", metavar="NAME", help="of the files; default robot_{:03} in the own format")
+    add("--seed", type=int, default=0, metavar="N", help="default 0")
+    add("--scale", metavar="X", help="factor on the log's deviations; default 1")
+    for name, text in zip(
+        DEVIATIONS,
+        (
+            "relative deviation of masses around a description; default 0.1",
+            "of a factor on mass and inertia alike; default 0",
+            "deviation of each body's place along each axis [m]; default 0",
+            "relative deviation of joint terms; default 0",
+        ),
+        strict=True,
+    ):
+        add(f"--{name.replace('_', '-')}", metavar="X", help=text)
+    add("--overwrite", action="store_true", help="replace files that exist")
+    add_json(parser)
+
+
+def run_sample(arguments: argparse.Namespace) -> int:
+    """Robots drawn from what a saved fit's log leaves open, each in a model file of its own.
+
+    From a description file, robots around it: valid domain randomisation without a log.
+    """
+    saved = Path(arguments.model).suffix == ".feasid"
+    known, refused = (("scale",), DEVIATIONS) if saved else (DEVIATIONS, ("scale",))
+    given = {
+        name: _numbers(f"--{name.replace('_', '-')}", getattr(arguments, name))[0]
+        for name in (*known, *refused)
+        if getattr(arguments, name) is not None
+    }
+    if wrong := [name for name in refused if name in given]:
+        what = "a saved fit, whose log decides" if saved else "a description, which has no log"
+        raise InputError(f"--{wrong[0].replace('_', '-')} has no effect on {what}")
+    if saved:
+        from feasid.identification.archive import load
+
+        found = load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
+    else:
+        from feasid.formats.load import load_robot
+        from feasid.identification.samples import sample
+
+        found = sample(load_robot(arguments.model), arguments.count, seed=arguments.seed, **given)
+    source = found.robot.source
+    ending = Path(source.path).suffix if source is not None else ".urdf"
+    pattern = arguments.pattern or f"robot_{{:03}}{ending}"
+    files = found.write(arguments.out, pattern, overwrite=arguments.overwrite)
+    if arguments.json:
+        least = found.least_effective
+        print_json("sample", {"files": files, "effective": least, "acceptance": found.acceptance})
+    else:
+        print(f"{found}\nwrote {files[0]} to {files[-1]}")
     return 0
 
 

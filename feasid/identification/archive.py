@@ -35,6 +35,7 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
 from feasid.identification.fitted import Fitted
+from feasid.identification.posterior import Posterior
 from feasid.identification.ranges import Residual
 from feasid.logs.recording import content_digest
 from feasid.reduction.triangle import Reduced
@@ -88,9 +89,9 @@ def save(
     }
     arrays = io.BytesIO()
     r, rho, _ = fit.triangle
-    np.savez_compressed(
-        arrays, covariance=fit.covariance, beta=fit.beta, r=r, rho=rho, best=fit.optimum.delta
-    )
+    numbers = {"covariance": fit.covariance, "beta": fit.beta, "r": r, "rho": rho}
+    numbers |= {"best": fit.optimum.delta} | ({} if not fit.posterior else fit.posterior.arrays())
+    np.savez_compressed(arrays, allow_pickle=False, **numbers)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.json", json.dumps(model, indent=1, default=str))
@@ -183,6 +184,8 @@ class SavedFit(WritableModel, Displayed):
         Relative torque error on the fitted log, per joint and "all".
     stored_residual : Residual
         What ranges are taken from: the region of all parameters that the log allows.
+    stored_posterior : Posterior or None
+        What robots are drawn from; see `feasid.Fit.sample`.
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
@@ -203,6 +206,7 @@ class SavedFit(WritableModel, Displayed):
     notes: tuple[Note, ...]
     fitted_errors: Mapping[str, float]
     stored_residual: Residual
+    stored_posterior: Posterior | None
     made: Mapping[str, Any]
     text: str = field(repr=False)
     stored_display: Display = field(repr=False)
@@ -218,6 +222,11 @@ class SavedFit(WritableModel, Displayed):
     def residual(self) -> Residual:
         """The region of all parameters that the log allows; see `range`."""
         return self.stored_residual
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What the log and the prior leave open; None where the file does not keep it."""
+        return self.stored_posterior
 
     @cached_property
     def relative_error(self) -> pd.Series[float]:
@@ -303,6 +312,7 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
     if base.size == len(beta) and not np.allclose(base.K @ robot.values, beta, rtol=1e-6):
         raise ValueError("its parameters are not those of its base parameters")
     proof, outside = content.get("certificate.json"), tuple(map(str, model["outside"]))
+    region = _read_residual(base, model["ranges"], numbers)
     return SavedFit(
         robot=robot,
         base=base,
@@ -312,7 +322,8 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         log_options=model["log_options"],
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],
-        stored_residual=_read_residual(base, model["ranges"], numbers),
+        stored_residual=region,
+        stored_posterior=Posterior.from_arrays(region.feasible, numbers),
         made=model["made"],
         text=model["summary"],
         stored_display=_read_display(model["display"]),

@@ -70,6 +70,9 @@ class Estimate:
     doubting : ndarray, shape (n, n)
         The same with the prior believed at a weight of `FORETOLD` at most: with it errors on
         motions that the log does not show are foretold.
+    shared : ndarray, shape (n, k)
+        How the parameters follow k independent mistakes of unit variance that all rows share;
+        ``shared @ shared.T`` is part of the covariances.
     bounded : tuple of PlausibleBound
         Plausible bounds that are active; see `feasid.identification.plausible`.
     released : tuple of PlausibleBound
@@ -88,6 +91,7 @@ class Estimate:
     curve: tuple[tuple[float, float], ...]
     covariance: Array
     doubting: Array
+    shared: Array
     bounded: tuple[PlausibleBound, ...] = ()
     released: tuple[PlausibleBound, ...] = ()
     price: float = 0.0
@@ -325,6 +329,7 @@ def estimate_model(
         curve,
         covariance,
         doubting,
+        task.elimination.T @ late[:, None],
         bounded,
         released,
         price,

@@ -48,6 +48,7 @@ from feasid.identification.file_terms import (
 from feasid.identification.predictor import Predictor
 from feasid.identification.purposes import PURPOSES, describe_changes, for_purpose
 from feasid.identification.ranges import Ranged
+from feasid.identification.samples import Sampled
 from feasid.logs.recording import Recording
 from feasid.reduction.reduce import reduce
 from feasid.reduction.triangle import Reduced
@@ -156,7 +157,7 @@ class Judged(Protocol):
 
 
 @checked_methods
-class WritableModel(Predictor, Ranged):
+class WritableModel(Predictor, Ranged, Sampled):
     """An identified model that can be written as a model file."""
 
     recordings: tuple[Recording, ...] = ()

@@ -22,6 +22,7 @@ from feasid.identification.estimate import CrossValidation, Estimate, Estimation
 from feasid.identification.export import WritableModel
 from feasid.identification.noise import condition_number, least_squares
 from feasid.identification.noise import estimate_noise as noise_of
+from feasid.identification.posterior import Posterior
 from feasid.identification.priors import find_prior
 from feasid.identification.quality import Quality, foretell, quality
 from feasid.identification.ranges import Residual
@@ -304,6 +305,17 @@ class Fitted(WritableModel):
         r, rho, _ = self.triangle
         best = self.best_fitting.delta
         return Residual(self.base, r, rho, self.deviation, self.feasible, self.believed, best)
+
+    @cached_property
+    def posterior(self) -> Posterior | None:
+        """What the log and the prior leave open; None without a prior or where no file keeps it."""
+        prior = find_prior(self.options["prior"])
+        if self.estimate is None or prior is None or self.feasible.convex:
+            return None
+        task = Estimator(self.base, self.feasible, self.reduced, self.options, None).task(prior)
+        given = self.options["prior_weight"]
+        number = float(given) if isinstance(given, int | float) else None
+        return Posterior.from_estimate(task, self.equations, self.estimate, number)
 
     @cached_property
     def certificate(self) -> Certificate:

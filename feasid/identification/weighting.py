@@ -237,7 +237,12 @@ def widened(result: EstimatorResult, spread: Array, base: BaseParameters) -> Est
     if result.estimate is None or not spread.shape[1]:
         return result
     own = np.asarray(base.K, dtype=np.float64) @ spread
-    estimate = replace(result.estimate, covariance=result.estimate.covariance + spread @ spread.T)
+    found = result.estimate
+    estimate = replace(
+        found,
+        covariance=found.covariance + spread @ spread.T,
+        shared=np.hstack([found.shared, spread]),
+    )
     return replace(result, covariance=result.covariance + own @ own.T, estimate=estimate)
 
 
