@@ -237,6 +237,10 @@ class Subjects:
         return feasid.watch(self.log, self.full, window=0.3, interval=0.3)
 
     @cached_property
+    def samples(self):
+        return feasid.sample(self.full, 2)
+
+    @cached_property
     def loaded(self):
         load = feasid.payload(self.simulated(5), self.log, self.robot)
         return load
@@ -340,6 +344,7 @@ def calls(s):
         "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
         "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
         "rotation_matrices": lambda: (f.rotation_matrices, {"quaternion": [[1.0, 0, 0, 0]]}),
+        "sample": lambda: (f.sample, {"robot": s.full, "count": 2}),
         "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
         "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
         "watch": lambda: (f.watch, {"log": s.log, "robot": s.full, "window": 0.3, "interval": 0.3}),
@@ -452,6 +457,10 @@ def calls(s):
     methods("Fit.to_urdf", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
     methods("SavedFit.foretell", lambda: s.saved, lambda: {"reduced": s.reduced})
     methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
+    methods("Fit.sample", lambda: s.fit, lambda: {"count": 2})
+    methods("SavedFit.sample", lambda: s.saved, lambda: {"count": 2})
+    methods("Samples.arrays", lambda: s.samples, lambda: {})
+    methods("Samples.write", lambda: s.samples, lambda: {"folder": s.folder / "drawn"})
     methods("Fit.simulate", lambda: s.fit, lambda: {"log": s.log, "horizon": 0.1})
     methods("SavedFit.simulate", lambda: s.saved, lambda: {"log": s.log, "horizon": 0.1})
     methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})

@@ -253,6 +253,11 @@ class EntropicProblem:
         pull = (self.A[: len(change)] * self.unit).T @ change
         return np.asarray(self.unit * np.linalg.solve(H, pull))
 
+    def score(self, delta: Array, weight: float, moved: Array) -> Array:
+        """What pulls the minimiser delta by `moved` (n, k), per unit of the parameters, (n, k)."""
+        H = self._curvature + weight * self.hessian(delta)
+        return np.asarray(H @ (moved / self.unit[:, None]))
+
     def followed(self, delta: Array, weight: float) -> Array:
         """``H^-1`` in SI units, shape (n, n): its trace against A'A counts the noise followed."""
         H = self._curvature + weight * self.hessian(delta)

@@ -20,7 +20,7 @@ negative are reflected at zero; other constraints reject.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,8 @@ import numpy as np
 
 from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError, SolverError
-from feasid.feasibility.cone import Cone
+from feasid.feasibility.cone import minimise
+from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet, Group
 from feasid.identification.priors import DOUBTED
@@ -52,6 +53,9 @@ LEAST_DRAWS = 12
 PATH = 1.5
 """Length of a proposal's path in deviations of Laplace's Gaussian: a quarter of its period."""
 
+MODE_STEPS, ENOUGH = 30, 1.0
+"""Newton steps at most on the way to where chains begin, and the decrement that is enough there."""
+
 TARGET = 0.8
 """Acceptance that the step is tuned to while warming up; 0.65 to 0.9 cost about the same."""
 
@@ -68,11 +72,14 @@ class Density:
     A, b : ndarray, shapes (m, n) and (m,)
     feasible : FeasibleSet
         Without equalities.
-    reference : ndarray, shape (n,)
+    means : mapping of str to ndarray, shape (s, s)
+        Inertia blocks of the reference, by name.
     weights : mapping of str to float
-        Of the prior, by the name of the inertia block.
+        Of the prior.
     start : ndarray, shape (n,)
         A model inside, from which differences are taken.
+    unit : ndarray, shape (n,)
+        Size of one unit of each parameter.
     centred : bool
         Whether the reference is the prior's mean, else its mode.
     """
@@ -80,9 +87,10 @@ class Density:
     A: Array
     b: Array
     feasible: FeasibleSet
-    reference: Array
+    means: Mapping[str, Array]
     weights: Mapping[str, float]
     start: Array
+    unit: Array
     centred: bool = True
 
     @cached_property
@@ -95,8 +103,7 @@ class Density:
             slopes = np.zeros_like(group.constant)
             for k, block in enumerate(blocks):
                 if block.name in self.weights:
-                    more = 0.5 * (block.size + 1) if self.centred else 0.0
-                    slopes[k] = (weights[k] + more) * np.linalg.inv(block.matrix(self.reference))
+                    slopes[k] = self._pull(block) * np.linalg.inv(self.means[block.name])
             out.append((group, weights, slopes))
         return out
 
@@ -145,23 +152,53 @@ class Density:
                 pushed[:, group.columns[k]] += each[:, k]
         return np.where(inside, value, np.inf), pushed
 
-    def root(self, delta: Array, unit: Array) -> Array:
+    def _pull(self, block: Block) -> float:
+        """The weight of the trace."""
+        return self.weights[block.name] + 0.5 * (block.size + 1) * self.centred
+
+    def bend(self, delta: Array, share: float = 0.0) -> Array:
+        """Second derivatives of the prior per unit of the parameters, shape (n, n).
+
+        At a model, mixed with a share of the reference. Those of a Wishart density at its mean are
+        the inverse of its covariance.
+        """
+        out = np.zeros((len(delta), len(delta)))
+        for block in self.feasible.blocks:
+            if block.name in self.weights:
+                at = (1.0 - share) * block.matrix(delta) + share * self.means[block.name]
+                white = np.linalg.solve(at, block.basis) * self.unit[block.columns, None, None]
+                own = np.einsum("iab,jba->ij", white, white)
+                out[np.ix_(block.columns, block.columns)] += self._pull(block) * own
+        return out
+
+    def root(self, delta: Array, share: float = 0.0) -> Array:
         """Square root of the covariance of Laplace's Gaussian with the prior's bend at a model.
 
         What is reflected counts with its slope, too: that may be steep where it is zero.
         """
-        bend = np.diag(
-            (np.maximum(self.evaluate(delta[None])[1][0] * unit, 0) * self.reflected) ** 2
-        )
-        for block in self.feasible.blocks:
-            if block.name in self.weights:
-                own = replace(self.feasible, blocks=(block,), linear=())
-                weight = self.weights[block.name] + 0.5 * (block.size + 1) * self.centred
-                bend += weight * Cone.barrier(own, np.diag(unit)).derivatives(delta)[1]
+        slope = np.maximum(self.evaluate(delta[None])[1][0] * self.unit, 0.0)
+        bend = self.bend(delta, share) + np.diag((slope * self.reflected) ** 2)
         values, vectors = np.linalg.eigh(bend)
         prior = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        factor = np.linalg.qr(np.vstack([self.A * unit, prior]), mode="r")
-        return np.asarray(unit[:, None] * np.linalg.inv(factor))
+        factor = np.linalg.qr(np.vstack([self.A * self.unit, prior]), mode="r")
+        return np.asarray(self.unit[:, None] * np.linalg.inv(factor))
+
+    def value(self, delta: Array) -> float:
+        """As `feasid.feasibility.cone.minimise` takes it, mirrored where it must be."""
+        return float(self.evaluate(np.where(self.reflected, np.abs(delta), delta)[None])[0][0])
+
+    def derivatives(self, delta: Array) -> tuple[Array, Array]:
+        """Gradient and an upper bound of the Hessian per unit of the parameters."""
+        gradient = self.evaluate(np.where(self.reflected, np.abs(delta), delta)[None])[1][0]
+        signs = np.where(self.reflected & (delta < 0), -1.0, 1.0)
+        along = self.A * self.unit
+        return signs * gradient * self.unit, along.T @ along + self.bend(delta)
+
+    def mode(self) -> Array:
+        """The most probable model, or one near it: where chains begin."""
+        terms = [(1.0, self)]
+        found = minimise(terms, self.start, np.diag(self.unit), ENOUGH, steps=MODE_STEPS).delta
+        return np.where(self.reflected, np.abs(found), found)
 
 
 def sweep(matrices: Array) -> tuple[Array, Array, Mask]:
@@ -188,14 +225,15 @@ def sweep(matrices: Array) -> tuple[Array, Array, Mask]:
 class Chains:
     """Chains of Hamiltonian Monte Carlo in the coordinates of a metric, all from one model."""
 
-    def __init__(self, density: Density, unit: Array, rng: np.random.Generator) -> None:
-        self.density, self.unit, self.rng = density, unit, rng
-        self.at = np.repeat(density.start[None], CHAINS, axis=0)
+    def __init__(self, density: Density, rng: np.random.Generator) -> None:
+        self.density, self.rng = density, rng
+        mode = density.mode()
+        self.at = np.repeat(mode[None], CHAINS, axis=0)
         self.step, self.accepted = 0.1, 0.0
-        self._use_metric(0.5 * (density.start + density.reference))
+        self._use_metric(mode, 0.5)
 
-    def _use_metric(self, delta: Array) -> None:
-        self.root = self.density.root(delta, self.unit)
+    def _use_metric(self, delta: Array, share: float = 0.0) -> None:
+        self.root = self.density.root(delta, share)
         self.value, self.gradient = self._evaluate(self.at)
 
     @property
@@ -308,6 +346,11 @@ def verified(feasible: FeasibleSet, parameters: Array) -> Array:
     return parameters
 
 
+def inertia_blocks(feasible: FeasibleSet) -> list[Block]:
+    """The blocks that have a prior: bodies and rotors, of which parameters may be known."""
+    return [b for b in feasible.blocks if b.role in ("body", "rotor")]
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What a log and a prior leave open; see the module.
@@ -318,10 +361,12 @@ class Posterior:
         Known and tied parameters included; what follows is about the free ones.
     A, b : ndarray, shapes (m, n) and (m,)
         Whitened equations with the log's mistakes marginalised, and the prior's rows.
-    reference, unit, start : ndarray, shape (n,)
-        The prior's, the size of one unit of each parameter, and the fit.
+    unit, start : ndarray, shape (n,)
+        The size of one unit of each parameter, and the fit.
+    reference : ndarray, shape (all parameters,)
+        The prior's.
     weights : ndarray, shape (k,)
-        Of the prior, per inertia block.
+        Of the prior, per inertia block of `inertia_blocks`.
     centred : bool
         See `Density`.
     """
@@ -329,9 +374,9 @@ class Posterior:
     feasible: FeasibleSet
     A: Array
     b: Array
-    reference: Array
     unit: Array
     start: Array
+    reference: Array
     weights: Array
     centred: bool
 
@@ -355,27 +400,18 @@ class Posterior:
         rows, own = task.problem(*honest, belief)
         A, b, count, unit = rows.A, rows.b, len(honest[1]), problem.unit
         # Mistakes that all rows share move b by B z; their score A'B is known from the estimate.
-        followed = problem.followed(free, divergence) / np.outer(unit, unit)
-        score = np.linalg.solve(followed, estimate.shared[task.elimination.roots] / unit[:, None])
+        score = problem.score(free, divergence, estimate.shared[task.elimination.roots])
         B = np.linalg.lstsq((A[:count] * unit).T, score, rcond=SEEN)[0]
         factor = np.linalg.cholesky(np.eye(len(B)) + B @ B.T)
         both = np.c_[A, b]
         both[:count] = np.linalg.solve(factor, both[:count])
         entropic = task.prior.divergence(1.0) == 1.0
         held = problem.believable(free, estimate.weight) if entropic and given is None else {}
-        names = [x.name for x in task.elimination.inside.blocks if x.kind != "matrix"]
-        weights = np.array([min(held.get(name, own), own) for name in names])
-        triangle, reference = np.asarray(np.linalg.qr(both, mode="r")), problem.reference
-        return cls(
-            task.feasible,
-            triangle[:, :-1],
-            triangle[:, -1],
-            reference,
-            unit,
-            free,
-            weights,
-            entropic,
-        )
+        blocks = inertia_blocks(task.elimination.inside)
+        weights = np.array([min(held.get(b.name, own), own) for b in blocks])
+        triangle = np.asarray(np.linalg.qr(both, mode="r"))
+        numbers = triangle[:, :-1], triangle[:, -1], unit, free, task.reference, weights
+        return cls(task.feasible, *numbers, entropic)
 
     def arrays(self) -> dict[str, Array]:
         """What a file keeps of it, from which `from_arrays` makes it again."""
@@ -391,7 +427,7 @@ class Posterior:
         if not own:
             return None
         size = len(Elimination.from_equalities(feasible).roots)
-        vectors = [own[name] for name in ("reference", "unit", "start")]
+        vectors = [own[name] for name in ("unit", "start")]
         if own["A"].shape[1:] != (size,) or any(x.shape != (size,) for x in vectors):
             raise ValueError("its posterior has another number of parameters")
         return cls(feasible, centred=bool(own.pop("centred")), **own)
@@ -400,17 +436,16 @@ class Posterior:
         """Standard parameters (count, n), acceptance, and effective draws per parameter (n,)."""
         elimination = Elimination.from_equalities(self.feasible).require_consistent()
         inside = elimination.inside
-        names = [b.name for b in inside.blocks if b.kind != "matrix"]
+        names = [b.name for b in inertia_blocks(inside)]
+        whole = {b.name: b.matrix(self.reference) for b in self.feasible.blocks}
         weights = dict(zip(names, self.weights.tolist(), strict=True))
-        A, b = self.A / scale, self.b / scale
-        density = Density(A, b, inside, self.reference, weights, self.start, self.centred)
-        if not np.isfinite(density.evaluate(self.start[None])[0][0]):
-            text = (
-                "the fit lies on a constraint, from where no robots can be drawn: relax the limit"
-            )
+        rows = self.A / scale, self.b / scale
+        density = Density(*rows, inside, whole, weights, self.start, self.unit, self.centred)
+        if not np.isfinite(density.value(self.start)):
+            text = "the fit lies on a limit, from where no robots can be drawn: relax it"
             raise InputError(text)
         rng = np.random.default_rng(seed)
-        chains = Chains(density, self.unit, rng)
+        chains = Chains(density, rng)
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))
         chosen = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
         free = drawn.reshape(-1, drawn.shape[2])[chosen]

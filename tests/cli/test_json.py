@@ -23,6 +23,7 @@ ORDERS = {
     "ranges": ["arm.feasid", "upper.m"],
     "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
     "simulate": ["arm.feasid", "test.csv", "--robot", "out.urdf", "--horizon", "0.05"],
+    "sample": ["arm.urdf", "--count", "2", "--out", "drawn"],
     "export": ["arm.feasid", "--c", "arm.c"],
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
     "demo": ["--out", "z1.urdf"],
@@ -89,7 +90,17 @@ def test_every_command_has_an_order_here():
 @pytest.mark.parametrize("command", ORDERS)
 def test_every_command_answers_in_one_schema(command, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    overwrite = {"fit", "predict", "export", "reduce", "demo", "payload", "correct", "excite"}
+    overwrite = {
+        "fit",
+        "predict",
+        "export",
+        "reduce",
+        "demo",
+        "payload",
+        "correct",
+        "excite",
+        "sample",
+    }
     order = [command, *ORDERS[command], *(["--overwrite"] if command in overwrite else [])]
     assert len(told(order, capsys)) > 3
 
