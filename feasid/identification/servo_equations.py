@@ -232,16 +232,15 @@ def _read_stretches(
         raise InputError("commands are needed row by row: pass the log, not reduced data")
     recording = Recording.from_source(log)
     as_logged = Servo(robot.joints, law=law)
-    for motion in recording.motions(robot, **{**options, "servo": as_logged}):
-        reading = {**select_options(ReadOptions, options), "servo": as_logged}
-        counted = recording.raw(robot, **reading).values["q"]
-        for run in motion.runs:
-            window = Window(options["cutoff"], run.rate)
-            centres = window.centres(len(run), run.anchor, run.own)
-            if len(centres):
-                whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
-                turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
-                yield _Stretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
+    options = {**options, "servo": as_logged}
+    counted = recording.raw(robot, **select_options(ReadOptions, options)).values["q"]
+    for run in recording.motion(robot, **options).runs:
+        window = Window(options["cutoff"], run.rate)
+        centres = window.centres(len(run), run.anchor, run.own)
+        if len(centres):
+            whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
+            turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
+            yield _Stretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
 
 
 def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Array, ...]:

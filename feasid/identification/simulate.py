@@ -30,12 +30,15 @@ from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.dynamics.forward import Feedback, ForwardModel
 from feasid.dynamics.regressor import inverse_dynamics
-from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.errors import InputError, NotEnoughDataError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.noise import estimate_noise
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
+from feasid.logs.servo import Servo, delay_commands
+from feasid.options.complete import select_options
+from feasid.options.tables import ReadOptions
 from feasid.reduction.equations import low_passed
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
@@ -338,8 +341,12 @@ def simulate(
     horizons = _check_horizons(horizon)
     servo = _servo(robot, command, kp, kd, delay)
     recording = Recording.from_source(log)
-    motion = recording.motion(robot, torque=servo is None, **options)
-    commands = None if servo is None else _read_commands(recording, robot, motion, options)
+    reading = options if servo is None else {**options, "servo": Servo(robot.coordinates)}
+    motion = recording.motion(robot, **reading)
+    commands = None
+    if servo is not None:
+        asked = recording.raw(robot, **select_options(ReadOptions, reading)).values["tau"]
+        commands = [asked[run.rows] for run in motion.runs]
     task = _Windows.from_motion(motion, horizons, windows, servo, commands)
     noise = fitted or robot
     errors = task.errors(robot, noise)
@@ -387,28 +394,6 @@ def _servo(
                              "command='position'", option="command")  # fmt: skip
         return None
     return PositionController.from_gains(robot, kp, kd, delay)
-
-
-def _read_commands(
-    recording: Recording, robot: Robot, motion: Motion, options: Mapping[str, Any]
-) -> list[Array]:
-    """Commands of each run, shape (samples, dof)."""
-    table = recording.table(robot, options.get("topic"))
-    columns = []
-    for joint in robot.coordinates:
-        if f"cmd_{joint}" not in table.columns:
-            raise LogError(f"the log has no column 'cmd_{joint}': commands of joint {joint!r} are "
-                           "needed to simulate it in closed loop", joint=joint)  # fmt: skip
-        columns.append(np.asarray(table[f"cmd_{joint}"], dtype=np.float64))
-    commands = np.column_stack(columns)
-    for run in motion.runs:
-        bad = np.argwhere(~np.isfinite(commands[run.rows]))
-        if bad.size:
-            row, k = int(run.rows[bad[0, 0]]), int(bad[0, 1])
-            joint = robot.coordinates[k]
-            raise LogError(f"row {row}: the command of joint {joint!r} (cmd_{joint}) is no number",
-                           joint=joint, row=row)  # fmt: skip
-    return [commands[run.rows] for run in motion.runs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,23 +467,16 @@ class _Windows:
         if self.servo is None:
             return run.tau, run.tau - predicted
         assert self.commands is not None
-        given = self.servo.kp * (self._held(run, self.commands[r]) - run.q)
+        late = delay_commands(self.commands[r], self.servo.delay, 1.0 / run.rate)
+        given = self.servo.kp * (late - run.q)
         return np.zeros_like(run.q), given - self.servo.kd * run.dq - predicted
-
-    def _held(self, run: Run, command: Array) -> Array:
-        """Commands as they act at a run's samples: each holds until the next one."""
-        assert self.servo is not None
-        at = np.arange(len(run)) - self.servo.delay * run.rate
-        acting: Array = command[np.clip(np.floor(at + 1e-6).astype(int), 0, None)]
-        return acting
 
     def _feedback(self, many: int) -> Feedback | None:
         """Commands for the windows of the log; where moved residuals drive, the motion itself."""
         if self.servo is None:
             return None
         assert self.commands is not None
-        held = [self._held(run, c) for run, c in zip(self.motion.runs, self.commands, strict=True)]
-        commands = self._means(held, hold=True)
+        commands = self._means(self.commands, delay=self.servo.delay)
         positions = self._means([run.q for run in self.motion.runs])
         speeds = self._means([run.dq for run in self.motion.runs])
         return Feedback(
@@ -523,19 +501,19 @@ class _Windows:
             out.append(np.stack([np.interp(at, np.arange(len(run)), x) for x in run.q.T], axis=1))
         return np.array(out)
 
-    def _means(self, signals: Sequence[Array], *, hold: bool = False) -> Array:
+    def _means(self, signals: Sequence[Array], *, delay: float | None = None) -> Array:
         """Means of each run's signal over all steps, shape (windows, steps, dof).
 
-        Between samples a signal is linear, or holds its last value.
+        Between samples a signal is linear; with a delay [s] it holds its last value and comes late.
         """
         sums = []
         for x in signals:
-            pieces = x[:-1] if hold else 0.5 * (x[1:] + x[:-1])
+            pieces = x[:-1] if delay is not None else 0.5 * (x[1:] + x[:-1])
             sums.append(np.vstack([np.zeros(x.shape[1]), np.cumsum(pieces, axis=0)]))
         out = []
         for r, k in self.starts:
             run = self.motion.runs[r]
-            at, samples = self._times(run, k), np.arange(len(run))
+            at, samples = self._times(run, k) - (delay or 0.0) * run.rate, np.arange(len(run))
             total = np.stack([np.interp(at, samples, s) for s in sums[r].T], axis=1)
             out.append(np.diff(total, axis=0) / (run.rate * self.step))
         return np.array(out)

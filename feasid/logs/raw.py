@@ -207,7 +207,7 @@ def read_raw(
     df = df.copy(deep=False)
     df.attrs = {}  # pandas copies them, robot and all, with every column that is read
     layout = find_columns(df, robot, columns, torque, effort)
-    _check_units(layout, as_notes(notes_of_file), units)
+    _check_units(layout, as_notes(notes_of_file), units, effort)
     several = [b.joint for b in robot.bodies if b.dof > 1]
     if several and layout.columns["dq"] is None:
         raise LogError(
@@ -333,13 +333,15 @@ def _absurd(values: Array) -> Mask:
     return np.asarray(np.isfinite(values) & (np.abs(values) > LARGEST))
 
 
-def _check_units(layout: Layout, said: Iterable[Note], units: Mapping[str, Any] | None) -> None:
+def _check_units(
+    layout: Layout, said: Iterable[Note], units: Mapping[str, Any] | None, effort: str
+) -> None:
     """A unit that the file states and nobody knows must not be taken for SI."""
     check_units(units, layout.coordinates)
     unknown = {c: u for n in said if n.code == UNKNOWN_UNITS for c, u in n.values["units"].items()}
     pairs = [("t", "t", layout.time)]
-    for kind, found in layout.columns.items():
-        names = layout.coordinates if found else ()
+    for place, found in layout.columns.items():
+        names, kind = layout.coordinates if found else (), effort if place == "tau" else place
         pairs += [(kind, f"{kind}_{j}", c) for j, c in zip(names, found or (), strict=True)]
     for kind, key, column in pairs:
         if column in unknown and not {kind, key} & set(units or {}):

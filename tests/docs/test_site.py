@@ -66,3 +66,16 @@ def test_pictures_are_small_and_described():
     for page in DOCS.rglob("*.md"):
         if "_build" not in page.parts:
             assert not re.findall(r"!\[\s*\]\(", page.read_text())
+
+
+@pytest.mark.slow  # two episodes in MuJoCo and two fits
+def test_the_tutorial_of_servos_runs(tmp_path, monkeypatch):
+    pytest.importorskip("mujoco")
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(DOCS))
+    names = {}
+    exec(compile(cells((DOCS / "tutorials" / "servos.md").read_text()), "servos.md", "exec"), names)
+    kp = names["known"].servo.table["kp"].to_numpy()
+    assert abs(kp / (60.0, 40.0, 5.0) - 1).max() < 0.05
+    assert names["fit"].simulate(horizon=0.3).rms.max() < 1e-3

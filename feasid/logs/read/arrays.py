@@ -3,7 +3,8 @@
 A mapping ``{"t": (N,), "q": (N, dof), "tau": (N, dof)}``, a tuple ``(t, q, tau)``, or a table of
 Arrow or polars.
 
-Parquet files without trusting how little they seem to hold. Needs the extra "parquet".
+Parquet files without trusting how little they seem to hold. Needs the extra "parquet". Lists of a
+fixed length become columns, and LeRobot's datasets those of positions and commands.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from feasid.core.arrays import DamagedError, read_arrays, unpack_archive
 from feasid.core.files import file_size, open_for_reading
 from feasid.core.notes import Note
 from feasid.errors import InputError, LimitError, LogError, SecurityError, missing_extra
+from feasid.logs.columns import UNKNOWN_UNITS
 from feasid.logs.read.formats import MAX_EXPANSION, LogFormat, LogReading, register_format
 
 if TYPE_CHECKING:
@@ -185,13 +187,14 @@ def open_parquet(source: IO[bytes], path: str, most: int) -> Iterator[tuple[Any,
     size = file_size(source)
     try:
         schema = pq.read_schema(source)
-        names = [f.name for f in schema if _is_plain(pa.types, f.type)]
+        names = [f.name for f in schema if _width(pa.types, f.type)]
+        cells = sum(_width(pa.types, f.type) for f in schema)
         texts = [f.name for f in schema if _is_text(pa.types, f.type)]
         source.seek(0)
         # With pre_buffer, what was read already stays in memory until the file is closed.
         with pq.ParquetFile(source, read_dictionary=texts, pre_buffer=False) as file:
             expanded = max(LEAST, MAX_EXPANSION * size)
-            _check(file.metadata, len(names), path, most, expanded)
+            _check(file.metadata, cells, path, most, expanded)
             yield file, names
     except (InputError, MemoryError):
         raise
@@ -217,6 +220,18 @@ def _check(metadata: Any, columns: int, path: str, most: int, expanded: int) -> 
         )
 
 
+LONGEST_LIST = 256
+"""Numbers of a list that become columns; longer ones are pictures or points, and left out."""
+
+
+def _width(types: Any, kind: Any) -> int:
+    """Columns that a field becomes: one, a short list of fixed length as many, none of the rest."""
+    if types.is_fixed_size_list(kind):
+        number = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+        return int(kind.list_size) if number and kind.list_size <= LONGEST_LIST else 0
+    return int(_is_plain(types, kind))
+
+
 def _is_text(types: Any, kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
@@ -231,11 +246,41 @@ def _is_plain(types: Any, kind: Any) -> bool:
 
 def _frame(table: Any) -> pd.DataFrame:
     # What pandas noted in the file about itself is not needed, and may be damaged.
-    df: pd.DataFrame = table.replace_schema_metadata(None).to_pandas()
+    pa: Any = import_module("pyarrow")
+    table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+    table = table.replace_schema_metadata(None)
+    lists = [f.name for f in table.schema if pa.types.is_fixed_size_list(f.type)]
+    df: pd.DataFrame = table.drop_columns(lists).to_pandas()
     for name in df.columns:
         if df[name].dtype == "category":
             df[name] = df[name].astype(object)
     df.attrs = {}
+    for name in lists:
+        column = table[name].combine_chunks()
+        if column.null_count:
+            raise LogError(f"column {name!r} has {column.null_count} row(s) without its list")
+        numbers = column.flatten().to_numpy(zero_copy_only=False).reshape(len(df), -1)
+        df[[f"{name}_{k + 1}" for k in range(numbers.shape[1])]] = numbers
+    return _lerobot(df) if set(LEROBOT) <= set(lists) else df
+
+
+LEROBOT = {"observation.state": "q", "action": "cmd"}
+"""Lists of a LeRobot dataset, joint by joint, and the kinds of columns that they are."""
+
+
+def _lerobot(df: pd.DataFrame) -> pd.DataFrame:
+    """A LeRobot dataset by the names of this package; its units are the recording program's."""
+    names = {"timestamp": "t", "episode_index": "run"}
+    for name, kind in LEROBOT.items():
+        found = [c for c in df.columns if str(c).startswith(f"{name}_")]
+        names |= {c: f"{kind}_{c.removeprefix(f'{name}_')}" for c in found}
+    df = df.rename(columns=names)
+    unknown = {c: "LeRobot" for c in df.columns if str(c).startswith(("q_", "cmd_"))}
+    said = (
+        "LeRobot dataset: observation.state as q, action as cmd, timestamp as t, episode_index as "
+        "run; its units are degrees, or percents of each joint's range"
+    )
+    df.attrs["notes"] = (Note(said, UNKNOWN_UNITS, units=unknown),)
     return df
 
 
