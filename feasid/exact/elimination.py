@@ -16,6 +16,7 @@ def solve_near(
     equations: Sequence[Equation],
     start: Mapping[Unknown, Fraction],
     size: Callable[[Unknown], float],
+    rounding: float = 0.0,
 ) -> dict[Unknown, Fraction] | None:
     """Solve exactly, changing one unknown per equation.
 
@@ -26,6 +27,9 @@ def solve_near(
         Rounded values of all unknowns.
     size : callable
         What one unit of an unknown is worth: the one whose change matters least is changed.
+    rounding : float
+        Share of an equation's coefficients below which those that the others leave of it are
+        rounding: then it says what they say.
 
     Returns
     -------
@@ -36,6 +40,7 @@ def solve_near(
     known: dict[Unknown, int] = {}
     for coefficients, right in equations:
         row, value = {u: c for u, c in coefficients.items() if c}, right
+        least = rounding * max((abs(float(c)) / size(u) for u, c in row.items()), default=0.0)
         # A pivot's row holds only later pivots, so that taking the earliest first ends.
         while pending := [u for u in row if u in known]:
             row, value = _substitute(row, value, pivots[known[min(pending, key=known.__getitem__)]])
@@ -44,6 +49,8 @@ def solve_near(
                 return None
             continue
         pivot = max(row, key=lambda u: abs(float(row[u])) / size(u))
+        if abs(float(row[pivot])) / size(pivot) < least:
+            continue
         factor = row.pop(pivot)
         known[pivot] = len(pivots)
         pivots.append((pivot, {u: -c / factor for u, c in row.items()}, value / factor))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -33,9 +34,8 @@ REACHED = 1e-9
 ROUNDED_ZERO = 1e-13
 """Entries of this relative size are the rounding of zeros."""
 
-VISIBLE = (1e-6, 1e-2)
-"""Eigenvalues of a solver's multipliers, relative to the largest of all, that may be no rounded
-zeros: the second share leaves what a short proof needs, where a solver ends early."""
+VISIBLE = 1e-6
+"""Eigenvalue of a solver's multipliers, relative to the largest of all, that is no rounded zero."""
 
 SAMPLES = 64
 """Random motions whose kinetic energies are added: more than any body has parameters."""
@@ -56,14 +56,11 @@ class Face:
     V : list of lists of Fraction, shape (s, r)
         The identity on the rows `lead`.
     lead : tuple of int
-    projector : ndarray, shape (s, s)
-        On the span of V, in units.
     unit : ndarray, shape (s,)
     """
 
     V: Exact
     lead: tuple[int, ...]
-    projector: Array
     unit: Array
 
     @classmethod
@@ -88,7 +85,7 @@ class Face:
         """
         values, vectors = np.linalg.eigh(Z * np.outer(unit, unit))
         kept = vectors[:, values > least]
-        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, VISIBLE[0])
+        return None if kept.shape[1] == len(unit) else cls._from_span(kept, unit, VISIBLE)
 
     @classmethod
     def _from_span(cls, kept: Array, unit: Array, nothing: float) -> Face:
@@ -104,9 +101,19 @@ class Face:
         return cls(
             [[_simplest_within(x, nothing) for x in row] for row in plain_span],
             tuple(lead),
-            kept @ kept.T,
             unit,
         )
+
+    @cached_property
+    def _doubles(self) -> Array:
+        """V, shape (s, r)."""
+        return np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
+
+    @cached_property
+    def projector(self) -> Array:
+        """On the span of V, in units, shape (s, s)."""
+        span, _ = np.linalg.qr(self.unit[:, None] * self._doubles)
+        return np.asarray(span @ span.T)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -121,8 +128,7 @@ class Face:
 
     def coordinates(self, Z: Array) -> dict[tuple[int, int], float]:
         """W of the nearest ``V W V'``."""
-        V = np.array([[float(x) for x in row] for row in self.V]).reshape(len(self.unit), -1)
-        inverse = np.linalg.pinv(V)
+        inverse = np.linalg.pinv(self._doubles)
         W = inverse @ Z @ inverse.T
         return {(a, b): 0.5 * float(W[a, b] + W[b, a]) for a, b in self.pairs}
 
