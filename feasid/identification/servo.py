@@ -21,7 +21,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.dynamics.regressor import regressor
+from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError, LogError
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters, gain_factors
@@ -54,6 +54,12 @@ FACTOR_SHARE = 0.2
 LEAST_COUNTS = 2.0
 """RMS error in encoder counts below which a log says nothing about gains."""
 
+DESCRIPTION = "the description"
+"""What fixes the common factor where nothing was weighed."""
+
+WEIGHED = 33
+"""Positions of a joint of which the one with the largest moment is proposed for weighing."""
+
 UNTOLD = 0.5
 """A gain with a larger relative deviation is not told by the log."""
 
@@ -85,6 +91,8 @@ class ServoFit:
         Share of each error that is not explained.
     kept : ndarray, shape (dof,)
         Share of each joint's rows that was used.
+    weighing : str
+        What to weigh, and how, where only the description fixes the factor.
     """
 
     servo: Servo
@@ -98,6 +106,7 @@ class ServoFit:
     delay_deviation: float
     misfit: Array
     kept: Array
+    weighing: str = ""
 
     @property
     def delay(self) -> float:
@@ -134,6 +143,8 @@ class ServoFit:
         free = "; ".join(", ".join(group) for group in self.groups)
         worst = float(np.max(self.ratio_deviations))
         told = self.factor, self.fixed_by
+        position = self.servo.law == "position"
+        damping = "damping of the servo" if position else "gain of the servo"
         said = [
             Note(
                 f"gains and parameters are known up to one common factor of {free}: fixed by "
@@ -144,9 +155,11 @@ class ServoFit:
                 fixed_by=self.fixed_by,
                 ratios=worst,
             ),
+            *([Note(self.weighing, "servo-weighing")] if self.weighing else []),
+        ]
+        acting = [
             Note(
-                "damping of the servo and viscous friction: their sum, as viscous friction",
-                "servo-damping",
+                f"{damping} and viscous friction: their sum, as viscous friction", "servo-damping"
             ),
             Note(
                 f"commands act {1e3 * self.delay:.2f} +- {1e3 * self.delay_deviation:.2g} ms after "
@@ -154,6 +167,9 @@ class ServoFit:
                 "servo-delay",
                 delay=self.delay,
             ),
+        ]
+        said += acting if self.servo.law != "current" else []
+        said += [
             Note(
                 f"rows used of each joint, away from its reversals: "
                 f"{', '.join(f'{100 * k:.0f} %' for k in self.kept)}",
@@ -285,7 +301,7 @@ def _known(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
         np.vstack([rows, *(m[:-1] for m in moments)]),
         np.array([*values, *(m[-1] for m in moments)]),
         gains,
-        " and ".join(by) or "the description",
+        " and ".join(by) or DESCRIPTION,
     )
 
 
@@ -304,6 +320,35 @@ def _description_rows(robot: Robot) -> tuple[Array, list[float]]:
     last[0, -1] = 1.0 / FACTOR_SHARE
     whole = np.vstack([*rows, last])
     return whole, [0.0] * (len(whole) - 1) + [1.0 / FACTOR_SHARE]
+
+
+def _weighing(robot: Robot) -> str:
+    """Steps by which a scale fixes the factor: joint and position of the largest moment."""
+    limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies]
+    ends = np.array([[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits])
+    low, high = np.clip(ends, -np.pi, np.pi).T
+    rest = np.clip(0.0, low, high)
+    bare, best = robot.without_joint_terms(), (0.0, 0, 0.0)
+    for j in range(robot.dof):
+        q = np.tile(rest, (WEIGHED, 1))
+        q[:, j] = np.linspace(low[j], high[j], WEIGHED)
+        moments = inverse_dynamics(bare, q, 0 * q, 0 * q)[:, j]
+        k = int(np.argmax(np.abs(moments)))
+        best = max(best, (float(abs(moments[k])), j, float(q[k, j])))
+    moment, j, position = best
+    if not moment > 0 or not robot.bodies[j].motion[:3].any():
+        return ""
+    joint = robot.joints[j]
+    posture = {n: round(float(x), 4) for n, x in zip(robot.joints, rest, strict=True) if x}
+    posture[joint] = round(position, 4)
+    return (
+        f"to fix the factor by a scale: (1) bring the robot to {posture} [rad or m], all other "
+        f"joints to 0; (2) switch off the servo of {joint!r} and hold it by a scale that pushes at "
+        f"right angles, r metres from the joint's axis; (3) read it while lifting and while "
+        f"lowering slowly, the mean is free of friction: about {moment / 9.81 / 0.1:.2g} kg at "
+        f"r = 0.1; (4) fit again with moments=[({joint!r}, {posture}, 9.81 * kg * r, its "
+        "deviation)], positive where the scale pushes towards larger positions"
+    )
 
 
 def _trusted_gains(robot: Robot, given: Mapping[str, Any] | None) -> dict[int, tuple[float, float]]:
@@ -366,6 +411,7 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         float(np.sqrt(covariance[-1, -1])) if task.delayed else 0.0,
         found.misfit,
         task.data[0].use.mean(axis=0),
+        _weighing(robot) if task.prior.fixed_by == DESCRIPTION else "",
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("mujoco")
 
 import mujoco
+from scipy.interpolate import CubicSpline
 from worlds.description import to_text
 from worlds.servos import HELD, SERVOS, STEP, Conditions, fitted_servo_robot, make_servo_world
 
@@ -56,6 +57,7 @@ def test_gains_delay_and_motion_of_a_leg(leg):
     fit.certificate.verify()
     assert fit.servo.groups == (world.robot.joints,)
     assert fit.servo.fixed_by == "the description"
+    assert "moments=[(" in fit.servo.weighing
     assert {"servo-factor", "servo-delay", "servo-damping"} <= {n.code for n in fit.notes}
     assert fit.servo.table.loc[world.robot.joints[0], "kp"] == fit.servo.servo.kp[0]
     assert fit.errors(world.log)["all"] == pytest.approx(fit.relative_error["all"])
@@ -79,6 +81,29 @@ def test_a_known_load_fixes_the_factor():
     fit = feasid.fit(world.log, world.robot, **options)
     assert np.abs(ratios(fit, world)[0] - 1).max() < 0.01
     assert fit.servo.fixed_by == "a known load"
+
+
+@pytest.mark.parametrize("law", ["current", "velocity"])
+def test_torque_constants_and_gains_of_speeds(leg, law):
+    world, _ = leg
+    log, joints, truth = world.log, world.robot.joints, world.truth
+    t, q, c = (log[["t"]], log[[f"q_{j}" for j in joints]], log[[f"cmd_{j}" for j in joints]])
+    path = CubicSpline(t.to_numpy()[:, 0], q.to_numpy())
+    later = t.to_numpy()[:, 0] + STEP * 5
+    if law == "velocity":  # held from its row on
+        held = delay_commands(c.to_numpy(), truth.delay - STEP / 2 - 5 * STEP, 0.005)
+        asked = truth.kp / truth.kd * (held - path(later))
+        expected = truth.kd
+    else:
+        late = delay_commands(c.to_numpy(), truth.delay - STEP / 2, 0.005)
+        speed = path(t.to_numpy()[:, 0], 1)
+        expected = np.array([2.0, 3.0, 0.5])
+        asked = (truth.kp * (late - q.to_numpy()) - truth.kd * speed) / expected
+    commands = {f"cmd_{j}": asked[:, k] for k, j in enumerate(joints)}
+    quick = {k: v for k, v in QUICK.items() if k != "servo_terms"}
+    fit = feasid.fit(log.assign(**commands), world.robot, command=law, **quick)
+    off = np.array(fit.servo.servo.kp) / expected
+    assert np.abs(off / np.exp(np.log(off).mean()) - 1).max() < RATIO_TOLERANCE
 
 
 def test_commands_hold_until_the_next_one():
