@@ -1,18 +1,17 @@
-"""What may be wrong with a log: its signals one by one, then by the robot's dynamics."""
+"""What may be wrong with the columns of a log, and what its motion excites."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.diagnosis.dynamics_checks import check_dynamics
-from feasid.diagnosis.findings import Diagnosis, Finding, mark_mended, merge_options
+from feasid.diagnosis.findings import Diagnosis, Finding
 from feasid.diagnosis.signals import check_signals
-from feasid.diagnosis.velocity import check_velocities, choose_directions
+from feasid.diagnosis.velocity import WAYS, check_velocities
 from feasid.errors import FeasidError, LogError
 from feasid.identifiability.base import base_parameters
 from feasid.logs.clock import check_order, run_labels
@@ -22,9 +21,7 @@ from feasid.logs.motion import Motion, Rows
 from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
-from feasid.options.tables import LogOptions, ReadOptions
-from feasid.reduction.equations import low_passed
-from feasid.reduction.reduce import complete_filtering
+from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reducer
 from feasid.robot.description import Robot
 
@@ -32,16 +29,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def examine(
-    recording: Recording,
-    robot: Robot,
-    asked: Mapping[str, Any],
-    refuted: Collection[tuple[str, tuple[str, ...]]] = (),
-) -> Diagnosis:
-    """What may be wrong with a log, in the order in which it was found.
+def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
+    """What may be wrong with the columns of a log, in the order in which it was found.
 
-    The log is prepared as `feasid.fit` prepares it: on the same clock, with the same gaps bridged,
-    behind the same low-pass. Options of findings are suspicions that nobody has tried.
+    Options of findings are suspicions that nobody has tried.
 
     Parameters
     ----------
@@ -49,29 +40,23 @@ def examine(
     robot : Robot
     asked : mapping
         `feasid.options.tables.DiagnoseOptions` that were given.
-    refuted : collection of (code, joints)
-        Suspicions of the robot's dynamics that were tried in vain and are not raised again.
     """
-    chosen = complete_filtering(select_options(LogOptions, asked), "diagnose")
-    df = recording.table(robot, chosen.get("topic"))
+    df = recording.table(robot, asked.get("topic"))
     try:
-        raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, chosen)))
+        raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, asked)))
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
-    findings, runs, mend = _order_runs(df, raw)
+    findings, runs = _order_runs(df, raw)
     if not any(f.level == "error" and f.code == "time" for f in findings):
         findings += _reader_findings(raw, unwrap(raw.values["q"], robot, runs))
         if len(df) >= MIN_SAMPLES:
             findings += check_signals(raw, robot, runs)
-            findings += check_velocities(raw, runs, findings)
-        mended = merge_options([chosen, mend, *(f.options for f in findings)])
-        findings = choose_directions(findings, recording, robot, mended)
-        mended = merge_options([chosen, mend, *(f.options for f in findings)])
-        findings += _check_prepared_log(recording, robot, mended, findings, raw, refuted)
+            moving = check_velocities(raw, runs, findings)
+            findings += [in_log_columns(f, raw, asked) for f in moving]
     span = float(np.ptp(raw.t)) if len(raw.t) else float("nan")
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
-    return Diagnosis(tuple(mark_mended(findings, asked)), len(df), span, rate, raw.notes)
+    return Diagnosis(tuple(findings), len(df), span, rate, raw.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:
@@ -89,10 +74,9 @@ def _from_error(code: str, error: LogError) -> Finding:
     return Finding(code, "error", str(error), joints=tuple(joints), columns=columns, rows=rows)
 
 
-def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows], dict[str, Any]]:
+def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Rows]]:
     """Row numbers of every run in order of time, and what is wrong with the order."""
     findings: list[Finding] = []
-    mend: dict[str, Any] = {}
     codes, labels = run_labels(df, raw.layout.run)
     runs = []
     for code, label in enumerate(labels):
@@ -103,7 +87,6 @@ def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Row
             check_order(raw.t[rows], rows, label)
         except LogError as error:
             findings.append(_from_error("time", error))
-            mend["sort"] = True
         doubled = int((steps == 0).sum())
         if doubled:
             own = np.flatnonzero(codes == code)
@@ -121,7 +104,7 @@ def _order_runs(df: pd.DataFrame, raw: Signals) -> tuple[list[Finding], list[Row
                 )
             )
         runs.append(rows)
-    return findings, runs, mend
+    return findings, runs
 
 
 def _repeats_values(values: Array, at: Mask) -> bool:
@@ -129,9 +112,6 @@ def _repeats_values(values: Array, at: Mask) -> bool:
     where = np.flatnonzero(at)
     return np.array_equal(values[where + 1], values[where], equal_nan=True)
 
-
-MOTION = ("velocity", "swap")
-"""Codes of findings about positions and velocities that contradict each other."""
 
 SAID = ("ticks", "numbered", "extra")
 """Codes of the reader's notes that are worth a finding."""
@@ -147,56 +127,40 @@ def _reader_findings(raw: Signals, unwrapped: Sequence[str]) -> list[Finding]:
     return found + [Finding("wrapped", "note", note) for note in unwrapped]
 
 
-def _check_prepared_log(
-    recording: Recording,
-    robot: Robot,
-    options: Mapping[str, Any],
-    findings: Sequence[Finding],
-    raw: Signals,
-    refuted: Collection[tuple[str, tuple[str, ...]]],
-) -> list[Finding]:
-    """Findings on the prepared log, corrected by the remedies that were found so far."""
-    if any(f.code == "dead" and f.level == "error" for f in findings):
-        return []
-    if any(f.code in MOTION and f.level == "error" and not f.options for f in findings):
-        return []  # of two motions that contradict each other, the wrong one suits other torques
-    try:
-        motion = low_passed(recording.motion(robot, **options))
-    except LogError as error:
-        return [_from_error("unusable", error)]
-    weak = {f.joints[0] for f in findings if f.code == "coarse"}
-    found = [_in_log(f, raw, options) for f in check_dynamics(motion, robot, weak, refuted)]
-    return found + check_excitation(motion, robot)
+def in_log_columns(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Finding:
+    """A finding's options in terms of the log's own columns, on top of the options given."""
+    mend = _on_top(finding.options, raw, options)
+    values = dict(finding.values)
+    if WAYS in values:
+        values[WAYS] = tuple(_on_top(way, raw, options) for way in values[WAYS])
+    remedy = finding.remedy
+    columns = finding.columns
+    if "columns" in mend:
+        columns, remedy = tuple(map(str, mend["columns"].values())), f"columns={mend['columns']}"
+    return replace(finding, options=mend, values=values, remedy=remedy, columns=columns)
 
 
-def _in_log(finding: Finding, raw: Signals, options: Mapping[str, Any]) -> Finding:
-    """A finding about the prepared log in terms of the log's own columns and given options."""
-    mend = dict(finding.options)
-    if "units" in mend:
-        mend["units"] = {k: _combine_factor(k, v, options) for k, v in mend["units"].items()}
-    if "offsets" in mend:
+def _on_top(mend: Mapping[str, Any], raw: Signals, options: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(mend)
+    if "units" in out:
+        out["units"] = {k: _combine_factor(k, v, options) for k, v in out["units"].items()}
+    if "offsets" in out:
         given = options.get("offsets") or {}
-        mend["offsets"] = {j: given.get(j, 0.0) + v for j, v in mend["offsets"].items()}
-    if "delay" in mend:
-        mend["delay"] = options.get("delay", 0.0) + mend["delay"]
-    if "columns" not in mend:
-        return replace(finding, options=mend)
-    kinds = ["tau"] if finding.columns[0].startswith("tau_") else ["q", "dq", "ddq"]
+        out["offsets"] = {j: given.get(j, 0.0) + v for j, v in out["offsets"].items()}
+    if "columns" in out:
+        out["columns"] = _log_columns(out["columns"], raw)
+    return out
+
+
+def _log_columns(exchanged: Mapping[str, str], raw: Signals) -> dict[str, str]:
+    """Which column is whose, given which joint has whose: with all kinds of a position."""
     place = {joint: k for k, joint in enumerate(raw.layout.coordinates)}
-    pairs = {
-        f"{kind}_{ours}": (raw.layout.columns[kind] or ())[place[theirs]]
-        for kind in kinds
-        if raw.layout.columns[kind]
-        for ours, theirs in (
-            (a.split("_", 1)[1], b.split("_", 1)[1]) for a, b in mend["columns"].items()
-        )
-    }
-    return replace(
-        finding,
-        columns=tuple(str(c) for c in pairs.values()),
-        remedy=f"columns={pairs}",
-        options={**mend, "columns": pairs},
-    )
+    out = {}
+    for ours, theirs in exchanged.items():
+        columns = raw.layout.columns[ours.split("_", 1)[0]]
+        if columns:
+            out[ours] = str(columns[place[theirs.split("_", 1)[1]]])
+    return out
 
 
 def _combine_factor(key: str, factor: Any, options: Mapping[str, Any]) -> Any:

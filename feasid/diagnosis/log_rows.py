@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arrays import Array
-from feasid.diagnosis.mistakes import Mistake, horizontal
+from feasid.diagnosis.mistakes import KINDS, Mistake, horizontal
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.logs.motion import Run
 from feasid.reduction.equations import EDGE, EquationReducer, Equations, Rows, Window
@@ -24,6 +24,17 @@ from feasid.reduction.reduce import without_rows
 from feasid.reduction.strata import EDGES, FOLD_SECONDS, FOLDS
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
+
+TRANSITION = 0.005
+"""Speed over which friction changes its sign in columns [rad/s or m/s], that of fits."""
+
+BREAKAWAY, STICKING = 0.1, 0.02
+"""Speeds of columns of Stribeck friction and of a slower transition [rad/s or m/s]. Friction that
+decays over 0.03 to 0.3 rad/s correlates with the first column by more than 0.8."""
+
+HARMONICS = range(6, 201)
+"""Periods per 2 pi rad of ripple that are looked for. Fewer are no ripple: a smooth function of
+the position is looked for besides."""
 
 Places = npt.NDArray[np.intp]
 
@@ -168,6 +179,26 @@ class LogRows:
                 at += len(part.t)
         return out
 
+    def position_range(self, joint: int) -> tuple[float, float]:
+        """Smallest and largest position of a joint [rad or m]."""
+        q = [p.run.q[:, joint] for p in self.parts]
+        return float(min(x.min() for x in q)), float(max(x.max() for x in q))
+
+    def strongest_harmonics(self, joint: int, beta: Array, count: int) -> list[int]:
+        """Periods per 2 pi rad that the unfiltered residual of a joint holds most of."""
+        power = np.zeros(len(HARMONICS))
+        numbers = np.array(HARMONICS)
+        q, rest = [], []
+        for part in self.parts:
+            raw = part.raw[joint]
+            q.append(part.run.q[part.centres, joint])
+            rest.append(raw[-1] - beta[self.supports[joint]] @ raw[:-1])
+        at, e = np.concatenate(q), np.concatenate(rest)
+        for k, number in enumerate(numbers):
+            waves = np.stack([np.sin(number * at), np.cos(number * at)], axis=1)
+            power[k] = float(e @ waves @ np.linalg.lstsq(waves, e, rcond=None)[0])
+        return [int(n) for n in numbers[np.argsort(-power)[:count]]]
+
     @cached_property
     def squared_slowness(self) -> Array:
         """Mean squared slowness of every row's class, as the noise knows it, shape (rows,)."""
@@ -292,5 +323,69 @@ def _zero(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array
     return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
 
 
-COLUMNS: dict[str, Columns] = {"tilt": _tilt, "zero": _zero}
+def _elastic(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """Motion of the link behind a spring of small compliance: q - c tau."""
+    run, rigid, j = part.run, model.without_joint_terms(), mistake.joint
+    period = part.every / run.rate
+
+    def softened(q: Array, dq: Array, ddq: Array) -> Array:
+        stiff = inverse_dynamics(rigid, q, dq, ddq)
+        tau = stiff[:, j]
+        rate = np.gradient(tau, period)
+        c = STEP / max(float(np.abs(tau).max()), 1e-300)
+        unit = np.eye(rows.robot.dof)[j]
+        moved = (
+            x - c * np.outer(d, unit)
+            for x, d in zip((q, dq, ddq), (tau, rate, np.gradient(rate, period)), strict=True)
+        )
+        return np.asarray((inverse_dynamics(rigid, *moved) - stiff).T / c)
+
+    return part.smooth(softened, run.q, run.dq, run.ddq)[None]
+
+
+def _coupling(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    run, j, k = part.run, mistake.joint, mistake.other
+    v, a = (x[:, j] + mistake.number * x[:, k] for x in (run.dq, run.ddq))
+    own = part.filtered(np.stack([a, v, np.tanh(v / TRANSITION)]))
+    out = np.zeros((3, rows.robot.dof, len(part.t)))
+    out[:, j], out[:, k] = own, mistake.number * own
+    return out
+
+
+def _own_functions(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """Functions of the joint's own motion, the load on it, or time."""
+    run, j = part.run, mistake.joint
+    q, v = run.q[:, j], run.dq[:, j]
+    sign = np.tanh(v / TRANSITION)
+    if mistake.kind == "position":
+        low, high = rows.position_range(j)
+        x = (2.0 * q - low - high) / max(high - low, STEP)
+        found = np.polynomial.chebyshev.chebvander(x, KINDS["position"].size)[:, 1:].T
+    elif mistake.kind == "stribeck":
+        found = np.stack([sign * np.exp(-((v / BREAKAWAY) ** 2)), np.tanh(v / STICKING)])
+    elif mistake.kind == "direction":
+        found = np.abs(v)[None]
+    elif mistake.kind == "load":
+        rigid = model.without_joint_terms()
+        load = inverse_dynamics(rigid, run.q, run.dq, run.ddq)[:, j]
+        found = (sign * np.abs(load))[None]
+    elif mistake.kind == "warm-up":
+        decay = np.exp(-2.0 * (run.t - rows.t.min()) / max(float(np.ptp(rows.t)), STEP))
+        found = np.stack([decay * sign, decay * v])
+    else:
+        found = np.stack([np.sin(mistake.number * q), np.cos(mistake.number * q)])
+    out = np.zeros((len(found), rows.robot.dof, len(part.t)))
+    out[:, j] = part.filtered(np.ascontiguousarray(found))
+    return out
+
+
+COLUMNS: dict[str, Columns] = {
+    "tilt": _tilt,
+    "zero": _zero,
+    "elastic": _elastic,
+    "coupling": _coupling,
+    **dict.fromkeys(
+        ("position", "stribeck", "direction", "load", "warm-up", "ripple"), _own_functions
+    ),
+}
 """Columns (k, dof, M) by kind, but for those that follow from the rows themselves."""

@@ -40,6 +40,10 @@ class MistakeKind:
     width : float
         Deviation before a log is seen with which mistakes are fitted [SI]: wide, so that it
         decides only what a log cannot tell.
+    terms : tuple of str
+        Friction terms of `feasid.robot.joint_terms` with which a fit makes up for it.
+    positive : bool
+        Whether its first parameter cannot be below zero.
     """
 
     name: str
@@ -49,52 +53,89 @@ class MistakeKind:
     factor: float = 1.0
     limit: float = np.inf
     width: float = np.inf
+    terms: tuple[str, ...] = ()
+    positive: bool = False
 
 
 DEGREES = 180.0 / np.pi
 
-KINDS = {
-    k.name: k
-    for k in (
-        MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, width=0.1),
-        MistakeKind(
-            "delay",
-            "torques are late (negative: ahead of the motion) by {sizes}",
-            1,
-            "ms",
-            1e3,
-            0.02,
-            width=0.05,
-        ),
-        MistakeKind(
-            "zero",
-            "joint zeros are off, the true position less the logged one is {sizes}",
-            1,
-            "degrees",
-            DEGREES,
-            0.3,
-            width=0.1,
-        ),
-        MistakeKind(
-            "gain",
-            "torques are logged too large (negative: too small): {sizes}",
-            1,
-            "%",
-            100.0,
-            0.7,
-            width=0.1,
-        ),
-        MistakeKind(
-            "joint-delay",
-            "single torques are late (negative: ahead of the motion): {sizes}",
-            1,
-            "ms",
-            1e3,
-            0.02,
-            width=0.05,
-        ),
-    )
-}
+CALIBRATIONS = (
+    MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
+    MistakeKind(
+        "delay",
+        "torques are late (negative: ahead of the motion) by {sizes}",
+        1,
+        "ms",
+        1e3,
+        0.02,
+        0.05,
+    ),
+    MistakeKind(
+        "zero",
+        "joint zeros are off, the true position less the logged one is {sizes}",
+        1,
+        "degrees",
+        DEGREES,
+        0.3,
+        0.1,
+    ),
+    MistakeKind(
+        "gain",
+        "torques are logged too large (negative: too small): {sizes}",
+        1,
+        "%",
+        100.0,
+        0.7,
+        0.1,
+    ),
+    MistakeKind(
+        "joint-delay",
+        "single torques are late (negative: ahead of the motion): {sizes}",
+        1,
+        "ms",
+        1e3,
+        0.02,
+        0.05,
+    ),
+)
+"""Mistakes that a fit can take out of a log, the kinds with `usual` sizes first."""
+
+FEATURES = (
+    MistakeKind(
+        "position",
+        "the torque depends on the joint's own position in a way that no rigid body does: a "
+        "spring, a cable or a counterweight",
+        5,
+        terms=("spring", "compensator"),
+    ),
+    MistakeKind(
+        "stribeck",
+        "friction near standstill is another than Coulomb's: Stribeck friction, or another speed "
+        "of transition",
+        2,
+        terms=("stribeck",),
+    ),
+    MistakeKind(
+        "direction", "friction depends on the direction of motion", 1, terms=("direction",)
+    ),
+    MistakeKind("load", "friction grows with the load", 1, terms=("load",), positive=True),
+    MistakeKind(
+        "warm-up",
+        "friction changes with time: joints warm up, or cool down. Record warm joints, or leave "
+        "the beginning out",
+        2,
+    ),
+    MistakeKind(
+        "ripple",
+        "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor",
+        2,
+    ),
+    MistakeKind("elastic", "the joint yields under its torque: an elastic gear", 1, positive=True),
+    MistakeKind("coupling", "a motor moves both joints", 3),
+)
+"""What else a model may lack, as torques that are added to it."""
+
+KINDS = {k.name: k for k in (*CALIBRATIONS, *FEATURES)}
 """All kinds by name."""
 
 USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.5}
@@ -103,10 +144,23 @@ USUAL = {"tilt": 0.3 / DEGREES, "zero": 0.3 / DEGREES, "gain": 0.02, "delay": 0.
 
 @dataclass(frozen=True, order=True)
 class Mistake:
-    """One mistake: its kind and its joint (an index, -1 for none)."""
+    """One mistake.
+
+    Attributes
+    ----------
+    kind : str
+    joint : int
+        An index, -1 for none.
+    number : float
+        Periods per 2 pi rad of a ripple; ratio of a motor that moves two joints.
+    other : int
+        The second joint of such a motor.
+    """
 
     kind: str
     joint: int = -1
+    number: float = 0.0
+    other: int = -1
 
     @property
     def size(self) -> int:

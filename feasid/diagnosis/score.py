@@ -60,6 +60,8 @@ class ScoreTest:
     p_gain : float
     share : float
         Of the column that no other parameter explains.
+    statistic : float
+        chi2 above.
     """
 
     mistake: Mistake
@@ -70,6 +72,7 @@ class ScoreTest:
     own_gain: float = 0.0
     p_gain: float = 1.0
     share: float = 1.0
+    statistic: float = 0.0
 
     @property
     def supported(self) -> bool:
@@ -168,9 +171,13 @@ class ScoreTests:
             out[own] = ef - Wf @ (L @ g)
         return out
 
-    def tests(self, mistakes: Sequence[Mistake]) -> list[ScoreTest]:
-        """What the log says of each mistake that it can see, beside the active ones."""
-        found = [self._test(mistake, len(mistakes)) for mistake in mistakes]
+    def tests(self, mistakes: Sequence[Mistake], count: int | None = None) -> list[ScoreTest]:
+        """What the log says of each mistake that it can see, beside the active ones.
+
+        `count` is how many were looked for, where these are the likeliest of them.
+        """
+        number = len(mistakes) if count is None else count
+        found = [self._test(mistake, number) for mistake in mistakes]
         return [test for test in found if test is not None]
 
     def _test(self, mistake: Mistake, tests: int) -> ScoreTest | None:
@@ -200,6 +207,7 @@ class ScoreTests:
             "value": (back @ step) / scale,
             "deviation": np.sqrt((back**2) @ (1.0 / information)) / scale,
             "share": float(information.min()),
+            "statistic": statistic,
         }
         if chi2.sf(statistic, size) > FIRST_LEVEL:
             return ScoreTest(**found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -10,17 +10,11 @@ from typing import Any
 import numpy as np
 
 from feasid.core.arrays import Array, Mask
-from feasid.diagnosis.findings import Finding, merge_options
-from feasid.diagnosis.joint_models import Screen, thin_samples
+from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.signals import DEGREE, degrees_finding
-from feasid.errors import LogError
 from feasid.logs.clock import GAP
-from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Rows
 from feasid.logs.raw import Signals
-from feasid.logs.recording import Recording
-from feasid.reduction.equations import low_passed
-from feasid.robot.description import Robot
 
 AGREES = 0.3
 """Relative difference of logged and derived velocity that noise may leave."""
@@ -132,9 +126,9 @@ def _split_rows(t: Array, rows: Rows) -> list[Rows]:
 
 def _swap_finding(raw: Signals, i: int, j: int) -> Finding:
     a, b = (raw.layout.coordinates[k] for k in (i, j))
-    own = {kind: raw.layout.columns[kind] or () for kind in ("q", "dq")}
     ways = tuple(
-        {"columns": {f"{kind}_{a}": own[kind][j], f"{kind}_{b}": own[kind][i]}} for kind in own
+        {"columns": {f"{kind}_{a}": f"{kind}_{b}", f"{kind}_{b}": f"{kind}_{a}"}}
+        for kind in ("q", "dq")
     )
     return Finding(
         "swap",
@@ -190,64 +184,5 @@ def _scale_findings(raw: Signals, k: int, logged: Array, derived: Array) -> list
     ]
 
 
-LEAST_LOG_RATIO = 0.2
-"""Logarithm by which one direction must explain the torques better than the other."""
-
 WAYS = "ways"
 """Key, among a finding's values, of the options of which one mends it."""
-
-
-OPTION_WORDS = {"units": "units=", "columns": "columns="}
-"""How a remedy begins, by the option."""
-
-
-def choose_directions(
-    findings: Sequence[Finding], recording: Recording, robot: Robot, options: Mapping[str, Any]
-) -> list[Finding]:
-    """The findings, those that are mended in two ways with the one that the torques ask for."""
-    return [
-        _choose_direction(f, recording, robot, options) if WAYS in f.values else f for f in findings
-    ]
-
-
-def _choose_direction(
-    finding: Finding, recording: Recording, robot: Robot, options: Mapping[str, Any]
-) -> Finding:
-    mends = [_on_top(way, options) for way in finding.values[WAYS]]
-    if len(mends) == 1:
-        return replace(finding, options=mends[0])
-    scores = [_log_residual_sum(recording, robot, merge_options([options, mend])) for mend in mends]
-    if not np.isfinite(scores).all() or abs(scores[0] - scores[1]) < LEAST_LOG_RATIO:
-        return finding
-    best = int(np.argmin(scores))
-    ((name, value),) = finding.values[WAYS][best].items()
-    shown = {k: _as_integer(v) for k, v in value.items()}
-    return replace(
-        finding,
-        remedy=OPTION_WORDS[name] + f"{shown}, with which the torques agree",
-        options=mends[best],
-    )
-
-
-def _as_integer(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _on_top(way: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """A way to mend, factors on top of the units that were given."""
-    if "units" not in way:
-        return dict(way)
-    given = options.get("units")
-    return {"units": {k: v * unit_factor(given, *k.split("_", 1)) for k, v in way["units"].items()}}
-
-
-def _log_residual_sum(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> float:
-    """Sum of the logarithms of all joints' residuals; NaN where they cannot tell."""
-    try:
-        samples = thin_samples(low_passed(recording.motion(robot, **options)), 0)
-    except LogError:
-        return float("nan")
-    if samples is None or not np.isfinite(samples.torque).all():
-        return float("nan")
-    screen = Screen(robot, samples)
-    return float(np.log(screen.residuals).sum()) if screen.cad is not None else float("nan")

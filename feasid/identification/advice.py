@@ -1,61 +1,83 @@
-"""A diagnosis whose advice was tried: options that make a fit predict better, and no others.
+"""What is wrong with a log, by a fit of it: mistakes, features that a model lacks, and contacts.
 
-What a diagnosis suspects (a wrong sign, a delay, columns in another order) explains the torques
-better by the description. Whether a feasible model that is fitted to the mended log is better as
-well is seen where it was not fitted: stretches of time, each predicted from the others. Advice that
-does not lower this error is not given.
+The log's columns and large mistakes come first (`feasid.identification.log_check`). The mended log
+is fitted, which takes out what its held-out stretches confirm, and the residual is searched for
+torques that the model lacks: each is a column beside all parameters, supported by a score test and
+by stretches that were held out. Advice was tried: the fit with it predicts such stretches better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from feasid.core.arguments import checked
-from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
-from feasid.diagnosis.diagnose import examine
+from feasid.diagnosis.diagnose import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_findings
+from feasid.diagnosis.log_rows import HARMONICS
+from feasid.diagnosis.mistakes import FEATURES, KINDS, NOTHING, Mistake
+from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
-from feasid.feasibility.constraints.sets import feasible_set
-from feasid.formats.fit_robot import CandidateTerms, resolve_robot, with_motors
-from feasid.identification.estimate import CrossValidation, EstimationProblem
-from feasid.identification.noise import align_torques, estimate_noise
+from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_motors
+from feasid.identification.calibration import Setup, Trial
+from feasid.identification.identify import fit
+from feasid.identification.log_check import (
+    LEAST_GAIN,
+    AdviceSearch,
+    LogCheck,
+    check_log,
+    confirm_advice,
+)
+from feasid.identification.priors import find_prior
+from feasid.identification.result import Fit
+from feasid.logs.floating import robot_floats
+from feasid.logs.motion import Rows, Run, blocks
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
-from feasid.options.tables import DiagnoseOptions, LogOptions, ReadOptions
-from feasid.reduction.fleet import LogTask
-from feasid.reduction.reduce import Log, base_with_terms, reduce_tasks
-from feasid.reduction.triangle import Reduced
+from feasid.options.tables import DiagnoseOptions, LogOptions
+from feasid.reduction.reduce import Log, complete_filtering
 from feasid.robot.description import Robot
 
-LEAST_GAIN = 0.03
-"""Share of the held-out error that advice must save, as the geometric mean over joints."""
+MOST_FEATURES = 6
+"""Rounds of score tests, each of which may find a feature at one joint or more."""
 
-MAX_JOINT_LOSS = 0.5
-"""Share of what all joints gain together (in logarithms of their held-out errors) that any one of
-them may lose: joints whose torque is mostly noise go up and down by a tenth by chance."""
+STRONGEST = 2
+"""Ripples per joint, the strongest of its unfiltered residual, that are tested."""
 
-MAX_ROUNDS = 3
-"""Times that the dynamics are asked again when a suspicion was refuted: another one may have been
-behind it."""
+RATIOS = tuple(s * r for s in (1.0, -1.0) for r in (0.25, 0.35, 0.5, 0.71, 1.0, 1.4, 2.0, 2.8, 4.0))
+"""Ratios of a motor that moves two joints, close enough for a score test to see those between."""
 
-MIN_FOLDS = 3
-"""Held-out stretches without which nothing can be tried."""
+NEIGHBOURS = 2
+"""Joints at most so far apart share motors: those of a wrist, or a parallelogram's two."""
 
-ROWS = ("exclude", "nan")
-"""Options that leave rows out: models with and without them are compared on the rows that stay."""
+MOST_MOTORS = 3
+"""Motors of two joints that are looked for."""
 
-SCALES = ("scale", "gear")
-"""Findings about units of torque."""
+LEFT, EITHER = 0.6, 0.95
+"""Such a motor must leave at most the square of the first share of the product of its joints'
+held-out errors, and of neither more than the second, in which another motor may have a part."""
 
-KEPT = ("exclude", "nan", "sort", "delay", "trim")
-"""Options of signals that mean the same where the equations are filtered."""
+WORTH = 0.05
+"""Share by which a feature must lower a held-out error to be a warning; below, it is a note."""
+
+ALIKE = 0.5
+"""Share of the best joint's statistic from which a feature is named of other joints as well."""
+
+CONTACT = 8.0
+"""Robust deviations of a residual beyond which a contact is suspected."""
+
+MOST_LEFT_OUT = 0.1
+"""Share of the rows up to which they are called contacts: beyond, it is the model that is wrong."""
+
+LOADED, CERTAIN = 0.2, 4.0
+"""A last body heavier or lighter than described by more than this share of its mass, and by so many
+deviations, carries a load that the description lacks, or lacks one."""
 
 
 @checked
@@ -68,6 +90,7 @@ def diagnose(
 
     The log is looked at as `feasid.fit` prepares it. An option is proposed only if a feasible model
     that is fitted with it predicts stretches of the log that it did not see better than without.
+    What a fit takes out by itself is a note.
 
     Parameters
     ----------
@@ -90,182 +113,293 @@ def diagnose(
     recording = Recording.from_source(log)
     asked = check_options(DiagnoseOptions, options, "diagnose")
     robot = with_motors(resolve_robot(log, robot), asked.get("couplings"))
-    refuted: list[Finding] = []
-    for _ in range(MAX_ROUNDS):
-        found = examine(recording, robot, asked, {f.key for f in refuted})
-        diagnosis, vain = confirm_advice(found, recording, robot, asked)
-        if not vain:
-            break
-        refuted += vain
-    findings = {f.key: f for f in refuted} | {f.key: f for f in diagnosis}
-    others = [f for f in findings.values() if f not in diagnosis.findings]
-    return replace(diagnosis, findings=sort_findings([*diagnosis, *others]))
+    check = check_log(recording, robot, asked)
+    if not check.usable:
+        return check.diagnosis
+    found = [*check.diagnosis, *_fit_findings(recording, check)]
+    return replace(check.diagnosis, findings=sort_findings(found))
 
 
-def confirm_advice(
-    diagnosis: Diagnosis, log: Recording, robot: Robot, asked: Mapping[str, Any]
-) -> tuple[Diagnosis, list[Finding]]:
-    """The diagnosis with the advice that makes a fit predict better, and what was refuted.
-
-    Findings are tried one on top of the other in the order in which they were found, those that
-    do not help again when others did, and what is left of them together.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-        With options that are suspected to help.
-    log : Recording
-    robot : Robot
-    asked : mapping
-        Options that were asked for, on top of which others are tried.
-
-    Returns
-    -------
-    Diagnosis
-    list of Finding
-        Suspicions of the dynamics whose remedy does not help; they are notes of the diagnosis.
-    """
-    search = _Search(log, robot, asked)
-    findings = [*diagnosis]
-    left = [k for k, f in enumerate(findings) if f.level != "note" and _has_effect(f, robot)]
-    taken = True
-    while left and taken:
-        taken = False
-        for k in [*left]:
-            if search.accept([findings[k]]):
-                findings[k] = replace(findings[k], gain=search.gain)
-                left.remove(k)
-                taken = True
-        if not taken and len(left) > 1 and search.accept([findings[k] for k in left]):
-            for k in left:
-                findings[k] = replace(findings[k], gain=search.gain)
-            left = []
-    for k in left:
-        findings[k] = _without_advice(findings[k], search)
-    vain = [findings[k] for k in left if findings[k].level == "note"]
-    return replace(diagnosis, findings=tuple(findings)), vain
-
-
-def _has_effect(finding: Finding, robot: Robot) -> bool:
-    return bool(finding.options) or _apply_finding(robot, finding) is not robot
-
-
-def _apply_finding(robot: Robot, finding: Finding) -> Robot:
-    """The robot with the gravity or the length that a finding proposes."""
-    if finding.code == "gravity":
-        return robot.with_gravity(finding.values["gravity"])
-    if finding.code != "length":
-        return robot
-    k = robot.joint_index(finding.joints[0])
-    body = robot.bodies[k]
-    moved = replace(body, position=finding.values["factor"] * np.asarray(body.position))
-    return replace(robot, bodies=(*robot.bodies[:k], moved, *robot.bodies[k + 1 :]))
-
-
-def _without_advice(finding: Finding, search: _Search) -> Finding:
-    """A finding whose remedy did not help: reported without it, and never as an error.
-
-    What the dynamics suspect and a fit does not confirm is a note, but where errors tell little:
-    relative ones do not show the scale of torques, and bodies make up for most of a wrong length.
-    What columns show themselves stays odd.
-    """
-    rows_only = bool(finding.options) and {*finding.options} <= {*ROWS}
-    seen = finding.evidence == "signals" or rows_only
-    gain = -1.0 if seen else search.gain_of(finding)
-    hidden = gain > -LEAST_GAIN if finding.code in SCALES else gain > 0
-    level = "note" if finding.level == "note" or not (seen or hidden) else "warning"
-    text = "a fit without these rows" if rows_only else "a fit that takes this into account"
-    message = f"{finding.message}; {text} does not predict clearly better"
-    return replace(finding, level=level, message=message, remedy="", options={})
-
-
-class _Search:
-    """Advice that was accepted so far, and the models that were fitted to the log with it."""
-
-    def __init__(self, log: Recording, robot: Robot, asked: Mapping[str, Any]) -> None:
-        self.log, self.robot = log, robot
-        self.options: dict[str, Any] = dict(asked)
-        self.gain = 0.0
-
-    @cached_property
-    def trial(self) -> CrossValidation | None:
-        """Models of the log with what was accepted."""
-        return _prepare_trial(self.log, self.robot, self.options)
-
-    def accept(self, findings: Sequence[Finding]) -> bool:
-        """Whether these findings' remedies lower the held-out error; if so they are kept."""
-        robot, options, trial, gain = self._evaluate(findings)
-        if gain is None or gain < LEAST_GAIN:
-            return False
-        self.robot, self.options, self.trial, self.gain = robot, options, trial, gain
-        return True
-
-    def gain_of(self, finding: Finding) -> float:
-        """Share by which the held-out error falls with a finding's remedy; -1 without a fit."""
-        gain = self._evaluate([finding])[-1]
-        return -1.0 if gain is None else gain
-
-    def _evaluate(
-        self, findings: Sequence[Finding]
-    ) -> tuple[Robot, dict[str, Any], CrossValidation | None, float | None]:
-        robot = self.robot
-        for finding in findings:
-            robot = _apply_finding(robot, finding)
-        options = merge_options([self.options, *(f.options for f in findings)])
-        trial = _prepare_trial(self.log, robot, options)
-        rows_only = robot is self.robot and all({*f.options} <= {*ROWS} for f in findings)
-        return robot, options, trial, _error_reduction(self.trial, trial, rows_only)
-
-
-def _prepare_trial(
-    log: Recording, robot: Robot, options: Mapping[str, Any]
-) -> CrossValidation | None:
-    """The log as a fit reads it, with the terms that a fit adds; None when it cannot be fitted."""
-    reading: dict[str, Any] = select_options(LogOptions, options)
-    if reading.get("filtering") == "signals" or reading.get("cutoff") is False:
-        kept = {*select_options(ReadOptions, reading), *KEPT}
-        reading = {name: value for name, value in reading.items() if name in kept}
+def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
+    """What a fit of the mended log finds, and what its residual holds."""
+    options = _fit_options(check)
+    reading = complete_filtering(select_options(LogOptions, options), "diagnose")
+    motion = recording.motion(check.search.robot, **reading)
+    found = check_excitation(motion, check.search.robot)
     try:
-        there = {drive.name for drive in robot.drives}
-        motors = options.get("couplings") or {}
-        moved = with_motors(robot, {name: motors[name] for name in motors if name not in there})
-        base, _ = base_with_terms(moved, [log], offer=CandidateTerms(()))
-        work = LogTask(log, {**reading, "filtering": "equations"})
-        reduced = align_torques(reduce_tasks([work], base))[0]
-        task = EstimationProblem.from_reduced(reduced, base, feasible_set(base.robot))
-        trial = CrossValidation(task, reduced, estimate_noise(reduced)[0])
-        if len(trial.folds) < MIN_FOLDS:
-            return None
-        trial.models  # noqa: B018  what cannot be fitted says so here
+        fitted = fit(recording, check.search.robot, diagnose=False, **options)
+    except FeasidError as error:
+        return [*found, Finding("unusable", "error", str(error))]
+    found += [Finding("calibrated", "note", str(note)) for note in fitted.calibration.notes]
+    found += _unexplained_joints(fitted) + _load_finding(fitted)
+    motors, fitted = _shared_motors(fitted, motion.runs, recording, check)
+    found += motors
+    trial = _trial_of(fitted, motion.runs)
+    if trial is None:
+        return found
+    known = merge_options([options, *(f.options for f in motors)])
+    features = find_features(trial)
+    found += _feature_findings(features, fitted, recording, check.search.robot, known)
+    return found + _contacts(trial, check.search)
+
+
+def _trial_of(fitted: Fit, runs: Sequence[Run]) -> Trial | None:
+    """The fitted log and its feasible model row by row; None where a fit is not calibrated."""
+    base, prior = fitted.base, find_prior(fitted.options["prior"])
+    robot, estimate = base.robot, fitted.estimate
+    plain = robot.dof == robot.axes == len(robot.bodies) and not robot.loops
+    cutoff = fitted.reduced.cutoff
+    if prior is None or estimate is None or not (plain and cutoff and fitted.reduced.strata):
+        return None
+    if robot_floats(robot) or any(run.free is not None for run in runs):
+        return None
+    own = tuple(fitted.calibration.correction.run(run) for run in runs)
+    setup = Setup(base, fitted.options, own, float(cutoff), fitted.reduced, prior, fitted.delay)
+    return Trial(setup, NOTHING, estimate.noise, estimate.weight, estimate.delta)
+
+
+def find_features(trial: Trial) -> list[list[ScoreTest]]:
+    """Torques that the model lacks, the strongest first: a kind, and the joints that show it.
+
+    Each is linear in its parameters, so that the score test's held-out stretches judge it.
+    """
+    candidates = _candidates(trial)
+    tests = len([m for m in candidates if m.kind != "ripple"])
+    tests += len(trial.rows.joints) * len(HARMONICS)
+    found: list[list[ScoreTest]] = []
+    active: list[Mistake] = []
+    for _ in range(MOST_FEATURES):
+        score = trial.tests(active)
+        results = score.tests([m for m in candidates if m not in active], tests)
+        candidates = [t.mistake for t in results if t.p < 1.0]
+        supported = [t for t in results if t.supported and _is_physical(t)]
+        if not supported:
+            break
+        best = max(supported, key=lambda t: t.gain)
+        group = _alike(best, supported)
+        found.append(group)
+        active += [t.mistake for t in group]
+    return found
+
+
+def _candidates(trial: Trial) -> list[Mistake]:
+    """All features that are tested."""
+    robot, joints = trial.base.robot, trial.rows.joints
+    kinds = [k.name for k in FEATURES if k.name not in ("ripple", "coupling")]
+    out = [Mistake(kind, j) for kind in kinds for j in joints]
+    for j in joints:
+        if robot.bodies[j].motion[:3].any():
+            strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
+            out += [Mistake("ripple", j, float(n)) for n in strongest]
+    return out
+
+
+def _is_physical(test: ScoreTest) -> bool:
+    return not KINDS[test.mistake.kind].positive or bool(test.value[0] > 0)
+
+
+def _alike(best: ScoreTest, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
+    """The best test and those of other joints that show the same."""
+    same = [t for t in supported if t.mistake.kind == best.mistake.kind]
+    strongest = {
+        j: max((t for t in same if t.mistake.joint == j), key=lambda t: t.gain)
+        for j in dict.fromkeys(t.mistake.joint for t in same)
+    }
+    strongest[best.mistake.joint] = best
+    return [t for t in strongest.values() if t.statistic >= ALIKE * best.statistic]
+
+
+def find_shared_motor(trial: Trial) -> ScoreTest | None:
+    """The motor of two joints that the residual supports most, with its ratio."""
+    robot, joints = trial.base.robot, trial.rows.joints
+    if robot.couplings or robot.loops:
+        return None
+    known = {frozenset(d.coupling) for d in robot.drives if len(d.coupling) > 1}
+    pairs = [(j, k) for j, k in combinations(joints, 2) if k - j <= NEIGHBOURS]
+    pairs = [p for p in pairs if frozenset(robot.joints[j] for j in p) not in known]
+    score = trial.tests()
+    motors = [Mistake("coupling", j, r, k) for j, k in pairs for r in RATIOS]
+    found = [t for t in score.tests(motors) if t.supported]
+    if not found:
+        return None
+    best = max(found, key=lambda t: t.statistic).mistake
+    near = [replace(best, number=best.number * f) for f in np.geomspace(0.8, 1.25, 9)]
+    return max(score.tests(near), key=lambda t: t.statistic)
+
+
+def _shared_motors(
+    fitted: Fit, runs: Sequence[Run], recording: Recording, check: LogCheck
+) -> tuple[list[Finding], Fit]:
+    """Motors of two joints with which both joints are predicted far better, and the fit with them.
+
+    Elasticity or another friction law would help one of the joints or neither.
+    """
+    found: list[Finding] = []
+    names, motors = fitted.description.joints, dict[str, dict[str, float]]()
+    for _ in range(MOST_MOTORS):
+        trial = _trial_of(fitted, runs)
+        test = None if trial is None else find_shared_motor(trial)
+        if test is None:
+            break
+        a, b = names[test.mistake.joint], names[test.mistake.other]
+        factors = {a: 1.0, b: float(f"{test.mistake.number:.2g}")}
+        motors = {**motors, f"{a}_{b}": factors}
+        options = {**_fit_options(check), "couplings": motors}
+        after = _fitted(recording, check.search.robot, options)
+        if after is None:
+            break
+        pair = [test.mistake.joint, test.mistake.other]
+        left = after.quality.errors.model[pair] / fitted.quality.errors.model[pair]
+        if not (np.prod(left) < LEFT**2 and left.max() < EITHER):
+            break
+        text = (
+            f"a motor moves both joints: with inertia and friction along dq[{a}] "
+            f"{'+' if factors[b] > 0 else '-'} {abs(factors[b]):.2g} dq[{b}] their errors on "
+            f"stretches that were not fitted fall to {left[0]:.0%} and {left[1]:.0%}"
+        )
+        more = {"couplings": {f"{a}_{b}": factors}}
+        gain = held_out_fall(fitted, after)
+        values = {"ratio": factors[b]}
+        finding = Finding("coupling", "warning", text, joints=(a, b), values=values)
+        found.append(_advice(finding, more, gain))
+        fitted = after
+    return found, fitted
+
+
+def _fit_options(check: LogCheck) -> dict[str, Any]:
+    """Options of a fit of the mended log; the robot has its motors already."""
+    return {k: v for k, v in check.search.options.items() if k != "couplings"}
+
+
+def _advice(finding: Finding, options: Mapping[str, Any], gain: float) -> Finding:
+    remedy = ", ".join(f"{k}={v}" for k, v in options.items())
+    advised = replace(finding, options=options, gain=gain, remedy=remedy)
+    return replace(advised, level="warning", evidence="dynamics")
+
+
+def _feature_findings(
+    features: Sequence[Sequence[ScoreTest]],
+    fitted: Fit,
+    recording: Recording,
+    robot: Robot,
+    options: Mapping[str, Any],
+) -> list[Finding]:
+    """Features as findings, with options where a fit with them predicts better."""
+    names, known, out = fitted.description.joints, dict(options), list[Finding]()
+    for group in features:
+        finding = _feature_finding(group, names)
+        terms = KINDS[group[0].mistake.kind].terms
+        offered = known.get("candidates", GEAR_FRICTION)
+        more = {"candidates": tuple(dict.fromkeys((*offered, *terms)))}
+        after = None
+        if set(terms) - set(offered):
+            after = _fitted(recording, robot, {**known, **more})
+        gain = 0.0 if after is None else held_out_fall(fitted, after)
+        if after is not None and gain >= LEAST_GAIN:
+            known, fitted, finding = {**known, **more}, after, _advice(finding, more, gain)
+        out.append(finding)
+    return out
+
+
+def _feature_finding(group: Sequence[ScoreTest], names: Sequence[str]) -> Finding:
+    kind, gain = KINDS[group[0].mistake.kind], group[0].gain
+    text, values = kind.text, dict[str, Any](gain=gain)
+    if kind.name == "ripple":
+        values["periods"] = [t.mistake.number for t in group]
+        periods = ", ".join(f"{t.mistake.number:g}" for t in group)
+        text += f", {periods} periods in 2 pi rad"
+    elif kind.name == "elastic":
+        values["compliance"] = [float(t.value[0]) for t in group]
+        sizes = ", ".join(f"{t.value[0]:.2g} +- {t.deviation[0]:.1g}" for t in group)
+        text += f", {sizes} rad/(N m)"
+    text += f"; with it stretches that were not fitted are predicted {gain:.0%} better"
+    joints = tuple(names[t.mistake.joint] for t in group)
+    level = "warning" if gain >= WORTH else "note"
+    return Finding(kind.name, level, text, joints=joints, values=values, evidence="dynamics")
+
+
+def _fitted(recording: Recording, robot: Robot, options: Mapping[str, Any]) -> Fit | None:
+    try:
+        return fit(recording, robot, diagnose=False, **options)
     except FeasidError:
         return None
-    return trial
 
 
-def _error_reduction(
-    before: CrossValidation | None, after: CrossValidation | None, rows_only: bool
-) -> float | None:
-    """Share by which the held-out error falls; None where no fit is possible, or a joint loses."""
-    if after is None:
-        return None
-    if before is None:
-        return 1.0
-    tested = after.reduced if rows_only else before.reduced
-    if rows_only and {*after.folds} != {*before.folds}:
-        return None
-    old, new = _shares(before, tested), _shares(after, after.reduced)
-    alive = np.flatnonzero((old.sum(axis=0) > 0) & (new.sum(axis=0) > 0))
-    if not len(alive):
-        return None
-    change = 0.5 * np.log(new.sum(axis=0)[alive] / old.sum(axis=0)[alive])
-    gain = 1.0 - float(np.exp(change.mean()))
-    size = before.reduced.torque_norms
-    total = [float(np.sum((size**2 * e.sum(axis=0))[alive])) for e in (old, new)]
-    if gain > 0 and (change.max() > -MAX_JOINT_LOSS * change.sum() or total[1] > total[0]):
-        return None
-    return gain
+def held_out_fall(before: Fit, after: Fit) -> float:
+    """Share by which held-out errors fall, as the geometric mean over joints."""
+    old, new = (f.quality.errors.model for f in (before, after))
+    alive = (old > 0) & (new > 0)
+    return 1.0 - float(np.exp(np.mean(np.log(new[alive] / old[alive])))) if alive.any() else 0.0
 
 
-def _shares(trial: CrossValidation, tested: Reduced) -> Array:
-    """Squared errors of every stretch of a log, as shares of its torques, (folds, dof)."""
-    return trial.missed(tested=tested) / np.maximum(tested.torque_norms**2, 1e-300)
+def _unexplained_joints(fitted: Fit) -> list[Finding]:
+    """Joints whose torque the motion does not explain, or whose residual follows it."""
+    bad = [j for j in fitted.quality.joints if j.reason.code in ("nothing-explained", "structured")]
+    most = [j for j in bad if j.reason.code == "nothing-explained"]
+    if 2 * len(most) > len(fitted.quality.joints):
+        text = (
+            "most torques are not explained by the motion: check that torques and motion belong "
+            "together: robot, columns, time"
+        )
+        names = tuple(j.joint for j in most)
+        return [Finding("unexplained", "error", text, joints=names, evidence="dynamics")]
+    return [
+        Finding("unexplained", "warning", str(j.reason), joints=(j.joint,), evidence="dynamics")
+        for j in bad
+    ]
+
+
+def _load_finding(fitted: Fit) -> list[Finding]:
+    """A last body that is much heavier or lighter than described."""
+    robot, estimate = fitted.description, fitted.estimate
+    column = int(robot.inertial_columns[-1][9])
+    described = float(robot.values[column])
+    if estimate is None or not described > 0:
+        return []
+    mass = float(fitted.robot.values[column])
+    change, deviation = mass - described, float(np.sqrt(estimate.covariance[column, column]))
+    if abs(change) < max(LOADED * described, CERTAIN * deviation):
+        return []
+    body = robot.bodies[-1]
+    text = (
+        f"the last body weighs {mass:.3g} +- {deviation:.1g} kg, the description says "
+        f"{described:.3g} kg: a load that it {'lacks' if change > 0 else 'has and the log lacks'}?"
+    )
+    return [Finding("payload", "note", text, joints=(body.joint,), evidence="dynamics")]
+
+
+def _contacts(trial: Trial, search: AdviceSearch) -> list[Finding]:
+    """Stretches in which a joint's torque is far from what its motion explains elsewhere."""
+    rows, out = trial.rows, []
+    rest = trial.held_out / trial.deviations
+    for j in rows.joints:
+        own = rows.joint == j
+        e, t = rest[own], rows.t[own]
+        spread = 1.4826 * float(np.median(np.abs(e - np.median(e))))
+        away = np.abs(e - np.median(e)) > CONTACT * max(spread, 1e-300)
+        far = np.flatnonzero(away).astype(np.int64)
+        if not len(far) or len(far) > MOST_LEFT_OUT * len(e):
+            continue
+        step = float(np.median(np.diff(t)))
+        parts = [p for p in blocks(_filled(far), "") if p.count > 1]
+        when = tuple((float(t[p.first]) - step, float(t[p.last]) + step) for p in parts[:20])
+        if not when:
+            continue
+        name = trial.base.robot.joints[j]
+        text = (
+            f"the torque leaves its usual scatter (up to {np.abs(e[far]).max() / spread:.0f} "
+            f"standard deviations) in {len(parts)} stretch(es), the first at t = "
+            f"{when[0][0]:.4g} s: contact?"
+        )
+        shown = ", ".join(f"({a:.4g}, {b:.4g})" for a, b in when[:3])
+        finding = Finding("outliers", "warning", text, f"exclude=[{shown}]", (name,), times=when)
+        options = {"exclude": when}
+        out.append(replace(finding, columns=(f"tau_{name}",), options=options))
+    return confirm_advice(out, search.robot, search)
+
+
+def _filled(places: Rows) -> Rows:
+    """Places with gaps of up to two filled."""
+    gaps = pairwise(places)
+    filled = [np.arange(a, b) for a, b in gaps if b - a <= 3]
+    return np.unique(np.concatenate([places, *filled])).astype(np.int64)

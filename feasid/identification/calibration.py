@@ -71,6 +71,11 @@ SMALL_STEP = 0.2
 MOST_SAMPLES = 10**6
 """Samples beyond which logs are not searched: all their rows would be held in memory."""
 
+LEAST_DEVIATIONS = 3.0
+"""Deviations by which a fitted mistake must differ from none. Score tests take the model for right;
+a torque gain that the log of a KUKA arm supported at once, but not the arm's other log, came out as
+1.2 deviations. Tilts, zeros and delays of simulated mistakes are beyond 3.5."""
+
 ALIKE = 0.9
 """Share of the best mistake's gain from which another one explains the log as well."""
 
@@ -222,7 +227,9 @@ class Trial:
         K = np.asarray(self.base.K, dtype=np.float64)
         model = self.base.robot.with_values(self.delta)
         spread = K @ self.followed @ K.T
-        return ScoreTests(self.rows, self.torque, model, self.beta, spread, self.deviations, active)
+        return ScoreTests(
+            self.rows, self.torque, model, self.beta, spread, self.deviations, active, self._columns
+        )
 
     @cached_property
     def held_out(self) -> Array:
@@ -416,8 +423,10 @@ def _confirm(
     """The fit with further mistakes, where it predicts held-out stretches better."""
     active = (*found.active, *group)
     try:
-        trial = gauss_newton(found.trial, active)
+        trial, covariance = gauss_newton(found.trial, active)
     except FeasidError:
+        return None
+    if not _is_credible(trial, group, covariance):
         return None
     gain, own, p = held_out_gain(found.trial.held_out, trial.held_out, trial.rows)
     if not (gain > LEAST_GAIN or (own > LEAST_OWN_GAIN and gain > 0)) or p >= HELD_OUT_LEVEL:
@@ -433,15 +442,30 @@ def _confirm(
     return Found(trial, active, gains, {**found.alternatives, first: others})
 
 
-def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> Trial:
-    """The trial with these mistakes at their most probable values."""
+def _is_credible(trial: Trial, group: Sequence[Mistake], covariance: Array) -> bool:
+    """Whether the last mistakes of a trial differ from none, and can be.
+
+    A single torque is measured after, not before the motion that it causes: what looks early is
+    play or elasticity. All of them together are early where commands were logged.
+    """
+    early = -trial.setup.period
+    if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
+        return False
+    values = trial.correction.get(group)
+    deviations = np.sqrt(np.diag(covariance))[-len(values) :]
+    return bool((np.abs(values) > LEAST_DEVIATIONS * deviations).any())
+
+
+def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> tuple[Trial, Array]:
+    """The trial with these mistakes at their most probable values, and their covariance."""
+    covariance = np.zeros((0, 0))
     for _ in range(STEPS):
         values = trial.correction.get(active)
         step, covariance = trial.tests().step(active, values, wide_widths(active))
         if (np.abs(step) < SMALL_STEP * np.sqrt(np.diag(covariance))).all():
             break
         trial = trial.with_correction(trial.correction.stepped(active, step))
-    return trial
+    return trial, covariance
 
 
 def calibrate(setup: Setup, estimate: Estimate) -> Found:
@@ -452,7 +476,7 @@ def calibrate(setup: Setup, estimate: Estimate) -> Found:
     if not found.active:
         return found
     # Mistakes were part of the noise: without them it is smaller, and they are known better.
-    return replace(found, trial=gauss_newton(found.trial.with_own_noise(), found.active))
+    return replace(found, trial=gauss_newton(found.trial.with_own_noise(), found.active)[0])
 
 
 def with_other_terms(found: Found, wide: Setup, robot: Robot, estimate: Estimate | None) -> Found:
@@ -475,7 +499,7 @@ def with_other_terms(found: Found, wide: Setup, robot: Robot, estimate: Estimate
     correction = found.trial.correction
     setup = replace(wide, base=base, reduced=reduced)
     trial = Trial(setup, correction, estimate.noise, estimate.weight, estimate.delta)
-    return replace(found, trial=gauss_newton(trial, found.active))
+    return replace(found, trial=gauss_newton(trial, found.active)[0])
 
 
 @dataclass(frozen=True, eq=False)

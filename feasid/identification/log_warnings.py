@@ -10,7 +10,7 @@ import numpy as np
 
 from feasid.core.notes import Note
 from feasid.diagnosis.findings import Finding
-from feasid.identification.advice import diagnose
+from feasid.identification.log_check import check_log
 from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.reduction.fleet import LogTask
@@ -64,7 +64,8 @@ def diagnose_logs(
     parts, notes = _align_logs(recorded, robot, options)
     if not parts:
         return notes
-    found = diagnose(_stack_logs(parts, options), robot, **options)
+    stacked = Recording.from_source(_stack_logs(parts, options))
+    found = check_log(stacked, robot, options, thorough=False).diagnosis
     if len(parts) > 1:
         text = (
             f"{len(parts)} logs are diagnosed as one, rows and seconds counted through all of them "

@@ -10,13 +10,16 @@ import faults
 import numpy as np
 import pandas as pd
 import pytest
+from logs import arm_and_log
 
 import feasid
 from feasid import inverse_dynamics
 from feasid.cli import main
+from feasid.diagnosis.diagnose import check_columns, check_excitation
 from feasid.diagnosis.findings import Finding, merge_options, sort_findings
-from feasid.errors import InputError
+from feasid.errors import DescriptionError, InputError
 from feasid.logs.frame import prepare
+from feasid.logs.recording import Recording
 from feasid.reduction.overlap import find_leakage
 from feasid.robot.inertia import from_mass_com_inertia
 
@@ -32,24 +35,37 @@ def serious(diagnosis):
     return [f for f in diagnosis if f.level != "note"]
 
 
+def columns(log, robot=None):
+    """What the columns alone show: without fits, in milliseconds."""
+    robot = log.attrs["robot"] if robot is None else robot
+    return check_columns(Recording.from_source(log), robot, {})
+
+
 def correct(kind, name, seed):
     """Whether one injected fault is the first finding, with the right joints."""
     rng = np.random.default_rng([seed, LOGS.index(name), faults.KINDS.index(kind)])
     df, _ = faults.clean(name)
     broken, joints = faults.inject(kind, faults.resample(df, rng), name, rng)
-    diagnosis = feasid.diagnose(broken, df.attrs["robot"])
-    found = [f for f in diagnosis if f.code == "gap"] if kind == "gap" else serious(diagnosis)
-    return bool(found) and found[0].code == kind and set(found[0].joints) == joints
+    found = feasid.diagnose(broken, df.attrs["robot"])
+    if kind == "lag":  # the fit takes it out itself
+        return any(f.code == "calibrated" and "are late" in f.message for f in found)
+    first = [f for f in found if f.code == "gap"] if kind == "gap" else serious(found)
+    return bool(first) and first[0].code == kind and set(first[0].joints) == joints
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_clean_logs_raise_no_alarm(name):
     df, _ = faults.clean(name)
-    diagnosis = feasid.diagnose(df, df.attrs["robot"])
-    assert serious(diagnosis) == []
-    assert diagnosis.ok
+    assert serious(feasid.diagnose(df, df.attrs["robot"])) == []
 
 
+@pytest.mark.parametrize("name", LOGS)
+def test_columns_of_clean_logs_raise_no_alarm(name):
+    assert serious(columns(faults.clean(name)[0])) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", faults.KINDS)
 @pytest.mark.parametrize("name", LOGS)
 def test_one_fault_of_each_kind_is_named(kind, name):
@@ -86,7 +102,8 @@ def whole():
     return feasid.fit(df, **PLAIN).relative_error["all"]
 
 
-@pytest.mark.parametrize("kind", ["degrees", "swap", "sign", "lag", "nan"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["degrees", "swap", "sign", "nan"])
 def test_the_remedy_mends_the_fit(kind, whole):
     df, _ = faults.clean("simulated")
     rng = np.random.default_rng(3)
@@ -98,23 +115,26 @@ def test_the_remedy_mends_the_fit(kind, whole):
     assert fit.relative_error["all"] == pytest.approx(whole, rel=0.2)
 
 
-def test_z1_torques_are_ahead_of_its_motion():
-    found = serious(feasid.diagnose(feasid.datasets.load("unitree_z1")))
-    assert [f.code for f in found] == ["lag"]
-    assert "ahead" in found[0].message
-    assert 0.02 < found[0].options["delay"] < 0.04
+@pytest.mark.slow
+def test_z1_torques_are_ahead_of_its_motion_and_the_fit_takes_it_out():
+    found = feasid.diagnose(feasid.datasets.load("unitree_z1"))
+    (late,) = [f for f in found if f.code == "calibrated"]
+    assert "ahead of the motion" in late.message
+    assert "by -2" in late.message or "by -3" in late.message  # 20 to 40 ms
+    assert "delay" not in found.options
 
 
-def test_wrong_gravity_is_seen_with_its_direction():
+@pytest.mark.slow
+@pytest.mark.parametrize("gravity", [(9.81, 0, 0), (0, 0, 9.81), (0, -9.81, 0)])
+def test_wrong_gravity_is_seen_with_its_direction(gravity):
     df, _ = faults.clean("simulated")
-    for gravity in ((9.81, 0, 0), (0, 0, 9.81), (0, -6.9, -6.9)):
-        found = serious(feasid.diagnose(df, df.attrs["robot"].with_gravity(gravity)))
-        tilt = next(f for f in found if f.code == "gravity")
-        direction = ast.literal_eval(tilt.remedy.split("gravity=")[1].removesuffix(")"))
-        assert tilt.gain > 0.5
-        assert -direction[2] / np.linalg.norm(direction) > np.cos(np.deg2rad(10))
+    found = feasid.diagnose(df, df.attrs["robot"].with_gravity(gravity))
+    (seen,) = [f for f in found if f.code == "gravity"]
+    assert ast.literal_eval(seen.remedy.split("gravity=")[1].removesuffix(")")) == (0, 0, -9.81)
+    assert seen.gain > 0.5
 
 
+@pytest.mark.slow
 def test_a_payload_that_the_description_lacks():
     df, _ = faults.clean("simulated")
     robot = df.attrs["robot"]
@@ -131,9 +151,8 @@ def test_a_payload_that_the_description_lacks():
     for k, joint in enumerate(robot.joints):
         loaded[f"tau_{joint}"] += extra[:, k]
     payload = next(f for f in feasid.diagnose(loaded, robot) if f.code == "payload")
-    mass = float(payload.message.split("lacks ")[1].split(" kg")[0])
-    assert mass == pytest.approx(4.0, rel=0.3)
-    assert last.joint in payload.joints
+    assert "load that it lacks" in payload.message
+    assert payload.joints == (last.joint,)
 
 
 def one_column(change, column="tau_2"):
@@ -218,17 +237,9 @@ TABLE = {
     41: (lambda d: pd.concat([d, d]), "time", ["restarts", "run"]),
     42: (one_column(np.rad2deg, "q_3"), "degrees", ["q_3", "units={'q_3': 'deg'}"]),
     43: (one_column(np.negative, "dq_3"), "velocity", ["dq_3", "opposite sign"]),
-    44: (numbered, "swap", ["'1'", "'2'", "columns="]),
-    45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
-    "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
-    46: (late, "lag", ["behind", "delay=-0.0"]),
     48: (one_column(lambda x: x + 3.0, "q_1"), "limits", ["q_1", "range"]),
     "48 turns": (wrapped, "wrapped", ["'1'", "whole turn"]),
-    49: (lambda d: d.iloc[:10], "unusable", ["too few samples"]),
-    "49 one": (lambda d: d.iloc[:1], "unusable", ["too few samples", "has 1"]),
     "49 none": (lambda d: d.iloc[:0], "columns", ["no rows"]),
-    50: (lambda d: d, "excitation", ["base parameters are seen"]),
-    52: (hit, "outliers", ["[2]", "contact", "exclude=[(6.99"]),
     "52 spike": (one_column(put(777, 900.0)), "spike", ["tau_2", "row 777"]),
     53: (lambda d: d.assign(**{c: d[c].iloc[0] for c in d if c[0] in "qd"}), "dead", ["q_1"]),
     73: (one_column(lambda x: x.astype(complex)), "columns", ["tau_2", "complex"]),
@@ -236,21 +247,50 @@ TABLE = {
 """Row of the fault table: what is done to a log, the finding's code, and what it must say."""
 
 
+DYNAMICS = {
+    44: (numbered, "swap", ["1, 2", "columns="]),
+    45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
+    "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
+    46: (late, "calibrated", ["late", "48"]),
+    50: (lambda d: d, "excitation", ["base parameters are seen"]),
+    52: (hit, "outliers", ["[2]", "contact"]),
+}
+"""The same of what only fits tell."""
+
+SHORT = {
+    49: (lambda d: d.iloc[:10], "unusable", ["too few samples"]),
+    "49 one": (lambda d: d.iloc[:1], "unusable", ["too few samples", "has 1"]),
+}
+
+
+def named(found, code, names):
+    own = [f for f in found if f.code == code]
+    assert own, code
+    text = "\n".join(map(str, own))
+    for name in names:
+        assert name in text
+
+
 @pytest.mark.parametrize("row", TABLE)
 def test_fault_table(row):
     df, _ = faults.clean("simulated")
     break_it, code, names = TABLE[row]
-    found = [f for f in feasid.diagnose(break_it(df), df.attrs["robot"]) if f.code == code]
-    assert found, code
-    text = "\n".join(map(str, found))
-    for name in names:
-        assert name in text
+    named(columns(break_it(df), df.attrs["robot"]), code, names)
+
+
+@pytest.mark.parametrize(
+    "row", [*SHORT, *(pytest.param(row, marks=pytest.mark.slow) for row in DYNAMICS)]
+)
+def test_fault_table_of_fits(row):
+    df, _ = faults.clean("simulated")
+    break_it, code, names = {**SHORT, **DYNAMICS}[row]
+    named(feasid.diagnose(break_it(df), df.attrs["robot"]), code, names)
 
 
 def test_velocities_of_two_joints_exchanged():
     df, _ = faults.clean("simulated")
     swapped = df.rename(columns={"dq_2": "dq_5", "dq_5": "dq_2"})
-    found = serious(feasid.diagnose(swapped, df.attrs["robot"]))[0]
+    found = serious(columns(swapped, df.attrs["robot"]))[0]
     assert found.code == "swap"
     assert set(found.joints) == {"2", "5"}
 
@@ -258,7 +298,7 @@ def test_velocities_of_two_joints_exchanged():
 def test_velocities_in_degrees_per_second_get_their_unit():
     df, _ = faults.clean("simulated")
     odd = df.assign(dq_4=np.rad2deg(df.dq_4))
-    found = serious(feasid.diagnose(odd, df.attrs["robot"]))[0]
+    found = serious(columns(odd, df.attrs["robot"]))[0]
     assert (found.code, found.joints) == ("velocity", ("4",))
     assert "'deg/s'" in found.remedy
 
@@ -270,7 +310,7 @@ def test_a_joint_that_comes_to_rest_is_not_called_stuck():
         columns=[c for c in df if c.startswith("dq_")]
     )
     assert (calm.q_4.diff() == 0).sum() > 1000
-    assert not [f for f in feasid.diagnose(calm, df.attrs["robot"]) if f.code == "stuck"]
+    assert not [f for f in columns(calm, df.attrs["robot"]) if f.code == "stuck"]
 
 
 def test_unseen_parameters_name_the_idle_joints():
@@ -279,11 +319,12 @@ def test_unseen_parameters_name_the_idle_joints():
     idle = ["2", "3", "4", "5", "6"]
     lazy = df.assign(**{f"q_{j}": 0.3 + 1e-7 * np.sin(df.t + int(j)) for j in idle})
     lazy = lazy.drop(columns=[c for c in df if c.startswith("dq_")])
-    note = next(f for f in feasid.diagnose(lazy, robot) if f.code == "excitation")
+    (note,) = check_excitation(prepare(lazy, robot), robot)
     assert "unseen" in note.message
     assert set(note.joints) == set(idle)
 
 
+@pytest.mark.slow
 def test_synthetic_logs_without_noise_are_fine():
     df = faults.simulated(seed=4)
     robot = df.attrs["robot"]
@@ -304,10 +345,17 @@ def test_results_print_and_merge():
         "units": {"q": "deg", "t": "ms"},
         "exclude": ((1, 2), (3, 4)),
     }
-    df, _ = faults.clean("simulated")
-    diagnosis = feasid.diagnose(df.assign(tau_1=-df.tau_1), df.attrs["robot"])
-    assert "error   sign [1]" in repr(diagnosis)
-    assert "&#x27;tau_1&#x27;" in diagnosis._repr_html_()
+
+
+def test_a_wrong_sign_is_found_and_mended(tmp_path):
+    robot, log = arm_and_log(tmp_path, 1500, 0.01)
+    joint = robot.joints[0]
+    log[f"tau_{joint}"] *= -1
+    diagnosis = feasid.diagnose(log, robot)
+    assert diagnosis.options == {"units": {f"tau_{joint}": -1.0}}
+    assert 0.2 < diagnosis.findings[0].gain < 1.0
+    assert f"error   sign [{joint}]" in repr(diagnosis)
+    assert f"&#x27;tau_{joint}&#x27;" in diagnosis._repr_html_()
     assert diagnosis.frame().loc[0, "code"] == "sign"
     assert "sign" in diagnosis
 
@@ -317,6 +365,7 @@ def test_no_robot_is_an_error():
         feasid.diagnose(pd.DataFrame({"t": [0.0]}))
 
 
+@pytest.mark.slow
 def test_doctor_prints_a_screen_and_its_exit_status(tmp_path, capsys):
     folder = feasid.datasets.CHECKOUT / "kuka_lwr4"
     arguments = ["--robot", str(folder / "kuka_lwr4.urdf")]
@@ -354,6 +403,7 @@ def test_extra_columns_are_listed_once_and_change_nothing():
     assert sum("temperature, state" in note for note in motion.notes) == 1
 
 
+@pytest.mark.slow
 def test_an_exchange_is_mended_in_the_columns_of_the_log():
     df, _ = faults.clean("simulated")
     robot = df.attrs["robot"]
@@ -377,3 +427,17 @@ def test_signs_without_inertials_rest_on_friction():
         flipped = df.assign(**{f"tau_{joint}": -df[f"tau_{joint}"]})
         found = serious(feasid.diagnose(flipped, bare))
         assert [(f.code, f.joints) for f in found] == [("sign", (joint,))]
+
+
+def test_couplings_are_a_name_and_two_joints_that_exist():
+    log = faults.simulated(duration=5.0)
+    robot = log.attrs["robot"]
+    with pytest.raises(InputError, match="two or more joints"):
+        feasid.fit(log, robot, couplings={"wrist": {"5": 1.0}})
+    with pytest.raises(InputError, match="two or more joints"):
+        feasid.fit(log, robot, couplings={"wrist": {"5": 1.0, "6": 0.0}})
+    with pytest.raises(InputError, match="joint '66'"):
+        feasid.fit(log, robot, couplings={"wrist": {"5": 1.0, "66": 1.0}})
+    name = robot.bodies[0].name
+    with pytest.raises(DescriptionError, match=name):
+        feasid.fit(log, robot, couplings={name: {"5": 1.0, "6": 1.0}})

@@ -14,15 +14,11 @@ from thorough import some
 
 import feasid
 from feasid.diagnosis.signals import looks_like_degrees
-from feasid.robot.inertia import from_mass_com_inertia
 
 pytestmark = pytest.mark.slow  # a minute of simulations and searches
 
 FACTOR_ERROR = 0.12
 """Descriptions are off by as much from what their robots weigh."""
-
-LENGTH_ERROR = 0.35
-"""A length is told from weight alone, of masses that are only roughly known."""
 
 
 def serious(df, robot, options):
@@ -75,14 +71,6 @@ def a_common_factor(name, factor):
     return found.code == "scale" and abs(found.values["factor"] / factor - 1) < FACTOR_ERROR
 
 
-def twenty_milliseconds(name, sign):
-    df, robot, options = recorded(name)
-    shift = sign * round(0.02 / float(np.median(np.diff(df.t))))
-    late = changed(name, ["tau"], lambda x: np.roll(x, shift, axis=0)).iloc[100:-100]
-    found = first(late.reset_index(drop=True), robot, options)
-    return found.code == "lag" and abs(found.values["lag"] - sign * 0.02) < 0.012
-
-
 def torques_of_another_motion(name):
     _, robot, options = recorded(name)
     rng = np.random.default_rng(0)
@@ -98,18 +86,6 @@ def a_dead_sensor(name, joint):
     found = [f for f in serious(noise, robot, options) if f.code == "unexplained"]
     return [f.joints for f in found] == [(robot.joints[joint],)]
 
-
-def a_wrong_length(name, k):
-    df, robot, options = recorded(name)
-    bodies = list(robot.bodies)
-    bodies[k] = replace(bodies[k], position=2 * np.asarray(bodies[k].position))
-    found = first(df, replace(robot, bodies=tuple(bodies)), options)
-    return (found.code, found.joints) == ("length", (robot.bodies[k].joint,)) and abs(
-        2 * found.values["factor"] - 1
-    ) < LENGTH_ERROR
-
-
-TILTED = (0.0, -9.81 * np.sin(0.35), -9.81 * np.cos(0.35))
 
 CASES = {
     **{f"all signs {n}": (everything_with_a_sign, n) for n in LOGS},
@@ -132,7 +108,7 @@ CASES = {
     **{
         f"gravity {n} {g}": (another_gravity, n, g)
         for n in LOGS
-        for g in ((0, 0, 9.81), (0, 9.81, 0), TILTED)
+        for g in ((0, 0, 9.81), (0, 9.81, 0))
         # Half a turn of the Z1's second joint is the same as gravity upwards.
         if (n, g) != ("unitree_z1", (0, 0, 9.81))
     },
@@ -141,24 +117,15 @@ CASES = {
         for n in ("kuka_lwr4", "staubli_tx40", "simulated")
         for f in (1 / 1.4, 1.5, 100.0)
     },
-    **{
-        f"delay {n} {s}": (twenty_milliseconds, n, s)
-        for n in ("staubli_tx40", "simulated")
-        for s in (1, -1)
-    },
     **{f"random {n}": (torques_of_another_motion, n) for n in LOGS},
     **{f"dead {n} {j}": (a_dead_sensor, n, j) for n in LOGS for j in (1, 2)},
-    **{
-        f"length {n} {k}": (a_wrong_length, n, k)
-        for n, k in (("kuka_lwr4", 3), ("unitree_z1", 2), ("staubli_tx40", 2), ("simulated", 1))
-    },
 }  # fmt: skip
 """What is done to a recorded log, and what the diagnosis has to say first."""
 
 SAMPLE = (
     "order unitree_z1", "reversed unitree_z1 2 q+dq",
     "zero staubli_tx40 1 90", "gravity simulated (0, 0, 9.81)", "factor kuka_lwr4 0.71",
-    "delay simulated 1", "random unitree_z1", "dead simulated 2", "length unitree_z1 2",
+    "random unitree_z1", "dead simulated 2",
 )  # fmt: skip
 
 
@@ -223,19 +190,6 @@ def test_six_radians_are_not_degrees():
     df, robot, _ = recorded("simulated")
     turned = df.assign(q_3=df.q_3 + 2 * np.pi)
     assert "degrees" not in feasid.diagnose(turned, robot)
-
-
-def test_a_load_of_negative_mass_is_no_load():
-    df, robot, _ = recorded("simulated")
-    last = robot.bodies[-1]
-    tool = from_mass_com_inertia(2.5, np.array([0.1, 0.08, 0.05]), 0.01 * np.eye(3))
-    heavy = replace(
-        robot, bodies=(*robot.bodies[:-1], replace(last, inertial=last.inertial + tool))
-    )
-    found = serious(df, heavy, {})
-    assert found[0].code == "class"
-    assert found[0].values["mass"] < 0
-    assert "no load has a negative mass" in found[0].message
 
 
 def test_a_remedy_adds_to_what_was_given():

@@ -9,7 +9,8 @@ import pytest
 from faults import WHOLE, recorded, simulated
 
 import feasid
-from feasid.errors import DescriptionError, InputError
+
+pytestmark = pytest.mark.slow  # fits of whole logs, several each
 
 RATIO_ERROR = 0.1
 """Ratios that are not those of a few teeth are told to two digits by friction alone."""
@@ -44,12 +45,9 @@ def untold(name):
     return log, replace(robot, drives=own), options
 
 
-ALSO = [(4, 5, 1.0), (4, 5, -1.0), (3, 4, -2.0)]
-
-
 @pytest.mark.parametrize(
     ("a", "b", "ratio"),
-    [(3, 5, 0.5), (4, 5, 0.62), *(pytest.param(*c, marks=pytest.mark.slow) for c in ALSO)],
+    [(3, 5, 0.5), (4, 5, 0.62), (4, 5, 1.0), (4, 5, -1.0), (3, 4, -2.0)],
 )
 def test_a_motor_of_two_joints_is_found_with_its_ratio(a, b, ratio):
     log = with_motor(simulated(), a, b, ratio)
@@ -63,7 +61,6 @@ def test_a_motor_of_two_joints_is_found_with_its_ratio(a, b, ratio):
     assert str(found[0].options["couplings"])[1:-1] in found[0].remedy
 
 
-@pytest.mark.slow
 def test_the_advice_finds_its_inertia_and_friction():
     size = (0.15, 0.3, 0.5)
     log = with_motor(simulated(), 4, 5, 1.0, size)
@@ -97,7 +94,6 @@ def test_the_wrist_of_the_tx40_is_found_when_it_is_not_told():
     assert (errors[1][wrist] < BETTER * errors[0][wrist]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["staubli_tx40", "kuka_lwr4", "unitree_z1", "kinova_gen3" + WHOLE, "simulated"]
 )
@@ -106,7 +102,6 @@ def test_none_is_found_where_there_is_none_or_it_is_told(name):
     assert not couplings(log, robot, **options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["panda", "ur5", "z1"])
 def test_none_is_found_on_arms_in_mujoco(name, seed):
@@ -114,17 +109,3 @@ def test_none_is_found_on_arms_in_mujoco(name, seed):
 
     arm = in_mujoco.hidden(name, seed)
     assert not couplings(arm.log, arm.robot)
-
-
-def test_couplings_are_a_name_and_two_joints_that_exist():
-    log = simulated(duration=5.0)
-    robot = log.attrs["robot"]
-    with pytest.raises(InputError, match="two or more joints"):
-        feasid.fit(log, robot, couplings={"wrist": {"5": 1.0}})
-    with pytest.raises(InputError, match="two or more joints"):
-        feasid.fit(log, robot, couplings={"wrist": {"5": 1.0, "6": 0.0}})
-    with pytest.raises(InputError, match="joint '66'"):
-        feasid.fit(log, robot, couplings={"wrist": {"5": 1.0, "66": 1.0}})
-    name = robot.bodies[0].name
-    with pytest.raises(DescriptionError, match=name):
-        feasid.fit(log, robot, couplings={name: {"5": 1.0, "6": 1.0}})

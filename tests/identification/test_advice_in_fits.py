@@ -8,18 +8,15 @@ from faults import WHOLE, clean, recorded, simulated
 from simulated import Conditions, hidden
 
 import feasid
-from feasid.diagnosis.diagnose import examine
-from feasid.identification import advice
+from feasid.diagnosis.findings import merge_options
 from feasid.logs.recording import Recording
+
+pytestmark = pytest.mark.slow  # fits of whole logs, several each
 
 HARM = 1.02
 """Error on unseen motion with the advice over that without it."""
 
 SECONDS = 22.0
-
-SOME = [("ur5", 1, 0.02)]
-"""Arms, seeds and shares of lost rows with which correct logs were called useless before: the
-cheapest of those; z1 with (0, 0.0) and (1, 0.005) and panda with (1, 0.0) are slow."""
 
 ALL = [
     (name, seed, lost)
@@ -29,8 +26,9 @@ ALL = [
 ]
 
 
-def harmless(name, seed, lost):
-    """A correct log is called good, and its advice does no harm on a faster motion."""
+@pytest.mark.parametrize(("name", "seed", "lost"), ALL)
+def test_correct_logs_are_good_and_advice_does_no_harm(name, seed, lost):
+    """Also those that were called useless before: z1 with (0, 0.0) and (1, 0.005), panda (1, 0)."""
     arm = hidden(name, seed, Conditions(seconds=SECONDS, lost=lost))
     fit = feasid.fit(arm.log, arm.robot)
     assert fit.quality.level == "good"
@@ -39,17 +37,6 @@ def harmless(name, seed, lost):
     if diagnosis.options:
         mended = feasid.fit(arm.log, arm.robot, diagnose=False, **diagnosis.options)
         assert mended.errors(arm.test)["all"] <= HARM * fit.errors(arm.test)["all"]
-
-
-@pytest.mark.parametrize(("name", "seed", "lost"), SOME)
-def test_correct_logs_are_good_and_advice_does_no_harm(name, seed, lost):
-    harmless(name, seed, lost)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "seed", "lost"), [c for c in ALL if c not in SOME])
-def test_more_correct_logs_are_good_and_advice_does_no_harm(name, seed, lost):
-    harmless(name, seed, lost)
 
 
 def test_fit_and_diagnosis_see_the_same_samples(monkeypatch):
@@ -71,17 +58,6 @@ def test_fit_and_diagnosis_see_the_same_samples(monkeypatch):
     assert fit.reduced.samples == fitted.samples
     kept = fitted.runs[0].rows
     assert len(np.unique(kept)) > 0.95 * len(arm.log)
-
-
-def test_suspicions_that_do_not_help_are_told_without_advice():
-    arm = hidden("z1", 0, Conditions(seconds=SECONDS))
-    (suspected,) = [f for f in examine(Recording(arm.log), arm.robot, {}) if f.code == "gear"]
-    assert suspected.options
-    (told,) = [f for f in feasid.diagnose(arm.log, arm.robot) if f.code == "gear"]
-    assert not told.options
-    assert not told.remedy
-    assert told.level == "note"
-    assert "does not predict clearly better" in str(told)
 
 
 def test_advice_tells_how_much_it_helps():
@@ -119,6 +95,6 @@ def test_advice_on_real_logs_does_no_harm(name):
     if not found:
         return
     before = feasid.fit(first, robot, diagnose=False, **options).errors(second)["all"]
-    more = advice.merged([options, found])
+    more = merge_options([options, found])
     after = feasid.fit(first, robot, diagnose=False, **more).errors(second, exclude=())["all"]
     assert after <= HARM * before

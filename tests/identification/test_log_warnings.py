@@ -8,7 +8,7 @@ from logs import arm_and_log
 
 import feasid
 from feasid.identification import log_warnings
-from feasid.identification.advice import diagnose
+from feasid.identification.log_check import check_log
 
 QUICK = {"friction": ("viscous", "coulomb", "offset")}
 
@@ -24,11 +24,11 @@ def arm(tmp_path_factory):
 def calls(monkeypatch):
     seen = []
 
-    def counted(log, robot, **options):
+    def counted(log, robot, asked, **options):
         seen.append(log)
-        return diagnose(log, robot, **options)
+        return check_log(log, robot, asked, **options)
 
-    monkeypatch.setattr(log_warnings, "diagnose", counted)
+    monkeypatch.setattr(log_warnings, "check_log", counted)
     return seen
 
 
@@ -44,8 +44,8 @@ def test_many_logs_are_diagnosed_once(arm, calls):
     robot, log = arm
     fit = feasid.fit(thirds(log), robot, **QUICK)
     assert len(calls) == 1
-    assert len(calls[0]) == len(log)
-    assert calls[0]["run"].nunique() == 3
+    assert len(calls[0].frame) == len(log)
+    assert calls[0].frame["run"].nunique() == 3
     (said,) = notes(fit, "diagnosed-together")
     assert said.values["logs"] == 3
     assert {n.code for n in feasid.fit(log, robot, **QUICK).notes} >= {
@@ -81,7 +81,7 @@ def test_logs_with_other_columns_are_left_out_and_named(arm, calls):
     parts = thirds(log)
     parts[2] = parts[2].drop(columns=[c for c in log if c.startswith("dq_")])
     fit = feasid.fit(parts, robot, **QUICK)
-    assert [len(c) for c in calls] == [1000]
+    assert [len(c.frame) for c in calls] == [1000]
     assert "beside the first" in notes(fit, "undiagnosed")[0]
     fit = feasid.fit(thirds(log), robot, **QUICK, exclude=[(0.0, 0.2)])
     assert len(calls) == 2
@@ -93,7 +93,7 @@ def test_too_long_is_said(arm, calls, monkeypatch):
     robot, log = arm
     monkeypatch.setattr(log_warnings, "MAX_DIAGNOSED_ROWS", 1000)
     fit = feasid.fit(thirds(log), robot, **QUICK)
-    assert [len(c) for c in calls] == [1000]
+    assert [len(c.frame) for c in calls] == [1000]
     assert "too long" in notes(fit, "undiagnosed")[0]
 
 
