@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from feasid import errors as errors
     from feasid.codegen.c import write_c as write_c
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
+    from feasid.control.external_torque import ContactEstimate as ContactEstimate
+    from feasid.control.external_torque import ExternalTorque as ExternalTorque
     from feasid.core.notes import Note as Note
     from feasid.diagnosis.findings import Diagnosis as Diagnosis
     from feasid.diagnosis.findings import Finding as Finding
@@ -151,6 +153,8 @@ _HOME = {
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
     "ComputedTorque": "control.computed_torque",
+    "ContactEstimate": "control.external_torque",
+    "ExternalTorque": "control.external_torque",
     "Contact": "dynamics.floating",
     "contact_torques": "dynamics.floating",
     "free_rows": "dynamics.floating",

@@ -127,17 +127,57 @@ class Algorithms:
     def _newton_euler(
         self, motion: Sequence[NodeMotion], delta: Sequence[Expression]
     ) -> list[Expression]:
+        out = [self.graph.as_expression(0.0)] * self.robot.axes
+        for node, joint, wrench in zip(
+            self._tree, self._transforms, self._carried(motion, delta), strict=True
+        ):
+            out[node.own.start] = out[node.own.start] + joint.axis_torque(*wrench)
+        return out
+
+    def _carried(
+        self, motion: Sequence[NodeMotion], delta: Sequence[Expression]
+    ) -> list[tuple[Expressions, Expressions]]:
+        """Moment and force on each node and all that it carries, about its own origin."""
         bodies = [self._ten(n, delta) for n in self._tree]
         wrenches = [(m.moment(t), m.force(t)) for m, t in zip(motion, bodies, strict=True)]
-        out = [self.graph.as_expression(0.0)] * self.robot.axes
         for i in range(len(self._tree) - 1, -1, -1):
-            node, joint, (moment, force) = self._tree[i], self._transforms[i], wrenches[i]
-            out[node.own.start] = out[node.own.start] + joint.axis_torque(moment, force)
-            if node.parent >= 0:
-                more = joint.wrench_to_parent(moment, force)
-                base = wrenches[node.parent]
-                wrenches[node.parent] = base[0] + more[0], base[1] + more[1]
-        return out
+            parent = self._tree[i].parent
+            if parent >= 0:
+                more, base = self._transforms[i].wrench_to_parent(*wrenches[i]), wrenches[parent]
+                wrenches[parent] = base[0] + more[0], base[1] + more[1]
+        return wrenches
+
+    def momentum(self) -> tuple[list[Expression], list[Expression]]:
+        """The momentum M dq, and its rate less the applied torques, C' dq - gravity - friction.
+
+        By the recursion of De Luca and Ferrajoli (2009): velocities propagate as accelerations
+        from rest do, and the axis S of a joint turns with its body, dS/dt = v x S, so that
+        (C' dq)_j is the product of v x S with the momentum of all that the joint carries.
+        """
+        still, rates = [self.graph.as_expression(0.0)] * self.robot.axes, self._joints(self.dq)
+        none = np.zeros(3)
+        motion = node_motions(self.graph, self._tree, self._transforms, none, still, rates)
+        momenta, change = list(still), list(still)
+        for node, joint, at, (spun, moved) in zip(
+            self._tree, self._transforms, motion, self._carried(motion, self.delta), strict=True
+        ):
+            spin = vector(self.graph, joint.spin)
+            slide = vector(self.graph, joint.slide) + np.cross(spin, joint.lever)
+            turning = np.cross(at.alpha, spin)
+            sliding = np.cross(at.alpha, slide) + np.cross(at.acceleration, spin)
+            row = node.own.start
+            momenta[row] = momenta[row] + joint.axis_torque(spun, moved)
+            change[row] = change[row] + self.graph.total([*(turning * spun), *(sliding * moved)])
+        for k in range(len(self.robot.drives)):
+            column = self.robot.drive_columns(k).get("Ia")
+            if column is not None:
+                row = self.robot.coupling(k)
+                own = self.delta[column] * combination(row[None], rates)[0]
+                momenta = [p + float(c) * own for p, c in zip(momenta, row, strict=True)]
+        rubbing = self._drives(without="Ia")
+        moving = self._independent([a - b for a, b in zip(change, rubbing, strict=True)])
+        weight = self.gravity()
+        return self._independent(momenta), [a - b for a, b in zip(moving, weight, strict=True)]
 
     def _drives(self, without: str = "") -> list[Expression]:
         out = [self.graph.as_expression(0.0)] * self.robot.axes

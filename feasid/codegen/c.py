@@ -43,6 +43,11 @@ MEANING = {
     "friction": ("tau", "torques of friction and springs [N m or N]"),
     "mass_matrix": ("M", "mass matrix, row by row, drive inertia included"),
     "regressor": ("Y", "base regressor, row by row: torques = Y * base parameters"),
+    "observer": (
+        "out",
+        "external torques, thresholds beyond which they are contact, and the state to pass on; "
+        "at rest the state is zero",
+    ),
 }
 
 TEST_SEED = 0
@@ -129,6 +134,9 @@ class CCode:
         given = {x: rng.uniform(-1, 1, self.source.robot.dof) for x in ("q", "dq", "ddq")}
         if self.source.beta is None:
             given["beta"] = rng.uniform(-1, 1, self.source.base.size)
+        for name, length in dict(pair for r in self.routines for pair in r.inputs).items():
+            if name not in given:
+                given[name] = rng.uniform(-1, 1, length)
         out = dict(given)
         for routine in self.routines:
             arguments = [given[name].tolist() for name, _ in routine.inputs]
@@ -279,16 +287,28 @@ def write_c(
     OutputError
         A file exists and `overwrite` is False.
     """
+    if parameters not in ("values", "argument"):
+        raise InputError(f"parameters must be 'values' or 'argument', not {parameters!r}")
+    source = CodedModel.from_robot(robot, base, argument=parameters == "argument")
+    return write_code(source, path, precision, tuple(routines), overwrite=overwrite)
+
+
+def write_code(
+    source: CodedModel,
+    path: str | Path,
+    precision: str,
+    routines: tuple[str, ...],
+    *,
+    overwrite: bool = False,
+) -> CCode:
+    """Write routines of a model as a source and a header; see `write_c`."""
     target = Path(path)
     if target.suffix != ".c":
         raise InputError(f"C code goes into a file whose name ends in .c, not {target.name!r}")
-    if parameters not in ("values", "argument"):
-        raise InputError(f"parameters must be 'values' or 'argument', not {parameters!r}")
     header = target.with_suffix(".h")
     for file in (target, header):
         check_writable(file, overwrite=overwrite)
-    source = CodedModel.from_robot(robot, base, argument=parameters == "argument")
-    code = CCode(source, identifier(target.stem), precision, tuple(routines))
+    code = CCode(source, identifier(target.stem), precision, routines)
     text = code.text.replace(f'"{code.name}.h"', f'"{header.name}"', 1)
     write_atomically(target, text.encode(), overwrite=overwrite)
     write_atomically(header, code.header.encode(), overwrite=overwrite)

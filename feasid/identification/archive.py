@@ -35,6 +35,7 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
 from feasid.identification.fitted import Fitted
+from feasid.identification.noise import Noise
 from feasid.identification.posterior import Posterior
 from feasid.identification.ranges import Residual
 from feasid.logs.recording import content_digest
@@ -91,6 +92,8 @@ def save(
     r, rho, _ = fit.triangle
     numbers = {"covariance": fit.covariance, "beta": fit.beta, "r": r, "rho": rho}
     numbers |= {"best": fit.optimum.delta} | ({} if not fit.posterior else fit.posterior.arrays())
+    if fit.noise is not None:
+        numbers["noise"] = np.array([fit.noise.quick, fit.noise.slow, fit.noise.correlation])
     np.savez_compressed(arrays, allow_pickle=False, **numbers)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -186,6 +189,8 @@ class SavedFit(WritableModel, Displayed):
         What ranges are taken from: the region of all parameters that the log allows.
     stored_posterior : Posterior or None
         What robots are drawn from; see `feasid.Fit.sample`.
+    noise : Noise or None
+        Of the fitted log's torques; None where the file does not keep it.
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
@@ -207,6 +212,7 @@ class SavedFit(WritableModel, Displayed):
     fitted_errors: Mapping[str, float]
     stored_residual: Residual
     stored_posterior: Posterior | None
+    noise: Noise | None
     made: Mapping[str, Any]
     text: str = field(repr=False)
     stored_display: Display = field(repr=False)
@@ -323,6 +329,7 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],
         stored_residual=region,
+        noise=Noise(*numbers["noise"]) if "noise" in numbers else None,
         stored_posterior=Posterior.from_arrays(region.feasible, numbers),
         made=model["made"],
         text=model["summary"],

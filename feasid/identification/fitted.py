@@ -20,7 +20,7 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.calibration import Calibration
 from feasid.identification.estimate import CrossValidation, Estimate, EstimationProblem
 from feasid.identification.export import WritableModel
-from feasid.identification.noise import condition_number, least_squares
+from feasid.identification.noise import Noise, condition_number, least_squares
 from feasid.identification.noise import estimate_noise as noise_of
 from feasid.identification.posterior import Posterior
 from feasid.identification.priors import find_prior
@@ -257,6 +257,11 @@ class Fitted(WritableModel):
         return quality(
             models, self.beta, doubts=self.notes, structure=structure, variance=self.doubting
         )
+
+    @property
+    def noise(self) -> Noise | None:
+        """The noise of the log's torques; None without a prior."""
+        return None if self.estimate is None else self.estimate.noise
 
     @property
     def doubting(self) -> Array | None:
