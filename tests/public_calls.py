@@ -237,6 +237,14 @@ class Subjects:
         return feasid.watch(self.log, self.full, window=0.3, interval=0.3)
 
     @cached_property
+    def observer(self):
+        return feasid.ExternalTorque(self.fit, 500.0, backend="python")
+
+    @cached_property
+    def contact(self):
+        return self.observer.update(0.0, *np.zeros((3, self.fit.robot.dof)))
+
+    @cached_property
     def samples(self):
         return feasid.sample(self.full, 2)
 
@@ -463,6 +471,13 @@ def calls(s):
     methods("Samples.write", lambda: s.samples, lambda: {"folder": s.folder / "drawn"})
     methods("Fit.simulate", lambda: s.fit, lambda: {"log": s.log, "horizon": 0.1})
     methods("SavedFit.simulate", lambda: s.saved, lambda: {"log": s.log, "horizon": 0.1})
+    methods(
+        "ExternalTorque.update",
+        lambda: s.observer,
+        lambda: {"t": 0.0, "q": one, "dq": one, "tau": one},
+    )
+    methods("ExternalTorque.to_c", lambda: s.observer, lambda: {"path": s.new(".c")})
+    methods("ContactEstimate.wrench", lambda: s.contact, lambda: {"link": "upper"})
     methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
     methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
     methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
