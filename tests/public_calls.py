@@ -237,8 +237,15 @@ class Subjects:
         return feasid.watch(self.log, self.full, window=0.3, interval=0.3)
 
     @cached_property
+    def believing(self):
+        """A fit with a prior, and what was read back of it."""
+        fit = feasid.fit(self.log, self.robot, diagnose=False, calibration=None)
+        fit.save(self.folder / "believing.feasid", overwrite=True)
+        return fit, feasid.load(self.folder / "believing.feasid")
+
+    @cached_property
     def observer(self):
-        return feasid.ExternalTorque(self.fit, 500.0, backend="python")
+        return feasid.ExternalTorque(self.believing[0], 500.0, backend="python")
 
     @cached_property
     def contact(self):
@@ -352,6 +359,10 @@ def calls(s):
         "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
         "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
         "rotation_matrices": lambda: (f.rotation_matrices, {"quaternion": [[1.0, 0, 0, 0]]}),
+        "ExternalTorque": lambda: (
+            f.ExternalTorque,
+            {"fit": s.believing[0], "rate": 500.0, "backend": "python"},
+        ),
         "sample": lambda: (f.sample, {"robot": s.full, "count": 2}),
         "simulate": lambda: (f.simulate, {"robot": s.full, "log": s.log, "horizon": 0.1}),
         "torque_constants": lambda: (f.torque_constants, {"log": s.log, "robot": s.full}),
@@ -465,8 +476,8 @@ def calls(s):
     methods("Fit.to_urdf", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
     methods("SavedFit.foretell", lambda: s.saved, lambda: {"reduced": s.reduced})
     methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
-    methods("Fit.sample", lambda: s.fit, lambda: {"count": 2})
-    methods("SavedFit.sample", lambda: s.saved, lambda: {"count": 2})
+    methods("Fit.sample", lambda: s.believing[0], lambda: {"count": 2})
+    methods("SavedFit.sample", lambda: s.believing[1], lambda: {"count": 2})
     methods("Samples.arrays", lambda: s.samples, lambda: {})
     methods("Samples.write", lambda: s.samples, lambda: {"folder": s.folder / "drawn"})
     methods("Fit.simulate", lambda: s.fit, lambda: {"log": s.log, "horizon": 0.1})

@@ -132,11 +132,8 @@ class Known:
     """A fit whose noise and covariance are given; `quick` is the variance behind its low-pass."""
 
     def __init__(self, fit, quick, covariance):
-        self.robot, self.base, self.reduced = (
-            fit.robot,
-            fit.base,
-            replace(fit.reduced, cutoff=CUTOFF),
-        )
+        self.robot, self.base = fit.robot, fit.base
+        self.reduced = replace(fit.reduced, cutoff=CUTOFF)
         dof = fit.robot.dof
         self.noise = Noise(quick * np.ones(dof), np.zeros(dof), np.ones(dof))
         self.covariance = covariance

@@ -78,7 +78,8 @@ def run(subjects, chosen):
 RESULTS = (
     "BaseParameters", "Choice", "Comparison", "Correction", "Diagnosis", "ExcitationProblem",
     "Finding", "Fit", "LoadCard", "OnlineEstimate", "Payload", "Playback", "Range",
-    "ParameterRanges", "Reduced", "Repair", "Report", "SavedFit", "Simulation", "TorqueConstants",
+    "ContactEstimate", "ParameterRanges", "Reduced", "Repair", "Report", "Samples", "SavedFit",
+    "Simulation", "TorqueConstants",
     "Trajectory", "Verdict",
 )  # fmt: skip
 """Constructors that are not called: plain records, which functions fill with what they computed."""
