@@ -235,9 +235,8 @@ def _weakest_direction_finding(
     return Finding(
         "excitation",
         "note",
-        f"all {len(expressions)} base parameters are seen, the weakest direction "
-        f"{1 / ratio:.2g} times less than the strongest: "
-        f"{_dominant_expressions(vector, expressions)}",
+        f"full rank ({len(expressions)}/{len(expressions)}), condition number {1 / ratio:.3g}, "
+        f"least determined: {_dominant_expressions(vector, expressions)}",
         "a longer or richer motion would help: feasid.excite(robot)" if weak else "",
     )
 
