@@ -5,8 +5,9 @@ observer (De Luca and Mattone 2003; De Luca, Albu-Schaeffer, Haddadin and Hirzin
 
     r = k (p - integral of (tau + b + r) dt)
 
-follows tau_ext behind a first-order low-pass with the gain k, without accelerations. The integral
-is advanced by implicit Euler steps.
+follows tau_ext behind a first-order low-pass with the gain k, without accelerations. Samples of
+torques stand for a period about their own time, which is later than that of the positions by the
+delay that the fit has found: of a controller's commands often half a period earlier.
 
 Without contact r is the error of torque sensors and model behind the same low-pass. A fit knows its
 variance a + b c^2 per joint, c the slowness of the joint (`feasid.identification.noise`), its
@@ -41,6 +42,9 @@ from feasid.robot.description import Robot
 
 SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 """Lengths of the words of `false_alarms`."""
+
+LONGEST_DELAY = 3.0
+"""Samples of delay up to which a torque stands for those before it."""
 
 GAP = 2.5
 """Periods between two samples from which the observer starts again: what happened is not known."""
@@ -130,6 +134,7 @@ class ObserverModel(CodedModel):
     """
 
     period: float = 1e-3
+    delay: float = 0.0
     gain: float = 1.0
     quick: Array | None = None
     slow: Array | None = None
@@ -144,18 +149,19 @@ class ObserverModel(CodedModel):
         q, dq, tau = (graph.inputs(name, dof) for name in ("q", "dq", "tau"))
         state, still = graph.inputs("state", 2 * dof), [graph.as_expression(0.0)] * dof
         model = Algorithms(graph, self.robot, self._parameters(graph), q, dq, still)
-        follow = self.gain * self.period / (1.0 + self.gain * self.period)
+        half = 0.5 * self.period
+        follow = self.gain / (1.0 + self.gain * half)
         torque, limit, integral, slowness = [], [], [], []
         for k, (momentum, rate) in enumerate(zip(*model.momentum(), strict=True)):
-            pushed = state[k] + self.period * (tau[k] + rate)
-            found = (follow / self.period) * (momentum - pushed)
+            until = state[k] + (half + self.delay) * tau[k] + half * rate
+            found = follow * (momentum - until)
             ratio = dq[k] * (1.0 / SLOW)
             slow = graph.apply("exp", -(ratio * ratio))
-            slow = state[dof + k] + follow * (slow - state[dof + k])
+            slow = state[dof + k] + follow * self.period * (slow - state[dof + k])
             torque.append(found)
             squared = float(self.quick[k]) + float(self.slow[k]) * (slow * slow)
             limit.append(graph.apply("sqrt", squared))
-            integral.append(pushed + self.period * found)
+            integral.append(state[k] + self.period * (tau[k] + rate + found))
             slowness.append(slow)
         inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 2 * dof))
         return Routine(kind, inputs, (*torque, *limit, *integral, *slowness))
@@ -276,8 +282,14 @@ class ExternalTorque:
         self.robot: Robot = fit.robot
         quick, slow = thresholds(fit, rate, gain, alarm_rate(false_alarms))
         plain = CodedModel.from_robot(self.robot, fit.base)
+        late = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
+        if abs(late) * rate > LONGEST_DELAY:
+            raise InputError(
+                f"the fitted log's torques are {1e3 * late:.3g} ms behind the motion, more than "
+                f"{LONGEST_DELAY:g} samples: delay the positions by as much first, and fit such logs"
+            )
         self.model = ObserverModel(
-            plain.robot, plain.base, plain.beta, 1.0 / rate, gain, quick, slow
+            plain.robot, plain.base, plain.beta, 1.0 / rate, late, gain, quick, slow
         )
         self.gain, self.rate, self.false_alarms = gain, rate, false_alarms
         self.restarts = 0
@@ -335,7 +347,9 @@ class ExternalTorque:
         begins, self._last = gap or self._last is None, t
         out = np.array(self._step(*arrays, self._state))
         if begins:  # the integral at which nothing pushes
-            self._state = np.r_[out[2 * dof : 3 * dof] + out[:dof] / self.gain, out[3 * dof :]]
+            period = 1.0 / self.rate
+            free = out[:dof] * (1.0 / self.gain + 0.5 * period - period)
+            self._state = np.r_[out[2 * dof : 3 * dof] + free, out[3 * dof :]]
             out[:dof] = 0.0
         else:
             self._state = out[2 * dof :]

@@ -93,6 +93,7 @@ def save(
     numbers = {"covariance": fit.covariance, "beta": fit.beta, "r": r, "rho": rho}
     numbers |= {"best": fit.optimum.delta} | ({} if not fit.posterior else fit.posterior.arrays())
     if fit.noise is not None:
+        numbers["delay"] = np.array(fit.delay)
         numbers["noise"] = np.array([fit.noise.quick, fit.noise.slow, fit.noise.correlation])
     np.savez_compressed(arrays, allow_pickle=False, **numbers)
     buffer = io.BytesIO()
@@ -191,6 +192,8 @@ class SavedFit(WritableModel, Displayed):
         What robots are drawn from; see `feasid.Fit.sample`.
     noise : Noise or None
         Of the fitted log's torques; None where the file does not keep it.
+    delay : float
+        By which the fit has torques shifted to their motion [s].
     made : mapping
         Versions, time, and hashes of the description and of the logs.
     text : str
@@ -213,6 +216,7 @@ class SavedFit(WritableModel, Displayed):
     stored_residual: Residual
     stored_posterior: Posterior | None
     noise: Noise | None
+    delay: float
     made: Mapping[str, Any]
     text: str = field(repr=False)
     stored_display: Display = field(repr=False)
@@ -329,6 +333,7 @@ def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         notes=tuple(Note(text, code, **values) for text, code, values in model["notes"]),
         fitted_errors=model["errors"],
         stored_residual=region,
+        delay=float(numbers.get("delay", 0.0)),
         noise=Noise(*numbers["noise"]) if "noise" in numbers else None,
         stored_posterior=Posterior.from_arrays(region.feasible, numbers),
         made=model["made"],

@@ -1,0 +1,213 @@
+"""Contact found, and promises kept.   python benchmarks/external_torque.py COMMAND [N]
+
+    alarms 600     false alarms of N seconds of undisturbed motion beside the promised ones
+    pushes 20      pushes found of N per force and length, beside Pinocchio's observer
+    real           false alarms on packaged logs that were not fitted
+    step           time of the compiled step, in that of Pinocchio's `crba`
+
+Motion is a Panda's in MuJoCo with masses, shapes and centres that the description has wrong;
+torque sensors have white noise, velocities are the simulator's. "Fixed" is the same observer on
+the described inertials with the fitted friction, computed with Pinocchio, with one threshold per
+joint: the one at which it alarms as often as ours does on undisturbed motion, which needs a log
+without contact that ours does without.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pinocchio
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import simulated
+
+import feasid
+
+RATE, GAIN = simulated.RATE, 30.0
+FORCES, LENGTHS = (5.0, 10.0, 20.0, 30.0), (0.05, 0.1, 0.5)
+
+
+def arm():
+    """A fit of the Panda, and its truth."""
+    hidden = simulated.hidden("panda")
+    return hidden, feasid.fit(hidden.log, hidden.robot, drive_inertia=True)
+
+
+def run(hidden, seed, seconds, pushes=()):
+    """t, q, dq and measured tau of another motion; a push is (start, length, force (3,))."""
+    rng = np.random.default_rng([seed, 21])
+    terms, delta, model = hidden.terms, hidden.delta, hidden.model
+    way = simulated.fourier(hidden.robot, rng, seconds, simulated.FITTED_SPEED)
+    ten = delta[terms.inertial_columns].ravel()
+    ia = delta[[terms.drive_columns(k)["Ia"] for k in range(terms.dof)]]
+    m = simulated.diagonal_inertia(terms.without_joint_terms(), ten, way[0][::200]) + ia
+    stiff, damp = m * simulated.BANDWIDTH**2, 2 * simulated.DAMPING * m * simulated.BANDWIDTH
+    tip = model.nbody - 1
+
+    def torque(k, x, v, data):
+        data.xfrc_applied[:] = 0.0
+        for start, length, force in pushes:
+            if start <= k / RATE < start + length:
+                data.xfrc_applied[tip, :3] = force
+        return stiff * (way[0][k] - x) + damp * (way[1][k] - v) + data.qfrc_bias
+
+    q, dq, tau = simulated.drive(model, way, torque)
+    logged = hidden.log[[f"tau_{j}" for j in terms.joints]].to_numpy()
+    size = np.sqrt(np.mean(logged**2, axis=0))  # sensors are those of the fitted log
+    return q, dq, tau + simulated.TORQUE_NOISE * size * rng.standard_normal(tau.shape)
+
+
+def ours(fit, alarms, signals):
+    """External torques and thresholds of a run, shapes (samples, dof)."""
+    observer = feasid.ExternalTorque(fit, RATE, alarms, gain=GAIN)
+    found = [observer.update(k / RATE, *row) for k, row in enumerate(zip(*signals, strict=True))]
+    return np.array([f.torque for f in found]), np.array([f.threshold for f in found])
+
+
+def pinocchios(hidden, fit, signals):
+    """The same observer with the description's inertials and the fitted joint terms."""
+    nominal = hidden.robot.values[hidden.robot.inertial_columns]
+    model = pinocchio.Model()
+    parent, joints = {None: 0}, []
+    for body, columns in zip(hidden.robot.bodies, nominal, strict=True):
+        place = pinocchio.SE3(np.asarray(body.rotation), np.asarray(body.position))
+        kind = pinocchio.JointModelRevoluteUnaligned(np.asarray(body.motion[:3, 0]))
+        joint = model.addJoint(parent[body.parent], kind, place, body.joint)
+        mass, centre, about = feasid.robot.inertia.to_mass_com_inertia(columns)
+        model.appendBodyToJoint(
+            joint, pinocchio.Inertia(mass, centre, about), pinocchio.SE3.Identity()
+        )
+        parent[body.name] = joint
+        joints.append(joint)
+    model.gravity.linear = np.asarray(hidden.robot.gravity)
+    data, terms = (
+        model.createData(),
+        feasid.identification.file_terms.joint_values(fit.robot, fit.delta),
+    )
+    q, dq, tau = signals
+    out, integral, residual = np.zeros_like(q), None, np.zeros(model.nv)
+    for k in range(len(q)):
+        M = pinocchio.crba(model, data, q[k])
+        M = np.triu(M) + np.triu(M, 1).T + np.diag(terms["Ia"])
+        C = pinocchio.computeCoriolisMatrix(model, data, q[k], dq[k])
+        weight = pinocchio.computeGeneralizedGravity(model, data, q[k])
+        rubbing = terms["fv"] * dq[k] + terms["fc"] * np.sign(dq[k]) + terms["fo"]
+        momentum = M @ dq[k]
+        integral = momentum.copy() if integral is None else integral
+        pushed = integral + (tau[k] + C.T @ dq[k] - weight - rubbing) / RATE
+        residual = GAIN * (momentum - pushed) / (1 + GAIN / RATE)
+        integral = pushed + residual / RATE
+        out[k] = residual
+    return out
+
+
+def onsets(beyond):
+    """How often some joint begins to be beyond its threshold, per joint."""
+    return np.sum(beyond[1:] & ~beyond[:-1], axis=0)
+
+
+def alarms(seconds: float) -> None:
+    """Promised and found."""
+    hidden, fit = arm()
+    for promised in (1.0, 0.2):
+        found = 0
+        for seed in range(max(1, round(seconds / 30.0))):
+            torque, limit = ours(fit, promised, run(hidden, seed, 30.0))
+            own = onsets(np.abs(torque) > limit)
+            found += int(own.sum())
+            print(promised, seed, own, flush=True)
+        total = 30.0 * (seed + 1)
+        print(f"promised {promised * total:.0f} in {total:.0f} s, found {found}")
+
+
+def pushes(count: int) -> None:
+    """Share found and median delay, at the same rate of alarms."""
+    hidden, fit = arm()
+    promised = 1.0 / 60.0
+    still = run(hidden, 1000, 30.0)
+    torque, limit = ours(fit, promised, still)
+    plain = pinocchios(hidden, fit, still)
+    # Without an alarm of either on this motion, or with as many.
+    own = int(onsets(np.abs(torque) > limit).sum())
+    sizes = np.linspace(0.02, 3.0, 600)
+    spread = np.sqrt(np.mean(plain**2, axis=0))
+    fixed = next(
+        3 * s * spread for s in sizes if onsets(np.abs(plain) > 3 * s * spread).sum() <= own
+    )
+    print(f"alarms of 30 s: ours {own}; thresholds {np.median(limit, axis=0).round(2)}")
+    print(f"fixed thresholds {fixed.round(2)}")
+    rng = np.random.default_rng(3)
+    for force in FORCES:
+        for length in LENGTHS:
+            starts = 1.0 + 1.2 * np.arange(count)
+            ways = rng.standard_normal((count, 3))
+            ways *= force / np.linalg.norm(ways, axis=1)[:, None]
+            table = [(s, length, w) for s, w in zip(starts, ways, strict=True)]
+            signals = run(hidden, int(force), 1.2 * count + 1.0, table)
+            torque, limit = ours(fit, promised, signals)
+            line = [f"{force:4.0f} N {1e3 * length:4.0f} ms"]
+            for r, bound in ((torque, limit), (pinocchios(hidden, fit, signals), fixed)):
+                beyond = (np.abs(r) > bound).any(axis=1)
+                delays = []
+                for s in starts:
+                    first, last = round(s * RATE), round((s + length + 0.1) * RATE)
+                    if not beyond[first - 20 : first].any() and beyond[first:last].any():
+                        delays.append(np.argmax(beyond[first:last]) / RATE)
+                late = 1e3 * np.median(delays) if delays else np.nan
+                line.append(f"{len(delays) / count:5.2f} found, {late:4.0f} ms")
+            print(" | ".join(line), flush=True)
+
+
+def real() -> None:
+    """Another part of the packaged logs than was fitted."""
+    for name in ("unitree_z1", "wam7"):
+        log = feasid.datasets.load(name)
+        options = dict(log.attrs["options"])
+        t = log["t"].to_numpy() - log["t"].iloc[0]
+        half = t < t[-1] / 2
+        robot = log.attrs["robot"]
+        fit = feasid.fit(log[half], robot, **options)
+        motion = feasid.Recording.from_source(log[~half]).motion(fit.robot, **fit.test_options())
+        for promised in (1.0, 5.0):
+            found = seconds = 0.0
+            for r in motion.runs:
+                observer = feasid.ExternalTorque(fit, r.rate, promised)
+                seen = [
+                    observer.update(k / r.rate, r.q[k], r.dq[k], r.tau[k]).joints
+                    for k in range(len(r))
+                ]
+                found += onsets(np.array(seen)).sum()
+                seconds += len(r) / r.rate
+            print(
+                f"{name}: promised {promised * seconds:.0f} in {seconds:.0f} s, found {found:.0f}"
+            )
+
+
+def step() -> None:
+    """The compiled step by itself, called from C through ctypes, beside `crba`."""
+    _, fit = arm()
+    observer = feasid.ExternalTorque(fit, RATE, backend="c")
+    arrays = [np.zeros(7), np.zeros(7), np.zeros(7), np.zeros(14)]
+    import pinocchio as pin
+
+    model = pin.buildSampleModelManipulator()
+    data, q = model.createData(), pin.neutral(model)
+    timings = []
+    for call in (lambda: observer._step(*arrays), lambda: pin.crba(model, data, q)):
+        start = time.process_time()
+        for _ in range(20000):
+            call()
+        timings.append((time.process_time() - start) / 20000)
+    print(
+        f"step {1e6 * timings[0]:.1f} us with its call, {timings[0] / timings[1]:.2g} times crba's"
+    )
+
+
+if __name__ == "__main__":
+    commands = {"alarms": alarms, "pushes": pushes, "real": real, "step": step}
+    if sys.argv[1:2] and sys.argv[1] in commands:
+        numbers = [float(x) for x in sys.argv[2:]]
+        commands[sys.argv[1]](*(int(x) if sys.argv[1] == "pushes" else x for x in numbers))
+    else:
+        sys.exit(__doc__)
