@@ -80,7 +80,7 @@ def test_imports_keep_the_layers_and_make_no_circles(monkeypatch):
     use_cases = pytest.importorskip("importlinter.application.use_cases")
     configuration = pytest.importorskip("importlinter.configuration")
     configuration.configure()
-    monkeypatch.chdir(SOURCE.parent)
+    monkeypatch.chdir(Path(__file__).parents[1])
     assert use_cases.lint_imports(config_filename="pyproject.toml", cache_dir=None)
 
 

@@ -149,16 +149,17 @@ class ScaledParameters:
         identity, ones = identities(self.scale)
         if s is None:
             taken, numbers = margins(self.scale, margin)
-            stacked, values = F @ self.scaled + (f - taken), G @ self.scaled + (h - numbers)
+            stacked = F @ self.scaled + (f - taken)
+            values = [G @ self.scaled + (h - numbers)] if len(h) else []
         else:
-            stacked, values = F @ self.scaled + f - identity * s, G @ self.scaled + h - ones * s
-            values = cp.hstack([values, 1 - s])
+            stacked = F @ self.scaled + f - identity * s
+            values = [*([G @ self.scaled + h - ones * s] if len(h) else []), 1 - s]
         ends = np.cumsum([0, *(len(unit) ** 2 for unit in self.scale.blocks)]).tolist()
         matrices = tuple(
             cp.reshape(stacked[a:b], (len(unit), len(unit)), order="C") >> 0
             for (a, b), unit in zip(pairwise(ends), self.scale.blocks, strict=True)
         )
-        return matrices, values >= 0 if values.size else None
+        return matrices, cp.hstack(values) >= 0 if values else None
 
     def program(
         self,

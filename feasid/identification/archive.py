@@ -95,7 +95,7 @@ def save(
     if fit.noise is not None:
         numbers["delay"] = np.array(fit.delay)
         numbers["noise"] = np.array([fit.noise.quick, fit.noise.slow, fit.noise.correlation])
-    np.savez_compressed(arrays, allow_pickle=False, **numbers)
+    np.savez_compressed(arrays, **numbers)  # type: ignore[arg-type] # 2.0 has no allow_pickle
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.json", json.dumps(model, indent=1, default=str))
