@@ -23,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import simulated
 
 import feasid
+from feasid.identification.file_terms import joint_values
+from feasid.robot.inertia import to_mass_com_inertia
 
 RATE, GAIN = simulated.RATE, 30.0
 FORCES, LENGTHS = (5.0, 10.0, 20.0, 30.0), (0.05, 0.1, 0.5)
@@ -74,17 +76,13 @@ def pinocchios(hidden, fit, signals):
         place = pinocchio.SE3(np.asarray(body.rotation), np.asarray(body.position))
         kind = pinocchio.JointModelRevoluteUnaligned(np.asarray(body.motion[:3, 0]))
         joint = model.addJoint(parent[body.parent], kind, place, body.joint)
-        mass, centre, about = feasid.robot.inertia.to_mass_com_inertia(columns)
-        model.appendBodyToJoint(
-            joint, pinocchio.Inertia(mass, centre, about), pinocchio.SE3.Identity()
-        )
+        mass, centre, about = to_mass_com_inertia(columns)
+        inertia = pinocchio.Inertia(mass, centre, about)
+        model.appendBodyToJoint(joint, inertia, pinocchio.SE3.Identity())
         parent[body.name] = joint
         joints.append(joint)
     model.gravity.linear = np.asarray(hidden.robot.gravity)
-    data, terms = (
-        model.createData(),
-        feasid.identification.file_terms.joint_values(fit.robot, fit.delta),
-    )
+    data, terms = model.createData(), joint_values(fit.robot, fit.delta)
     q, dq, tau = signals
     out, integral, residual = np.zeros_like(q), None, np.zeros(model.nv)
     for k in range(len(q)):
@@ -179,9 +177,7 @@ def real() -> None:
                 ]
                 found += onsets(np.array(seen)).sum()
                 seconds += len(r) / r.rate
-            print(
-                f"{name}: promised {promised * seconds:.0f} in {seconds:.0f} s, found {found:.0f}"
-            )
+            print(f"{name}: promised {due:.0f} in {seconds:.0f} s, found {found:.0f}")
 
 
 def step() -> None:
@@ -199,9 +195,7 @@ def step() -> None:
         for _ in range(20000):
             call()
         timings.append((time.process_time() - start) / 20000)
-    print(
-        f"step {1e6 * timings[0]:.1f} us with its call, {timings[0] / timings[1]:.2g} times crba's"
-    )
+    print(f"step {1e6 * timings[0]:.1f} us with its call, {ratio:.2g} times crba's")
 
 
 if __name__ == "__main__":

@@ -286,7 +286,7 @@ class ExternalTorque:
         if abs(late) * rate > LONGEST_DELAY:
             raise InputError(
                 f"the fitted log's torques are {1e3 * late:.3g} ms behind the motion, more than "
-                f"{LONGEST_DELAY:g} samples: delay the positions by as much first, and fit such logs"
+                f"{LONGEST_DELAY:g} samples: delay the positions first, and fit such logs"
             )
         self.model = ObserverModel(
             plain.robot, plain.base, plain.beta, 1.0 / rate, late, gain, quick, slow
