@@ -86,22 +86,6 @@ def decide(
     again : bool
         Equations that others say, too, have been left out already.
     """
-    outcome = _decide(question, scale, reference, solver, again, first=True)
-    if outcome.certificate is not None:
-        return outcome
-    better = _decide(question, scale, reference, solver, again, first=False)
-    return replace(better, attempts=outcome.attempts + better.attempts)
-
-
-def _decide(
-    question: Question,
-    scale: Units,
-    reference: Array,
-    solver: Any,
-    again: bool,
-    first: bool,
-) -> Outcome:
-    """`decide` for K as it stands; `first` for one solver and the given units only."""
     problem = Presolved.from_question(question)
     refuted = problem.refute()
     if refuted is not None:
@@ -129,13 +113,11 @@ def _decide(
     attempts: tuple[Attempt, ...] = ()
     best = Outcome(None, np.nan, None)
     for number, inner in enumerate(_units(problem, scale)):
-        outcome = _attempt(problem, inner, reference, ladder[:1] if first or number else ladder)
+        outcome = _attempt(problem, inner, reference, ladder[:1] if number else ladder)
         attempts += outcome.attempts
         if outcome.feasible is not None:
             return replace(outcome, attempts=attempts)
         best = outcome if number == 0 else best
-        if first:
-            break
     return replace(best, attempts=attempts)
 
 
