@@ -176,4 +176,6 @@ def _dispatch(argv: list[str]) -> int:
 
 def _usage() -> str:
     lines = [f"  {name:10} {text}" for name, text in COMMANDS.items()]
-    return "\n".join(["usage: feasid COMMAND ...", *lines, "feasid COMMAND --help tells more."])
+    return "\n".join(
+        ["usage: feasid COMMAND ... (feasid COMMAND --help shows its options)", *lines]
+    )
