@@ -32,9 +32,10 @@ from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.c import CCode, compile_routines, find_compiler, write_code
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import CodedModel, Routine, python_function
-from feasid.core.arguments import Measured, Positive, checked, checked_methods
+from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.dynamics.floating import frame_jacobian
+from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 from feasid.reduction.equations import DENSITY, WHITE_CORRELATION
 from feasid.reduction.strata import SLOW
@@ -273,12 +274,14 @@ class ExternalTorque:
     def __init__(
         self,
         fit: Any,
-        rate: Positive,
+        rate: Rate,
         false_alarms: str | float = "1/hour",
         *,
         gain: Positive = 30.0,
         backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
+        if not hasattr(fit, "log_options"):
+            raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
         self.robot: Robot = fit.robot
         quick, slow = thresholds(fit, rate, gain, alarm_rate(false_alarms))
         plain = CodedModel.from_robot(self.robot, fit.base)

@@ -24,7 +24,7 @@ from feasid.core.arrays import Array, Mask
 from feasid.diagnosis.findings import Finding
 from feasid.diagnosis.signals import DEGREE, degrees_finding
 from feasid.dynamics.regressor import inverse_dynamics, regressor
-from feasid.errors import FeasidError
+from feasid.errors import FeasidError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.entropic import BARRIERS
@@ -97,6 +97,9 @@ class ThinnedLog:
     @classmethod
     def of_motion(cls, robot: Robot, motion: Motion) -> ThinnedLog:
         """Every n-th sample of a motion."""
+        if not motion.runs:
+            raise NotEnoughDataError("no rows of the log are left to judge: it is too short for "
+                                     "its filters (cutoff, trim, delay)")  # fmt: skip
         step = max(1, motion.samples // SAMPLES)
         parts = [
             np.concatenate([getattr(run, kind)[::step] for run in motion.runs])

@@ -22,7 +22,8 @@ from feasid.core.arguments import (
 )
 from feasid.core.arrays import Array
 from feasid.core.files import check_writable
-from feasid.errors import InputError
+from feasid.core.text import quote
+from feasid.errors import InputError, OutputError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import usable_inertials
 from feasid.formats.write import format_of, representable_part, write
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 WIDEST = 0.7
 """Largest relative deviation of masses: a Wishart density of a body has four degrees of freedom."""
+
+NARROWEST, FARTHEST = 1e-9, 1e3
+"""Smallest relative deviation of masses, and largest shift [m], that numbers can tell apart."""
 
 
 @checked_methods
@@ -148,7 +152,10 @@ class Samples(Sequence[Robot]):
                 "such as 'arm_{:03}.xml'"
             )
         paths = [Path(folder, name) for name in names]
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"{quote(folder)} cannot be a folder: {error}") from error
         for path in paths:
             check_writable(path, overwrite=overwrite)
         for k, path in enumerate(paths):
@@ -264,10 +271,10 @@ def sample(
     robot: Robot,
     count: Natural,
     *,
-    mass: Annotated[float, number(0.0, WIDEST)] = 0.1,
-    density: NonNegative = 0.0,
-    centre: NonNegative = 0.0,
-    joint_terms: NonNegative = 0.0,
+    mass: Annotated[float, number(NARROWEST, WIDEST)] = 0.1,
+    density: Annotated[float, number(0.0, 10.0)] = 0.0,
+    centre: Annotated[float, number(0.0, FARTHEST)] = 0.0,
+    joint_terms: Annotated[float, number(0.0, 10.0)] = 0.0,
     seed: Count = 0,
 ) -> Samples:
     """Draw robots around a description, without a log: valid domain randomisation.

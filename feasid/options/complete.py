@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
+from feasid.core.text import quote
 from feasid.errors import InputError, did_you_mean
 from feasid.options.option import Option
 
@@ -50,7 +51,7 @@ def check_options(options: type, given: Mapping[str, Any], function: str) -> dic
         other, those = needs
         has = values.get(other, table[other].default)
         if not _is_among(has, those):
-            shown = f"{name}={value!r}"
+            shown = f"{name}={quote(value)}"
             shown = shown if len(shown) <= 60 else name
             wanted = " or ".join(f"{other}={v!r}" for v in those if v is not ...)
             raise InputError(
