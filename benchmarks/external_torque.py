@@ -177,6 +177,7 @@ def real() -> None:
                 ]
                 found += onsets(np.array(seen)).sum()
                 seconds += len(r) / r.rate
+            due = promised * seconds
             print(f"{name}: promised {due:.0f} in {seconds:.0f} s, found {found:.0f}")
 
 
@@ -195,6 +196,7 @@ def step() -> None:
         for _ in range(20000):
             call()
         timings.append((time.process_time() - start) / 20000)
+    ratio = timings[0] / timings[1]
     print(f"step {1e6 * timings[0]:.1f} us with its call, {ratio:.2g} times crba's")
 
 

@@ -34,8 +34,8 @@ from feasid.codegen.expression import Graph
 from feasid.codegen.routine import CodedModel, Routine, python_function
 from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
 from feasid.core.arrays import Array, Mask
-from feasid.dynamics.floating import frame_jacobian
 from feasid.core.text import quote
+from feasid.dynamics.floating import frame_jacobian
 from feasid.errors import InputError, did_you_mean
 from feasid.reduction.equations import DENSITY, WHITE_CORRELATION
 from feasid.reduction.strata import SLOW

@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation
 from feasid.core.arguments import (
     Count,
     Natural,
-    NonNegative,
     Positive,
     checked,
     checked_methods,
