@@ -3,6 +3,7 @@
     alarms 600     false alarms of N seconds of undisturbed motion beside the promised ones
     pushes 20      pushes found of N per force and length, beside Pinocchio's observer
     real           false alarms on packaged logs that were not fitted
+    picture        draws docs/pictures/contact.png
     step           time of the compiled step, in that of Pinocchio's `crba`
 
 Motion is a Panda's in MuJoCo with masses, shapes and centres that the description has wrong;
@@ -181,6 +182,25 @@ def real() -> None:
             print(f"{name}: promised {due:.0f} in {seconds:.0f} s, found {found:.0f}")
 
 
+def picture() -> None:
+    """A joint's external torque and thresholds while the hand is pushed three times."""
+    import matplotlib.pyplot as plt
+
+    hidden, fit = arm()
+    table = [(s, 0.2, np.array([0.0, 0.0, -f])) for s, f in ((1.0, 5.0), (2.0, 10.0), (3.0, 20.0))]
+    torque, limit = ours(fit, 1.0 / 3600.0, run(hidden, 5, 4.0, table))
+    t, joint = np.arange(len(torque)) / RATE, 1
+    figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
+    for start, length, _ in table:
+        axes.axvspan(start, start + length, color="0.9")
+    axes.fill_between(t, -limit[:, joint], limit[:, joint], color="tab:blue", alpha=0.2,
+                      label="threshold, one false alarm an hour")  # fmt: skip
+    axes.plot(t, torque[:, joint], lw=1, label="external torque of joint 2")
+    axes.set(xlabel="t [s]", ylabel="N m", title="5, 10 and 20 N push the hand for 0.2 s")
+    axes.legend(loc="lower left")
+    figure.savefig(Path(__file__).parents[1] / "docs" / "pictures" / "contact.png", dpi=90)
+
+
 def step() -> None:
     """The compiled step by itself, called from C through ctypes, beside `crba`."""
     _, fit = arm()
@@ -201,7 +221,7 @@ def step() -> None:
 
 
 if __name__ == "__main__":
-    commands = {"alarms": alarms, "pushes": pushes, "real": real, "step": step}
+    commands = {"alarms": alarms, "pushes": pushes, "real": real, "picture": picture, "step": step}
     if sys.argv[1:2] and sys.argv[1] in commands:
         numbers = [float(x) for x in sys.argv[2:]]
         commands[sys.argv[1]](*(int(x) if sys.argv[1] == "pushes" else x for x in numbers))
