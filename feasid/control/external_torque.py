@@ -183,6 +183,9 @@ class ContactEstimate:
         Beyond which it is contact.
     joints : ndarray of bool, shape (dof,)
         Where it is.
+    robot : Robot
+    q : ndarray, shape (dof,)
+        The posture, by which `wrench` is computed.
     """
 
     t: float
