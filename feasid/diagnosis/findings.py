@@ -60,11 +60,6 @@ class Finding:
     gain: float | None = None
     evidence: str = "signals"
 
-    @property
-    def key(self) -> tuple[str, tuple[str, ...]]:
-        """What it is and whose: the same for findings that say the same."""
-        return self.code, self.joints
-
     def __str__(self) -> str:
         where = f" [{', '.join(self.joints)}]" if self.joints else ""
         remedy = f"\n        -> {self.remedy}{self._gain_text}" if self.remedy else ""

@@ -59,78 +59,41 @@ class MistakeKind:
 
 DEGREES = 180.0 / np.pi
 
+ZERO = "the true position less the logged one is"
+GAIN = "too large (negative: too small)"
+LATE = "are late (negative: ahead of the motion)"
+
 CALIBRATIONS = (
     MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
-    MistakeKind(
-        "delay",
-        "torques are late (negative: ahead of the motion) by {sizes}",
-        1,
-        "ms",
-        1e3,
-        0.02,
-        0.05,
-    ),
-    MistakeKind(
-        "zero",
-        "joint zeros are off, the true position less the logged one is {sizes}",
-        1,
-        "degrees",
-        DEGREES,
-        0.3,
-        0.1,
-    ),
-    MistakeKind(
-        "gain",
-        "torques are logged too large (negative: too small): {sizes}",
-        1,
-        "%",
-        100.0,
-        0.7,
-        0.1,
-    ),
-    MistakeKind(
-        "joint-delay",
-        "single torques are late (negative: ahead of the motion): {sizes}",
-        1,
-        "ms",
-        1e3,
-        0.02,
-        0.05,
-    ),
+    MistakeKind("delay", f"torques {LATE} by {{sizes}}", 1, "ms", 1e3, 0.02, 0.05),
+    MistakeKind("zero", f"joint zeros are off, {ZERO} {{sizes}}", 1, "degrees", DEGREES, 0.3, 0.1),
+    MistakeKind("gain", f"torques are logged {GAIN}: {{sizes}}", 1, "%", 100.0, 0.7, 0.1),
+    MistakeKind("joint-delay", f"single torques {LATE}: {{sizes}}", 1, "ms", 1e3, 0.02, 0.05),
 )
 """Mistakes that a fit can take out of a log, the kinds with `usual` sizes first."""
 
+POSITION = (
+    "the torque depends on the joint's own position in a way that no rigid body does: a spring, a "
+    "cable or a counterweight"
+)
+STANDSTILL = (
+    "friction near standstill is another than Coulomb's: Stribeck friction, or another speed of "
+    "transition"
+)
+WARM = (
+    "friction changes with time: joints warm up, or cool down. Record warm joints, or leave the "
+    "beginning out"
+)
+RIPPLE = "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor"
+
 FEATURES = (
-    MistakeKind(
-        "position",
-        "the torque depends on the joint's own position in a way that no rigid body does: a "
-        "spring, a cable or a counterweight",
-        5,
-        terms=("spring", "compensator"),
-    ),
-    MistakeKind(
-        "stribeck",
-        "friction near standstill is another than Coulomb's: Stribeck friction, or another speed "
-        "of transition",
-        2,
-        terms=("stribeck",),
-    ),
-    MistakeKind(
-        "direction", "friction depends on the direction of motion", 1, terms=("direction",)
-    ),
-    MistakeKind("load", "friction grows with the load", 1, terms=("load",), positive=True),
-    MistakeKind(
-        "warm-up",
-        "friction changes with time: joints warm up, or cool down. Record warm joints, or leave "
-        "the beginning out",
-        2,
-    ),
-    MistakeKind(
-        "ripple",
-        "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor",
-        2,
-    ),
-    MistakeKind("elastic", "the joint yields under its torque: an elastic gear", 1, positive=True),
+    MistakeKind("position", POSITION, 5, terms=("spring", "compensator")),
+    MistakeKind("stribeck", STANDSTILL, 2, terms=("stribeck",)),
+    MistakeKind("direction", "friction depends on the direction of motion", terms=("direction",)),
+    MistakeKind("load", "friction grows with the load", terms=("load",), positive=True),
+    MistakeKind("warm-up", WARM, 2),
+    MistakeKind("ripple", RIPPLE, 2),
+    MistakeKind("elastic", "the joint yields under its torque: an elastic gear", positive=True),
     MistakeKind("coupling", "a motor moves both joints", 3),
 )
 """What else a model may lack, as torques that are added to it."""

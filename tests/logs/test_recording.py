@@ -5,6 +5,7 @@ import pytest
 from logs import arm_and_log
 
 import feasid
+from feasid.diagnosis.diagnose import check_columns
 from feasid.errors import InputError, LogError
 from feasid.logs import recording as recordings
 from feasid.logs.recording import Recording, key_of
@@ -107,7 +108,7 @@ def test_tables_of_others_are_logs(case, table):
     fit = feasid.fit(table(log), robot, diagnose=False)
     np.testing.assert_array_equal(fit.beta, same.beta)
     np.testing.assert_array_equal(fit.predict(table(log)), same.predict(log))
-    assert feasid.diagnose(table(log), robot).samples == len(log)
+    assert check_columns(feasid.Recording(table(log)), robot, {}).samples == len(log)
     runs = log.assign(run=np.where(log["t"] < log["t"].median(), "a", "b"))
     np.testing.assert_allclose(
         feasid.fit(table(runs), robot, diagnose=False).beta,
