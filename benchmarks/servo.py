@@ -147,6 +147,7 @@ def adverse(options: argparse.Namespace) -> None:
                 rollout = world.rollout_error(fitted_servo_robot(world, fit))
                 share = rollout / world.rollout_error(world.nominal)
                 terms = [*(fit.servo.servo.terms or ())]
+                terms += ["torque limit"] if fit.servo.servo.limit else []
                 quiet = share > SILENT and not terms and fit.quality.level == "good"
                 silent += quiet
                 kp = np.array(fit.servo.servo.kp) / world.truth.kp

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -27,7 +28,6 @@ from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters, gain_factors
 from feasid.identification.payload import Payload, carrying_link
 from feasid.identification.servo_equations import (
-    CUTOFF,
     DELAY_STEP,
     EARLIEST,
     LONGEST_DELAY,
@@ -35,9 +35,9 @@ from feasid.identification.servo_equations import (
     GainPrior,
     Gains,
     GainsFound,
-    ServoRows,
 )
-from feasid.logs.servo import TERMS, Servo
+from feasid.identification.servo_rows import CUTOFF, ServoRows
+from feasid.logs.servo import TERMS, Servo, TorqueLimits
 from feasid.reduction.reduce import open_sources
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
@@ -59,6 +59,26 @@ DESCRIPTION = "the description"
 
 WEIGHED = 33
 """Positions of a joint of which the one with the largest moment is proposed for weighing."""
+
+LIMITED = 0.01
+"""Misfit above which torque limits are looked for."""
+
+LIMIT_DELAYS = (0.002, 0.008, 0.02, 0.04)
+LIMIT_GRIDS = (
+    (np.geomspace(0.02, 0.1, 3), np.geomspace(0.05, 1.0, 6)),
+    (np.geomspace(0.01, 0.2, 9), np.geomspace(0.03, 1.0, 14)),
+)
+"""Delays [s] from which limits are sought, then dampings over the gain [s] and limits as shares of
+the largest error: a coarse grid for the delay, and a finer one at the delay that was found."""
+
+MOST_LIMITED = 0.5
+"""Share of samples at a limit beyond which none is sought: the log is refused as unexplained."""
+
+LIMIT_STEPS = 250
+"""Evaluations by which they are refined."""
+
+LIMIT_GAIN = 3.0
+"""Factor by which a limit must make a joint's misfit smaller."""
 
 UNTOLD = 0.5
 """A gain with a larger relative deviation is not told by the log."""
@@ -132,6 +152,8 @@ class ServoFit:
             "misfit": self.misfit,
         }
         columns |= {name: np.asarray(v) for name, v in (self.servo.terms or {}).items()}
+        if self.servo.limit:
+            columns |= {"limit": np.asarray(self.servo.limit), "kd": np.asarray(self.servo.kd)}
         return pd.DataFrame(columns, index=pd.Index(self.servo.joints, name="joint"))
 
     def __repr__(self) -> str:
@@ -142,13 +164,13 @@ class ServoFit:
         """What is known, up to what, and by what."""
         free = "; ".join(", ".join(group) for group in self.groups)
         worst = float(np.max(self.ratio_deviations))
-        told = self.factor, self.fixed_by
+        factor = f"{100 * self.factor:.2g} %"
         position = self.servo.law == "position"
         damping = "damping of the servo" if position else "gain of the servo"
         said = [
             Note(
                 f"gains and parameters are known up to one common factor of {free}: fixed by "
-                f"{told[1]}, {100 * told[0]:.2g} %; ratios of gains to {100 * worst:.2g} %. "
+                f"{self.fixed_by}, {factor}; ratios of gains to {100 * worst:.2g} %. "
                 "Torques, payloads and contact forces carry the factor, motion does not",
                 "servo-factor",
                 factor=self.factor,
@@ -176,9 +198,24 @@ class ServoFit:
                 "servo-rows",
             ),
         ]
+        return [*said, *self._further_notes()]
+
+    def _further_notes(self) -> list[Note]:
+        """Terms and limits that the log asked for, and gains that it does not tell."""
+        said = []
         if self.servo.terms:
             names = ", ".join(self.servo.terms)
             said.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
+        if self.servo.limit:
+            ends = zip(self.servo.joints, self.servo.limit, strict=True)
+            told = ", ".join(f"{j} {x:.3g} N m or N" for j, x in ends if np.isfinite(x))
+            said.append(
+                Note(
+                    f"torque limits that the log shows: {told}; closed-loop motion at a limit is "
+                    "hard to predict, and model files get no actuators",
+                    "servo-limit",
+                )
+            )
         lost = [
             j for j, d in zip(self.servo.joints, self.ratio_deviations, strict=True) if d > UNTOLD
         ]
@@ -221,6 +258,9 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
     task = Gains(base, tuple(data), prior, law, delayed=law != "current")
     names = () if chosen["servo_terms"] is None else tuple(chosen["servo_terms"])
     found = replace(task, terms=names).solve()
+    if law == "position" and not (found.plausible and found.misfit.max() < LIMITED):
+        task = replace(task, data=_with_limits(found))
+        found = replace(task, terms=names).solve() if task.data[0].limits else found
     if chosen["servo_terms"] is None and law == "position":
         found = _choose_terms(task, found)
     _refuse_unexplained(found, law)
@@ -393,13 +433,16 @@ def _servo_fit(found: GainsFound) -> ServoFit:
     spread = np.eye(n) - 1.0 / n
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)
+    gains, limits = np.exp(found.logs), task.data[0].limits
+    ends = () if limits is None else (gains * limits.error, gains * limits.damping)
     return ServoFit(
         Servo(
             robot.joints,
-            tuple(np.exp(found.logs).tolist()),
+            tuple(gains.tolist()),
             found.delay,
             task.law,
             {t: tuple(x.tolist()) for t, x in terms},
+            *(tuple(x.tolist()) for x in ends),
         ),
         np.sqrt(np.diag(cov)),
         np.sqrt(np.diag(spread @ cov @ spread)),
@@ -413,6 +456,66 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         task.data[0].use.mean(axis=0),
         _weighing(robot) if task.prior.fixed_by == DESCRIPTION else "",
     )
+
+
+def _with_limits(found: GainsFound) -> tuple[ServoRows, ...]:
+    """The rows with torque limits where these explain the errors of a joint; else as they are.
+
+    Per joint, limit and damping over the gain with which free base parameters explain the errors
+    best, at the delay of the joint which they explain best of all.
+    """
+    task = found.task
+    rows, n = task.data[0], task.base.robot.dof
+    largest = np.max([np.abs(s.error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0)
+
+    def searched(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
+        """Delay, damping, share and misfit at the best of these points, refined."""
+        grid = [(d, k, s) for d in delays for k in dampings for s in shares]
+        misfits = [_limited_misfit(rows, j, d, k, s * largest[j]) for d, k, s in grid]
+
+        def cost(x: Array) -> float:
+            return float(np.log(_limited_misfit(rows, j, x[0], x[1], x[2] * largest[j]) + 1e-12))
+
+        start = np.array(grid[int(np.argmin(misfits))])
+        steps = start + np.vstack([0 * start, np.diag([0.002, 0.1 * start[1], 0.05 * start[2]])])
+        how: Any = {"maxfev": LIMIT_STEPS, "initial_simplex": steps}
+        made = minimize(cost, start, method="Nelder-Mead", options=how)
+        return np.array([*made.x, np.exp(made.fun)])
+
+    first = [searched(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
+    delay = float(min(first, key=lambda x: float(x[3]))[0])
+    fitted = np.array([searched(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
+    plain = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
+    after = fitted[:, 3]
+    cut = after < plain / LIMIT_GAIN
+    if not cut.any():
+        return task.data
+    limits = TorqueLimits(
+        np.where(cut, fitted[:, 2] * largest, np.inf), np.where(cut, fitted[:, 1], 0.0)
+    )
+    return tuple(replace(r, limits=limits) for r in task.data)
+
+
+def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit: float) -> float:
+    """Share of a joint's errors within a limit that its base parameters, all free, leave.
+
+    Of the errors less damping: with a limit of zero, damping alone would explain everything.
+    """
+    made, within, beyond, whole = [], [], [], []
+    for s in rows.stretches:
+        damped = damping * s.run.dq[:, [j]]
+        u = s.late(delay)[:, [j]] - s.run.q[:, [j]] - damped
+        cut = np.clip(u, -limit, limit)
+        made.append(s.filtered(cut + damped))
+        within.append(s.filtered(cut))
+        whole.append(s.filtered(u + damped))
+        beyond.append(np.abs(u) > limit)
+    if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
+        return 1.0
+    used, Q = rows.use[:, j], rows.spans[j]
+    e = np.concatenate(made)[used, 0]
+    size = min(np.linalg.norm(np.concatenate(x)[used, 0]) for x in (within, whole))
+    return float(np.linalg.norm(e - Q @ (Q.T @ e)) / size)
 
 
 def _choose_terms(task: Gains, found: GainsFound) -> GainsFound:

@@ -1,60 +1,28 @@
-"""Equations of joint servos from positions and commands, and Gauss-Newton for their gains.
+"""Gauss-Newton for gains and delay of joint servos, with the robot's parameters eliminated.
 
-Both sides of ``e_j = Y_j delta / kp_j`` go through one low-pass, rows near a joint's own reversals
-are left out (stiction is no function of speed, and it imitates a delay), and equations are
-multiplied with instruments: the same rows formed from the motion that was commanded, which has no
-noise (after Janot, Vandanjon and Gautier 2014, "A generic instrumental variable approach for
-industrial robot identification", IEEE Trans. Control Systems Technology 22(1)).
+Errors ``e_j = Y_j delta / kp_j`` are in units of their noise, so that the noise of positions does
+not draw gains to zero, and equations are multiplied with instruments, all joints together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import oaconvolve
 
-from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, LogError, NotEnoughDataError
+from feasid.core.arrays import Array
+from feasid.errors import LogError
 from feasid.identifiability.base import BaseParameters
-from feasid.logs.filters import low_pass, smooth
-from feasid.logs.motion import Run
-from feasid.logs.recording import Recording
-from feasid.logs.servo import Servo, delay_commands, servo_terms
-from feasid.options.complete import select_options
-from feasid.options.tables import LogOptions, ReadOptions
-from feasid.reduction.equations import WHITE_CORRELATION, Equations, Window
-from feasid.reduction.triangle import Reduced
-from feasid.robot.description import Robot
+from feasid.reduction.equations import WHITE_CORRELATION
 
 if TYPE_CHECKING:
     pass
 
-CUTOFF = 5.0
-"""Low-pass [Hz] where the caller names none: servos follow little above it, and noise of encoders
-grows with its square; at 8 Hz and 12 bits the armature of a UR5 was lost."""
-
-INSTRUMENT_CUTOFF = 8.0
-"""Low-pass [Hz] of commands before they are differentiated; 3 to 15 give the same."""
-
-INSTRUMENT_SHARE = 0.3
-"""... and at most this share of the sampling rate."""
-
-LAGS = (0.0, 0.06)
-"""Lags of the commanded motion behind the commands [s]: two, so that a delay has an instrument."""
-
-SLOW = 0.2
-"""Share of a joint's RMS speed below which it is reversing."""
-
-REVERSAL = 0.06
-"""Time around a reversal that is left out [s]; without this a delay of 4 ms was found as 8."""
-
-SPEED_CUTOFF = 10.0
-"""Low-pass [Hz] of the speed that tells reversals."""
+from feasid.identification.servo_rows import ServoRows
 
 LONGEST_DELAY = 0.1
 """Delays are sought up to here [s]; a log whose commands are older has other columns."""
@@ -65,15 +33,9 @@ DELAY_STEP = 0.01
 EARLIEST = -2e-3
 """A delay below this [s] is no delay: commands cannot act before they are given."""
 
-LEAST_SECONDS = 10.0
-"""Shorter logs are refused; 8 s gave gain ratios to 5 %, of a robot that moved fast."""
-
 MOST_MISFIT = 0.05
 """Largest share of the error that the model may leave unexplained: dead bands, elasticity and
 profiles inside a servo left 9 to 70 %, modelled servos .1 to 3 %."""
-
-FOLD = 2.0
-"""Seconds of one stretch when terms are judged; every second stretch is held out."""
 
 STEPS = 20
 """Gauss-Newton steps, of which 5 to 12 are used."""
@@ -95,165 +57,6 @@ FARTHEST = 4.0
 
 RANK = 1e-6
 """Singular values of scaled instruments below this share of the largest are zero."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Stretch:
-    """One run: signals at all samples, `q` as the encoder has it, and which samples are rows."""
-
-    run: Run
-    q: Array
-    commands: Array
-    window: Window
-    centres: npt.NDArray[np.intp]
-
-    def filtered(self, signal: Array) -> Array:
-        """A signal behind the low-pass, at the rows."""
-        smoothed = oaconvolve(signal, self.window.taps[:, None], mode="same", axes=0)
-        return np.asarray(smoothed[self.centres])
-
-    def late(self, delay: float) -> Array:
-        """Commands as they act, at all samples."""
-        return delay_commands(self.commands, delay, 1.0 / self.run.rate)
-
-    def moves(self) -> Mask:
-        """Rows away from the joints' own reversals, (rows, dof)."""
-        rate = self.run.rate
-        speed = self.run.dq
-        if rate > 2.5 * SPEED_CUTOFF:
-            speed = low_pass(speed, SPEED_CUTOFF, rate)
-        slow = np.abs(speed) < SLOW * np.sqrt(np.mean(speed**2, axis=0))
-        width = np.ones((2 * round(REVERSAL * rate) + 1, 1))
-        return np.asarray(oaconvolve(slow, width, mode="same", axes=0)[self.centres] < 0.5)
-
-    def commanded(self, lag: float) -> Run:
-        """The run as it was commanded, a lag later."""
-        rate = self.run.rate
-        cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
-        q, dq, ddq = smooth(self.late(lag), 2, cutoff, rate)
-        return replace(self.run, q=q, dq=dq, ddq=ddq, band=cutoff)
-
-
-@dataclass(frozen=True, eq=False)
-class ServoRows:
-    """Filtered equations of logs with one load; lists are per joint.
-
-    Attributes
-    ----------
-    stretches : tuple of _Stretch
-    regressors : tuple of ndarray, shape (rows, nb)
-    instruments : tuple of tuple of ndarray, shape (rows, nb)
-        Of the commanded motion at each lag; those of a law without one are the regressors.
-    use : ndarray, shape (rows, dof)
-    fold : ndarray, shape (rows,)
-        Which of two halves of the time a row belongs to.
-    shift : ndarray, shape (nb,)
-        What a known load adds to the base parameters.
-    """
-
-    stretches: tuple[_Stretch, ...]
-    law: str
-    robot: Robot
-    regressors: tuple[Array, ...]
-    instruments: tuple[tuple[Array, ...], ...]
-    use: Mask
-    fold: npt.NDArray[np.intp]
-    shift: Array
-
-    @classmethod
-    def from_logs(
-        cls,
-        logs: Iterable[Any],
-        base: BaseParameters,
-        law: str,
-        chosen: Mapping[str, Any],
-        shift: Array | None = None,
-    ) -> ServoRows:
-        """Rows of all runs of these logs."""
-        options = dict(select_options(LogOptions, chosen))
-        options["cutoff"], options["filtering"] = options["cutoff"] or CUTOFF, "equations"
-        columns = [int(c) for c in base.independent]
-        equations = Equations(base.robot, columns, options["cutoff"])
-        stretches: list[_Stretch] = []
-        for log in logs:
-            stretches += _read_stretches(log, base.robot, law, options)
-        seconds = sum(len(s.run) / s.run.rate for s in stretches)
-        if seconds < LEAST_SECONDS:
-            raise NotEnoughDataError(
-                f"the log has {seconds:.1f} s of motion, and gains need {LEAST_SECONDS:g} s: "
-                "record longer"
-            )
-        runs = [
-            (s.run, *(s.commanded(lag) for lag in LAGS if law == "position")) for s in stretches
-        ]
-        formed = [_form_rows(equations, kind, len(columns)) for kind in zip(*runs, strict=True)]
-        use = np.concatenate([s.moves() for s in stretches])
-        start = stretches[0].run.t[0]
-        time = np.concatenate([s.run.t[s.centres] for s in stretches]) - start
-        none = np.zeros(len(columns)) if shift is None else shift
-        return cls(
-            tuple(stretches),
-            law,
-            base.robot,
-            formed[0],
-            tuple(formed[1:] or formed),
-            use,
-            (time // FOLD).astype(np.intp) % 2,
-            none,
-        )
-
-    @cached_property
-    def position(self) -> Array:
-        """Filtered positions, or zero where the error is the command."""
-        whole = self.law == "position"
-        return np.concatenate([whole * s.filtered(s.run.q) for s in self.stretches])
-
-    def late(self, delay: float) -> Array:
-        """Filtered commands as they act, (rows, dof)."""
-        return np.concatenate([s.filtered(s.late(delay)) for s in self.stretches])
-
-    def extras(self, terms: Sequence[str], delay: float) -> list[Array]:
-        """Filtered signals of further terms, (rows, dof) each."""
-        parts = []
-        if not terms:
-            return []
-        for s in self.stretches:
-            late = s.late(delay)
-            asked, q = dict.fromkeys(terms), s.run.q
-            made = servo_terms(asked, self.robot, late - q, late, q, 1.0 / s.run.rate)
-            parts.append([s.filtered(x) for x in made.values()])
-        return [np.concatenate(x) for x in zip(*parts, strict=True)]
-
-
-def _read_stretches(
-    log: Any, robot: Robot, law: str, options: Mapping[str, Any]
-) -> Iterable[_Stretch]:
-    if isinstance(log, Reduced):
-        raise InputError("commands are needed row by row: pass the log, not reduced data")
-    recording = Recording.from_source(log)
-    as_logged = Servo(robot.joints, law=law)
-    options = {**options, "servo": as_logged}
-    counted = recording.raw(robot, **select_options(ReadOptions, options)).values["q"]
-    for run in recording.motion(robot, **options).runs:
-        window = Window(options["cutoff"], run.rate)
-        centres = window.centres(len(run), run.anchor, run.own)
-        if len(centres):
-            whole = 2 * np.pi * np.round((run.tau - run.q) / (2 * np.pi))
-            turns = np.array([b.motion[:3].any() for b in robot.bodies]) * (law == "position")
-            yield _Stretch(run, counted[run.rows], run.tau - turns * whole, window, centres)
-
-
-def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Array, ...]:
-    """Per joint the filtered regressor of these runs, (rows, nb)."""
-    place = {c: k for k, c in enumerate(equations.plan.columns)}
-    out = []
-    groups = [rows for run in runs for rows in equations.run_rows(run)]
-    for j, support in enumerate(equations.support):
-        rows = np.concatenate([g.filtered[j][:-1] for g in groups], axis=1).T
-        wide = np.zeros((len(rows), size))
-        wide[:, [place[c] for c in support]] = rows
-        out.append(wide)
-    return tuple(out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,12 +294,11 @@ class _Signals:
     @classmethod
     def of(cls, task: Gains, delay: float) -> _Signals:
         """Signals at this delay."""
-        late = [rows.late(delay) for rows in task.data]
-        step = DELAY_STEP / 100
-        after = [rows.late(delay + step) for rows in task.data]
+        now, step = [rows.error(delay) for rows in task.data], DELAY_STEP / 100
+        after = [rows.error(delay + step) for rows in task.data]
         return cls(
-            tuple(x - rows.position for x, rows in zip(late, task.data, strict=True)),
-            tuple((b - a) / step for a, b in zip(late, after, strict=True)),
+            tuple(now),
+            tuple((b - a) / step for a, b in zip(now, after, strict=True)),
             tuple(rows.extras(task.terms, delay) for rows in task.data),
         )
 
@@ -588,7 +390,7 @@ class GainsFound:
     def misfit(self) -> Array:
         """Unexplained share of each joint's error."""
         rows = self.task.data[0]
-        e = rows.late(self.delay) - rows.position
+        e = rows.error(self.delay)
         size = [np.sqrt(np.mean(e[use, j] ** 2)) for j, use in enumerate(rows.use.T)]
         return np.asarray(self.sigma / np.maximum(size, 1e-300))
 

@@ -17,7 +17,11 @@ import numpy as np
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, did_you_mean
+from feasid.logs.filters import smooth
 from feasid.robot.description import Robot
+
+SPEED_CUTOFF, SPEED_SHARE = 40.0, 0.4
+"""Low-pass [Hz] of speeds of which limits are a matter, and its share of the sampling rate."""
 
 LAWS = ("position", "velocity", "current")
 
@@ -62,6 +66,25 @@ def servo_terms(
 
 
 @dataclass(frozen=True, eq=False)
+class TorqueLimits:
+    """Where torques are cut off, ``|kp e - kd dq| <= limit``, over the gains kp.
+
+    Attributes
+    ----------
+    error, damping : ndarray, shape (dof,)
+        limit / kp [rad or m], infinite for none; kd / kp [s].
+    """
+
+    error: Array
+    damping: Array
+
+    def apply(self, error: Array, speed: Array) -> Array:
+        """Errors within the limits, with damping outside of them: (N, dof)."""
+        damped = self.damping * speed
+        return np.asarray(np.clip(error - damped, -self.error, self.error) + damped)
+
+
+@dataclass(frozen=True, eq=False)
 class Servo:
     """What turns logged commands into torques.
 
@@ -77,6 +100,8 @@ class Servo:
     law : {"position", "velocity", "current"}
     terms : mapping of str to tuple of float
         Factors of further terms per joint, by `TERMS`.
+    limit, kd : tuple of float
+        Torque limit, and the damping within it that is not friction, per joint; empty for none.
     """
 
     joints: tuple[str, ...]
@@ -84,11 +109,13 @@ class Servo:
     delay: float = 0.0
     law: str = "position"
     terms: Mapping[str, tuple[float, ...]] | None = None
+    limit: tuple[float, ...] = ()
+    kd: tuple[float, ...] = ()
 
     @property
     def alone(self) -> bool:
         """Whether position gain and damping are all that it does."""
-        return self.law == "position" and not self.terms
+        return self.law == "position" and not self.terms and not self.limit
 
     @property
     def gains(self) -> dict[str, float]:
@@ -107,7 +134,7 @@ class Servo:
         if isinstance(value, cls):
             given = value
         else:
-            known = ("joints", "kp", "delay", "law", "terms")
+            known = ("joints", "kp", "delay", "law", "terms", "limit", "kd")
             for name in value:
                 if name not in known:
                     raise InputError(f"servo has no {name!r}{did_you_mean(name, known)}")
@@ -117,7 +144,8 @@ class Servo:
             kp = tuple(map(float, named.values() if named else gains))
             terms = {k: tuple(map(float, v)) for k, v in (value.get("terms") or {}).items()}
             law = str(value.get("law", "position"))
-            given = cls(joints, kp, float(value.get("delay", 0.0)), law, terms)
+            ends = (tuple(map(float, value.get(name, ()))) for name in ("limit", "kd"))
+            given = cls(joints, kp, float(value.get("delay", 0.0)), law, terms, *ends)
         missing = [j for j in robot.joints if j not in given.joints]
         if missing or len(given.joints) != robot.dof or len(given.kp) not in (0, robot.dof):
             raise InputError(
@@ -148,8 +176,12 @@ class Servo:
         order = [self.joints.index(j) for j in robot.joints]
         period = float(np.median(np.diff(t))) if len(t) > 1 else 1.0
         late = delay_commands(commands, self.delay, period)
-        error = late - q if self.law == "position" else late
+        error, gains = late - q if self.law == "position" else late, np.asarray(self.kp)[order]
+        if self.limit:
+            limits = TorqueLimits(*(np.asarray(x)[order] / gains for x in (self.limit, self.kd)))
+            cutoff = min(SPEED_CUTOFF, SPEED_SHARE / period)
+            error = limits.apply(error, smooth(q, 1, cutoff, 1.0 / period)[1])
         extra = self.terms or {}
         for name, signal in servo_terms(extra, robot, error, late, q, period).items():
             error = error + np.asarray(extra[name])[order] * signal
-        return np.asarray(np.asarray(self.kp)[order] * error)
+        return np.asarray(gains * error)

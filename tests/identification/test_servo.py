@@ -190,11 +190,17 @@ def test_servos_read_commands_as_torques(leg):
 def test_servos_that_do_more_are_named_or_refused(name):
     named = {"integral": "integral", "rate": "rate", "gravity": "gravity"}
     world = make_servo_world("leg", 0, SERVOS[name])
-    if name in ("dead_band", "spring", "limit", "short"):
+    if name in ("dead_band", "spring", "short"):
         with pytest.raises(LogError):
             feasid.fit(world.log, world.robot, command="position")
         return
     fit = feasid.fit(world.log, world.robot, command="position")
+    if name == "limit":
+        found, true = np.array(fit.servo.servo.limit), world.truth.limit
+        kept = np.isfinite(found)
+        factor = np.exp(np.mean(np.log(ratios(fit, world)[0])))
+        assert kept.any()
+        assert np.abs(found[kept] / true[kept] / factor - 1).max() < 0.02
     assert tuple(fit.servo.servo.terms) == ((named[name],) if name in named else ())
 
 

@@ -96,7 +96,7 @@ SERVOS: dict[str, Conditions] = {
     "spring": Conditions(spring=0.1),
     "stribeck": Conditions(stribeck=1.0),
     "zeros": Conditions(zeros=0.02),
-    "limit": Conditions(limit=1.6),
+    "limit": Conditions(limit=3.0),
     "slow": Conditions(speed=0.4),
     "short": Conditions(seconds=8.0),
 }
@@ -130,9 +130,9 @@ class ServoRobot:
         model.dof_solref[:, 0] = 2 * STEP
         model.actuator_gainprm[:, 0], model.actuator_biasprm[:, 1] = self.kp, -self.kp
         model.actuator_biasprm[:, 2] = -self.kd
-        if np.isfinite(self.limit).all():
-            model.actuator_forcelimited[:] = 1
-            model.actuator_forcerange[:] = np.stack([-self.limit, self.limit], axis=1)
+        model.actuator_forcelimited[:] = np.isfinite(self.limit)
+        limit = np.where(np.isfinite(self.limit), self.limit, 0.0)
+        model.actuator_forcerange[:] = np.stack([-limit, limit], axis=1)
         mujoco.mj_setConst(model, mujoco.MjData(model))
         return model
 
@@ -261,16 +261,18 @@ def fitted_servo_robot(world: ServoWorld, fit: feasid.Fit) -> ServoRobot:
         root = ET.parse(path).getroot()
     terms, servo = fit.joint_terms, fit.servo
     assert servo is not None
-    nothing, terms_of = np.zeros(len(terms)), servo.servo.terms or {}
+    kd, terms_of = terms["fv"].to_numpy(), servo.servo.terms or {}
+    if servo.servo.limit:
+        kd = np.array(servo.servo.kd)
     return replace(
         world.nominal,
         root=root,
         kp=np.array(servo.servo.kp),
-        kd=terms["fv"].to_numpy(),
+        kd=kd,
         armature=terms["Ia"].to_numpy(),
-        viscous=nothing,
+        viscous=terms["fv"].to_numpy() - kd,
         coulomb=terms["fc"].to_numpy(),
-        limit=world.truth.limit,
+        limit=np.array(servo.servo.limit) if servo.servo.limit else world.truth.limit,
         delay=servo.delay,
         weight=float(np.median(np.multiply(servo.servo.kp, terms_of.get("gravity", 1.0)))),
     )
