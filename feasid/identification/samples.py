@@ -39,7 +39,7 @@ WIDEST = 0.7
 """Largest relative deviation of masses: a Wishart density of a body has four degrees of freedom."""
 
 NARROWEST, FARTHEST = 1e-9, 1e3
-"""Smallest relative deviation of masses, and largest shift [m], that numbers can tell apart."""
+"""Relative deviation of masses below which they are not drawn; largest deviation of a shift [m]."""
 
 
 @checked_methods
@@ -270,7 +270,7 @@ def sample(
     robot: Robot,
     count: Natural,
     *,
-    mass: Annotated[float, number(NARROWEST, WIDEST)] = 0.1,
+    mass: Annotated[float, number(0.0, WIDEST)] = 0.1,
     density: Annotated[float, number(0.0, 10.0)] = 0.0,
     centre: Annotated[float, number(0.0, FARTHEST)] = 0.0,
     joint_terms: Annotated[float, number(0.0, 10.0)] = 0.0,
@@ -354,7 +354,7 @@ def sample(
 
 def _wishart(mean: Array, count: int, mass: float, rng: np.random.Generator) -> Array:
     """Draws (count, s, s) with this mean and relative deviation of the diagonal, by Bartlett."""
-    if mass == 0.0:
+    if mass < NARROWEST:
         return np.repeat(mean[None], count, axis=0)
     size, freedom = len(mean), 2.0 / mass**2
     lower = np.tril(rng.standard_normal((count, size, size)), -1)
