@@ -78,7 +78,7 @@ def pinocchios(hidden, fit, signals):
         kind = pinocchio.JointModelRevoluteUnaligned(np.asarray(body.motion[:3, 0]))
         joint = model.addJoint(parent[body.parent], kind, place, body.joint)
         mass, centre, about = to_mass_com_inertia(columns)
-        inertia = pinocchio.Inertia(mass, centre, about)
+        inertia = pinocchio.Inertia(float(mass), centre, about)
         model.appendBodyToJoint(joint, inertia, pinocchio.SE3.Identity())
         parent[body.name] = joint
         joints.append(joint)
