@@ -162,7 +162,7 @@ def real() -> None:
     """Another part of the packaged logs than was fitted."""
     for name in ("unitree_z1", "wam7"):
         log = feasid.datasets.load(name)
-        options = dict(log.attrs["options"])
+        options = dict(log.attrs.get("options", {}))
         t = log["t"].to_numpy() - log["t"].iloc[0]
         half = t < t[-1] / 2
         robot = log.attrs["robot"]
@@ -171,7 +171,7 @@ def real() -> None:
         for promised in (1.0, 5.0):
             found = seconds = 0.0
             for r in motion.runs:
-                observer = feasid.ExternalTorque(fit, r.rate, promised)
+                observer = feasid.ExternalTorque(fit, r.rate, promised, delay=fit.delay)
                 seen = [
                     observer.update(k / r.rate, r.q[k], r.dq[k], r.tau[k]).joints
                     for k in range(len(r))

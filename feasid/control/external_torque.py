@@ -248,6 +248,9 @@ class ExternalTorque:
         or a number per second. Without structure that the model lacks; see `fit.quality`.
     gain : float
         Of the observer [1/s]: a constant push is seen to two thirds after 1 / gain.
+    delay : float, optional
+        By which torques that are handed to `update` are behind the motion [s]; default as in the
+        fitted log.
     backend : {"auto", "c", "python"}
         As of `feasid.ComputedTorque`.
 
@@ -281,6 +284,7 @@ class ExternalTorque:
         false_alarms: str | float = "1/hour",
         *,
         gain: Positive = 30.0,
+        delay: float | None = None,
         backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
         if not hasattr(fit, "log_options"):
@@ -288,11 +292,12 @@ class ExternalTorque:
         self.robot: Robot = fit.robot
         quick, slow = thresholds(fit, rate, gain, alarm_rate(false_alarms))
         plain = CodedModel.from_robot(self.robot, fit.base)
-        late = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
+        logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
+        late = logged if delay is None else delay
         if abs(late) * rate > LONGEST_DELAY:
             raise InputError(
-                f"the fitted log's torques are {1e3 * late:.3g} ms behind the motion, more than "
-                f"{LONGEST_DELAY:g} samples: delay the positions first, and fit such logs"
+                f"torques are {1e3 * late:.3g} ms behind the motion, more than "
+                f"{LONGEST_DELAY:g} samples: align them before update, and give the delay= left"
             )
         self.model = ObserverModel(
             plain.robot, plain.base, plain.beta, 1.0 / rate, late, gain, quick, slow
