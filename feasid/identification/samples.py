@@ -252,8 +252,8 @@ class Sampled:
         --------
         >>> import feasid
         >>> fit = feasid.fit(feasid.datasets.load("wam7"), calibration=None)
-        >>> robots = fit.sample(100)
-        >>> len(robots), robots.arrays()["body_mass"].shape
+        >>> robots = fit.sample(100)  # doctest: +SKIP
+        >>> len(robots), robots.arrays()["body_mass"].shape  # doctest: +SKIP
         (100, (100, 7))
         """
         found = self.posterior
