@@ -69,7 +69,7 @@ WORTH = 0.05
 ALIKE = 0.5
 """Share of the best joint's statistic from which a feature is named of other joints as well."""
 
-CONTACT = 8.0
+CONTACT = 12.0
 """Robust deviations of a residual beyond which a contact is suspected."""
 
 MOST_LEFT_OUT = 0.1

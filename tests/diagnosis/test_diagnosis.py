@@ -252,7 +252,7 @@ DYNAMICS = {
     45: (one_column(np.negative), "sign", ["tau_2", "-1"]),
     "45 unit": (one_column(lambda x: 1000 * x), "gear", ["tau_2", "0.001"]),
     46: (late, "calibrated", ["late", "48"]),
-    50: (lambda d: d, "excitation", ["base parameters are seen"]),
+    50: (lambda d: d, "excitation", ["full rank"]),
     52: (hit, "outliers", ["[2]", "contact"]),
 }
 """The same of what only fits tell."""
