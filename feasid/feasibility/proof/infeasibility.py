@@ -258,7 +258,7 @@ class Prover:
         faces: Mapping[int, Face],
         asked: Mapping[int, Exact],
     ) -> dict[Unknown, Fraction] | None:
-        """The unknowns of `_on_faces`, exactly and as near as possible."""
+        """The unknowns of `_solve_on_faces`, exactly and as near as possible."""
         columns: list[dict[Unknown, Fraction]] = [{} for _ in range(self.feasible.size)]
         start: dict[Unknown, Fraction] = {("y", i): decimal(v) for i, v in enumerate(y)}
         for i, equation in enumerate(self._rows):

@@ -24,8 +24,10 @@ from fractions import Fraction
 from math import isqrt
 
 import numpy as np
+from scipy import linalg
 
 from feasid.core.arrays import Array
+from feasid.core.threads import one_thread
 from feasid.errors import SolverError
 from feasid.exact.numbers import decimal
 from feasid.feasibility.cone import (
@@ -67,7 +69,7 @@ TIGHT = 1e-2
 UNSEEN = 1e-9
 """Singular value, relative to the largest, below which data do not show a direction."""
 
-INWARD = (0.3, 0.1, 1e-2, 1e-3)
+INWARD = (1e-2, 1e-3)
 """Shares of the way from the answer to the reference at which the path starts, where inside."""
 
 UNFELT = 1e-13
@@ -124,6 +126,7 @@ class Optimum:
         return self.question.lower_bound(data, self.weights, self.dual, floor, point, self.limit)
 
 
+@one_thread()
 def optimum(
     question: Question, R: Array, rho: Array, delta: Array, reference: Array, scale: Units
 ) -> Optimum | None:
@@ -360,18 +363,20 @@ def _on_face(block: Block, Q: Array) -> Block:
 
 
 def _felt(feasible: FeasibleSet, A: Array, unit: Array) -> Array:
-    """Directions (n, z) that data, matrices or numbers feel, orthonormal in units."""
+    """Unit directions (n, z) that data, matrices and numbers tell apart.
+
+    Where they do not feel some combination, one parameter of it stays as it is.
+    """
     size = float(np.linalg.norm(A * unit)) or 1.0
     parts = [A * unit / size, feasible.linear_matrix * unit]
     for block in feasible.blocks:
         part = np.zeros((block.size**2, len(unit)))
         part[:, block.columns] = block.basis.reshape(len(block.columns), -1).T
         parts.append(part * unit)
-    _, singular, right = np.linalg.svd(np.vstack(parts), full_matrices=False)
-    kept = singular > UNFELT * singular.max(initial=0.0)
-    if kept.all() and len(kept) == len(unit):
-        return np.diag(unit)
-    return np.asarray(unit[:, None] * right[kept].T)
+    _, singular, right = np.linalg.svd(np.linalg.qr(np.vstack(parts), mode="r"))
+    unfelt = right[int((singular > UNFELT * singular.max(initial=0.0)).sum()) :]
+    _, _, pivots = linalg.qr(unfelt, mode="economic", pivoting=True)
+    return np.delete(np.diag(unit), pivots[: len(unfelt)], axis=1)
 
 
 def _push(block: Block, row: Linear) -> Array:
