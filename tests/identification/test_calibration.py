@@ -1,10 +1,14 @@
 """A fit takes out the mistakes that its log confirms, and allows for those that it cannot see."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import feasid
+from feasid.diagnosis.mistakes import LogCorrection, Mistake
 from feasid.errors import InputError
+from feasid.identification.calibration import _is_credible
 
 pytest.importorskip("mujoco")
 
@@ -18,6 +22,23 @@ TILT_DEVIATIONS = 4.0
 
 WORSE = 1.02
 """A fit that took nothing out, or what it confirmed, is at most so many times worse."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "deviation", "wanted"),
+    [
+        ("gain", 0.0276, 0.0224, False),  # 1.2 deviations, as on one of two logs of a KUKA arm
+        ("gain", 0.05, 0.01, True),
+        ("joint-delay", 2.5e-3, 1e-4, True),
+        ("joint-delay", -24.5e-3, 6.4e-3, False),  # a torque ahead of the motion it causes
+        ("delay", -30e-3, 1e-3, True),  # commands are ahead, all of them
+    ],
+)
+def test_what_is_taken_out_differs_from_none_and_can_be(kind, value, deviation, wanted):
+    mistake = Mistake(kind, -1 if kind == "delay" else 2)
+    correction = LogCorrection({mistake: np.array([value])})
+    trial = SimpleNamespace(correction=correction, setup=SimpleNamespace(period=1e-3))
+    assert _is_credible(trial, [mistake], np.array([[deviation**2]])) == wanted
 
 
 @pytest.fixture(scope="module")
