@@ -23,7 +23,7 @@ ORDERS = {
     "ranges": ["arm.feasid", "upper.m"],
     "predict": ["arm.feasid", "test.csv", "--out", "torques.csv"],
     "simulate": ["arm.feasid", "test.csv", "--robot", "out.urdf", "--horizon", "0.05"],
-    "sample": ["arm.urdf", "--count", "2", "--out", "drawn"],
+    "sample": ["out.urdf", "--count", "2", "--out", "drawn"],
     "export": ["arm.feasid", "--c", "arm.c"],
     "reduce": ["log.csv", "test.csv", *ROBOT, "--out", "both.reduced"],
     "demo": ["--out", "z1.urdf"],
