@@ -28,13 +28,12 @@ from feasid.errors import InputError
 from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
-from feasid.identification.payload import Payload, carrying_link
+from feasid.identification.payload import Payload, load_parameters
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-from feasid.robot.inertia import change_frame
 
 UNSEEN = 0.5
 """A constant with a larger relative deviation is not told by the logs."""
@@ -137,11 +136,7 @@ def constants_of_load(
 ) -> TorqueConstants:
     """Constants from reduced currents without and with a known load."""
     robot = base.robot
-    if load.shape != (10,) or not np.isfinite(load).all() or load[9] <= 0:
-        raise InputError("a load is ten finite parameters with a positive mass, the last one")
-    k, link = carrying_link(robot, body)
-    columns = np.asarray(base.K, dtype=np.float64)[:, robot.inertial_columns[k]]
-    added = columns @ change_frame(link.rotation, link.position) @ load
+    added = load_parameters(base, load, body)
     parts = [(*p, shift) for r, shift in ((log, 0.0 * added), (loaded, added)) for p in _rows(r)]
     size, dof = len(added), robot.dof
     scale = np.sqrt(sum(np.sum(r**2, axis=0) for _, r, _, _ in parts))

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -278,6 +278,18 @@ def checked_mass(mass: float, variance: float, body: str, hint: str) -> None:
             body=body,
             mass=mass,
         )
+
+
+def load_parameters(base: BaseParameters, load: Any, body: str | None = None) -> Array:
+    """What a known load on a body (default: the last) adds to the base parameters, (nb,)."""
+    ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
+    if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
+        raise InputError(
+            "a load is ten finite parameters with a positive mass, the last one", option="load"
+        )
+    k, link = carrying_link(base.robot, body)
+    columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
+    return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
 
 
 def carrying_link(robot: Robot, name: str | None) -> tuple[int, Member]:

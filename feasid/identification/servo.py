@@ -26,7 +26,7 @@ from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import InputError, LogError
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters, gain_factors
-from feasid.identification.payload import Payload, carrying_link
+from feasid.identification.payload import load_parameters
 from feasid.identification.servo_equations import (
     DELAY_STEP,
     EARLIEST,
@@ -40,7 +40,6 @@ from feasid.identification.servo_rows import CUTOFF, ServoRows
 from feasid.logs.servo import TERMS, Servo, TorqueLimits
 from feasid.reduction.reduce import open_sources
 from feasid.robot.description import Robot
-from feasid.robot.inertia import change_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,7 +251,7 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
     prior = _known(base, chosen)
     data = [ServoRows.from_logs(logs, base, law, chosen)]
     if chosen["loaded"] is not None:
-        shift = _load_parameters(base, chosen["load"])
+        shift = load_parameters(base, chosen["load"])
         data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
     _refuse_silent(data[0], law)
     task = Gains(base, tuple(data), prior, law, delayed=law != "current")
@@ -303,18 +302,6 @@ def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
         raise InputError(f"drive {lacking[0]!r} has no viscous friction, which holds the servo's "
                          "damping: name friction=", option="friction")  # fmt: skip
     return model
-
-
-def _load_parameters(base: BaseParameters, load: Any) -> Array:
-    """What a load on the last body adds to the base parameters, shape (nb,)."""
-    ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
-    if ten.shape != (10,) or not np.isfinite(ten).all() or ten[9] <= 0:
-        raise InputError(
-            "a load is ten finite parameters with a positive mass, the last one", option="load"
-        )
-    k, link = carrying_link(base.robot, None)
-    columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
-    return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
 
 
 def _known(base: BaseParameters, chosen: Mapping[str, Any]) -> GainPrior:
