@@ -35,12 +35,21 @@ QUICK = (
 """Folders and files of tests that are quick: the mark needs nothing more."""
 
 
+SLOW_EXAMPLES = (
+    "feasid.identification.samples.Sampled.sample",
+    "feasid.control.external_torque.ExternalTorque",
+)
+"""Examples in docstrings that fit a real log, as examples on pages of the documentation do."""
+
+
 def pytest_collection_modifyitems(config, items):
     """Mark what is quick by where it is, and what this run's draw of cases leaves out as slow."""
     here = Path(__file__).parent
     for left_out in drawn_out(config, items):
         left_out.add_marker(pytest.mark.slow)
     for item in items:
+        if item.nodeid.endswith(SLOW_EXAMPLES):
+            item.add_marker(pytest.mark.slow)
         slow = item.get_closest_marker("slow")
         if not slow and any(item.path.is_relative_to(here / place) for place in QUICK):
             item.add_marker(pytest.mark.quick)

@@ -83,7 +83,7 @@ def test_every_exercise_is_on_the_page():
     assert {title for title, _ in sections()} == set(FILES_TOUCHED)
 
 
-@pytest.mark.sampled(0.4)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("title", FILES_TOUCHED)
 def test_what_the_page_adds_can_be_used(title, tmp_path):
     blocks = dict(sections())[title]

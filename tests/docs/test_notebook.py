@@ -52,6 +52,7 @@ def shown(cell, kind="text/plain"):
     return "".join(parts)
 
 
+@pytest.mark.slow
 def test_a_notebook_from_a_spreadsheet_to_mujoco(folder):
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
     client = nbclient.NotebookClient(

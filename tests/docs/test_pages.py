@@ -111,7 +111,7 @@ def namespace(shelf, tmp_path, monkeypatch):
     return have
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize(("code", "commands"), list(snippets()))
 def test_what_a_page_shows_works(code, commands, namespace, fit, capsys):
     if code.strip():

@@ -80,6 +80,7 @@ def logged():
     return frame(robot, trot(robot, TRAINED, 6.0, 0)), frame(robot, trot(robot, OTHER, 3.0, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imu", some([True, False], True), ids=["imu", "pose"])
 def test_a_table_goes_straight_into_a_fit(imu, tmp_path):
     robot, wrong, _ = identified()

@@ -153,6 +153,7 @@ def test_objectives_differ(arm, motion):
     assert np.isclose(rms, deviation(aimed))
 
 
+@pytest.mark.slow
 def test_seed_and_rounds_decide(arm, motion):
     again = feasid.excite(arm, 6.0, acceleration=12.0, **FAST)
     assert np.array_equal(again.coefficients, motion.coefficients)
@@ -199,6 +200,7 @@ def test_given_is_complemented(arm):
     assert np.allclose(added.certificate.deviations, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_and_prior_enter_the_deviations(arm, motion):
     size = len(motion.certificate.expressions)
     options = {"acceleration": 12.0, **FAST}

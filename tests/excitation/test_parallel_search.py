@@ -41,6 +41,7 @@ def test_workers_find_the_same_motion_in_a_script_without_main_guard(alone, tmp_
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_searches_differ_and_the_best_comes_first(robot, monkeypatch):
     seen = []
     together = parallel_search._combine

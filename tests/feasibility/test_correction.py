@@ -100,6 +100,7 @@ def test_corrected_base_parameters_are_feasible_and_no_random_ones_are_closer(in
             assert distance > correction.distance * (1 - 1e-4)
 
 
+@pytest.mark.slow
 def test_the_entropic_distance_is_measured_around_a_given_model(infeasible):
     base, beta, _ = infeasible
     model = random_parameters(np.random.default_rng(6), base.robot)

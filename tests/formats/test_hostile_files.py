@@ -130,7 +130,7 @@ def checked(path):
         pytest.fail(done.stderr)
 
 
-@pytest.mark.sampled(0.35)
+@pytest.mark.sampled(0.15)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and limits the address space")
 @pytest.mark.parametrize("name", FILES)
 def test_a_hostile_file_costs_little_and_opens_nothing(name, tmp_path):

@@ -242,6 +242,7 @@ def test_a_spring_and_a_gear_are_kept():
     assert "<damping>1.4</damping>" in data
 
 
+@pytest.mark.slow
 def test_a_log_is_fitted_with_an_sdf_file(tmp_path):
     path = tmp_path / "arm.sdf"
     path.write_text(LOCAL)

@@ -77,6 +77,7 @@ def test_what_was_taken_out_survives_saving(tilted, tmp_path):
     assert again.errors(world.test_log)["all"] == pytest.approx(fit.errors(world.test_log)["all"])
 
 
+@pytest.mark.slow
 def test_gains_widen_deviations_where_their_size_is_given(tilted):
     world, _, fit = tilted
     wide = feasid.fit(world.log, world.robot, calibration={"gain": 0.05}, diagnose=False)

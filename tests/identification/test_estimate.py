@@ -88,6 +88,7 @@ def test_masses_that_the_description_gets_wrong_are_let_go(factor):
     assert found.weight < fitted(arm)[1].weight  # believed less than one that could be right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(["ur5", "panda", "z1"], "ur5"))
 def test_deviations_of_momentum_count_windows(name):
     """Windows overlap and rows of the log are many more: neither makes intervals too short."""

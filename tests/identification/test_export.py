@@ -374,6 +374,7 @@ def test_a_mujoco_arm_goes_round(mujoco_fit, tmp_path):
     assert terms["upper"]["fc"] == pytest.approx(0.25, rel=0.2)
 
 
+@pytest.mark.slow
 def test_computed_torque_tracks_with_the_file_as_with_the_fit(mujoco_fit, tmp_path):
     """The plant is MuJoCo's forward simulation of the true arm, dry friction included."""
     import mujoco

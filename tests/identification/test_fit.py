@@ -291,6 +291,7 @@ def written_inertials(path):
         )
 
 
+@pytest.mark.slow
 def test_wam_log_returns_the_published_estimate():
     """Table 6's ordinary least squares column and Table 8's residual, from the reconstruction."""
     from feasid.datasets import wam

@@ -95,6 +95,7 @@ def test_curves_are_the_torques_that_the_fit_compares(case):
                                atol=0.06 / high * (y1 - y0))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_reduced_data_have_no_curves(case, tmp_path):
     fit, log, _ = case
     reduced = feasid.fit(feasid.reduce(log, fit.description), diagnose=False)

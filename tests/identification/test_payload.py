@@ -82,6 +82,7 @@ def test_the_loads_of_more_arms(name, seed):
     assert np.linalg.norm(found.centre - centre) < CENTRE_ERROR
 
 
+@pytest.mark.slow
 def test_exchanged_logs_are_refused():
     without, loaded = logs("ur5")
     with pytest.raises(InputError, match="which no load has: are the logs exchanged"):

@@ -130,7 +130,7 @@ GARBAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("kind", some(GARBAGE, "flipped signs", "nothing moves"))
 def test_garbage_leaves_no_model(kind, tmp_path, capsys):
     log, out = tmp_path / "log.csv", tmp_path / "out.urdf"

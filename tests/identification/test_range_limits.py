@@ -42,6 +42,7 @@ def within_limit(region, delta):
     return all(linear_value(c, exact) >= Fraction(0) for c in limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", some(range(24), 4))
 def test_witnesses_beyond_the_limit_contradict_no_range(seed, monkeypatch):
     """Models that reach furthest within ten thousand times our limit."""

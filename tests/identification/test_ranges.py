@@ -270,6 +270,7 @@ def test_a_saved_fit_has_the_same_ranges(fit, folder, capsys):
     assert main(["ranges", str(folder / "arm.feasid"), "upper.m", "--level", "2"]) == 2
 
 
+@pytest.mark.slow
 def test_a_fit_at_the_prompt_tells_its_ranges(fit, robot, folder, capsys):
     true = robot.with_joint_terms()
     simulate(true, arm_parameters(true), 0, samples=1500, noise=0.1).to_csv(

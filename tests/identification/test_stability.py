@@ -65,6 +65,7 @@ def distance(one, other, log):
     return np.linalg.norm(moved) / np.linalg.norm(parts[0].torque_norms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", some([dropped, packets, thinned], dropped))
 @pytest.mark.parametrize("name", LOGS)
 def test_small_losses_move_nothing(name, damage):

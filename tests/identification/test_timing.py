@@ -36,6 +36,7 @@ def test_a_log_in_time_is_left_alone():
     assert 0 < delay.deviation * RATE < 0.5  # known better than before the log was seen
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("samples", [3, -3])
 def test_longer_delays_are_taken_out_unless_the_log_is_to_stay(samples):

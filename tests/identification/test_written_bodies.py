@@ -118,7 +118,7 @@ def test_mujoco_finds_the_fitted_masses_and_centres(written):
     assert_same(found, fit)
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.25)
 def test_what_a_file_lacks_is_listed_in_a_line_each(written):
     fit, (urdf, mjcf), exports = written
     joints = {body.name: body.joint for body in fit.robot.bodies}
@@ -159,7 +159,7 @@ def test_joint_terms_in_the_file_are_those_of_the_fit(written):
                 assert values.get(symbol, 0.0) == pytest.approx(own[symbol], rel=1e-12, abs=1e-300)
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.25)
 def test_sidecar_holds_the_whole_model(written):
     fit, (urdf, _), _ = written
     whole = feasid.load_robot(urdf, **fit.robot.source.reading)

@@ -180,6 +180,7 @@ def test_the_topic_that_holds_the_robots_joints_is_read(case, tmp_path):
         feasid.fit(other, robot)
 
 
+@pytest.mark.slow
 def test_a_topic_at_the_prompt_is_chosen_in_its_spelling(case, tmp_path, capsys, monkeypatch):
     folder, robot, log = case
     monkeypatch.chdir(tmp_path)

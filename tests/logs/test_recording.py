@@ -100,6 +100,7 @@ def arrow_table(log):
     return pytest.importorskip("pyarrow").Table.from_pandas(log)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("table", [polars_table, arrow_table])
 def test_tables_of_others_are_logs(case, table):

@@ -81,7 +81,7 @@ def quick(name):
     return {k: v for k, v in out.items() if k != name}
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.parametrize("name", FIT)
 def test_a_good_value_is_taken_in_both_places(arm, name, capsys, monkeypatch):
     folder, robot, log = arm
@@ -137,7 +137,7 @@ ODD = {
 }
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.parametrize("name", FIT)
 def test_an_odd_value_is_used_or_refused_never_a_traceback(arm, name, capsys, monkeypatch):
     folder, _, _ = arm

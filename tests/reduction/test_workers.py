@@ -47,6 +47,7 @@ def job(tmp_path, monkeypatch):
     return jobs_of_a_test.job
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_one_log_and_is_tried_again(job, tmp_path):
     logs = ["a", "deadly", f"once:{tmp_path / 'mark'}", *"bcdef"]
     found = dict(run_jobs(job, logs, 2))
@@ -156,7 +157,7 @@ def test_a_log_given_twice_is_refused(case, monkeypatch):
     assert feasid.reduce([d, e], "arm.urdf", cutoff=False).samples == 600
 
 
-@pytest.mark.sampled(0.5)
+@pytest.mark.sampled(0.25)
 @posix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_keeps_finished_logs_and_resuming_gives_the_same_bits(case, tmp_path, workers):
