@@ -82,7 +82,7 @@ def drift(robot, millions: float) -> None:
     """Ten million samples in a circle, against a batch of the last ones; needs minutes."""
     q, tau = log(robot, 10_000)
     total = int(millions * 1e6)
-    never = {"threshold": np.inf}  # the motion's jumps are no changes to be learnt anew after
+    never = {"false_alarms": 0.0}  # the motion's jumps are no changes to be learnt anew after
     window = feasid.OnlineFit(robot, RATE, window=2000, **never)
     fading = feasid.OnlineFit(robot, RATE, forgetting=0.999, base=window.base, **never)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

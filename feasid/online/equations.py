@@ -11,11 +11,16 @@ which a binary tree keeps the triangles of neighbours: a new block takes the old
 renews its ancestors, so that nothing is ever subtracted, errors do not add up, and every block
 costs the same.
 
-Sudden changes of the robot, a load picked up or put down, by errors of prediction.
+A load picked up or put down shows in errors of prediction. Rows are predicted before they are
+learnt; errors e of half a second of motion, whitened, and the torques x = Y K_L l that a mass of
+1 kg at the carrier's centre of mass would cause give the least-squares estimate of a mass,
 
-Every block of rows is predicted before it is learnt. The logarithm of its whitened error against
-what has been usual is summed as long as the sum is positive (Page 1954, Continuous inspection
-schemes, Biometrika 41): a change by a factor shows at once, an ordinary scatter never.
+    m = x' e / x' x,    var(m) = s (1 + (Y' x)' C (Y' x) / x' x) max(1, X / x' x),
+
+with C the covariance of the parameters that predict and X the usual x' x. Noise that is correlated
+in time, stiction and whatever else the model lacks scatter these estimates alike, so that s is the
+mean square of the estimates before (batch means: Schmeiser 1982, Batch size effects in the analysis
+of simulation output, Operations Research 30), and m is judged by Student's distribution.
 
 After a change, everything stays known that a load cannot have changed (`LoadInvariantEquations`).
 A load delta_L fixed to a body changes the base parameters by K_L delta_L, K_L the body's columns
@@ -29,12 +34,14 @@ which is a triangle again: that of [R K_L | R | rho] below its first ten rows.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy import signal
+from scipy.special import stdtrit
 
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import RegressorPlan
@@ -327,85 +334,154 @@ class WindowedEquations:
         return [np.triu(t) for t in (_empty_triangles(self._sizes) if root is None else root)]
 
 
-LOG_USUAL_SCATTER = np.log(1.5)
-"""Drift of the sum: errors of blocks that are this much larger than usual count as ordinary."""
+BATCH_SECONDS = 0.5
+"""Motion whose rows make one estimate of a load [s]: longer than errors of friction and of flexible
+joints last. With a tenth of it each estimate holds one row or two, with ten times loads are found
+after 5 s."""
 
-MIN_CHANGED_BLOCKS = 2.5
-"""Blocks that a change takes at least, less a half: one bad block, a joint that sticks, is none."""
+LEARNING_SECONDS = 2.0
+"""Motion after which errors of prediction say how good the model is [s]. With a tenth of it the
+first ones, of a model of a few rows, hide a load for 10 s."""
 
-LEARNING, RELIEF = 0.1, 0.3
-"""Share of a block in what is usual, when its error is larger and when it is smaller: errors that
-fall while a model is learnt shall not hide a change."""
+MIN_BATCHES = 4.0
+"""Estimates of a load before one is judged: fewer tell no scatter."""
+
+JUDGED_BATCHES = 4
+"""Newest batches that are not yet counted as usual: those in which a load can be found. With none
+of them a load that comes during a batch hides itself."""
+
+REMEMBERED_BATCHES = 20.0
+"""Estimates of loads by whose scatter a new one is judged, older ones weigh less. With a tenth of
+it a load must be six times larger to be told from chance."""
 
 
 @dataclass(frozen=True)
 class ModelChange:
-    """A sudden change.
+    """A load that came or went.
 
     Attributes
     ----------
     time : float
         When it was noticed, by the samples' clock [s].
-    size : float
-        Error of the last block over the usual one.
-    joints : tuple of str
-        Those whose error grew most.
+    mass : float
+        Estimate of the mass that came, negative when it went [kg].
+    deviations : float
+        The same in units of the usual scatter of such estimates.
+    carrier : str
+        Body that the load is fixed to.
     """
 
     time: float
-    size: float
-    joints: tuple[str, ...]
+    mass: float
+    deviations: float
+    carrier: str
 
     def __str__(self) -> str:
-        where = ", ".join(self.joints)
-        return f"{self.time:.2f} s: errors are {self.size:.1f} times the usual ones, at {where}"
+        return (
+            f"{self.time:.2f} s: a load of {self.mass:+.2g} kg on {self.carrier}, "
+            f"{abs(self.deviations):.0f} times the usual deviation"
+        )
 
 
 class ChangeDetector:
-    """One per robot.
+    """Tests whether a load came to a body or left it.
 
     Parameters
     ----------
-    joints : tuple of str
-    threshold : float
-        Of the sum of logarithms: log 20 is three blocks of four times the usual error.
-    settle : int
-        Blocks before anything is usual; a quarter of them after a change.
+    mass : ndarray, shape (nb,)
+        Change of the base parameters by 1 kg on the body.
+    carrier : str
+        The body.
+    supports : sequence of sequence of int
+        Base parameters in each joint's rows.
+    false_alarms : float
+        Expected number of them per hour of motion.
     """
 
-    def __init__(self, joints: tuple[str, ...], threshold: float, settle: int) -> None:
-        self.joints, self.threshold, self.settle = joints, threshold, settle
-        self.reset()
-        self._left = settle
+    def __init__(
+        self, mass: Array, carrier: str, supports: Sequence[Sequence[int]], false_alarms: float
+    ) -> None:
+        self.mass, self.carrier = mass, carrier
+        self._supports = [list(s) for s in supports]
+        self._level = false_alarms * BATCH_SECONDS / 3600.0
+        self._moved = self._scatter = self._own = self._batches = 0.0
+        self._power: Array | None = None
+        self._latest: deque[tuple[float, float, Array]] = deque()
+        self._begin()
 
-    def reset(self) -> None:
-        """Begin to learn what is usual."""
-        self.level = 0.0
-        self._usual: Array | None = None
-        self._left = self.settle // 4
+    def _begin(self) -> None:
+        """Begin a batch of rows."""
+        self._score, self._seconds = 0.0, 0.0
+        self._information = np.zeros(len(self.mass))
+        self._squares = np.zeros(len(self._supports))
 
-    def update(self, errors: Array, time: float) -> ModelChange | None:
-        """Take the whitened errors of a block, shape (dof,); a change when there is one.
+    def update(
+        self,
+        rows: Sequence[Array],
+        noise: Array,
+        seconds: float,
+        beta: Array,
+        covariance: Array,
+        time: float,
+    ) -> ModelChange | None:
+        """Take rows that were not learnt yet; the change when there is one.
 
-        What is usual is learnt, as logarithms of squares, from blocks that raise no suspicion;
-        errors within the noise count as noise.
+        Parameters
+        ----------
+        rows : sequence of ndarray, shapes (len(support) + 1, n)
+            Per joint.
+        noise : ndarray, shape (dof,)
+            Smallest standard deviation of their torques [N m or N].
+        seconds : float
+            Length of the motion that they are from [s].
+        beta, covariance : ndarray, shapes (nb,) and (nb, nb)
+            What predicts them.
+        time : float
+            [s]
         """
-        squares = np.log(np.maximum(np.asarray(errors, dtype=np.float64), 1.0)) * 2
-        self._left -= 1
-        if self._usual is None:
-            self._usual = squares
-        grown = squares - self._usual
-        ratio = 0.5 * float(np.log(np.mean(np.exp(grown))))
-        self.level = max(
-            0.0, self.level + min(ratio - LOG_USUAL_SCATTER, self.threshold / MIN_CHANGED_BLOCKS)
-        )
-        if self._left >= 0 or self.level == 0.0:
-            self.level = 0.0
-            self._usual = self._usual + np.where(grown > 0, LEARNING, RELIEF) * grown
-        if self.level <= self.threshold:
+        self._moved += seconds
+        if self._moved < LEARNING_SECONDS:
             return None
-        worst = [k for k in np.argsort(-grown)[:3] if grown[k] > grown.max() - np.log(4.0)]
-        return ModelChange(time, float(np.exp(ratio)), tuple(self.joints[k] for k in worst))
+        errors = [r[-1] - beta[s] @ r[:-1] for s, r in zip(self._supports, rows, strict=True)]
+        power = np.array([np.mean(e**2) for e in errors])
+        usual = power if self._power is None else self._power
+        weights = 1.0 / np.maximum(usual, noise**2)
+        for w, s, r, e in zip(weights, self._supports, rows, errors, strict=True):
+            load = self.mass[s] @ r[:-1]
+            self._score += w * float(load @ e)
+            self._information[s] += w * (r[:-1] @ load)
+        self._squares += power * seconds
+        self._seconds += seconds
+        return self._judge(covariance, time) if self._seconds >= BATCH_SECONDS else None
+
+    def _judge(self, covariance: Array, time: float) -> ModelChange | None:
+        """Compare the batch's estimate with those before it, and begin another batch."""
+        score, information = self._score, self._information
+        power = self._squares / self._seconds
+        self._begin()
+        own = float(self.mass @ information)
+        if not own > 0:
+            return None
+        unsure = 1.0 + float(information @ covariance @ information) / own
+        factor = unsure * max(1.0, self._own / own)
+        mass = score / own
+        if self._batches >= MIN_BATCHES and self._level > 0:
+            deviations = mass / np.sqrt(factor * max(self._scatter, 1.0 / own))
+            if abs(deviations) > -stdtrit(self._batches, self._level / 2.0):
+                self._latest.clear()
+                return ModelChange(time, mass, float(deviations), self.carrier)
+        self._latest.append((mass**2 / factor, own, power))
+        if len(self._latest) > JUDGED_BATCHES:
+            self._remember(*self._latest.popleft())
+        return None
+
+    def _remember(self, square: float, own: float, power: Array) -> None:
+        """Count a batch in which no load came among the usual ones."""
+        self._batches = min(self._batches + 1.0, REMEMBERED_BATCHES)
+        self._scatter += (square - self._scatter) / self._batches
+        self._own += (own - self._own) / self._batches
+        before = power if self._power is None else self._power
+        self._power = before + (power - before) / self._batches
 
 
 class LoadInvariantEquations:
@@ -418,6 +494,13 @@ class LoadInvariantEquations:
         Body that a load is fixed to; default the last.
     fading : int
         Samples after which their squares have fallen to 1/e.
+
+    Attributes
+    ----------
+    body : int
+        Place of the body that a load is fixed to.
+    load : ndarray, shape (nb, 10)
+        Change of the base parameters by a load's.
     """
 
     def __init__(self, base: BaseParameters, carrier: str | None, fading: int) -> None:
@@ -427,18 +510,18 @@ class LoadInvariantEquations:
             raise InputError(
                 f"robot {robot.name!r} has no body {carrier!r}{did_you_mean(carrier, names)}"
             )
-        body = len(names) - 1 if carrier is None else names.index(carrier)
-        self._load = np.asarray(base.K)[:, robot.inertial_columns[body]]
+        self.body = len(names) - 1 if carrier is None else names.index(carrier)
+        self.load = np.asarray(base.K)[:, robot.inertial_columns[self.body]]
         self.fading = fading
         self._rows: tuple[Array, Array] | None = None
         self._left = 1.0
 
     def set_from(self, R: Array, rho: Array) -> None:
         """Take over whitened equations, without what a load may have changed."""
-        wide = np.column_stack([R @ self._load, R, rho])
+        wide = np.column_stack([R @ self.load, R, rho])
         triangle = np.asarray(np.linalg.qr(wide, mode="r"))
-        kept = triangle[self._load.shape[1] :]
-        self._rows = kept[:, self._load.shape[1] : -1], kept[:, -1]
+        kept = triangle[self.load.shape[1] :]
+        self._rows = kept[:, self.load.shape[1] : -1], kept[:, -1]
         self._left = 1.0
 
     def fade(self, samples: int) -> None:

@@ -34,6 +34,7 @@ from feasid.online.equations import (
 from feasid.online.problem import FeasibleProblem, row_deviations
 from feasid.reduction.triangle import Reduced, fingerprint_of
 from feasid.robot.description import Robot
+from feasid.robot.inertia import from_mass_com_inertia
 
 MIN_BLOCKS_PER_WINDOW = 16
 """Blocks of a window: each new one renews four triangles per joint."""
@@ -70,8 +71,11 @@ def make_store(
 Recorded: TypeAlias = Annotated[Array, array("samples", "dof", finite=False)]
 Stamps: TypeAlias = Annotated[Array, array("samples", finite=False)]
 
-CHANGE_THRESHOLD = float(np.log(20.0))
-"""Log-likelihood ratio at which a change counts as detected."""
+FALSE_ALARMS = 0.1
+"""Loads reported per hour of motion though none came."""
+
+TINY_MASS = 1e-12
+"""Mass [kg] of a body that has none."""
 
 ROWS_PER_CYCLE = 8.0
 """Rows kept per period of the cut-off: four times what the sampling theorem asks."""
@@ -115,8 +119,9 @@ class OnlineFit:
     full : int, optional
         Samples from which the buffer counts as full; default the window, else 2 s.
     rules : GateRules, optional
-    threshold : float
-        Of the detection of changes, see `feasid.online.equations.ChangeDetector`.
+    false_alarms : float
+        Expected number of loads that are reported per hour of motion though none came; 0 reports
+        none at all. See `feasid.online.equations.ChangeDetector`.
     carrier : str, optional
         Body that a load would be fixed to; default the last one. After a change everything that a
         load there cannot have changed is kept, and fades over the window.
@@ -158,7 +163,7 @@ class OnlineFit:
         prior_weight: Positive = WEIGHT,
         full: Natural | None = None,
         rules: GateRules | None = None,
-        threshold: Positive = CHANGE_THRESHOLD,
+        false_alarms: Annotated[float, number(0.0, 3600.0)] = FALSE_ALARMS,
         carrier: str | None = None,
         feasible: FeasibleSet | None = None,
         base: BaseParameters | None = None,
@@ -187,11 +192,14 @@ class OnlineFit:
         self._mass = mass_function(self.base)
         self._one_thread = thread_limiter()
         self.gate = ModelGate(rules)
-        settle = -(-self.full // self.block)
-        self._detector = ChangeDetector(robot.coordinates, threshold, settle)
         self._checks = SampleChecks(robot.dof, self.rate)
         self._buffer = SampleBuffer(robot.dof, self.rate, self.block, self._learn)
         self._invariant = LoadInvariantEquations(self.base, carrier, window or round(10 * rate))
+        body, load = robot.bodies[self._invariant.body], self._invariant.load
+        mass = self.problem.nominal[robot.inertial_columns[self._invariant.body]]
+        one = from_mass_com_inertia(1.0, mass[6:9] / max(mass[9], TINY_MASS), np.zeros((3, 3)))
+        self._detector = ChangeDetector(load @ one, body.name, self._supports, false_alarms)
+        self._unsuited: OnlineEstimate | None = None
         self.changes: deque[ModelChange] = deque(maxlen=MAX_KEPT_DECISIONS)
         self.decisions: deque[Decision] = deque(maxlen=MAX_KEPT_DECISIONS)
         self._last: OnlineEstimate | None = None
@@ -326,12 +334,16 @@ class OnlineFit:
             errors.append(np.sum(np.square(missed), axis=1) / self._noise**2)
         count = rows[0].shape[1]
         self._errors.append((errors[0], errors[1], count))
-        change = self._detector.update(np.sqrt(errors[0] / count), self.time)
+        if self._last is self._unsuited:
+            return
+        seconds = count * self.equations.every / self.rate
+        model = self._last.beta, self._last.covariance
+        change = self._detector.update(rows, self._noise, seconds, *model, self.time)
         if change is not None:
             self.changes.append(change)
             self._invariant.set_from(*self._whitened_equations())
             self._store.clear()
-            self._detector.reset()
+            self._unsuited = self._last
             self._since = 0
 
     @property

@@ -147,9 +147,6 @@ def test_an_arm_that_is_held_still_from_the_start_opens_no_gate():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="a model whose joints stick when they stop is reported as a change of joint1 within .3 s"
-)
 def test_after_an_emergency_stop_the_last_verified_model_stays():
     """Ten seconds at rest, no load without motion, and the gate where it was; then on."""
     run = simulate([(6.0, True), (10.0, False), (4.0, True)])
