@@ -1,6 +1,7 @@
 """Before NumPy is loaded: one BLAS thread, as on the command line."""
 
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,15 +45,20 @@ SLOW_EXAMPLES = (
 
 def pytest_collection_modifyitems(config, items):
     """Mark what is quick by where it is, and what this run's draw of cases leaves out as slow."""
-    here = Path(__file__).parent
     for left_out in drawn_out(config, items):
         left_out.add_marker(pytest.mark.slow)
     for item in items:
         if item.nodeid.endswith(SLOW_EXAMPLES):
             item.add_marker(pytest.mark.slow)
         slow = item.get_closest_marker("slow")
-        if not slow and any(item.path.is_relative_to(here / place) for place in QUICK):
+        if not slow and is_quick(item.path):
             item.add_marker(pytest.mark.quick)
+
+
+@cache
+def is_quick(path):
+    """Whether a file's tests are quick."""
+    return any(path.is_relative_to(Path(__file__).parent / place) for place in QUICK)
 
 
 def drawn_out(config, items):
