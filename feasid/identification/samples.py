@@ -14,7 +14,6 @@ from scipy.spatial.transform import Rotation
 from feasid.core.arguments import (
     Count,
     Natural,
-    Positive,
     checked,
     checked_methods,
     number,
@@ -40,6 +39,9 @@ WIDEST = 0.7
 
 NARROWEST, FARTHEST = 1e-9, 1e3
 """Relative deviation of masses below which they are not drawn; largest deviation of a shift [m]."""
+
+MOST_WIDENING = 1e3
+"""Largest factor on a log's standard deviations; 1000 times as uncertain, nothing is known."""
 
 
 @checked_methods
@@ -218,7 +220,13 @@ class Sampled:
         """The region of all parameters that the log allows."""
         raise NotImplementedError
 
-    def sample(self, count: Natural, *, seed: Count = 0, scale: Positive = 1.0) -> Samples:
+    def sample(
+        self,
+        count: Natural,
+        *,
+        seed: Count = 0,
+        scale: Annotated[float, number(0.0, MOST_WIDENING, open=True)] = 1.0,
+    ) -> Samples:
         """Draw robots from what the log leaves open: models to train and test controllers on.
 
         The posterior density of all standard parameters, joint terms included: the whitened
@@ -234,7 +242,8 @@ class Sampled:
             Robots.
         seed : int
         scale : float
-            Factor on the log's standard deviations: above 1 robots spread more, up to the prior.
+            Factor on the log's standard deviations, at most 1000: above 1 robots spread more, up to
+            the prior.
 
         Returns
         -------
