@@ -10,11 +10,12 @@ a delay of 4 ms, of which MuJoCo's step takes back a quarter of a millisecond; 3
 gains (the joint that is most off) and their rms pull, delay, RMS of positions along other
 commands in closed loop, over that of the nominal model; torques of the links with armature on that
 motion up to the common factor, over the description's; gains with a known payload in a second log.
-"adverse": servos and logs that do more or less, by what the fit makes of them: a fit whose motion
-is more than a tenth of the nominal one's error off, with no term and no note, is silent. An error
-there means that the log is refused. "simulation": beside least squares over closed-loop rollouts in
-MuJoCo of gains, damping, armature and dry friction, given the true delay and the description's
-inertials, with processor times.
+"adverse": servos and logs that do more or less, by what the fit makes of them. The fit's motion is
+that of a servo with the terms that it found, the nominal model's that of one with the true terms. A
+fit whose motion is more than a tenth of the nominal one's error off is silent unless what it names
+is just what the servo does, or its verdict is not "good". "refused" logs give no fit.
+"simulation": beside least squares over closed-loop rollouts in MuJoCo of gains, damping, armature
+and dry friction, given the true delay and the description's inertials, with processor times.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import argparse
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -114,52 +116,54 @@ def measured(world: ServoWorld) -> dict[str, float]:
 
 
 def arms(options: argparse.Namespace) -> None:
-    for name, how in LOGS.items():
-        for robot in options.robots:
-            found, lost = [], []
-            for seed in range(options.first, options.first + options.seeds):
-                world = make_servo_world(robot, seed, how)
-                try:
-                    found.append(measured(world))
-                except feasid.FeasidError as error:
-                    lost.append(f"seed {seed}: {error}")
-            print(f"{robot}, {name}: {len(found)} fits, {len(lost)} refused")
-            for key in found[0] if found else ():
-                values = np.array([f[key] for f in found])
-                if key == "pull^2":
-                    print(f"  {'rms pull':17} {np.sqrt(values.mean()):8.3g}")
-                else:
-                    print(f"  {key:17} {np.median(values):8.3g} median, {values.max():8.3g} most")
-            print(*(f"  {line}" for line in lost), sep="\n", flush=True)
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for seed in range(options.first, options.first + options.seeds):
+        for name, robot in product(LOGS, options.robots):
+            try:
+                figures = measured(make_servo_world(robot, seed, LOGS[name]))
+            except feasid.FeasidError as error:
+                print(f"{robot}, {name}, {seed}: refused: {error}", flush=True)
+                continue
+            found.setdefault((robot, name), []).append(figures)
+            numbers = " ".join(f"{key}={x:.4g}" for key, x in figures.items())
+            print(f"{robot}, {name}, {seed}: {numbers}", flush=True)
+    for (robot, name), fits in found.items():
+        print(f"{robot}, {name}: {len(fits)} fits of {options.seeds}")
+        for key in fits[0]:
+            values = np.array([f[key] for f in fits])
+            if key == "pull^2":
+                print(f"  {'rms pull':17} {np.sqrt(values.mean()):8.3g}")
+            else:
+                print(f"  {key:17} {np.median(values):8.3g} median, {values.max():8.3g} most")
 
 
 def adverse(options: argparse.Namespace) -> None:
     silent = total = 0
-    for name, how in SERVOS.items():
-        for robot in options.robots:
-            for seed in range(options.first, options.first + options.seeds):
-                world, total = make_servo_world(robot, seed, how), total + 1
-                try:
-                    fit = feasid.fit(world.log, world.robot, command="position")
-                except feasid.FeasidError as error:
-                    print(f"{name:12} {robot:6} {seed}: refused: {error}", flush=True)
-                    continue
-                rollout = world.rollout_error(fitted_servo_robot(world, fit))
-                share = rollout / world.rollout_error(world.nominal)
-                terms = [*(fit.servo.servo.terms or ())]
-                terms += ["torque limit"] if fit.servo.servo.limit else []
-                quiet = share > SILENT and not terms and fit.quality.level == "good"
-                silent += quiet
-                kp = np.array(fit.servo.servo.kp) / world.truth.kp
-                ratio = np.abs(np.log(kp / np.exp(np.log(kp).mean()))).max()
-                print(
-                    f"{name:12} {robot:6} {seed}: {', '.join(terms) or 'no term'}; rollout "
-                    f"{1e3 * rollout:.2f} mrad, {share:.3f} of nominal; ratios "
-                    f"{100 * ratio:.1f} % (told {100 * fit.servo.ratio_deviations.max():.1f}); "
-                    f"delay {1e3 * fit.servo.delay:.2f} ms; {fit.quality.level}"
-                    f"{' SILENT' if quiet else ''}",
-                    flush=True,
-                )
+    for seed in range(options.first, options.first + options.seeds):
+        for name, robot in product(SERVOS, options.robots):
+            world, total = make_servo_world(robot, seed, SERVOS[name]), total + 1
+            try:
+                fit = feasid.fit(world.log, world.robot, command="position")
+            except feasid.FeasidError as error:
+                print(f"{name:12} {robot:6} {seed}: refused: {error}", flush=True)
+                continue
+            rollout = world.rollout_error(fitted_servo_robot(world, fit))
+            share = rollout / world.rollout_error(world.nominal)
+            named = [*(fit.servo.servo.terms or ())]
+            named += ["limit"] if fit.servo.servo.limit else []
+            named += ["zeros"] if fit.calibration.correction.of("zero") else []
+            told = fit.quality.level != "good" or (name in named and len(named) == 1)
+            silent += share > SILENT and not told
+            kp = np.array(fit.servo.servo.kp) / world.truth.kp
+            ratio = np.abs(np.log(kp / np.exp(np.log(kp).mean()))).max()
+            print(
+                f"{name:12} {robot:6} {seed}: {', '.join(named) or 'no term'}; rollout "
+                f"{1e3 * rollout:.2f} mrad, {share:.3f} of nominal; ratios "
+                f"{100 * ratio:.1f} % (told {100 * fit.servo.ratio_deviations.max():.1f}); "
+                f"delay {1e3 * fit.servo.delay:.2f} ms; {fit.quality.level}"
+                f"{' SILENT' if share > SILENT and not told else ''}",
+                flush=True,
+            )
     print(f"{silent} silent of {total}")
 
 

@@ -32,7 +32,7 @@ from feasid.identification.log_warnings import diagnose_logs
 from feasid.identification.noise import Delay, align_torques
 from feasid.identification.priors import find_prior
 from feasid.identification.result import Fit
-from feasid.identification.servo import identify_servo
+from feasid.identification.servo import ServoFit, identify_servo
 from feasid.identification.weighting import Estimator, EstimatorResult, widened
 from feasid.logs.motion import Motion
 from feasid.logs.recording import Recording
@@ -91,10 +91,26 @@ def fit(
     find_prior(chosen["prior"])
     logs = open_sources(data)
     described = with_motors(resolve_robot(data, robot), chosen["couplings"])
-    terms = chosen["friction"], chosen["drive_inertia"]
-    servo = None if chosen["command"] is None else identify_servo(logs, described, chosen)
-    as_torques = {} if servo is None else servo.log_options(chosen)
-    chosen |= as_torques
+    if chosen["command"] is None:
+        return _fit_torques(logs, described, options, chosen)
+    found = _fit_torques(logs, described, options, chosen, identify_servo(logs, described, chosen))
+    corrected = found.calibration.correction.robot(described)
+    if corrected is described:
+        return found
+    servo = identify_servo(logs, corrected, chosen)  # tilts and zeros were a part of the gains
+    return _fit_torques(logs, described, options, chosen, servo)
+
+
+def _fit_torques(
+    logs: Sequence[Recording | Reduced],
+    described: Robot,
+    options: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    servo: ServoFit | None = None,
+) -> Fit:
+    """The fit of logs with torques, or with commands that a servo makes torques of."""
+    as_torques = {} if servo is None else servo.log_options(asked)
+    chosen, terms = {**asked, **as_torques}, (asked["friction"], asked["drive_inertia"])
     measured, measured_notes = find_measured_joints(logs, described, chosen)
     chosen["measured"] = measured
 

@@ -89,8 +89,14 @@ class Predictor:
         errors.attrs["raw"] = self.raw_error(reduced)
         errors.attrs["foretold"] = self.foretell(reduced)
         floats = robot_floats(self.base.robot)
-        asked = self.base.robot, chosen, self.base.experiment.measured_joints
-        rows = None if floats else find_shared_rows(self.recordings, sources, *asked)
+        own, measured = self.test_options(), self.base.experiment.measured_joints
+        rows = (
+            None
+            if floats
+            else find_shared_rows(
+                self.recordings, sources, self.base.robot, (own, chosen), measured
+            )
+        )
         errors.attrs["leakage"] = rows or find_leakage(self.reduced, reduced)
         return errors
 

@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -36,8 +35,8 @@ from feasid.identification.servo_equations import (
     Gains,
     GainsFound,
 )
-from feasid.identification.servo_rows import CUTOFF, ServoRows
-from feasid.logs.servo import TERMS, Servo, TorqueLimits
+from feasid.identification.servo_rows import CUTOFF, ServoRows, find_limits, refuse_dead_bands
+from feasid.logs.servo import TERMS, Servo
 from feasid.reduction.reduce import open_sources
 from feasid.robot.description import Robot
 
@@ -61,23 +60,6 @@ WEIGHED = 33
 
 LIMITED = 0.01
 """Misfit above which torque limits are looked for."""
-
-LIMIT_DELAYS = (0.002, 0.008, 0.02, 0.04)
-LIMIT_GRIDS = (
-    (np.geomspace(0.02, 0.1, 3), np.geomspace(0.05, 1.0, 6)),
-    (np.geomspace(0.01, 0.2, 9), np.geomspace(0.03, 1.0, 14)),
-)
-"""Delays [s] from which limits are sought, then dampings over the gain [s] and limits as shares of
-the largest error: a coarse grid for the delay, and a finer one at the delay that was found."""
-
-MOST_LIMITED = 0.5
-"""Share of samples at a limit beyond which none is sought: the log is refused as unexplained."""
-
-LIMIT_STEPS = 250
-"""Evaluations by which they are refined."""
-
-LIMIT_GAIN = 3.0
-"""Factor by which a limit must make a joint's misfit smaller."""
 
 UNTOLD = 0.5
 """A gain with a larger relative deviation is not told by the log."""
@@ -204,6 +186,8 @@ class ServoFit:
         said = []
         if self.servo.terms:
             names = ", ".join(self.servo.terms)
+            if self.servo.rate_time:
+                names += f" (rate behind a low-pass of {1e3 * self.servo.rate_time:.2g} ms)"
             said.append(Note(f"terms of the servo that the log asked for: {names}", "servo-terms"))
         if self.servo.limit:
             ends = zip(self.servo.joints, self.servo.limit, strict=True)
@@ -255,15 +239,27 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
         data.append(ServoRows.from_logs(open_sources(chosen["loaded"]), base, law, chosen, shift))
     _refuse_silent(data[0], law)
     task = Gains(base, tuple(data), prior, law, delayed=law != "current")
-    names = () if chosen["servo_terms"] is None else tuple(chosen["servo_terms"])
-    found = replace(task, terms=names).solve()
-    if law == "position" and not (found.plausible and found.misfit.max() < LIMITED):
-        task = replace(task, data=_with_limits(found))
-        found = replace(task, terms=names).solve() if task.data[0].limits else found
-    if chosen["servo_terms"] is None and law == "position":
-        found = _choose_terms(task, found)
+    found = _explain(task, chosen["servo_terms"])
     _refuse_unexplained(found, law)
     return _servo_fit(found)
+
+
+def _explain(task: Gains, terms: Sequence[str] | None) -> GainsFound:
+    """Gains with these terms, else those that the log asks for, and with limits where they help."""
+
+    def solved(task: Gains) -> GainsFound:
+        found = replace(task, terms=tuple(terms or ())).solve()
+        return found if terms is not None or task.law != "position" else _choose_terms(task, found)
+
+    found = solved(task)
+    if task.law != "position" or (found.plausible and found.misfit.max() < LIMITED):
+        return found
+    limits = find_limits(task.data[0])
+    if limits is not None:
+        limited = solved(replace(task, data=tuple(replace(r, limits=limits) for r in task.data)))
+        found = limited if limited.step.score < found.step.score else found
+    refuse_dead_bands(task.data[0], found.delay)
+    return found
 
 
 def _require_model(robot: Robot, chosen: Mapping[str, Any]) -> Robot:
@@ -415,13 +411,13 @@ def _servo_fit(found: GainsFound) -> ServoFit:
     """Gains, deviations and what fixed them."""
     task, robot = found.task, found.task.base.robot
     n, covariance = robot.dof, found.step.covariance
-    tail = len(covariance) - n - task.delayed
+    tail = len(covariance) - n - task.sought
     cov = covariance[tail : tail + n, tail : tail + n]
     spread = np.eye(n) - 1.0 / n
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)
     gains, limits = np.exp(found.logs), task.data[0].limits
-    ends = () if limits is None else (gains * limits.error, gains * limits.damping)
+    ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
     return ServoFit(
         Servo(
             robot.joints,
@@ -429,7 +425,9 @@ def _servo_fit(found: GainsFound) -> ServoFit:
             found.delay,
             task.law,
             {t: tuple(x.tolist()) for t, x in terms},
-            *(tuple(x.tolist()) for x in ends),
+            tuple(ends[0].tolist()),
+            tuple(ends[1].tolist()),
+            float(found.lags[1]) if "rate" in task.terms else 0.0,
         ),
         np.sqrt(np.diag(cov)),
         np.sqrt(np.diag(spread @ cov @ spread)),
@@ -438,71 +436,11 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         float(np.sqrt(np.ones(n) @ cov @ np.ones(n)) / n),
         task.prior.fixed_by,
         gain_factors(robot.without_joint_terms()),
-        float(np.sqrt(covariance[-1, -1])) if task.delayed else 0.0,
+        float(np.sqrt(covariance[tail + n, tail + n])) if task.delayed else 0.0,
         found.misfit,
         task.data[0].use.mean(axis=0),
         _weighing(robot) if task.prior.fixed_by == DESCRIPTION else "",
     )
-
-
-def _with_limits(found: GainsFound) -> tuple[ServoRows, ...]:
-    """The rows with torque limits where these explain the errors of a joint; else as they are.
-
-    Per joint, limit and damping over the gain with which free base parameters explain the errors
-    best, at the delay of the joint which they explain best of all.
-    """
-    task = found.task
-    rows, n = task.data[0], task.base.robot.dof
-    largest = np.max([np.abs(s.error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0)
-
-    def searched(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
-        """Delay, damping, share and misfit at the best of these points, refined."""
-        grid = [(d, k, s) for d in delays for k in dampings for s in shares]
-        misfits = [_limited_misfit(rows, j, d, k, s * largest[j]) for d, k, s in grid]
-
-        def cost(x: Array) -> float:
-            return float(np.log(_limited_misfit(rows, j, x[0], x[1], x[2] * largest[j]) + 1e-12))
-
-        start = np.array(grid[int(np.argmin(misfits))])
-        steps = start + np.vstack([0 * start, np.diag([0.002, 0.1 * start[1], 0.05 * start[2]])])
-        how: Any = {"maxfev": LIMIT_STEPS, "initial_simplex": steps}
-        made = minimize(cost, start, method="Nelder-Mead", options=how)
-        return np.array([*made.x, np.exp(made.fun)])
-
-    first = [searched(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
-    delay = float(min(first, key=lambda x: float(x[3]))[0])
-    fitted = np.array([searched(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
-    plain = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
-    after = fitted[:, 3]
-    cut = after < plain / LIMIT_GAIN
-    if not cut.any():
-        return task.data
-    limits = TorqueLimits(
-        np.where(cut, fitted[:, 2] * largest, np.inf), np.where(cut, fitted[:, 1], 0.0)
-    )
-    return tuple(replace(r, limits=limits) for r in task.data)
-
-
-def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit: float) -> float:
-    """Share of a joint's errors within a limit that its base parameters, all free, leave.
-
-    Of the errors less damping: with a limit of zero, damping alone would explain everything.
-    """
-    made, within, beyond, whole = [], [], [], []
-    for s in rows.stretches:
-        damped = damping * s.run.dq[:, [j]]
-        u = s.late(delay)[:, [j]] - s.run.q[:, [j]] - damped
-        cut = np.clip(u, -limit, limit)
-        made.append(s.filtered(cut + damped))
-        within.append(s.filtered(cut))
-        whole.append(s.filtered(u + damped))
-        beyond.append(np.abs(u) > limit)
-    if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
-        return 1.0
-    used, Q = rows.use[:, j], rows.spans[j]
-    e = np.concatenate(made)[used, 0]
-    size = min(np.linalg.norm(np.concatenate(x)[used, 0]) for x in (within, whole))
-    return float(np.linalg.norm(e - Q @ (Q.T @ e)) / size)
 
 
 def _choose_terms(task: Gains, found: GainsFound) -> GainsFound:
@@ -525,8 +463,14 @@ def _choose_terms(task: Gains, found: GainsFound) -> GainsFound:
         term = min(scores, key=lambda t: scores[t])
         if scores[term] > best + clear:
             break
-        best, found = scores[term], replace(task, terms=(*chosen, term)).solve()
+        best, kept = scores[term], (*chosen, term)
         offered.remove(term)
+        for other in chosen:  # which another term makes superfluous
+            without = tuple(t for t in kept if t != other)
+            score = judge(without)
+            if score < best - clear / 2:
+                best, kept = min(score, best), without
+        found = replace(task, terms=kept).solve()
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,17 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.errors import LogError
 from feasid.identifiability.base import BaseParameters
-from feasid.reduction.equations import WHITE_CORRELATION
-
-if TYPE_CHECKING:
-    pass
-
 from feasid.identification.servo_rows import ServoRows
+from feasid.reduction.equations import WHITE_CORRELATION
 
 LONGEST_DELAY = 0.1
 """Delays are sought up to here [s]; a log whose commands are older has other columns."""
 
 DELAY_STEP = 0.01
 """Distance of the delays [s] from which the search starts."""
+
+RATE_TIMES = (0.003, 0.01, 0.03)
+"""Time constants of the low-pass of the command's rate [s] from which the search starts."""
 
 EARLIEST = -2e-3
 """A delay below this [s] is no delay: commands cannot act before they are given."""
@@ -49,8 +48,11 @@ WORSE = 1e-3
 CONVERGED = 1e-4
 """Change of the logarithms of the gains at which the steps end."""
 
+EARLIEST_SOUGHT = np.array([-LONGEST_DELAY / 4, 1e-4])
+"""Least delay and time constant [s] on the way of the steps."""
+
 LARGEST_STEP = 0.7, 0.005
-"""Largest change of the logarithm of a gain, and of the delay [s], in one step."""
+"""Largest change of the logarithm of a gain, and of a delay or time constant [s], in one step."""
 
 FARTHEST = 4.0
 """Change of the logarithm of a gain from where the steps start that is not exceeded."""
@@ -78,11 +80,11 @@ class GainPrior:
     gains: Mapping[int, tuple[float, float]]
     fixed_by: str
 
-    def equations(self, logs: Array, terms: int, delayed: bool) -> tuple[Array, Array]:
-        """Rows [delta | factor | terms | changes of log kp | delay] and values at these gains."""
+    def equations(self, logs: Array, terms: int, lags: int) -> tuple[Array, Array]:
+        """Rows [delta | factor | terms | changes of log kp | lags] and values at these gains."""
         known = len(self.rows)
         tail = self.rows.shape[1] + terms
-        held = np.zeros((known + len(self.gains), tail + len(logs) + delayed))
+        held = np.zeros((known + len(self.gains), tail + len(logs) + lags))
         held[:known, : self.rows.shape[1]] = self.rows
         value = np.r_[self.values, np.zeros(len(self.gains))]
         for k, (j, (kp, deviation)) in enumerate(self.gains.items()):
@@ -96,7 +98,8 @@ class Gains:
     """Gauss-Newton for gains, delay, parameters and further terms of the servos.
 
     `data` are rows without and with a known load, `delayed` says whether a delay is sought, `folds`
-    are the halves of the time whose rows are used.
+    are the halves of the time whose rows are used. Lags are the delay and the time constant of the
+    rate's low-pass [s].
     """
 
     base: BaseParameters
@@ -106,6 +109,11 @@ class Gains:
     delayed: bool = True
     terms: tuple[str, ...] = ()
     folds: tuple[int, ...] = (0, 1)
+
+    @property
+    def sought(self) -> int:
+        """How many of the lags are unknown."""
+        return self.delayed * (2 if "rate" in self.terms else 1)
 
     @cached_property
     def combinations(self) -> Array:
@@ -124,52 +132,55 @@ class Gains:
     def solve(self, start: GainsFound | None = None) -> GainsFound:
         """Gains where Gauss-Newton ends; from those of other rows, or from none."""
         n = self.base.robot.dof
-        delay = self._first_delay() if start is None else start.delay
-        first = logs = self._first_gains(delay) if start is None else start.logs
+        lags = self._first_lags() if start is None else start.lags
+        first = logs = self._first_gains(lags) if start is None else start.logs
         beta = (
             self.combinations @ np.nan_to_num(self.base.robot.values)
             if start is None
             else start.beta
         )
+        none = np.zeros((len(self.terms), n))
         sigma = np.ones(n) if start is None else start.sigma
-        step = _Step.of(self, logs, delay, beta, sigma)
-        step = _Step.of(self, logs, delay, step.beta, step.sigma)  # in units of the noise
+        step = _Step.of(self, logs, lags, (beta, none), sigma)
+        step = _Step.of(self, logs, lags, step.model, step.sigma)  # in units of the noise
         for _ in range(STEPS):
-            change, late = step.limited(n)
+            change, later = step.limited(n)
             for share in SHARES:
                 tried = np.clip(logs + share * change, first - FARTHEST, first + FARTHEST)
-                after = float(np.clip(delay + share * late, -LONGEST_DELAY / 4, LONGEST_DELAY))
-                trial = _Step.of(self, tried, after, step.beta, step.sigma, step.projector)
+                after = np.clip(lags + share * later, EARLIEST_SOUGHT, LONGEST_DELAY)
+                trial = _Step.of(self, tried, after, step.model, step.sigma, step.projector)
                 if trial.score < step.score + WORSE:
                     break
             done = np.abs(tried - logs).max() < CONVERGED
-            logs, delay, step = tried, after, trial
+            done &= np.abs(after - lags).max() < DELAY_STEP * CONVERGED * 10
+            logs, lags, step = tried, after, trial
             if done:
                 break
-        return GainsFound(self, logs, delay, step)
+        return GainsFound(self, logs, lags, step)
 
-    def _first_delay(self) -> float:
+    def _first_lags(self) -> Array:
         """Where free base parameters per joint explain the error best, on a coarse grid."""
-        if not self.delayed:
-            return 0.0
-        grid = np.arange(0.0, LONGEST_DELAY, DELAY_STEP)
+        times = RATE_TIMES if self.sought > 1 else (RATE_TIMES[1],)
+        delays = np.arange(0.0, LONGEST_DELAY, DELAY_STEP) if self.delayed else (0.0,)
+        grid = np.array([*product(delays, times)])
+        if len(grid) == 1:
+            return np.asarray(grid[0])
         misfits = [
-            sum(np.log(np.sum(r**2) + 1e-300) for r in self._free_residuals(delay))
-            for delay in grid
+            sum(np.log(np.sum(r**2) + 1e-300) for r in self._free_residuals(lags)) for lags in grid
         ]
-        return float(grid[np.argmin(misfits)])
+        return np.asarray(grid[np.argmin(misfits)])
 
-    def _free_residuals(self, delay: float) -> Iterable[Array]:
+    def _free_residuals(self, lags: Array) -> Iterable[Array]:
         """Errors that neither free base parameters of each joint nor the terms explain."""
-        signals = _Signals.of(self, delay)
+        signals = _signals(self, lags)
         for k, j, used in self.rows:
-            extra = (x[used, j] for x in signals.extra[k])
+            e, *extra = (x[used, j] for x in signals[k])
             A = np.column_stack([self.data[k].regressors[j][used], *extra])
-            norms, e = np.linalg.norm(A, axis=0), signals.error[k][used, j]
+            norms = np.linalg.norm(A, axis=0)
             Q = np.linalg.qr(A[:, norms > 0] / norms[norms > 0])[0]
             yield e - Q @ (Q.T @ e)
 
-    def _first_gains(self, delay: float) -> Array:
+    def _first_gains(self, lags: Array) -> Array:
         """Logarithms of the gains with which the description explains the errors best."""
         robot = self.base.robot
         n, inertial = robot.dof, robot.inertial_columns.ravel()
@@ -177,12 +188,12 @@ class Gains:
         own[inertial] = np.nan_to_num(robot.values[inertial])
         others = np.setdiff1d(np.arange(robot.size), inertial)
         out = np.full(n, np.nan)
-        signals = _Signals.of(self, delay)
+        signals = _signals(self, lags)
         for k, j, used in self.rows[:n]:
-            A, extra = self.data[k].regressors[j][used], (x[used, j] for x in signals.extra[k])
+            A, (e, *extra) = self.data[k].regressors[j][used], (x[used, j] for x in signals[k])
             columns = np.c_[A @ (self.combinations @ own), A @ self.combinations[:, others]]
             columns = np.column_stack([columns, *extra])
-            norms, e = np.linalg.norm(columns, axis=0), signals.error[k][used, j]
+            norms = np.linalg.norm(columns, axis=0)
             x = np.linalg.lstsq(columns[:, norms > 0] / norms[norms > 0], e, rcond=1e-9)[0]
             if norms[0] > 0 and x[0] > 0:
                 out[j] = np.log(norms[0] / x[0])
@@ -197,8 +208,8 @@ class _Step:
     """Equations linearised in everything, and their solution.
 
     ``projector`` (rows, k) are orthonormal instruments, ``extra`` (terms, dof) the terms' factors,
-    ``change`` that of the logarithms of the gains and of the delay, ``covariance`` that of [delta |
-    factor | terms | logs | delay].
+    ``change`` that of the logarithms of the gains and of the lags, ``covariance`` that of [delta |
+    factor | terms | logs | lags].
     """
 
     projector: Array
@@ -214,47 +225,53 @@ class _Step:
         """Sum of the logarithms of the errors that are left."""
         return float(np.sum(np.log(self.sigma)))
 
-    def limited(self, dof: int) -> tuple[Array, float]:
-        """Changes of the logarithms of the gains and of the delay, each within its limit."""
+    @property
+    def model(self) -> tuple[Array, Array]:
+        """Base parameters, and factors of the terms."""
+        return self.beta, self.extra
+
+    def limited(self, dof: int) -> tuple[Array, Array]:
+        """Changes of the logarithms of the gains and of the lags, each within its limit."""
         logs = np.clip(self.change[:dof], -LARGEST_STEP[0], LARGEST_STEP[0])
-        late = self.change[dof] if len(self.change) > dof else 0.0
-        return logs, float(np.clip(late, -LARGEST_STEP[1], LARGEST_STEP[1]))
+        lags = np.zeros(2)
+        lags[: len(self.change) - dof] = self.change[dof:]
+        return logs, np.clip(lags, -LARGEST_STEP[1], LARGEST_STEP[1])
 
     @classmethod
     def of(
         cls,
         task: Gains,
         logs: Array,
-        delay: float,
-        beta: Array,
+        lags: Array,
+        model: tuple[Array, Array],
         sigma: Array,
         projector: Array | None = None,
     ) -> _Step:
         """One Gauss-Newton step from these values; instruments are formed where none are given."""
         n, size, terms = task.base.robot.dof, task.base.robot.size, len(task.terms)
-        signals = _Signals.of(task, delay)
-        A, e = _linearised(task, signals, logs, beta, sigma)
+        signals = _signals(task, lags), _slopes(task, lags)
+        A, e = _linearised(task, signals, logs, model, sigma)
         if projector is None:
-            through = [_linearised(task, signals, logs, beta, sigma, k)[0]
+            through = [_linearised(task, signals, logs, model, sigma, k)[0]
                        for k in range(len(task.data[0].instruments))]  # fmt: skip
             projector = _orthonormal(np.hstack(through))
         Q = projector / np.sqrt(WHITE_CORRELATION)
-        held, value = task.prior.equations(logs, terms * n, task.delayed)
+        held, value = task.prior.equations(logs, terms * n, task.sought)
         tail = size + 1 + terms * n
 
         def widened(A: Array) -> Array:
             """All columns of the projected equations, and of what is known besides."""
             B = Q.T @ A
-            nb = len(beta)
+            nb = len(task.combinations)
             own = np.hstack([B[:, :nb] @ task.combinations, np.zeros((len(B), 1)), B[:, nb:]])
             return np.vstack([own, held])
 
         b = np.r_[Q.T @ e, value]
         head = widened(A)[:, :tail]
         x = _solve(head, b)[0]
-        beta = task.combinations @ x[:size]
-        # The gains' columns are made of the parameters.
-        A, _ = _linearised(task, signals, logs, beta, sigma)
+        beta, extra = task.combinations @ x[:size], x[size + 1 :].reshape(terms, n)
+        # The gains' columns are made of the parameters, those of lags of the terms.
+        A, _ = _linearised(task, signals, logs, (beta, extra), sigma)
         M = widened(A)
         step, covariance = _solve(M, b - M[:, :tail] @ x)
         r = e - A[:, : len(beta) + terms * n] @ np.r_[beta, x[size + 1 :]]
@@ -262,7 +279,6 @@ class _Step:
         if not (np.isfinite(left).all() and np.isfinite(step).all()):
             raise LogError("gains of the servos do not follow from the log: the steps towards them "
                            "do not end; check the columns cmd_<joint> and their unit")  # fmt: skip
-        extra = x[size + 1 :].reshape(terms, n)
         return cls(projector, x[:size], beta, extra, step[tail:], left, covariance)
 
 
@@ -283,46 +299,54 @@ def _orthonormal(Z: Array) -> Array:
     return np.asarray(np.linalg.qr(Z @ (V[:, kept] / np.sqrt(squares[kept])))[0])
 
 
-@dataclass(frozen=True, eq=False)
-class _Signals:
-    """Per data of a task: errors, their slope in the delay, and further terms."""
+def _signals(task: Gains, lags: Array) -> list[list[Array]]:
+    """Per data of a task its errors and further terms at these lags, (rows, dof) each."""
+    return [[rows.error(lags[0]), *rows.extras(task.terms, lags)] for rows in task.data]
 
-    error: tuple[Array, ...]
-    slope: tuple[Array, ...]
-    extra: tuple[list[Array], ...]
 
-    @classmethod
-    def of(cls, task: Gains, delay: float) -> _Signals:
-        """Signals at this delay."""
-        now, step = [rows.error(delay) for rows in task.data], DELAY_STEP / 100
-        after = [rows.error(delay + step) for rows in task.data]
-        return cls(
-            tuple(now),
-            tuple((b - a) / step for a, b in zip(now, after, strict=True)),
-            tuple(rows.extras(task.terms, delay) for rows in task.data),
+def _slopes(task: Gains, lags: Array) -> list[list[list[Array]]]:
+    """Per lag that is sought the derivatives of `_signals` by it."""
+    now, step, out = _signals(task, lags), DELAY_STEP / 100, []
+    for k in range(task.sought):
+        later = _signals(task, lags + step * np.eye(2)[k])
+        out.append(
+            [
+                [(b - a) / step for a, b in zip(*x, strict=True)]
+                for x in zip(now, later, strict=True)
+            ]
         )
+    return out
 
 
 def _linearised(
-    task: Gains, signals: _Signals, logs: Array, beta: Array, sigma: Array, lag: int | None = None
+    task: Gains,
+    signals: tuple[list[list[Array]], list[list[list[Array]]]],
+    logs: Array,
+    model: tuple[Array, Array],
+    sigma: Array,
+    lag: int | None = None,
 ) -> tuple[Array, Array]:
-    """Equations [beta | terms | log kp | delay] and errors; with a lag, of its instruments."""
+    """Equations [beta | terms | log kp | lags] and errors; with a lag, of its instruments."""
+    (beta, extra), (now, slopes) = model, signals
     n, terms, nb = task.base.robot.dof, len(task.terms), len(beta)
     tail = nb + terms * n
     counts = [len(used) for _, _, used in task.rows]
-    A, e = np.zeros((sum(counts), tail + n + task.delayed)), np.zeros(sum(counts))
+    A, e = np.zeros((sum(counts), tail + n + task.sought)), np.zeros(sum(counts))
     ends = np.cumsum(counts)
     for (k, j, used), end in zip(task.rows, ends, strict=True):
         rows = task.data[k]
         W = (rows.regressors if lag is None else rows.instruments[lag])[j][used]
         own, part = W / (np.exp(logs[j]) * sigma[j]), slice(end - len(used), end)
         A[part, :nb] = own
-        for i, x in enumerate(signals.extra[k]):
+        for i, x in enumerate(now[k][1:]):
             A[part, nb + i * n + j] = -x[used, j] / sigma[j]
         A[part, tail + j] = -own @ (beta + rows.shift)
-        if task.delayed:
-            A[part, -1] = -signals.slope[k][used, j] / sigma[j]
-        e[part] = signals.error[k][used, j] / sigma[j] - own @ rows.shift
+        weights = np.r_[1.0, extra[:, j]]
+        for i, slope in enumerate(slopes):
+            A[part, tail + n + i] = (
+                -(np.stack([x[used, j] for x in slope[k]], 1) @ weights) / sigma[j]
+            )
+        e[part] = now[k][0][used, j] / sigma[j] - own @ rows.shift
     return A, e
 
 
@@ -340,17 +364,29 @@ def _deviations(task: Gains, residual: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class GainsFound:
-    """Where Gauss-Newton ended: logarithms of the gains (dof,), delay [s], and the last step."""
+    """Where Gauss-Newton ended: logarithms of the gains (dof,), lags [s], and the last step."""
 
     task: Gains
     logs: Array
-    delay: float
+    lags: Array
     step: _Step
+
+    @property
+    def delay(self) -> float:
+        """From a command to its effect [s]."""
+        return float(self.lags[0])
 
     @property
     def beta(self) -> Array:
         """Base parameters."""
         return self.step.beta
+
+    def _linearised(self, task: Gains, sigma: Array) -> tuple[Array, Array]:
+        """Equations of a task with other rows, or with a further term, at these values."""
+        more = np.zeros((len(task.terms) - len(self.step.extra), len(sigma)))
+        signals = _signals(task, self.lags), _slopes(task, self.lags)
+        model = self.beta, np.vstack([self.step.extra, more])
+        return _linearised(task, signals, self.logs, model, sigma)
 
     @property
     def sigma(self) -> Array:
@@ -361,7 +397,7 @@ class GainsFound:
         """Sum of the logarithms of the joints' squared misfits on the other half of the time."""
         task = replace(self.task, folds=tuple({0, 1} - set(self.task.folds)))
         ones = np.ones(task.base.robot.dof)
-        A, e = _linearised(task, _Signals.of(task, self.delay), self.logs, self.beta, ones)
+        A, e = self._linearised(task, ones)
         head = np.r_[self.beta, self.step.extra.ravel()]
         return float(np.sum(np.log(_deviations(task, e - A[:, : len(head)] @ head) ** 2)))
 
@@ -372,9 +408,7 @@ class GainsFound:
             r, X = [], []
             for fold in (half, 1 - half):
                 task = replace(self.task, terms=(*self.task.terms, term), folds=(fold,))
-                A, e = _linearised(
-                    task, _Signals.of(task, self.delay), self.logs, self.beta, self.sigma
-                )
+                A, e = self._linearised(task, self.sigma)
                 r.append(e - A[:, : len(self.beta)] @ self.beta)
                 X.append(A)
             old = len(self.beta) + len(self.task.terms) * len(self.sigma)

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
 from scipy.signal import oaconvolve
 
 from feasid.core.arrays import Array, Mask
-from feasid.errors import InputError, NotEnoughDataError
+from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.identifiability.base import BaseParameters
 from feasid.logs.filters import low_pass, smooth
 from feasid.logs.motion import Run
@@ -30,9 +31,6 @@ from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.equations import Equations, Window
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
-
-if TYPE_CHECKING:
-    pass
 
 CUTOFF = 5.0
 """Low-pass [Hz] where the caller names none: servos follow little above it, and noise of encoders
@@ -61,6 +59,27 @@ LEAST_SECONDS = 10.0
 
 FOLD = 2.0
 """Seconds of one stretch when terms are judged; every second stretch is held out."""
+
+
+LIMIT_DELAYS = (0.002, 0.008, 0.02, 0.04)
+LIMIT_GRIDS = (
+    (np.geomspace(0.02, 0.1, 3), np.geomspace(0.05, 1.0, 6)),
+    (np.geomspace(0.01, 0.2, 9), np.geomspace(0.03, 1.0, 14)),
+)
+"""Delays [s] from which limits are sought, then dampings over the gain [s] and limits as shares of
+the largest error: a coarse grid for the delay, and a finer one at the delay that was found."""
+
+MOST_LIMITED = 0.5
+"""Share of samples at a limit beyond which none is sought: the log is refused as unexplained."""
+
+LIMIT_STEPS = 250
+"""Evaluations by which they are refined."""
+
+LIMIT_GAIN = 3.0
+"""Factor by which a limit or a dead band must make a joint's misfit smaller."""
+
+DEAD_BANDS = np.geomspace(0.01, 1.0, 40)
+"""Half widths of dead bands that are tried, as shares of a joint's RMS error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,17 +211,21 @@ class ServoRows:
         made = (s.filtered(s.error(delay, whole, self.limits)) for s in self.stretches)
         return np.concatenate([*made])
 
-    def extras(self, terms: Sequence[str], delay: float) -> list[Array]:
+    def extras(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
         """Filtered signals of further terms, (rows, dof) each."""
+        return [self._gravity if t == "gravity" else self._term(t, lags) for t in terms]
+
+    @cached_property
+    def _gravity(self) -> Array:
+        return self._term("gravity", (0.0, 0.0))
+
+    def _term(self, term: str, lags: Array | tuple[float, float]) -> Array:
         parts = []
-        if not terms:
-            return []
         for s in self.stretches:
-            late = s.late(delay)
-            asked, q = dict.fromkeys(terms), s.run.q
-            made = servo_terms(asked, self.robot, late - q, late, q, 1.0 / s.run.rate)
-            parts.append([s.filtered(x) for x in made.values()])
-        return [np.concatenate(x) for x in zip(*parts, strict=True)]
+            period = 1.0 / s.run.rate
+            made = servo_terms((term,), self.robot, s.run.q, s.commands, lags, period)
+            parts.append(s.filtered(made[term]))
+        return np.concatenate(parts)
 
 
 def _read_stretches(
@@ -234,3 +257,83 @@ def _form_rows(equations: Equations, runs: Sequence[Run], size: int) -> tuple[Ar
         wide[:, [place[c] for c in support]] = rows
         out.append(wide)
     return tuple(out)
+
+
+def find_limits(rows: ServoRows) -> TorqueLimits | None:
+    """Torque limits that explain the errors of a joint; None for none.
+
+    Per joint, limit and damping over the gain with which free base parameters explain the errors
+    best, at the delay of the joint which they explain best of all.
+    """
+    n = rows.robot.dof
+    largest = np.max([np.abs(s.error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0)
+
+    def searched(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
+        """Delay, damping, share and misfit at the best of these points, refined."""
+        grid = [(d, k, s) for d in delays for k in dampings for s in shares]
+        misfits = [_limited_misfit(rows, j, d, k, s * largest[j]) for d, k, s in grid]
+
+        def cost(x: Array) -> float:
+            return float(np.log(_limited_misfit(rows, j, x[0], x[1], x[2] * largest[j]) + 1e-12))
+
+        start = np.array(grid[int(np.argmin(misfits))])
+        steps = start + np.vstack([0 * start, np.diag([0.002, 0.1 * start[1], 0.05 * start[2]])])
+        how: Any = {"maxfev": LIMIT_STEPS, "initial_simplex": steps}
+        made = minimize(cost, start, method="Nelder-Mead", options=how)
+        return np.array([*made.x, np.exp(made.fun)])
+
+    first = [searched(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
+    delay = float(min(first, key=lambda x: float(x[3]))[0])
+    fitted = np.array([searched(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
+    plain = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
+    after = fitted[:, 3]
+    cut = after < plain / LIMIT_GAIN
+    if not cut.any():
+        return None
+    return TorqueLimits(
+        np.where(cut, fitted[:, 2] * largest, np.inf), np.where(cut, fitted[:, 1], 0.0)
+    )
+
+
+def refuse_dead_bands(rows: ServoRows, delay: float) -> None:
+    """Refuse servos that ignore small errors, where this explains a joint's errors better."""
+    late = [s.late(delay) - s.run.q for s in rows.stretches]
+    for j, joint in enumerate(rows.robot.joints):
+        used, size = rows.use[:, j], np.sqrt(np.mean(np.concatenate(late)[:, j] ** 2))
+        Q, left = rows.spans[j], []
+        for width in (0.0, *(size * DEAD_BANDS)):
+            parts = (e[:, [j]] - np.clip(e[:, [j]], -width, width) for e in late)
+            e = np.concatenate([s.filtered(x) for s, x in zip(rows.stretches, parts, strict=True)])
+            e = e[used, 0]
+            left.append(float(np.linalg.norm(e - Q @ (Q.T @ e))))
+        best = int(np.argmin(left))
+        if left[best] < left[0] / LIMIT_GAIN:
+            raise LogError(
+                f"the servo of joint {joint!r} ignores errors below about "
+                f"{size * DEAD_BANDS[best - 1]:.2g} rad or m, a dead band: with it the log leaves "
+                f"{left[0] / left[best]:.0f} times less unexplained; set the servo's dead band to "
+                "zero, or measure torques",
+                joint=joint,
+            )
+
+
+def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit: float) -> float:
+    """Share of a joint's errors within a limit that its base parameters, all free, leave.
+
+    Of the errors less damping: with a limit of zero, damping alone would explain everything.
+    """
+    made, within, beyond, whole = [], [], [], []
+    for s in rows.stretches:
+        damped = damping * s.run.dq[:, [j]]
+        u = s.late(delay)[:, [j]] - s.run.q[:, [j]] - damped
+        cut = np.clip(u, -limit, limit)
+        made.append(s.filtered(cut + damped))
+        within.append(s.filtered(cut))
+        whole.append(s.filtered(u + damped))
+        beyond.append(np.abs(u) > limit)
+    if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
+        return 1.0
+    used, Q = rows.use[:, j], rows.spans[j]
+    e = np.concatenate(made)[used, 0]
+    size = min(np.linalg.norm(np.concatenate(x)[used, 0]) for x in (within, whole))
+    return float(np.linalg.norm(e - Q @ (Q.T @ e)) / size)

@@ -8,11 +8,12 @@ is ``kp (c(t - d) - q)`` and what candidates add to the bracket. A servo of velo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.signal import lfilter
 
 from feasid.core.arrays import Array
 from feasid.dynamics.regressor import inverse_dynamics
@@ -27,7 +28,8 @@ LAWS = ("position", "velocity", "current")
 
 TERMS = ("integral", "rate", "gravity")
 """What a servo may do besides its proportional gain: integrate the error [1/s], act on the rate of
-the command [s], and add the weight by its maker's model [rad / (N m)]; all times kp."""
+the command behind a low-pass [s], and add the weight by its maker's model [rad / (N m)]; all times
+kp."""
 
 
 def delay_commands(commands: Array, delay: float, period: float) -> Array:
@@ -53,13 +55,49 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     return np.asarray((1 - part) * now + part * before)
 
 
+def command_rates(commands: Array, lags: Array | tuple[float, float], period: float) -> Array:
+    """Rates of held commands behind a low-pass, as means over the sampling periods around rows.
+
+    The low-pass ``T dx/dt = c - x`` approaches each command exponentially, and the mean of dx/dt
+    over a period is the change of x.
+
+    Parameters
+    ----------
+    commands : ndarray, shape (N, k)
+    lags : ndarray, shape (2,)
+        Delay and time constant T [s].
+    period : float
+        [s]
+
+    Returns
+    -------
+    ndarray, shape (N, k)
+    """
+    delay, time = lags
+    whole, part = divmod(delay / period + 0.5, 1.0)
+    decay = np.exp(-period * np.array([1.0, 1.0 - part]) / max(time, 1e-6 * period))
+    first = commands[:1]
+    behind = lfilter([1.0 - decay[0]], [1.0, -decay[0]], commands - first, axis=0) + first
+    behind = np.vstack([first, behind[:-1]])
+    ends = commands + (behind - commands) * decay[1]
+    rows = np.clip(np.arange(len(commands)) - int(whole), 0, len(commands) - 1)
+    return np.asarray((ends[rows] - ends[np.maximum(rows - 1, 0)]) / period)
+
+
 def servo_terms(
-    terms: Mapping[str, Any], robot: Robot, error: Array, late: Array, q: Array, period: float
+    terms: Iterable[str],
+    robot: Robot,
+    q: Array,
+    commands: Array,
+    lags: Array | tuple[float, float],
+    period: float,
 ) -> dict[str, Array]:
-    """Signals that candidates add to the error, shape (N, dof) each."""
+    """Signals that candidates add to the error, shape (N, dof) each; lags as `command_rates`."""
     made: dict[str, Callable[[], Array]] = {
-        "integral": lambda: np.cumsum(error, axis=0) * period,
-        "rate": lambda: np.gradient(late, period, axis=0),
+        "integral": lambda: (
+            np.cumsum(delay_commands(commands, lags[0], period) - q, axis=0) * period
+        ),
+        "rate": lambda: command_rates(commands, lags, period),
         "gravity": lambda: inverse_dynamics(robot.without_joint_terms(), q, 0 * q, 0 * q),
     }
     return {name: np.asarray(made[name]()) for name in terms}
@@ -102,6 +140,8 @@ class Servo:
         Factors of further terms per joint, by `TERMS`.
     limit, kd : tuple of float
         Torque limit, and the damping within it that is not friction, per joint; empty for none.
+    rate_time : float
+        Time constant of the low-pass of the command's rate [s].
     """
 
     joints: tuple[str, ...]
@@ -111,6 +151,7 @@ class Servo:
     terms: Mapping[str, tuple[float, ...]] | None = None
     limit: tuple[float, ...] = ()
     kd: tuple[float, ...] = ()
+    rate_time: float = 0.0
 
     @property
     def alone(self) -> bool:
@@ -134,7 +175,7 @@ class Servo:
         if isinstance(value, cls):
             given = value
         else:
-            known = ("joints", "kp", "delay", "law", "terms", "limit", "kd")
+            known = ("joints", "kp", "delay", "law", "terms", "limit", "kd", "rate_time")
             for name in value:
                 if name not in known:
                     raise InputError(f"servo has no {name!r}{did_you_mean(name, known)}")
@@ -144,8 +185,9 @@ class Servo:
             kp = tuple(map(float, named.values() if named else gains))
             terms = {k: tuple(map(float, v)) for k, v in (value.get("terms") or {}).items()}
             law = str(value.get("law", "position"))
-            ends = (tuple(map(float, value.get(name, ()))) for name in ("limit", "kd"))
-            given = cls(joints, kp, float(value.get("delay", 0.0)), law, terms, *ends)
+            limit, kd = (tuple(map(float, value.get(name, ()))) for name in ("limit", "kd"))
+            delay, late = (float(value.get(name, 0.0)) for name in ("delay", "rate_time"))
+            given = cls(joints, kp, delay, law, terms, limit, kd, late)
         missing = [j for j in robot.joints if j not in given.joints]
         if missing or len(given.joints) != robot.dof or len(given.kp) not in (0, robot.dof):
             raise InputError(
@@ -181,7 +223,7 @@ class Servo:
             limits = TorqueLimits(*(np.asarray(x)[order] / gains for x in (self.limit, self.kd)))
             cutoff = min(SPEED_CUTOFF, SPEED_SHARE / period)
             error = limits.apply(error, smooth(q, 1, cutoff, 1.0 / period)[1])
-        extra = self.terms or {}
-        for name, signal in servo_terms(extra, robot, error, late, q, period).items():
+        extra, lags = self.terms or {}, (self.delay, self.rate_time)
+        for name, signal in servo_terms(extra, robot, q, commands, lags, period).items():
             error = error + np.asarray(extra[name])[order] * signal
         return np.asarray(gains * error)

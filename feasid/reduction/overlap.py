@@ -128,17 +128,20 @@ def find_shared_rows(
     fitted: Sequence[Recording],
     test: Sequence[Recording | Reduced],
     robot: Robot,
-    options: Any,
+    options: tuple[Any, Any],
     measured: Sequence[str] | None = None,
 ) -> str | None:
-    """Say so when rows of a test log are rows of a fitted one; streamed logs are not compared."""
-    hashed = partial(_row_hashes, robot=robot, options=options, measured=measured)
+    """Say so when rows of a test log are rows of a fitted one; streamed logs are not compared.
+
+    `options` are those with which the fitted logs and the test logs are read.
+    """
+    hashed = partial(_row_hashes, robot=robot, measured=measured)
     ours = [r for r in fitted if not r.streamed]
     theirs = [r for r in test if isinstance(r, Recording) and not r.streamed]
     if not ours or not theirs:
         return None
-    known = np.unique(np.concatenate([hashed(r) for r in ours]))
-    asked = np.unique(np.concatenate([hashed(r) for r in theirs]))
+    known = np.unique(np.concatenate([hashed(r, options=options[0]) for r in ours]))
+    asked = np.unique(np.concatenate([hashed(r, options=options[1]) for r in theirs]))
     share = float(np.isin(asked, known).mean())
     if share == 1.0 and len(asked) == len(known):
         return THE_SAME

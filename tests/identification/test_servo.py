@@ -7,15 +7,24 @@ pytest.importorskip("mujoco")
 
 import mujoco
 from scipy.interpolate import CubicSpline
+from scipy.signal import lfilter
 from worlds.description import to_text
-from worlds.servos import HELD, SERVOS, STEP, Conditions, fitted_servo_robot, make_servo_world
+from worlds.servos import (
+    HELD,
+    RATE_TIME,
+    SERVOS,
+    STEP,
+    Conditions,
+    fitted_servo_robot,
+    make_servo_world,
+)
 
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.formats.description import Extras
 from feasid.formats.write import write
-from feasid.logs.servo import Servo, delay_commands
+from feasid.logs.servo import Servo, command_rates, delay_commands
 
 QUICK = {
     "diagnose": False,
@@ -61,6 +70,10 @@ def test_gains_delay_and_motion_of_a_leg(leg):
     assert {"servo-factor", "servo-delay", "servo-damping"} <= {n.code for n in fit.notes}
     assert fit.servo.table.loc[world.robot.joints[0], "kp"] == fit.servo.servo.kp[0]
     assert fit.errors(world.log)["all"] == pytest.approx(fit.relative_error["all"])
+    torques = world.log.drop(columns=[c for c in world.log if c.startswith("cmd_")])
+    for joint, kp in fit.servo.servo.gains.items():
+        torques[f"tau_{joint}"] = kp * (world.log[f"cmd_{joint}"] - world.log[f"q_{joint}"])
+    assert fit.errors(torques, servo=None)["all"] < 0.2
 
 
 @pytest.mark.slow
@@ -112,6 +125,16 @@ def test_commands_hold_until_the_next_one():
     late = delay_commands(commands, 0.3, 0.1)[4:-1, 0]
     means = [fine[100 * k - 350 : 100 * k - 250].mean() for k in range(4, 11)]
     np.testing.assert_allclose(late, means, atol=1e-12)
+
+
+def test_rates_of_held_commands_pass_a_low_pass():
+    commands, late, time = np.repeat([0.0, 1.0, -2.0, 0.5, 0.5], 2)[:, None], 0.03, 0.05
+    fine = np.repeat(commands[:, 0], 10000)  # every 0.01 ms
+    behind = lfilter([1e-5 / time], [1.0, 1e-5 / time - 1.0], fine)
+    ends = [10000 * k + 5000 - 3000 for k in range(10)]
+    means = np.diff(behind[ends]) / 0.1
+    rates = command_rates(commands, (late, time), 0.1)[:, 0]
+    np.testing.assert_allclose(rates[1:], means, atol=0.01)  # by the steps
 
 
 @pytest.mark.parametrize(
@@ -202,6 +225,13 @@ def test_servos_that_do_more_are_named_or_refused(name):
         assert kept.any()
         assert np.abs(found[kept] / true[kept] / factor - 1).max() < 0.02
     assert tuple(fit.servo.servo.terms) == ((named[name],) if name in named else ())
+    if name == "rate":
+        assert abs(fit.servo.servo.rate_time - RATE_TIME) < 1e-3
+    if name == "zeros":
+        assert fit.calibration.correction.of("zero")
+    assert (
+        world.rollout_error(fitted_servo_robot(world, fit)) < world.rollout_error(world.nominal) / 5
+    )
 
 
 def follow(path, world):

@@ -66,8 +66,8 @@ class Conditions:
     """Torque limit over the joint's RMS torque; 0: none."""
     own_bits: int = 0
     """Encoder of the servo itself; 0: exact."""
-    integral: float = 0.0
-    """Gain of integral action over the proportional gain [1/s]."""
+    integral: float | Array = 0.0
+    """Gain of integral action over the proportional gain [1/s], of all joints or by joint."""
     rate_gain: bool = False
     """The derivative gain acts on the error's rate, low-passed over `RATE_TIME`."""
     gravity: bool = False
@@ -83,7 +83,7 @@ class Conditions:
     def plain(self) -> bool:
         """Whether MuJoCo's position actuators do all that the servo does."""
         rest = (self.own_bits, self.integral, self.rate_gain, self.gravity, self.dead_band)
-        return not any((*rest, self.spring, self.stribeck))
+        return not any(np.any(x) for x in (*rest, self.spring, self.stribeck))
 
 
 SERVOS: dict[str, Conditions] = {
@@ -116,8 +116,15 @@ class ServoRobot:
     coulomb: Array
     limit: Array
     delay: float
-    weight: float = 1.0
-    """Factor of the described weight that the servo adds."""
+    weight: float | Array = 1.0
+    """Factor of the described weight that the servo adds, of all joints or by joint."""
+    rate: Array | None = None
+    """Gain of the command's rate; None: kd."""
+    rate_time: float = RATE_TIME
+    how: Conditions | None = None
+    """What this servo does besides; None: what the true one does."""
+    correction: float | Array = 0.0
+    """Added to logged positions and commands [rad or m]."""
 
     def model(self) -> mujoco.MjModel:
         """The robot in MuJoCo."""
@@ -140,6 +147,7 @@ class ServoRobot:
         self, commands: Array, start: Array, how: Conditions, described: ET.Element
     ) -> Array:
         """Positions every `STEP` of a robot that starts at rest; commands (N, joints)."""
+        how = self.how or how
         late = round(self.delay / STEP)
         held = np.repeat(commands, HELD, axis=0)
         held = np.vstack([np.repeat(start[None], late, axis=0), held])[: len(held)]
@@ -175,8 +183,9 @@ class ServoRobot:
             error = np.sign(error) * np.maximum(np.abs(error) - how.dead_band, 0.0)
             total = total + how.integral * error * STEP
             torque = self.kp * (error + total - how.spring * (q - middle)) - self.kd * dq
-            torque += how.rate_gain * self.kd * (command - smoothed) / RATE_TIME
-            smoothed += (command - smoothed) * STEP / RATE_TIME
+            rate_gain = self.kd if self.rate is None else self.rate
+            torque += how.rate_gain * rate_gain * (command - smoothed) / self.rate_time
+            smoothed += (command - smoothed) * STEP / self.rate_time
             if how.gravity:
                 weighed.qpos[joint_order(known, self.joints)] = q
                 mujoco.mj_inverse(known, weighed)
@@ -231,12 +240,17 @@ class ServoWorld:
         ten = feasid.robot.inertia.from_mass_com_inertia(mass, BALL, 1e-9 * np.eye(3))
         return self._log(replace(self.truth, root=root)), np.asarray(ten)
 
+    @property
+    def zeros(self) -> Array:
+        """By how much logged positions and commands are off [rad or m], (joints,)."""
+        signs = np.random.default_rng([self.seed, 7]).choice([-1.0, 1.0], len(self.truth.joints))
+        return np.asarray(self.how.zeros * signs)
+
     def _log(self, robot: ServoRobot) -> pd.DataFrame:
         how, every = self.how, round(1 / self.how.rate / STEP)
         q = robot.follow(self.commands, self.start, how, self.described)[::every]
         count = 2 * np.pi / 2**how.bits
-        signs = np.random.default_rng([self.seed, 7]).choice([-1.0, 1.0], q.shape[1])
-        zeros = how.zeros * signs
+        zeros = self.zeros
         columns = {"t": np.arange(len(q)) * every * STEP}
         asked = np.repeat(self.commands, HELD, axis=0)[::every]
         for k, joint in enumerate(robot.joints):
@@ -245,12 +259,16 @@ class ServoWorld:
         return pd.DataFrame(columns)
 
     def rollout_error(self, robot: ServoRobot) -> float:
-        """RMS difference [rad or m] of a robot's motion from the truth's along other commands."""
-        paths = [
-            r.follow(self.test_commands, self.start, self.how, self.described)
-            for r in (self.truth, robot)
-        ]
-        return float(np.sqrt(np.mean((paths[0] - paths[1]) ** 2)))
+        """RMS difference [rad or m] of a robot's motion from the truth's along other commands.
+
+        The truth gets them as its encoders take them, the robot as they are logged, but for zeros
+        that it knows to be wrong.
+        """
+        off = self.zeros + robot.correction
+        path = robot.follow(self.test_commands + off, self.start + off, self.how, self.described)
+        path = path - off
+        truth = self.truth.follow(self.test_commands, self.start, self.how, self.described)
+        return float(np.sqrt(np.mean((truth - path) ** 2)))
 
 
 def fitted_servo_robot(world: ServoWorld, fit: feasid.Fit) -> ServoRobot:
@@ -261,6 +279,9 @@ def fitted_servo_robot(world: ServoWorld, fit: feasid.Fit) -> ServoRobot:
         root = ET.parse(path).getroot()
     terms, servo = fit.joint_terms, fit.servo
     assert servo is not None
+    correction = np.zeros(len(world.truth.joints))
+    for joint, value in fit.calibration.correction.of("zero").items():
+        correction[joint] = value[0] if np.ndim(value) else value
     kd, terms_of = terms["fv"].to_numpy(), servo.servo.terms or {}
     if servo.servo.limit:
         kd = np.array(servo.servo.kd)
@@ -274,7 +295,15 @@ def fitted_servo_robot(world: ServoWorld, fit: feasid.Fit) -> ServoRobot:
         coulomb=terms["fc"].to_numpy(),
         limit=np.array(servo.servo.limit) if servo.servo.limit else world.truth.limit,
         delay=servo.delay,
-        weight=float(np.median(np.multiply(servo.servo.kp, terms_of.get("gravity", 1.0)))),
+        weight=np.multiply(servo.servo.kp, terms_of.get("gravity", 0.0)),
+        rate=np.multiply(servo.servo.kp, terms_of.get("rate", 0.0)),
+        rate_time=servo.servo.rate_time or RATE_TIME,
+        how=Conditions(
+            integral=np.array(terms_of.get("integral", 0.0)),
+            rate_gain="rate" in terms_of,
+            gravity="gravity" in terms_of,
+        ),
+        correction=correction,
     )
 
 
