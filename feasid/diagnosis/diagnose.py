@@ -24,6 +24,7 @@ from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reducer
 from feasid.robot.description import Robot
+from feasid.robot.layout import random_configurations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +204,11 @@ def check_excitation(motion: Motion, robot: Robot) -> list[Finding]:
     reducer.add(q, dq, ddq, np.zeros_like(q))
     rng = np.random.default_rng(0)
     speed, push = (rng.uniform(-1, 1, q.shape) * np.abs(x).max() for x in (dq, ddq))
-    other.add(rng.uniform(-np.pi, np.pi, q.shape), speed, push, np.zeros_like(q))
+    try:
+        postures = random_configurations(robot, rng, len(q)).T
+    except FeasidError:
+        return []
+    other.add(postures, speed, push, np.zeros_like(q))
     triangle, reference = reducer.result().triangle()[0], other.result().triangle()[0]
     scale = np.linalg.norm(reference, axis=0)
     scale[scale == 0] = 1.0

@@ -34,6 +34,7 @@ from feasid.identifiability.frames import SYMMETRIC_ROTOR, Setting, motion_trans
 from feasid.identifiability.spectral import MOMENTUM as PER_ROOT
 from feasid.identifiability.spectral import ROOT2, cross
 from feasid.robot.description import Robot
+from feasid.robot.layout import coordinate_units, random_configurations
 
 MOTIONS = 12
 """Motions: more than a body has independent parameters per row that carries it."""
@@ -437,15 +438,6 @@ Index = npt.NDArray[np.intp]
 EXTRA_MOTIONS = 30
 """Random motions beyond the number of unknowns."""
 
-POSITION_RANGE = 1.0
-"""Half range of independent joints without loops, in units of pi rad or of the robot's length."""
-
-LOOP_POSITION_RANGES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
-"""The same with loops, tried in turn until enough configurations close."""
-
-TRIES_PER_MOTION = 3
-"""Configurations drawn per one that is needed, in each range."""
-
 
 def energy_rows(robot: Robot, columns: Index, units: Array, length: float, static: bool) -> Array:
     """Energies of the parameters in these columns, scaled, a row per random motion and energy.
@@ -469,8 +461,8 @@ def energy_rows(robot: Robot, columns: Index, units: Array, length: float, stati
         )
     rng = np.random.default_rng(0)
     count = 2 * len(columns) + EXTRA_MOTIONS
-    ds = rng.standard_normal((robot.dof, count)) * _speeds(robot, length)
-    s = random_configurations(robot, rng, count, length)
+    ds = rng.standard_normal((robot.dof, count)) * coordinate_units(robot, length)
+    s = random_configurations(robot, rng, count, length, limits=bool(robot.loops))
     q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     kinetic, potential, friction = (e[:, columns] * units for e in energies(robot, q, dq))
     potential = potential - potential.mean(axis=0)
@@ -482,39 +474,3 @@ def _normalise_rows(rows: Array) -> Array:
     """Rows of one energy in units of its largest column."""
     largest = float(np.linalg.norm(rows, axis=0).max(initial=0.0))
     return rows / largest if largest > 0 else rows
-
-
-def random_configurations(
-    robot: Robot, rng: np.random.Generator, count: int, length: float = 1.0
-) -> Array:
-    """Random independent coordinates, (dof, count), at which all loops close and none is singular.
-
-    Prismatic joints go up to `length` [m].
-
-    Raises
-    ------
-    InputError
-        Where loops close too seldom.
-    """
-    speed = _speeds(robot, length)
-    if robot.closure is None:
-        return np.asarray(np.pi * POSITION_RANGE * rng.uniform(-1, 1, (robot.dof, count)) * speed)
-    home = robot.closure.closed_configuration[robot.independent][:, None]
-    found = np.zeros((robot.dof, 0))
-    for reach in LOOP_POSITION_RANGES:
-        s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, TRIES_PER_MOTION * count)) * speed
-        q, closed = robot.closure.solve_by_continuation(s)
-        closed[closed] &= robot.closure.regular(q[:, closed])
-        found = np.hstack([found, s[:, closed]])[:, :count]
-        if found.shape[1] == count:
-            return found
-    raise InputError(
-        f"the loops of robot {robot.name!r} close at too few configurations around the one in "
-        "which they are assembled: nothing can be said of its base parameters"
-    )
-
-
-def _speeds(robot: Robot, length: float) -> Array:
-    """One per independent angle, `length` for the others, (dof, 1)."""
-    turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
-    return np.where(np.array(turns)[robot.independent], 1.0, length)[:, None]

@@ -55,6 +55,7 @@ from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.inertia import change_frame
 from feasid.robot.joint_terms import TERMS
+from feasid.robot.layout import random_configurations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -306,7 +307,7 @@ def export(
     kind, fitted = format_of(model.robot, path), model.robot
     robot = before = fitted.with_values(held_friction(fitted, model.residual))
     held = ~unrepresentable_columns(fitted, kind)
-    postures = _postures(fitted)
+    postures = random_configurations(fitted, np.random.default_rng(0), POSTURES).T
     changes: list[str] = []
     if purpose is not None:
         moved = for_purpose(robot, model.residual, kind, purpose, postures)
@@ -341,19 +342,6 @@ def _servos_of(model: WritableModel) -> dict[str, tuple[float, float]]:
     if servo is None or not servo.alone:
         return {}
     return {joint: (kp, max(servo.delay, 0.0)) for joint, kp in servo.gains.items()}
-
-
-def _postures(robot: Robot) -> Array:
-    """Postures [rad or m] within the joints' limits and half a turn; shape (POSTURES, dof).
-
-    Of closed loops and coupled joints the one in which they are assembled.
-    """
-    if not robot.is_tree:
-        return np.array([[robot.configuration.get(c, 0.0) for c in robot.coordinates]])
-    limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies for _ in range(b.dof)]
-    ends = [[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits]
-    low, high = np.sort(np.clip(ends, -np.pi, np.pi)).T
-    return np.asarray(np.random.default_rng(0).uniform(low, high, (POSTURES, robot.dof)))
 
 
 TOLD_ACCELERATION = 0.05

@@ -432,9 +432,7 @@ def _positions(samples: ThinnedLog, j: int) -> Iterator[tuple[Finding, ThinnedLo
 
 def _revolute_coordinates(robot: Robot) -> list[int]:
     return [
-        rows.start
-        for body, rows in zip(robot.bodies, robot.rows, strict=True)
-        if body.dof == 1 and body.motion[:3].any()
+        rows.start for body, rows in robot.moving_bodies if body.dof == 1 and body.motion[:3].any()
     ]
 
 

@@ -23,11 +23,11 @@ from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.formats.terms import sum_drives
 from feasid.identifiability.base import base_parameters
-from feasid.identifiability.sampling import random_configurations
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
 from feasid.robot.joint_terms import DRIVE_SYMBOLS
+from feasid.robot.layout import random_configurations
 
 TOLERANCE = 1e-9
 """Relative difference up to which numbers count as equal by default."""
@@ -296,9 +296,8 @@ def _rows(a: Robot, first: Array, second: Array) -> Iterator[BaseRow]:
 def _torque_differences(a: Robot, b: Robot, first: Array, second: Array) -> dict[str, float]:
     """Relative torque difference per joint at random states."""
     rng = np.random.default_rng(0)
-    q, dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(3))
-    if a.closure is not None:
-        q = random_configurations(a, rng, SAMPLES).T
+    dq, ddq = (rng.uniform(-np.pi, np.pi, (SAMPLES, a.dof)) for _ in range(2))
+    q = random_configurations(a, rng, SAMPLES).T
     tau = inverse_dynamics(a, q, dq, ddq, parameters=first)
     off = inverse_dynamics(b, q, dq, ddq, parameters=second) - tau
     sizes = np.array(

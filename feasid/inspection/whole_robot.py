@@ -25,9 +25,9 @@ from feasid.feasibility.check import Verdict
 from feasid.feasibility.check import check as check_parameters
 from feasid.formats.load import load_robot
 from feasid.formats.terms import EFFECTS
-from feasid.identifiability.sampling import random_configurations
 from feasid.inspection.report import Report, inspect
 from feasid.robot.description import Robot
+from feasid.robot.layout import random_configurations
 
 SAMPLES = 64
 """Configurations at which the mass matrix is looked at."""
@@ -128,7 +128,9 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
     Column j of M(q) is inverse dynamics at rest without gravity for a unit acceleration of j.
     """
     rng = np.random.default_rng(0)
-    configurations = _configurations(robot, rng, samples)
+    configurations = random_configurations(robot, rng, samples).T
+    if robot.closure is None:
+        configurations[0] = np.clip(0.0, configurations.min(axis=0), configurations.max(axis=0))
     dof = robot.dof
     q = np.repeat(configurations, dof, axis=0)
     ddq = np.tile(np.eye(dof), (samples, 1))
@@ -146,25 +148,6 @@ def mass_matrix(robot: Robot, values: Array, samples: int = SAMPLES) -> MassMatr
         for name, rows in ((body.joint, rows) for body, rows in robot.moving_bodies)
     }
     return MassMatrix(status, smallest, where)
-
-
-def _configurations(robot: Robot, rng: np.random.Generator, samples: int) -> Array:
-    """Uniform within the limits, the first at zero; a turn or a metre where there are none.
-
-    In loops, where they close.
-    """
-    if robot.closure is not None:
-        return np.ascontiguousarray(random_configurations(robot, rng, samples).T)
-    low, high = np.full(robot.dof, -1.0), np.full(robot.dof, 1.0)
-    for body, rows in robot.moving_bodies:
-        reach = np.where(body.motion[:3].any(axis=0), np.pi, 1.0)
-        low[rows], high[rows] = -reach, reach
-        limits = body.limits
-        if body.dof == 1 and limits.lower is not None and limits.upper is not None:
-            low[rows], high[rows] = sorted((limits.lower, limits.upper))
-    out = rng.uniform(low, high, (samples, robot.dof))
-    out[0] = np.clip(0.0, low, high)
-    return out
 
 
 @overload

@@ -28,6 +28,7 @@ from feasid.reduction.strata import stack_triangles
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 from feasid.robot.joint_terms import NONNEGATIVE
+from feasid.robot.layout import random_configurations
 
 POSES, SPEED, PUSH = 200, 1.0, 3.0
 """Random motions by which units are set: samples, rad/s or m/s, and per second."""
@@ -186,7 +187,7 @@ def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
     """
     out = task.sizes.copy()
     rng = np.random.default_rng(0)
-    poses = np.pi * rng.uniform(-1, 1, (POSES // 10, robot.dof))
+    poses = random_configurations(robot, rng, POSES // 10).T
     mass = np.mean([mass_matrix(robot, robot.values, q) for q in poses], axis=0)
     usual = float(np.mean(np.diag(mass)))
     for k in range(len(robot.drives)):
@@ -201,8 +202,8 @@ def _joint_term_sizes(task: EstimationProblem, robot: Robot) -> Array:
 def _nominal_motion(robot: Robot, base: BaseParameters) -> Reduced:
     """What the nominal model does in random motions."""
     rng = np.random.default_rng(0)
-    q, dq, ddq = rng.uniform(-1, 1, (3, POSES, robot.dof))
-    q, dq, ddq = np.pi * q, SPEED * dq, PUSH * ddq
+    q = random_configurations(robot, rng, POSES).T
+    dq, ddq = rng.uniform(-1, 1, (2, *q.shape)) * np.array([SPEED, PUSH])[:, None, None]
     tau = inverse_dynamics(robot, q, dq, ddq)
     columns = [int(c) for c in base.independent]
     return Reduced.from_samples(robot, q, dq, ddq, tau, columns=columns)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +33,19 @@ PASSIVE_COLUMN_SHARES = (0.1, 0.03, 0.01, 1e-3, 1e-4)
 """Thresholds, tried in this order, for what a passive coordinate's column must add to those taken
 before, relative to the largest column. The first with which enough columns are found is used."""
 
-MAX_STRIDE = 0.1
-"""Largest step of an independent coordinate between two solutions [rad or m]."""
+MAX_STRIDE = 0.2
+"""Largest step of an independent coordinate between two solutions [rad or m]; `MAX_CHANGE` halves
+it where needed."""
+
+MIN_STRIDE = 1e-3
+"""Steps [rad or m] shorter than this are not tried: a singular configuration is that near."""
+
+MAX_CHANGE = 0.7
+"""Largest change of the passive columns in one step, relative to themselves (the Frobenius norm of
+C^+ dC): below 1 no singular configuration lies between, so that no branch is left unnoticed."""
+
+LEAP = 0.05
+"""How far beyond a singular configuration [rad or m] a loop is tried to be closed."""
 
 MAX_NEWTON_STEPS = 25
 """Iterations per stride; two or three are usual. Assembling may take four times as many."""
@@ -57,11 +69,13 @@ REGULARITY_MARGIN = 1e-2
 MAX_NEWTON_STEP = 0.5
 """Largest change of a passive coordinate in one Newton step [rad or m]; longer steps are scaled."""
 
-MAX_PASSIVE_STRIDE = 1.0
-"""A passive coordinate that changes more [rad or m] in one stride has left its branch."""
+MAX_CORRECTION = 0.3
+"""A passive coordinate that Newton's method moves further [rad or m] from where the tangent led may
+have left its branch; the step is halved."""
 
-PROBE_STEP = 1e-2
-"""How far [rad or m] independent joints are moved, both ways, to check that they can move."""
+PROBE_STEPS = (1e-2, 1e-3, 1e-4)
+"""How far [rad or m] independent joints are moved, both ways, to check that they can move; shorter
+where a singular configuration is near."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +92,7 @@ class _LoopEnd:
 
     def jacobian(self, kind: str) -> Array:
         """Velocity of the point, and for a weld the angular velocity; shape (c, k, N)."""
-        linear = self.twists[3:] + np.cross(self.twists[:3], self.point[:, None], axis=0)
+        linear = self.twists[3:] + _cross(self.twists[:3], self.point[:, None])
         return linear if kind == "connect" else np.concatenate([linear, self.twists[:3]])
 
     def drift(self, kind: str, dq: Array) -> Array:
@@ -87,12 +101,12 @@ class _LoopEnd:
         rate = np.zeros_like(twist)
         for k, row in enumerate(self.rows):
             own = self.twists[:, k] * dq[row]
-            rate[:3] += np.cross(twist[:3], own[:3], axis=0)
-            rate[3:] += np.cross(twist[:3], own[3:], axis=0) + np.cross(twist[3:], own[:3], axis=0)
+            rate[:3] += _cross(twist[:3], own[:3])
+            rate[3:] += _cross(twist[:3], own[3:]) + _cross(twist[3:], own[:3])
             twist += own
-        velocity = twist[3:] + np.cross(twist[:3], self.point, axis=0)
-        linear = rate[3:] + np.cross(rate[:3], self.point, axis=0)
-        linear += np.cross(twist[:3], velocity, axis=0)
+        velocity = twist[3:] + _cross(twist[:3], self.point)
+        linear = rate[3:] + _cross(rate[:3], self.point)
+        linear += _cross(twist[:3], velocity)
         return linear if kind == "connect" else np.concatenate([linear, rate[:3]])
 
 
@@ -191,13 +205,20 @@ class LoopConditions:
             screw = body.motion[:, 0]
             angular = np.einsum("ijn,j->in", rotation, screw[:3])
             linear = np.einsum("ijn,j->in", rotation, screw[3:])
-            twists[:3, k], twists[3:, k] = angular, linear + np.cross(position, angular, axis=0)
+            twists[:3, k], twists[3:, k] = angular, linear + _cross(position, angular)
             rows.append(row)
             moved, shifted = _screw_motion(screw, q[row])
             position = position + np.einsum("ijn,jn->in", rotation, shifted)
             rotation = np.einsum("ijn,jkn->ikn", rotation, moved)
         point = position + np.einsum("ijn,j->in", rotation, place)
         return _LoopEnd(np.einsum("ijn,jk->ikn", rotation, turn), point, twists, rows)
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Cross products along the first axis; np.cross spends more time on moving axes."""
+    return np.stack(
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    )
 
 
 def _screw_motion(screw: Array, q: Array) -> tuple[Array, Array]:
@@ -259,6 +280,26 @@ class Closure:
             )
         return np.asarray(A @ z + b)
 
+    def check_mobility(self) -> None:
+        """Move the independent joints a little both ways.
+
+        Raises
+        ------
+        InputError
+            They cannot, or the passive ones can move by themselves.
+        """
+        for step in PROBE_STEPS:
+            try:
+                self.jacobian(self.positions(self._start[self.active][:, None] + [[-step, step]]))
+            except InputError as error:
+                failure = error
+            else:
+                return
+        raise InputError(
+            f"the loops of robot {self.robot.name!r} are singular at the configuration in which "
+            f"they are assembled, give another one: {failure}"
+        ) from failure
+
     def _worst(self, residual: Array) -> str:
         sizes = [3 if loop.kind == "connect" else 6 for loop in self.robot.loops]
         parts = np.split(residual, np.cumsum(sizes)[:-1])
@@ -282,13 +323,14 @@ class Closure:
         """Places among the z of coordinates that the loops determine, increasing.
 
         Taken greedily from the last in the order of preference: `Robot.active` first, then the
-        order of the tree.
+        order of the tree. None of `Robot.active` is taken where the others suffice.
         """
         names = self.names
         wanted = [names.index(joint) for joint in self.robot.active if joint in names]
         order = [*wanted, *(k for k in range(len(names)) if k not in wanted)]
-        for share in PASSIVE_COLUMN_SHARES:
-            taken = self._choose_columns(order[::-1], share)
+        rest = [k for k in order if k not in wanted]
+        for columns, share in product((rest, order), PASSIVE_COLUMN_SHARES):
+            taken = self._choose_columns(columns[::-1], share)
             if len(taken) == self.rank:
                 break
         else:
@@ -355,51 +397,121 @@ class Closure:
         q, closed = self.solve_by_continuation(s)
         if not closed.all():
             sample = int(np.flatnonzero(~closed)[0])
-            residual = self.conditions.at(q[:, [sample]])[0][:, 0]
+            names = [self.names[k] for k in self.active]
+            at = ", ".join(f"{n} = {x:.4g}" for n, x in zip(names, s[:, sample], strict=True))
+            if self.passes_singularity(s[:, [sample]], q[:, [sample]])[0]:
+                why = (
+                    "the way there passes a singular configuration, beyond which a loop may be on "
+                    "another branch"
+                )
+            else:
+                way = s[:, sample] - q[self.robot.coupling_map.independent[self.active], sample]
+                there = q[:, sample] + self.robot.coupling_map.A[:, self.active] @ way
+                residual = self.conditions.at(there[:, None])[0][:, 0]
+                why = f"{self._worst(residual)} stay apart"
             raise InputError(
-                f"robot {self.robot.name!r} cannot take the position of sample {sample} from the "
-                f"configuration in which it is assembled: {self._worst(residual)} stay apart",
+                f"robot {self.robot.name!r} cannot take the position of sample {sample} ({at}) "
+                f"from the configuration in which it is assembled: {why}",
                 row=sample,
             )
         return q
 
     def solve_by_continuation(self, s: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """`positions`, and at which samples all loops close; others stay where they got stuck."""
-        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
-        moved = self.conditions.rows
-        home = np.linalg.lstsq(A, self.closed_configuration - b, rcond=None)[0]
-        start = home[self.active][:, None]
-        matters = [k for k, i in enumerate(self.active) if A[moved][:, i].any()]
-        strides = np.ceil(np.abs(s - start)[matters].max(axis=0, initial=0.0) / MAX_STRIDE)
-        strides = np.maximum(strides, 1.0)  # per sample: its way depends on no other's
-        z = np.repeat(home[:, None], s.shape[1], axis=1)
-        alive = np.ones(s.shape[1], dtype=bool)
-        for k in range(1, int(strides.max(initial=0.0)) + 1):
-            moving = alive & (strides >= k)
-            part = z[:, moving]
-            part[self.active] = start + (k / strides * (s - start))[:, moving]
-            part, closed = self._newton(part)
-            z[:, moving] = part
-            alive[moving] = closed
-        return np.asarray(A @ z + b[:, None]), alive
+        """`positions`, and at which samples all loops close; others stay where they got stuck.
 
-    def _newton(self, z: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Close the loops by the passive coordinates; which samples did."""
+        A sample is reached on the straight way from the assembled configuration, along which the
+        passive columns keep their rank: beyond a singular configuration a loop may be on another
+        branch.
+        """
         A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
-        start = z[self.passive]
+        start = self._start[self.active][:, None]
+        z = np.repeat(self._start[:, None], s.shape[1], axis=1)
+        z[self.active] = np.where(self._moves_loops[:, None], start, s)
+        length = np.abs(s - start)[self._moves_loops].max(axis=0, initial=0.0)
+        done, least = np.zeros(s.shape[1]), MIN_STRIDE / np.maximum(length, MIN_STRIDE)
+        stride = np.minimum(1.0, MAX_STRIDE / np.maximum(length, MAX_STRIDE))
+        jacobian = self.conditions.at(A @ z + b[:, None])[1]
+        columns = np.einsum("can,az->ncz", jacobian, A)
+        moving = np.arange(s.shape[1])
+        while moving.size:
+            share = np.minimum(1.0, done[moving] + stride[moving])
+            wanted = start + share * (s - start)[:, moving]
+            part, now, closed = self._step(z[:, moving], wanted, columns[moving])
+            change = _solve(
+                columns[moving][:, :, self.passive], (now - columns[moving])[:, :, self.passive]
+            )
+            closed &= np.linalg.norm(change, axis=(1, 2)) <= MAX_CHANGE
+            there = moving[closed]
+            z[:, there], columns[there], done[there] = part[:, closed], now[closed], share[closed]
+            stride[moving] = np.where(
+                closed,
+                np.minimum(
+                    2.0 * stride[moving], MAX_STRIDE / np.maximum(length[moving], MAX_STRIDE)
+                ),
+                0.5 * (share - done[moving]),
+            )
+            moving = moving[(done[moving] < 1.0) & (stride[moving] >= least[moving])]
+        return np.asarray(A @ z + b[:, None]), done >= 1.0
+
+    def passes_singularity(self, s: Array, q: Array) -> npt.NDArray[np.bool_]:
+        """Which samples that `solve_by_continuation` left at q could go on beyond where they are.
+
+        There two branches meet, as in a parallelogram laid flat; elsewhere the loop is at the end
+        of its reach.
+
+        Parameters
+        ----------
+        s, q : ndarray, shapes (dof, N) and (axes, N)
+            Samples that do not close, and where they got stuck.
+        """
+        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
+        z: Array = np.linalg.lstsq(A, q - b[:, None], rcond=None)[0].astype(np.float64)
+        way = s - z[self.active]
+        length = np.abs(way[self._moves_loops]).max(axis=0, initial=0.0)
+        columns = np.einsum("can,az->ncz", self.conditions.at(q)[1], A)
+        wanted = z[self.active] + way * LEAP / np.maximum(length, LEAP)
+        return self._step(z, wanted, columns)[2]
+
+    @cached_property
+    def _start(self) -> Array:
+        """The assembled configuration's z."""
+        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
+        return np.asarray(np.linalg.lstsq(A, self.closed_configuration - b, rcond=None)[0])
+
+    @cached_property
+    def _moves_loops(self) -> npt.NDArray[np.bool_]:
+        """Which independent coordinates any loop depends on."""
+        A = self.robot.coupling_map.A
+        return np.asarray((A[self.conditions.rows][:, self.active] != 0).any(axis=0))
+
+    def _step(
+        self, z: Array, wanted: Array, columns: Array
+    ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+        """Move the independent coordinates and close the loops again, from the tangent on.
+
+        Returns the new z, C A there, (N, conditions, z), and which samples closed near by.
+        """
+        A, b = self.robot.coupling_map.A, self.robot.coupling_map.b
+        ahead = np.einsum("ncz,zn->nc", columns[:, :, self.active], wanted - z[self.active])
+        tangent = np.clip(
+            -_solve(columns[:, :, self.passive], ahead).T, -MAX_NEWTON_STEP, MAX_NEWTON_STEP
+        )
+        z = z.copy()
+        z[self.active], z[self.passive] = wanted, z[self.passive] + tangent
+        predicted = z[self.passive]
         for _ in range(MAX_NEWTON_STEPS):
             residual, jacobian = self.conditions.at(A @ z + b[:, None])
+            columns = np.einsum("can,az->ncz", jacobian, A)
             closed = np.abs(residual).max(axis=0) <= self._floor
-            if closed.all():
+            lost = np.abs(z[self.passive] - predicted).max(axis=0, initial=0.0) > MAX_CORRECTION
+            if (closed | lost).all():
                 break
-            c = np.einsum("can,ap->ncp", jacobian, A[:, self.passive])
-            step = _solve(c, residual.T).T
+            step = _solve(columns[:, :, self.passive], residual.T).T
             far = np.abs(step).max(axis=0)
-            z[self.passive] -= step * np.minimum(
+            z[self.passive] -= np.where(closed, 0.0, step) * np.minimum(
                 1.0, MAX_NEWTON_STEP / np.maximum(far, MAX_NEWTON_STEP)
             )
-        jumped = np.abs(z[self.passive] - start).max(axis=0, initial=0.0) > MAX_PASSIVE_STRIDE
-        return z, closed & ~jumped
+        return z, columns, closed & ~lost
 
     @cached_property
     def _floor(self) -> float:

@@ -20,7 +20,6 @@ from feasid.robot.bodies import (
     place_member,
     read_only_array,
 )
-from feasid.robot.closure import PROBE_STEP
 from feasid.robot.couplings import Coupling, Loop, without_joint
 from feasid.robot.drives import Drive, Feature, drive_like
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, FRICTION
@@ -223,16 +222,7 @@ class Robot(RobotLayout):
                 f"joint(s): with {', '.join(active)} asked for, {missing[0]!r} cannot be one{hint}",
                 joint=missing[0],
             )
-        nudged = closure.closed_configuration[closed.independent][:, None] + PROBE_STEP * np.array(
-            [[-1.0, 1.0]]
-        )
-        try:
-            closure.jacobian(closure.positions(nudged))
-        except InputError as error:
-            raise InputError(
-                f"the loops of robot {self.name!r} are singular at the configuration in which they "
-                f"are assembled, give another one: {error}"
-            ) from error
+        closure.check_mobility()
         return closed
 
     def with_gravity(self, gravity: npt.ArrayLike) -> Robot:

@@ -21,6 +21,16 @@ from feasid.robot.tree import KinematicTree
 if TYPE_CHECKING:
     import pandas as pd
 
+LOOP_POSITION_RANGES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
+"""Half ranges of independent joints with loops, in units of pi rad or of the robot's length, tried
+in turn until enough configurations close."""
+
+TRIES_PER_MOTION = 2
+"""Configurations drawn per one that is needed, in each range."""
+
+BRANCH_PROBES = 60
+"""Configurations that are drawn to find out whether a loop can change its branch."""
+
 
 @checked_methods
 class RobotLayout(KinematicTree):
@@ -104,10 +114,56 @@ class RobotLayout(KinematicTree):
             count, rank = self.closure.conditions.count, self.closure.rank
             spare = f", {count - rank} of them redundant" if rank < count else ""
             parts.append(f"{len(self.loops)} closed loops with {count} conditions{spare}")
+            if self.branch_point:
+                at = ", ".join(f"{j} = {x:.2f}" for j, x in self.branch_point.items())
+                parts.append(f"a loop can change its branch, as near {at}: no sample goes beyond")
         virtual = sum(body.massless for body in self.bodies)
         if virtual:
             parts.append(f"{virtual} virtual links without parameters")
         return "; ".join(parts)
+
+    @cached_property
+    def position_limits(self) -> Array:
+        """Lower and upper limits of all joints [rad or m], infinite without; (2, axes, 1).
+
+        Those that the assembled configuration of closed loops exceeds are moved there.
+        """
+        out = np.repeat([[[-np.inf]], [[np.inf]]], self.axes, axis=1)
+        for body, rows in zip(self.bodies, self.rows, strict=True):
+            lower, upper = body.limits.lower, body.limits.upper
+            if body.dof == 1 and lower is not None and upper is not None:
+                lower, upper = sorted((lower, upper))
+            if body.dof == 1:
+                out[0, rows] = -np.inf if lower is None else lower
+                out[1, rows] = np.inf if upper is None else upper
+        if self.closure is not None:
+            home = self.closure.closed_configuration[:, None]
+            out[0], out[1] = np.minimum(out[0], home), np.maximum(out[1], home)
+        return out
+
+    @cached_property
+    def branch_point(self) -> dict[str, float]:
+        """Positions of independent joints at which loops can change their branch; may be empty.
+
+        There the passive joints can move by themselves although the loops close on either side,
+        as in a parallelogram laid flat.
+        """
+        if self.closure is None:
+            return {}
+        home = self.closure.closed_configuration[self.independent][:, None]
+        reach = np.pi * coordinate_units(self, 1.0)
+        lower, upper = self.position_limits[:, self.independent]
+        low, high = np.maximum(lower, home - reach), np.minimum(upper, home + reach)
+        draws = np.random.default_rng(0).uniform(0, 1, (self.dof, BRANCH_PROBES))
+        s = low + (high - low) * draws
+        q, closed = self.closure.solve_by_continuation(s)
+        s, q = s[:, ~closed], q[:, ~closed]
+        change = self.closure.passes_singularity(s, q)
+        change &= ((self.position_limits[0] <= q) & (q <= self.position_limits[1])).all(axis=0)
+        if not change.any():
+            return {}
+        at = q[self.independent][:, int(np.flatnonzero(change)[0])]
+        return dict(zip(self.coordinates, at.tolist(), strict=True))
 
     # -- parameters --------------------------------------------------------------------------
 
@@ -279,3 +335,80 @@ def _check_index(number: int, count: int, what: str) -> int:
     if not 0 <= number < count:
         raise InputError(f"no {what} {number!r}: there are {count}, counted from 0")
     return number
+
+
+def coordinate_units(robot: RobotLayout, length: float) -> Array:
+    """Units in which independent coordinates compare: 1 rad for angles, a length for others.
+
+    Parameters
+    ----------
+    length : float
+        [m].
+
+    Returns
+    -------
+    ndarray, shape (dof, 1)
+    """
+    turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
+    return np.where(np.array(turns)[robot.independent], 1.0, length)[:, None]
+
+
+def random_configurations(
+    robot: RobotLayout,
+    rng: np.random.Generator,
+    count: int,
+    length: float = 1.0,
+    *,
+    limits: bool = True,
+) -> Array:
+    """Random independent coordinates within the joints' limits.
+
+    Loops close there on the branch on which they are assembled, and none is singular. Joints
+    without limits turn by half a turn either way.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    count : int
+    length : float
+        Prismatic joints without limits go up to pi times this [m].
+    limits : bool
+        Whether to stay within the limits.
+
+    Returns
+    -------
+    ndarray, shape (dof, count)
+        [rad or m].
+
+    Raises
+    ------
+    InputError
+        Where loops close too seldom.
+    """
+    lower, upper = robot.position_limits if limits else np.full((2, robot.axes, 1), np.inf)
+    lower = lower if limits else -lower
+    reach, home = np.pi * coordinate_units(robot, length), np.zeros((robot.dof, 1))
+    least, most = lower[robot.independent], upper[robot.independent]
+    if robot.closure is None:
+        home = np.clip(home, least, most)
+        low, high = np.maximum(least, home - reach), np.minimum(most, home + reach)
+        return np.asarray(low + (high - low) * rng.uniform(0, 1, (robot.dof, count)))
+    home = robot.closure.closed_configuration[robot.independent][:, None]
+    found = np.zeros((robot.dof, 0))
+    for share in LOOP_POSITION_RANGES:
+        low = np.maximum(least, home - share * reach)
+        high = np.minimum(most, home + share * reach)
+        s = low + (high - low) * rng.uniform(0, 1, (robot.dof, TRIES_PER_MOTION * count))
+        q, closed = robot.closure.solve_by_continuation(s)
+        stuck = q[robot.independent][:, ~closed]  # up to there, its way is free
+        s[:, ~closed] = home + rng.uniform(0, 1, stuck.shape[1]) * (stuck - home)
+        q[:, ~closed], closed[~closed] = robot.closure.solve_by_continuation(s[:, ~closed])
+        closed &= ((lower <= q) & (q <= upper)).all(axis=0)
+        closed[closed] &= robot.closure.regular(q[:, closed])
+        found = np.hstack([found, s[:, closed]])[:, :count]
+        if found.shape[1] == count:
+            return found
+    raise InputError(
+        f"the loops of robot {robot.name!r} close at too few configurations around the one in "
+        "which they are assembled: nothing can be said of its base parameters"
+    )

@@ -11,6 +11,8 @@ from closed import (
     MECHANISMS,
     constraint_jacobian,
     directions,
+    link,
+    mjcf,
     open_torques,
     tree_regressor,
     unconstrained,
@@ -23,6 +25,7 @@ from feasid.errors import DescriptionError, InputError
 from feasid.formats.mjcf import compiled
 from feasid.identifiability.base import base_parameters
 from feasid.robot.couplings import Loop
+from feasid.robot.layout import random_configurations
 
 GAP = 1e3  # what makes a rank clear where columns come from differences of MuJoCo's torques
 SAMPLES = 60
@@ -124,7 +127,7 @@ def test_a_weld_that_leaves_nothing_free_is_said():
     """Two arms of two joints, welded at their ends, move in one way less than connected."""
     robot = feasid.load_robot(WELD)
     assert robot.dof == 1
-    assert robot.constraint_summary == (
+    assert robot.constraint_summary.startswith(
         "4 joints, 1 independent; 1 closed loops with 6 conditions, 3 of them redundant"
     )
 
@@ -168,6 +171,88 @@ def test_bad_loops_are_named(loop, options, words):
     options = {"configuration": {"1": 1.2, "2": -0.8, "3": -1.4}, **options}
     with pytest.raises((InputError, DescriptionError), match=words):
         robot.with_loops([loop], **options)
+
+
+PARALLELOGRAM_ARM = mjcf(
+    f"""
+    <body name="column"><joint name="m0" axis="0 0 1"/>{link(0.03, 0.02, 5.0, 0.1)}
+      <body name="upper" pos="0.1 0 0.3"><joint name="m1" axis="0 1 0"/>{link(0.02, 0.0, 4.0, 0.08)}
+        <body name="fore" pos="0.05 0 0.5"><joint name="elbow" axis="0 1 0"/>
+          {link(0.25, 0.01, 3.0, 0.05)}</body></body>
+      <body name="crank" pos="0.1 0 0.3"><joint name="m2" axis="0 1 0"/>{link(-0.08, 0.0, 1.0)}
+        <body name="rod" pos="-0.15 0 0.02"><joint name="rod" axis="0 1 0"/>
+          {link(0.02, 0.0, 0.8, 0.02)}</body></body>
+    </body>""",
+    '<connect body1="rod" body2="fore" anchor="0.05 0 0.5"/>',
+    ("m0", "m1", "m2"),
+    "0 0 -9.81",
+)
+
+
+def test_a_parallelogram_stays_on_its_branch():
+    """Where it lies flat the crossed branch begins: 18 base parameters, with both of them 26."""
+    robot = feasid.load_robot(PARALLELOGRAM_ARM).without_joint_terms()
+    assert base_parameters(robot).size == 18
+    s = random_configurations(robot, np.random.default_rng(0), 300)
+    q = robot.closure.positions(s)
+    row = dict(zip(robot.joints, q, strict=True))
+    np.testing.assert_allclose(row["elbow"], row["m2"] - row["m1"], atol=1e-9)
+    assert np.ptp(s, axis=1).min() > 2.0
+    assert "a loop can change its branch, as near m0 = " in robot.constraint_summary
+    flat = np.array([[0.0, 0.0, 2.5]])
+    with pytest.raises(InputError, match="passes a singular configuration"):
+        feasid.regressor(robot, flat, 0 * flat, 0 * flat)
+
+
+def test_random_configurations_stay_within_limits():
+    text = PARALLELOGRAM_ARM.replace('name="m1"', 'name="m1" limited="true" range="-0.2 0.5"')
+    text = text.replace('name="elbow"', 'name="elbow" limited="true" range="-0.4 0.3"')
+    robot = feasid.load_robot(text)
+    q = robot.closure.positions(random_configurations(robot, np.random.default_rng(0), 200))
+    row = dict(zip(robot.joints, q, strict=True))
+    for joint, low, high in (("m1", -0.2, 0.5), ("elbow", -0.4, 0.3)):
+        assert low <= row[joint].min() < row[joint].max() <= high
+        assert np.ptp(row[joint]) > 0.5
+    assert "change its branch" not in robot.constraint_summary
+
+
+def three_rrr(angle, active):
+    """A 3-RRR in its middle, the platform turned by `angle`; a1 to a3 carry b1 to b3."""
+    crank, rod, base, platform = 0.3, 0.35, 0.5, 0.12
+    bodies, start = [], {}
+    for k in range(3):
+        phi = 2 * np.pi * k / 3 + np.pi / 2
+        anchor, tip = (
+            r * np.array([np.cos(x), np.sin(x), 0.0])
+            for r, x in ((base, phi), (platform, phi + angle))
+        )
+        way = tip - anchor
+        far = np.hypot(*way[:2])
+        lift = np.arccos((crank**2 + far**2 - rod**2) / (2 * crank * far))
+        a = np.arctan2(way[1], way[0]) - lift
+        elbow = anchor + crank * np.array([np.cos(a), np.sin(a), 0.0])
+        b = np.arctan2(*(tip - elbow)[1::-1])
+        bodies.append(feasid.Body(f"a{k + 1}", None, position=anchor))
+        bodies.append(feasid.Body(f"b{k + 1}", f"a{k + 1}", position=[crank, 0, 0]))
+        start |= {f"a{k + 1}": a, f"b{k + 1}": b - a}
+        if k == 0:
+            bodies.append(feasid.Body("c1", "b1", position=[rod, 0, 0]))
+            start["c1"] = phi + angle - np.pi - b
+    loops = []
+    for k in (1, 2):
+        turn = np.pi + 2 * np.pi * k / 3
+        at = platform * np.array([1 + np.cos(turn), np.sin(turn), 0.0])
+        loops.append(Loop(f"leg {k + 1}", f"b{k + 1}", "c1", [rod, 0, 0], at))
+    return feasid.Robot(bodies, (0, -9.81, 0)).with_loops(loops, active, start)
+
+
+@pytest.mark.parametrize(("angle", "letter"), [(0.56, "a"), (0.7, "a"), (0.05, "b")])
+def test_motors_are_independent_near_a_singularity_too(angle, letter):
+    motors = tuple(f"{letter}{k}" for k in (1, 2, 3))
+    robot = three_rrr(angle, motors)
+    assert robot.coordinates == motors
+    if angle == 0.7:
+        assert base_parameters(robot).size == 19
 
 
 def test_samples_that_do_not_close_are_named():

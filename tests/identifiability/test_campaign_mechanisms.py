@@ -20,6 +20,7 @@ from feasid.dynamics.kinematics import coordinate_map
 from feasid.errors import InputError
 from feasid.formats.terms import EFFECTS
 from feasid.identifiability.base import base_parameters
+from feasid.robot.layout import random_configurations
 
 SAMPLES = 60
 GAP = 1e3  # what makes a rank clear: parameters are felt through differences of torques
@@ -32,14 +33,7 @@ def motions(robot, rng):
     """Positions (dof, N) that the mechanism can take."""
     if robot.closure is None:
         return rng.uniform(-3, 3, (robot.dof, SAMPLES))
-    home = robot.closure.closed_configuration[robot.independent][:, None]
-    found = np.zeros((robot.dof, 0))
-    for reach in (1.0, 0.3, 0.1):
-        s = home + np.pi * reach * rng.uniform(-1, 1, (robot.dof, 6 * SAMPLES))
-        q, closed = robot.closure.solve_by_continuation(s)
-        closed[closed] &= robot.closure.regular(q[:, closed])
-        found = np.hstack([found, s[:, closed]])[:, :SAMPLES]
-    return found
+    return random_configurations(robot, rng, SAMPLES)
 
 
 def compare(text, seed, torques):

@@ -5,11 +5,14 @@ stiff springs, those of the model are exact.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from closed import MECHANISMS, simulate
 from thorough import some
 
 import feasid
+
+BAR = [0.01, 0, 0, 0.01, 0, 0.02, 0.05, 0.01, 0, 0.5]
 
 WORSE = 1.3  # times the error of the true parameters on a log that was not fitted
 AMPLITUDE = {"leg": 0.12}
@@ -49,3 +52,24 @@ def test_a_fit_predicts_as_well_as_the_true_parameters_also_when_it_was_saved(na
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_fit_predicts_as_well_on_every_seed(name, seed):
     tried(name, seed, SECONDS.get(name, 4.0))
+
+
+def test_a_loop_that_cannot_turn_fully_is_diagnosed():
+    """Its driven joint swings between two singular configurations."""
+    parts = ([0, 0, 0], [0.2, 0, 0], [0.35, 0, 0])
+    bodies = [
+        feasid.Body(str(k), str(k - 1) if k > 1 else None, position=at, inertial=BAR)
+        for k, at in enumerate(parts, start=1)
+    ]
+    loop = feasid.Loop("tip", "3", None, [0.3, 0, 0], [0.4, 0, 0])
+    start = {"1": 1.2, "2": -0.8, "3": -1.4}
+    robot = feasid.Robot(bodies, (0, -9.81, 0)).with_loops([loop], ["2"], start)
+    t = np.arange(0, 4, 0.01)
+    q = start["2"] + 0.2 * np.sin(2 * t) + 0.1 * np.sin(5 * t)
+    dq, ddq = 0.4 * np.cos(2 * t) + 0.5 * np.cos(5 * t), -0.8 * np.sin(2 * t) - 2.5 * np.sin(5 * t)
+    tau = feasid.inverse_dynamics(robot, *(x[:, None] for x in (q, dq, ddq)))[:, 0]
+    noise = np.random.default_rng(0).standard_normal((2, len(t)))
+    log = pd.DataFrame({"t": t, "q_2": q + 1e-5 * noise[0], "tau_2": tau + 0.01 * noise[1]})
+    found = feasid.diagnose(log, robot)
+    assert [f.code for f in found if f.level != "note"] == []
+    assert "excitation" in [f.code for f in found]

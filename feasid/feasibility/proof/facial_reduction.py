@@ -21,10 +21,10 @@ from feasid.exact.elimination import Equation, independent, solve_near, solve_sq
 from feasid.exact.numbers import decimal, plain
 from feasid.feasibility.constraints.affine import Block
 from feasid.feasibility.constraints.units import lengths
-from feasid.identifiability.sampling import random_configurations
 from feasid.robot.description import Robot
 from feasid.robot.inertia import pseudo_inertia, skew
 from feasid.robot.known import Row
+from feasid.robot.layout import random_configurations
 
 Exact = list[list[Fraction]]
 
@@ -280,9 +280,8 @@ def kinetic_energy_multipliers(
     Scaled so that the largest entry is 1 in units; zero for blocks that are not inertia matrices.
     """
     rng = np.random.default_rng(0)
-    s, ds = rng.uniform(-np.pi, np.pi, size=(2, robot.dof, SAMPLES))
-    if robot.closure is not None:
-        s = random_configurations(robot, rng, SAMPLES)
+    ds = rng.uniform(-np.pi, np.pi, size=(robot.dof, SAMPLES))
+    s = random_configurations(robot, rng, SAMPLES, limits=bool(robot.loops))
     q, dq, *_ = coordinate_map(robot).motion(s, ds, np.zeros_like(ds))
     tree = nodes(robot)
     states = list(propagate(tree, np.zeros(3), q, dq, np.zeros_like(q)))
