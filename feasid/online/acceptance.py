@@ -90,6 +90,8 @@ class Evidence:
         Share of the directions of parameter space that the rows determine.
     still : float
         Time for which nothing has moved, so that nothing was learnt [s].
+    clock : str
+        What time stamps say against the rate; empty when nothing.
     """
 
     time: float
@@ -102,6 +104,7 @@ class Evidence:
     verified: bool
     known: float = 1.0
     still: float = 0.0
+    clock: str = ""
 
     @property
     def ratio(self) -> float:
@@ -155,6 +158,8 @@ class ModelGate:
         out = []
         if not e.verified:
             out.append("no verified estimate")
+        if e.clock:
+            out.append(e.clock)
         if e.bad > self.rules.bad:
             out.append(f"{100 * e.bad:.0f} % of the last second's samples are unusable")
         low, high = e.inertia

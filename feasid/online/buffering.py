@@ -1,7 +1,7 @@
-"""Samples gathered into blocks, and which of them can be used.
+"""Samples gathered into blocks, which of them can be used, and their values at even times.
 
-Short gaps are bridged by straight lines. Left out are samples that are not finite, at the wrong
-time, or of a sensor that has stopped.
+Left out are samples that are not finite, at the wrong time, or of a sensor that has stopped. What
+is left is interpolated at even times, by the samples' own stamps where they have some.
 """
 
 from __future__ import annotations
@@ -24,8 +24,19 @@ MIN_STUCK_SECONDS = 0.25
 MIN_MOVED_DISTANCE = 1e-2
 """Distance [rad or m] within `STUCK` from which a joint moves."""
 
-MAX_TIME_JUMP = 0.5
-"""Share of the sample time by which a time stamp may be off."""
+MAX_BRIDGED_SAMPLES = 5
+"""Missing samples over which positions are interpolated: at 1 kHz a cubic is off by less than an
+encoder's step; longer gaps begin a new run."""
+
+MIN_STEP = 0.2
+"""Share of the sample time by which stamps have to differ: closer samples are left out, as weights
+of a cubic through both would multiply their noise."""
+
+RATE_TOLERANCE = 0.03
+"""Deviation of the stamps' rate from the one that was told, as a share of it."""
+
+RATE_SECONDS = 1.0
+"""Time over which samples are counted against their stamps [s]."""
 
 
 class StuckSignal:
@@ -65,8 +76,9 @@ class SampleChecks:
     Attributes
     ----------
     faults : Counter
-        Samples left out, by cause: "not finite", "time jump" (the first after it), "stale", and
-        for any joint "stuck torque" and, where velocities are measured, "stuck position".
+        Samples left out, by cause: "not finite", "time jump" (the first after it), "same time",
+        "wrong rate", "stale", and for any joint "stuck torque" and, where velocities are measured,
+        "stuck position".
     """
 
     def __init__(self, dof: int, rate: float) -> None:
@@ -77,6 +89,9 @@ class SampleChecks:
         self._travelled = np.zeros(dof)
         self._last: Array | None = None
         self._time = np.nan
+        self._steps = np.zeros(0)
+        self._follows = True
+        self._enough = max(20, round(RATE_SECONDS * rate))
         self._equal = 0
 
     def find_usable(self, q: Array, tau: Array, dq: Array | None, t: Array) -> tuple[Mask, Mask]:
@@ -103,13 +118,38 @@ class SampleChecks:
         self._count("stuck torque", stuck & finite & ~stale)
         self._count("stuck position", frozen & finite & ~stale)
         usable = finite & ~stale & ~stuck & ~frozen
-        before = np.r_[self._time, t[:-1]]
-        with np.errstate(invalid="ignore"):
-            off = np.asarray(np.abs((t - before) * self.rate - 1.0) > MAX_TIME_JUMP)
-        self._count("time jump", off)
+        steps = np.diff(t, prepend=self._time) * self.rate
         self._time = t[-1]
-        follows = np.r_[True, usable[:-1]]
-        return usable, off | ~follows
+        with np.errstate(invalid="ignore"):
+            jump = (steps < 0) | (steps > MAX_BRIDGED_SAMPLES + 1.5)
+            close = (steps >= 0) & (steps < MIN_STEP)
+        self._count("time jump", jump)
+        self._count("same time", close & usable)
+        self._steps = np.r_[self._steps, steps[np.isfinite(steps) & ~jump]][-self._enough :]
+        if self.wrong_rate is not None:
+            self._count("wrong rate", usable)
+            usable = np.zeros_like(usable)
+        good = np.r_[self._follows, usable | close]
+        self._follows, follows = bool(good[-1]), good[:-1]
+        return usable & ~close, jump | ~follows
+
+    @property
+    def wrong_rate(self) -> float | None:
+        """Rate by the stamps [Hz] where it is not the one that was told, else None.
+
+        Samples that are lost lower their number, stamps that jitter make most steps that are not
+        of lost samples shorter, and only a wrong rate does both alike.
+        """
+        if len(self._steps) < self._enough:
+            return None
+        all_steps = float(self._steps.mean())
+        single = float(self._steps[self._steps < 1.5].mean()) if all_steps < 1.5 else all_steps
+        if (
+            min(all_steps, single) > 1 + RATE_TOLERANCE
+            or max(all_steps, single) < 1 - RATE_TOLERANCE
+        ):
+            return self.rate / all_steps
+        return None
 
     def _distance(self, dq: Array) -> Array:
         """Distance travelled by measured velocities."""
@@ -148,9 +188,79 @@ def _run_lengths(true: Mask, before: int) -> tuple[npt.NDArray[np.intp], int]:
     return run, int(run[-1])
 
 
-MAX_BRIDGED_SAMPLES = 5
-"""Missing samples over which a straight line is drawn: at 1 kHz it is off by less than an encoder's
-step; longer gaps begin a new run."""
+class EvenGrid:
+    """Samples at even times, from samples at their own: positions by cubics, torques by lines.
+
+    As the even grid of a log (`feasid.logs.clock.even_grid`), but causal: two samples late.
+
+    Parameters
+    ----------
+    rate : float
+        Of the grid [Hz].
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a run."""
+        self._tail: Array | None = None
+        self._next = np.nan
+
+    def resample(self, smooth: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
+        """Values at the grid's times that these samples reach.
+
+        Parameters
+        ----------
+        smooth : ndarray, shape (N, k)
+            Positions, and velocities where they are measured.
+        tau : ndarray, shape (N, dof)
+        t : ndarray, shape (N,)
+            Increasing stamps [s]; all NaN where there are none, and the samples are even.
+
+        Returns
+        -------
+        tuple of ndarray, shapes (M, k), (M, dof) and (M,)
+            Both at even times, and these times [s].
+        """
+        if np.isnan(t).all():
+            return smooth, tau, t
+        rows = np.column_stack([t, smooth, tau])
+        rows = rows if self._tail is None else np.vstack([self._tail, rows])
+        if np.isnan(self._next):
+            self._next = float(rows[0, 0])
+        stamps, count = rows[:, 0], len(rows)
+        reached = (stamps[-3] - self._next) * self.rate if count > 3 else -1.0
+        steps = max(0, int(np.floor(reached + EVEN)) + 1)
+        times = self._next + np.arange(steps) / self.rate
+        self._next += steps / self.rate
+        left = np.clip(np.searchsorted(stamps, times, side="right") - 1, 0, max(count - 2, 0))
+        first = np.clip(left - 1, 0, max(count - 4, 0))
+        self._tail = rows[max(0, min(count - 4, int(np.searchsorted(stamps, self._next)) - 3)) :]
+        if not steps:
+            return smooth[:0], tau[:0], times
+        nodes = first[:, None] + np.arange(4)
+        weights = _cubic_weights(times, stamps[nodes])
+        wide = np.einsum("ij,ijk->ik", weights, rows[nodes, 1 : 1 + smooth.shape[1]])
+        share = ((times - stamps[left]) / (stamps[left + 1] - stamps[left]))[:, None]
+        torque = rows[:, 1 + smooth.shape[1] :]
+        return wide, (1 - share) * torque[left] + share * torque[left + 1], times
+
+
+EVEN = 1e-6
+"""Share of a step by which a time of the grid may lie beyond a sample: rounding."""
+
+
+def _cubic_weights(times: Array, nodes: Array) -> Array:
+    """Lagrange's weights of four nodes, shape (M, 4), at times, shape (M,)."""
+    out = np.ones_like(nodes)
+    for i in range(4):
+        for j in range(4):
+            if i != j:
+                out[:, i] *= (times - nodes[:, j]) / (nodes[:, i] - nodes[:, j])
+    return out
+
 
 Sample = npt.ArrayLike
 
@@ -161,28 +271,28 @@ class SampleBuffer:
     Parameters
     ----------
     dof : int
-    rate : float
-        [Hz]
     block : int
         Samples per block.
     deliver : callable
         Called without arguments when `q`, `tau`, `dq` and `t` are full, shape (block, dof) and
-        (block,); `has_speed` says whether `dq` was measured.
+        (block,); `has_speed` and `has_stamps` say whether `dq` and `t` were given.
 
     Attributes
     ----------
-    received, bridged : int
-        Samples that came, and those that were put into gaps.
+    received : int
+        Samples that came.
+    stamp : float
+        Of the newest one [s].
     """
 
-    def __init__(self, dof: int, rate: float, block: int, deliver: Callable[[], None]) -> None:
+    def __init__(self, dof: int, block: int, deliver: Callable[[], None]) -> None:
         self.q, self.tau, self.dq = (np.zeros((block, dof)) for _ in range(3))
         self.t = np.full(block, np.nan)
         self.has_speed: bool | None = None
-        self.received = self.bridged = 0
-        self._rate, self._block, self._deliver = rate, block, deliver
+        self.has_stamps: bool | None = None
+        self.received, self.stamp = 0, np.nan
+        self._block, self._deliver = block, deliver
         self._fill = 0
-        self._stamp = np.nan
 
     @property
     def newest(self) -> Array:
@@ -195,29 +305,12 @@ class SampleBuffer:
             if self.has_speed is not None:
                 raise InputError("velocities must be given with every sample or with none")
             self.has_speed = dq is not None
-        if t is not None:
-            missing = (t - self._stamp) * self._rate - 1.0
-            if 0.5 < missing < MAX_BRIDGED_SAMPLES + 0.5:
-                self._bridge(q, tau, dq, t, round(missing))
-            self._stamp = t
+        if self.has_stamps is not (t is not None):
+            if self.has_stamps is not None:
+                raise InputError("time stamps must be given with every sample or with none")
+            self.has_stamps = t is not None
         self._write(q, tau, dq, np.nan if t is None else t)
         self.received += 1
-
-    def _bridge(self, q: Sample, tau: Sample, dq: Sample | None, t: float, missing: int) -> None:
-        pairs = [(self.q[self._fill - 1].copy(), q), (self.tau[self._fill - 1].copy(), tau)]
-        if dq is not None:
-            pairs.append((self.dq[self._fill - 1].copy(), dq))
-        try:
-            ends = [(a, np.asarray(b, dtype=np.float64) - a) for a, b in pairs]
-        except (ValueError, TypeError):
-            return  # `_write` says what is wrong with the sample
-        start = self._stamp
-        for k in range(1, missing + 1):
-            share = k / (missing + 1)
-            mixed = [a + share * way for a, way in ends]
-            speed = mixed[2] if dq is not None else None
-            self._write(mixed[0], mixed[1], speed, start + share * (t - start))
-        self.bridged += missing
 
     def _write(self, q: Sample, tau: Sample, dq: Sample | None, t: float) -> None:
         k = self._fill
@@ -231,6 +324,7 @@ class SampleBuffer:
                 f"a sample needs {self.q.shape[1]} numbers of each kind: {error}"
             ) from error
         self.t[k] = t
+        self.stamp = t
         self._fill = k + 1
         if self._fill == self._block:
             self._fill = 0

@@ -21,7 +21,7 @@ from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate, OnlineEstimate
-from feasid.online.buffering import SampleBuffer, SampleChecks
+from feasid.online.buffering import EvenGrid, SampleBuffer, SampleChecks
 from feasid.online.equations import (
     CausalEquations,
     ChangeDetector,
@@ -193,7 +193,8 @@ class OnlineFit:
         self._one_thread = thread_limiter()
         self.gate = ModelGate(rules)
         self._checks = SampleChecks(robot.dof, self.rate)
-        self._buffer = SampleBuffer(robot.dof, self.rate, self.block, self._learn)
+        self._buffer = SampleBuffer(robot.dof, self.block, self._learn)
+        self._grid = EvenGrid(self.rate)
         self._invariant = LoadInvariantEquations(self.base, carrier, window or round(10 * rate))
         body, load = robot.bodies[self._invariant.body], self._invariant.load
         mass = self.problem.nominal[robot.inertial_columns[self._invariant.body]]
@@ -205,7 +206,7 @@ class OnlineFit:
         self._last: OnlineEstimate | None = None
         self._noise = np.ones(robot.dof)
         self._known = 0.0
-        self._learnt = 0
+        self._learnt = 0.0
         self._since = 0
         self._still = 0
         self._pending = False
@@ -225,8 +226,8 @@ class OnlineFit:
 
     @property
     def time(self) -> float:
-        """Time of the newest sample, by the rate [s]."""
-        return self.samples / self.rate
+        """Stamp of the newest sample; without stamps the number of samples over the rate [s]."""
+        return self._buffer.stamp if self._buffer.has_stamps else self.samples / self.rate
 
     # -- samples -----------------------------------------------------------------------------
 
@@ -247,12 +248,13 @@ class OnlineFit:
         dq : array_like, shape (dof,), optional
             Measured velocities; always or never.
         t : float, optional
-            Time stamp [s], by which gaps are noticed.
+            Time stamp [s]; always or never. With stamps the samples are interpolated at even times,
+            gaps are noticed, and a rate that is not theirs is. Without, the rate is believed.
 
         Raises
         ------
         InputError
-            When shapes are wrong, or velocities come and go.
+            When shapes are wrong, or velocities or stamps come and go.
         """
         self._buffer.add(q, tau, dq, t)
 
@@ -295,20 +297,33 @@ class OnlineFit:
         for first, last in _usable_stretches(usable, fresh):
             if fresh[first]:
                 self.equations.reset()
-            part = slice(first, last)
-            rows, at = self.equations.push(
-                raw.q[part].T, raw.tau[part].T, None if speeds is None else speeds[part].T
-            )
-            moving = self.equations.moving
-            parts.append(([r[:, moving] for r in rows], (at + first)[moving]))
-        self._learnt += self.block
-        if usable.any() and not any(at.size for _, at in parts):
+                self._grid.reset()
+            parts.append(self._equations_of(slice(first, last), speeds))
+        self._learnt = self.time
+        if usable.any() and not any(age.size for _, age in parts):
             self._still += self.block  # at rest: nothing is learnt, and nothing forgotten
             return
         self._still = 0
         self._pending = True
         self._take(parts)
         self._since += self.block
+
+    def _equations_of(self, part: slice, speeds: Array | None) -> tuple[list[Array], Array]:
+        """Rows of samples that follow on the last, where something moves, and their ages."""
+        raw, dof = self._buffer, self.robot.dof
+        smooth = raw.q[part] if speeds is None else np.hstack([raw.q[part], speeds[part]])
+        smooth, tau, t = self._grid.resample(smooth, raw.tau[part], raw.t[part])
+        smooth = np.ascontiguousarray(smooth.T)
+        rows, at = self.equations.push(
+            smooth[:dof], np.ascontiguousarray(tau.T), None if speeds is None else smooth[dof:]
+        )
+        moving = self.equations.moving
+        age = (
+            self.block - 1 - part.start - at
+            if not raw.has_stamps
+            else (raw.t[-1] - t[at]) * self.rate
+        )
+        return [r[:, moving] for r in rows], age[moving]
 
     def _take(self, parts: list[tuple[list[Array], Array]]) -> None:
         """Predict and learn the rows of one block."""
@@ -317,10 +332,10 @@ class OnlineFit:
             np.concatenate([np.empty((k, 0)), *(part[j] for part, _ in parts)], axis=1)
             for j, k in enumerate(sizes)
         ]
-        at = np.concatenate([np.empty(0), *(place for _, place in parts)])
-        if at.size:
+        age = np.concatenate([np.empty(0), *(old for _, old in parts)])
+        if age.size:
             self._predict(rows)
-        self._store.add(rows, self.block - 1 - at, self.block)
+        self._store.add(rows, age, self.block)
         self._invariant.fade(self.block)
 
     def _predict(self, rows: list[Array]) -> None:
@@ -409,7 +424,7 @@ class OnlineFit:
         decision = self._decide(solution.delta, r2, True)
         self._last = OnlineEstimate(
             base=self.base,
-            time=self._learnt / self.rate,
+            time=self._learnt,
             rows=self._store.count,
             delta=solution.delta,
             covariance=solution.covariance,
@@ -428,6 +443,14 @@ class OnlineFit:
         """Time for which the robot has been at rest, by whole blocks [s]."""
         return self._still / self.rate
 
+    @property
+    def _clock_fault(self) -> str:
+        """What the stamps say against the rate."""
+        found = self._checks.wrong_rate
+        if found is None:
+            return ""
+        return f"the stamps say {found:.4g} samples per second, and rate is {self.rate:g}"
+
     def _decide(self, delta: Array, r2: float, verified: bool) -> Decision:
         nothing = np.full(self.robot.dof, np.inf)
         error, other = nothing, nothing
@@ -437,7 +460,7 @@ class OnlineFit:
             other = np.sqrt(sum(e for _, e, _ in self._errors) / rows)
         bad = sum(self._bad) / (len(self._bad) * self.block) if self._bad else 0.0
         evidence = Evidence(
-            time=self._learnt / self.rate,
+            time=self._learnt,
             full=self._since >= self.full,
             r2=r2,
             error=error,
@@ -447,6 +470,7 @@ class OnlineFit:
             verified=verified,
             known=self._known,
             still=self._age,
+            clock=self._clock_fault,
         )
         decision = self.gate.decide(evidence)
         self.decisions.append(decision)

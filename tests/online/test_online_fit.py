@@ -43,9 +43,13 @@ def truth(seed=0):
 @cache
 def log(samples, seed=0, noise=0.05):
     """A smooth motion, sampled, and its torques with noise."""
+    return log_at(np.arange(samples) / RATE, seed, noise)
+
+
+def log_at(t, seed=0, noise=0.05):
+    """The same at other times."""
     model = base().robot
     rng = np.random.default_rng(seed)
-    t = np.arange(samples) / RATE
     w, phase = 2 * np.pi * rng.uniform(0.1, 0.7, (2, 4, model.dof))
     a = rng.uniform(0.1, 0.5, (4, model.dof))
     angle = t[:, None, None] * w + phase
@@ -347,13 +351,59 @@ def test_gaps_are_bridged_or_begin_a_new_run():
     keep[1200:1300] = False
     fit = online()
     fit.extend(q[keep], tau[keep], t=t[keep])
-    assert fit._buffer.bridged == 3
     assert fit.faults == {"time jump": 1}
     assert fit.samples == keep.sum()
     whole = online()
     whole.extend(q, tau)
     a, b = fit.estimate().beta, whole.estimate().beta
     assert np.linalg.norm(a - b) < 0.05 * np.linalg.norm(b)
+
+
+# -- time ------------------------------------------------------------------------------------
+
+
+def torque_error(estimate):
+    """Relative error of torques in motions that were not seen."""
+    q, dq, ddq = np.random.default_rng(5).uniform(-1, 1, (3, 200, 4))
+    model = base().robot
+    true = feasid.inverse_dynamics(model, q, dq, 3 * ddq, parameters=truth())
+    found = feasid.inverse_dynamics(model, q, dq, 3 * ddq, parameters=estimate.delta)
+    return np.linalg.norm(found - true) / np.linalg.norm(true)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3, 0.5])
+def test_samples_count_at_their_own_stamps(spread):
+    """Late by up to half a sample either way; without its stamps the error is 50 times larger."""
+    rng = np.random.default_rng(1)
+    t = 1e3 + np.sort(np.arange(2400) + spread * rng.uniform(-1, 1, 2400)) / RATE
+    fit = online()
+    fit.extend(*log_at(t - 1e3), t=t)
+    estimate = fit.estimate()
+    assert torque_error(estimate) < 0.01
+    assert sum(fit.faults.values()) == fit.faults["same time"] < 0.04 * 2400
+    assert fit.time == t[-1]
+    assert t[-1] - 2 * fit.block / RATE < estimate.time <= t[-1]
+
+
+@pytest.mark.parametrize("told", [0.6, 0.8, 0.95, 1.05, 1.2, 1.4])
+def test_a_rate_that_the_stamps_contradict_is_named_and_nothing_is_learnt_with_it(told):
+    t = np.arange(2400) / (RATE / told)
+    fit = online()
+    fit.extend(*log_at(t), t=t)
+    decision = fit.estimate().decision
+    assert not decision.open
+    assert f"the stamps say {RATE / told:.4g} samples per second, and rate is 200" in str(decision)
+    assert fit.faults["wrong rate"] > 2000
+
+
+def test_lost_samples_and_jitter_are_no_wrong_rate():
+    rng = np.random.default_rng(2)
+    t = np.sort(np.arange(2400) + 0.5 * rng.uniform(-1, 1, 2400)) / RATE
+    t = t[rng.uniform(size=2400) > 0.1]
+    fit = online()
+    fit.extend(*log_at(t), t=t)
+    assert not fit.faults["wrong rate"]
+    assert torque_error(fit.estimate()) < 0.01
 
 
 @pytest.mark.parametrize(
@@ -380,8 +430,10 @@ def test_samples_are_checked():
     with pytest.raises(feasid.FeasidError, match="needs 4 numbers"):
         fit.update([0.0] * 3, [0.0] * 4)
     fit.update([0.0] * 4, [0.0] * 4)
-    with pytest.raises(feasid.FeasidError, match="with every sample or with none"):
+    with pytest.raises(feasid.FeasidError, match="velocities must be given with every sample"):
         fit.update([0.0] * 4, [0.0] * 4, [0.0] * 4)
+    with pytest.raises(feasid.FeasidError, match="time stamps must be given with every sample"):
+        fit.update([0.0] * 4, [0.0] * 4, t=1.0)
 
 
 def test_friction_and_drive_inertia_are_added_to_a_bare_description():
