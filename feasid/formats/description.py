@@ -9,12 +9,13 @@ back. Numbers of links are kept as the exact rationals that the file's decimals 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -369,6 +370,15 @@ class NewInertial:
         return can_exist(exact[0], exact[1:])
 
 
+class JointServo(NamedTuple):
+    """A joint's position servo: kp, kd [N m / rad, N m s / rad; N, m], delay [s], torque limit."""
+
+    kp: float
+    delay: float = 0.0
+    kd: float = 0.0
+    limit: float = math.inf
+
+
 @dataclass(frozen=True)
 class Extras:
     """What a file may say besides bodies and joint terms.
@@ -381,15 +391,14 @@ class Extras:
         Drive inertia of joints, for extension elements of formats that have no place for it.
     extensions : tuple of str
         Programs whose extension elements are wanted, see `Format.extensions`.
-    servos : mapping of str to (float, float)
-        Position gain [N m / rad or N / m] and delay [s] of joints' servos, in formats that have a
-        place for them.
+    servos : mapping of str to JointServo
+        Position servos of joints, in formats that have a place for them.
     """
 
     forces: Mapping[str, float] = field(default_factory=dict)
     armatures: Mapping[str, float] = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
-    servos: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    servos: Mapping[str, JointServo] = field(default_factory=dict)
 
 
 NO_EXTRAS = Extras()

@@ -23,7 +23,7 @@ import numpy as np
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError, OutputError, UselessFitError, did_you_mean
-from feasid.formats.description import Extras
+from feasid.formats.description import Extras, JointServo
 from feasid.formats.load import load_robot
 from feasid.formats.registry import format_named
 from feasid.formats.terms import sum_drives
@@ -315,19 +315,23 @@ def export(
         parts = held * before.values, held * robot.values
         changes = describe_changes(fitted, fitted.values, *parts, postures)
     lost = unrepresentable_terms(fitted, kind)
-    whole = fitted if lost or not np.array_equal(robot.values, fitted.values) else None
+    servos = _servos_of(model) if format_named(kind).holds_servos else {}
+    damping = _servo_damping(fitted, servos)
+    same = np.array_equal(robot.values, fitted.values) and not damping.any()
+    whole = fitted if lost or not same else None
     armatures = dict(zip(robot.joints, joint_values(robot, robot.values)["Ia"], strict=True))
     forces = {x.joint: -x.value for x in offsets if x.origin == "joint"}
     extras = Extras(
         forces if format_named(kind).holds_forces else {},
         {joint: float(value) for joint, value in armatures.items() if value},
         extensions,
-        _servos_of(model) if format_named(kind).holds_servos else {},
+        servos,
     )
+    robot = robot.with_values(robot.values - damping)
     part = representable_part(robot, kind)
     written = write(part, path, overwrite=overwrite, complete=whole, extras=extras)
     lines = missing_lines(fitted, lost, _armature_advice(robot, postures))
-    columns = _errors(model, robot, written.path, offsets, test)
+    columns = _errors(model, robot, written.path, offsets, test, damping)
     if purpose is not None and (rows := _rows(model, before, model.recordings)) is not None:
         terms = joint_values(before, held * before.values)
         terms["fo"] = sensor_offsets(offsets, robot)
@@ -336,12 +340,30 @@ def export(
     return Export(written, lines, columns, offsets, tuple(changes))
 
 
-def _servos_of(model: WritableModel) -> dict[str, tuple[float, float]]:
-    """Gains and delay of the servos that were identified, where kp and damping are all they do."""
+def _servos_of(model: WritableModel) -> dict[str, JointServo]:
+    """The servos that were identified, where kp, damping and a limit are all they do."""
     servo = None if model.servo is None else model.servo.servo
-    if servo is None or not servo.alone:
+    if servo is None or servo.law != "position" or servo.terms:
         return {}
-    return {joint: (kp, max(servo.delay, 0.0)) for joint, kp in servo.gains.items()}
+    viscous = dict(
+        zip(model.robot.joints, joint_values(model.robot, model.robot.values)["fv"], strict=True)
+    )
+    ends = (
+        zip(servo.kd, servo.limit, strict=True) if servo.limit else [(0.0, np.inf)] * len(servo.kp)
+    )
+    return {
+        joint: JointServo(kp, max(servo.delay, 0.0), min(own, float(viscous[joint])), limit)
+        for (joint, kp), (own, limit) in zip(servo.gains.items(), ends, strict=True)
+    }
+
+
+def _servo_damping(robot: Robot, servos: Mapping[str, JointServo]) -> Array:
+    """Standard parameters that are the servos' own damping: a part of viscous friction."""
+    out = np.zeros(robot.size)
+    for k, drive in enumerate(robot.drives):
+        for joint in drive.coupling.keys() & servos.keys():
+            out[robot.drive_columns(k)["fv"]] = servos[joint].kd
+    return out
 
 
 TOLD_ACCELERATION = 0.05
@@ -370,12 +392,17 @@ def _rows(model: WritableModel, robot: Robot, logs: Sequence[Recording]) -> Clie
 
 
 def _errors(
-    model: WritableModel, robot: Robot, path: str, offsets: tuple[Offset, ...], test: Any
+    model: WritableModel,
+    robot: Robot,
+    path: str,
+    offsets: tuple[Offset, ...],
+    test: Any,
+    damping: Array,
 ) -> pd.DataFrame:
     """Torque errors of the fit and of a written file, on the fitted log and on a test."""
     import pandas as pd
 
-    seen = as_client(model, path)
+    seen = as_client(model, path) + damping
     reread = model.robot.with_values(seen)
     columns = {"fit": model.relative_error}
     logs = {"": (model.reduced, tuple(model.recordings))}

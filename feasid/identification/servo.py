@@ -195,7 +195,7 @@ class ServoFit:
             said.append(
                 Note(
                     f"torque limits that the log shows: {told}; closed-loop motion at a limit is "
-                    "hard to predict, and model files get no actuators",
+                    "hard to predict",
                     "servo-limit",
                 )
             )

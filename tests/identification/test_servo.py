@@ -22,7 +22,7 @@ from worlds.servos import (
 import feasid
 from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
-from feasid.formats.description import Extras
+from feasid.formats.description import Extras, JointServo
 from feasid.formats.write import write
 from feasid.logs.servo import Servo, command_rates, delay_commands
 
@@ -210,7 +210,7 @@ def test_servos_read_commands_as_torques(leg):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERVOS)
-def test_servos_that_do_more_are_named_or_refused(name):
+def test_servos_that_do_more_are_named_or_refused(name, tmp_path):
     named = {"integral": "integral", "rate": "rate", "gravity": "gravity"}
     world = make_servo_world("leg", 0, SERVOS[name])
     if name in ("dead_band", "spring", "short"):
@@ -260,18 +260,32 @@ def test_a_written_file_follows_commands_as_the_robot_does(leg, tmp_path):
     assert again.written.format == "mjcf"
 
 
-def test_files_keep_their_own_actuators(tmp_path):
-    text = """<mujoco><worldbody><body><joint name="a" axis="0 1 0"/>
-    <inertial pos=".1 0 .02" mass="1" diaginertia=".02 .03 .01"/></body></worldbody><actuator>
-    <position name="A" joint="a" kp="30" kv="2"/></actuator></mujoco>"""
+@pytest.mark.parametrize(
+    "own",
+    [
+        '<position name="A" joint="a" class="stiff"/>',
+        '<general name="A" joint="a" biastype="affine" gainprm="7" biasprm="1 -7 -3"/>',
+        "",
+    ],
+)
+def test_files_keep_their_own_actuators(tmp_path, own):
+    text = f"""<mujoco>
+    <default><default class="stiff"><position kp="30" kv="2"/></default></default><worldbody><body>
+    <joint name="a" axis="0 1 0"/><inertial pos=".1 0 .02" mass="1" diaginertia=".02 .03 .01"/>
+    </body></worldbody><actuator>
+    {own}</actuator></mujoco>"""
     (tmp_path / "arm.xml").write_text(text)
     robot = feasid.load_robot(tmp_path / "arm.xml")
-    extras = Extras(servos={"a": (25.0, 0.004)})
-    write(robot, tmp_path / "out.xml", extras=extras)
-    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
-    assert model.nu == 1
-    assert (model.actuator_gainprm[0, 0], model.actuator_biasprm[0, 2]) == (25.0, 0.0)
-    assert model.actuator_delay[0] == 0.004
+    for kd, limit in ((0.0, np.inf), (1.5, 4.0)):
+        extras = Extras(servos={"a": JointServo(25.0, 0.004, kd, limit)})
+        write(robot, tmp_path / "out.xml", extras=extras, overwrite=True)
+        model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+        assert model.nu == 1
+        assert model.actuator_gainprm[0, 0] == 25.0
+        assert [*model.actuator_biasprm[0, :3]] == [0.0, -25.0, -kd]
+        assert model.actuator_delay[0] == 0.004
+        assert model.actuator_forcelimited[0] == np.isfinite(limit)
+        assert model.actuator_forcerange[0, 1] == (limit if np.isfinite(limit) else 0.0)
 
 
 def test_the_prompt_fits_servos(leg, tmp_path, capsys, monkeypatch):

@@ -17,7 +17,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError
-from feasid.formats.description import Changes, Description, Extras, NewInertial
+from feasid.formats.description import Changes, Description, Extras, JointServo, NewInertial
 from feasid.formats.mjcf.model import Mjcf, MjcfBody, MjcfJoint
 from feasid.formats.rewrite import generated_inertial, joint_shape, single_leader
 from feasid.formats.terms import NO_TERMS, JointTerms
@@ -74,24 +74,48 @@ def patch_mjcf(description: Description, changes: Changes) -> bytes:
     return patch.apply()
 
 
-def _set_servos(patch: Patch, root: Element, servos: Mapping[str, tuple[float, float]]) -> None:
-    """Gains of the file's own position actuators, without damping, and actuators of other joints.
+def _set_servos(patch: Patch, root: Element, servos: Mapping[str, JointServo]) -> None:
+    """Write these gains to the file's own position actuators, and add those that it lacks.
 
-    Damping is that of the joint: a log tells the sum only.
+    Raises
+    ------
+    InputError
+        An actuator whose gear or damping ratio multiplies what would be written.
     """
     left = dict(servos)
     for section in root.all("actuator"):
         for element in section.children:
-            joint = element.attributes.get("joint", "")
-            if element.tag == "position" and joint in left:
-                kp, delay = left.pop(joint)
-                for name, value in {"kp": kp, "kv": 0.0, "delay": delay}.items():
-                    if value or name in element.attributes:
-                        patch.numbers(element, name, [value])
-                if delay > 0 and "nsample" not in element.attributes:
-                    patch.new_attribute(element, "nsample", _remembered(delay))
+            joint, name = (element.attributes.get(k, "") for k in ("joint", "name"))
+            if element.tag not in ("position", "general") or joint not in left:
+                continue
+            if name == _force_name(joint):
+                continue
+            for attribute in element.attributes.keys() & {"gear", "dampratio"}:
+                raise InputError(
+                    f"{patch.text.path}:{element.line}: the servo of joint {joint!r} cannot be "
+                    f"written to actuator {name!r}, which has {attribute}: delete this attribute"
+                )
+            _set_servo(patch, element, left.pop(joint))
     if left:
         patch.insert_last(root, _servos(left))
+
+
+def _set_servo(patch: Patch, element: Element, servo: JointServo) -> None:
+    """Gains, delay and limit of an actuator; those of its default class do not count any more."""
+    if element.tag == "position":
+        numbers = {"kp": [servo.kp], "kv": [servo.kd]}
+    else:
+        numbers = {"gainprm": [servo.kp], "biasprm": [0.0, -servo.kp, -servo.kd]}
+        if "biastype" not in element.attributes:
+            patch.new_attribute(element, "biastype", "affine")
+    if servo.delay or "delay" in element.attributes:
+        numbers["delay"] = [servo.delay]
+    if math.isfinite(servo.limit):
+        numbers["forcerange"] = [-servo.limit, servo.limit]
+    for name, values in numbers.items():
+        patch.numbers(element, name, values)
+    if servo.delay and "nsample" not in element.attributes:
+        patch.new_attribute(element, "nsample", _remembered(servo.delay))
 
 
 def _remembered(delay: float) -> str:
@@ -99,17 +123,19 @@ def _remembered(delay: float) -> str:
     return str(math.ceil(delay / SHORTEST_STEP) + 2)
 
 
-def _servos(servos: Mapping[str, tuple[float, float]]) -> list[str]:
+def _servos(servos: Mapping[str, JointServo]) -> list[str]:
     lines = [
         line
-        for joint, (kp, delay) in servos.items()
+        for joint, servo in servos.items()
         for line in markup(
             "position",
             name=f"servo of {joint}",
             joint=joint,
-            kp=kp,
-            delay=delay or None,
-            nsample=_remembered(delay) if delay else None,
+            kp=servo.kp,
+            kv=servo.kd or None,
+            forcerange=(-servo.limit, servo.limit) if math.isfinite(servo.limit) else None,
+            delay=servo.delay or None,
+            nsample=_remembered(servo.delay) if servo.delay else None,
         )
     ]
     return markup("actuator", lines) if lines else []
