@@ -24,6 +24,10 @@ from feasid.robot import inertia
 DENSITIES = (50.0, 25_000.0)
 """Plausible mean densities of a link [kg/m^3]: from hollow shells to tungsten."""
 
+SLENDER = 1e-2
+"""Second moments count as at least this share of the largest (a body ten times as long as thick):
+files neglect the thickness of rods and plates."""
+
 RESIDUE = 1e-12
 """Moments below this times the mass (a radius of gyration of 1 um) are what rounding left."""
 
@@ -174,25 +178,54 @@ def _misplaced_products(mass: Fraction, moments: Sequence[Fraction]) -> Iterator
 
 
 def _of_geometry(link: Link) -> Iterator[Cause]:
-    if not link.shapes or link.mass is None or link.mass <= 0:
+    if link.mass is None or link.mass <= 0:
         return
-    if _is_marker(link.shapes):
+    placeholder = any(True for _ in _placeholder(link.moments or ()))
+    if not link.shapes and not placeholder:
+        yield from _too_dense(link, float(link.mass))
+    if not link.shapes or _is_marker(link.shapes):
         return
     mass = float(link.mass)
     volume = sum(shape.volume for shape in link.shapes)
     density = mass / volume
     low, high = DENSITIES
     if not low <= density <= high:
-        unit = "g instead of kg" if low <= density * 1e-3 <= high and mass > 1 else ""
         yield Cause(
             "density",
             f"{mass:g} kg in collision shapes of {volume:.3g} m^3 is {density:.3g} kg/m^3, outside "
-            f"{low:g} to {high:g}" + (f": {unit}?" if unit else ""),
+            f"{low:g} to {high:g}{_in_grams(mass, density)}",
             {"density": density, "volume": volume},
         )
     yield from _com_outside(link)
-    if not any(True for _ in _placeholder(link.moments or ())):
+    if not placeholder:
         yield from _too_wide(link, mass)
+
+
+def _in_grams(mass: float, density: float) -> str:
+    low, high = DENSITIES
+    return ": g instead of kg?" if low <= density * 1e-3 <= high and mass > 1 else ""
+
+
+def _too_dense(link: Link, mass: float) -> Iterator[Cause]:
+    """Whether mass and moments of inertia ask for more than any material's density.
+
+    Of all bodies that are nowhere denser than rho, the ellipsoid of density rho has the smallest
+    determinant of second moments, so that a link whose ellipsoid is denser cannot be built.
+    """
+    moments = np.linalg.eigvalsh(link.tensor)
+    second = moments.sum() / 2 - moments
+    if second.min() < 0 or moments.max() < RESIDUE * mass:
+        return
+    axes = np.sqrt(5.0 * np.maximum(second, SLENDER * second.max()) / mass)
+    volume = float(4.0 / 3.0 * np.pi * np.prod(axes))
+    density = mass / volume
+    if density > DENSITIES[1]:
+        yield Cause(
+            "density",
+            f"{mass:g} kg with these moments of inertia fill at most {volume:.2g} m^3, "
+            f"{density:.2g} kg/m^3, denser than any material{_in_grams(mass, density)}",
+            {"density": density, "volume": volume},
+        )
 
 
 def _is_marker(shapes: Sequence[Shape]) -> bool:

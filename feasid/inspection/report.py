@@ -261,7 +261,7 @@ RULES = {
     "placeholder": "The inertia looks like a placeholder",
     "residue": "The inertia is rounding residue",
     "massless": "Inertia without mass",
-    "density": "The density is implausible for the collision shapes",
+    "density": "The density is implausible for the collision shapes or the inertia",
     "com-outside": "The centre of mass is outside the collision shapes",
     "inertia-unit": "The inertia is too large for the collision shapes",
     "twin": "The mirrored link differs",

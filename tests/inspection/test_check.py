@@ -246,13 +246,16 @@ def test_units_and_places_against_collision_boxes(check, mass, xyz, izz, found, 
     assert all(word in c.message for c in link(report, "rod").causes)
 
 
-def test_a_mesh_leaves_the_shape_unknown(check):
+@pytest.mark.parametrize(("mass", "found"), [(3000, {"density"}), (5, set()), (0.003, set())])
+def test_a_mesh_leaves_the_shape_unknown(check, mass, found):
+    """Its moments of inertia still say that no material is that dense."""
     mesh = BOX.replace("</collision>", '</collision><collision><geometry><mesh filename="x"/>')
     report = check(
         ('<link name="rod">', mesh + "</geometry></collision>"),
-        ('<mass value="0.3"/>', '<mass value="3000"/>'),
+        ('<mass value="0.3"/>', f'<mass value="{mass}"/>'),
     )
-    assert codes(report, "rod") == set()
+    assert codes(report, "rod") == found
+    assert all("denser than any material" in c.message for c in link(report, "rod").causes)
 
 
 LEG = """
