@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("robot", metavar="ROBOT", help="robot description (.urdf, .xml, .sdf)")
     add("--floating", action="store_true", help="the root link floats")
     add("--lock", metavar="JOINT=Q", action="append", help="make a joint rigid, SI units")
-    add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
     add("--no-gravity", action="store_true", help="as if there were no gravity")
     add("--friction", metavar="LIST", default="", help=f"of {','.join(FRICTION)} (default none)")
     add("--drive-inertia", action="store_true", help="the drives' inertias count too")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +28,13 @@ LARGEST = 2**26
 """Bytes of a file of base parameters."""
 
 VALUE = "value"
-"""The column that holds them; else the last one does."""
+"""The column that holds them, where several hold numbers."""
 
 NAME = "base parameter"
-"""The first column where it names them."""
+"""The column that names them."""
+
+DECIMAL_COMMA = re.compile(r";-?\d+,\d")
+"""A number behind a semicolon, as spreadsheets of some languages write it."""
 
 SPACES = re.compile(r"[\s()]+")
 """What stands between the terms of a base parameter's name."""
@@ -50,32 +54,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read(path: str) -> pd.Series[float]:
-    """The values in a CSV file, its column "value" or its last one, by the names of its first.
+    """The values in a CSV file, its column "value" or its only one of numbers, by their names.
 
     Raises
     ------
     InputError
-        Names the file, and the row that is not a number.
+        Names the file, and the row that has no number, or the columns of which one is meant.
     """
     import numpy as np
     import pandas as pd
 
     from feasid.logs.read.csv import exact_decimals
 
+    text = read_whole(path, LARGEST).decode(errors="replace")
+    columns = ";" if ";" in text.partition("\n")[0] else ","
+    decimal = "," if columns == ";" and DECIMAL_COMMA.search(text) else "."
     try:
-        table: pd.DataFrame = pd.read_csv(io.BytesIO(read_whole(path, LARGEST)), **exact_decimals())
-    except InputError:
-        raise
+        table: pd.DataFrame = pd.read_csv(
+            io.StringIO(text), sep=columns, decimal=decimal, **exact_decimals()
+        )
     except (ValueError, OverflowError) as error:
         raise InputError(f"{path}: cannot be read: {error}", path=path) from error
-    column = table[VALUE] if VALUE in table.columns else table[table.columns[-1]]
+    held = [str(c) for c in table.columns if pd.api.types.is_numeric_dtype(table[c])]
+    if VALUE not in table and len(held) != 1:
+        raise InputError(
+            f"{path}: {', '.join(held) or 'no column'} hold{'s' * (not held)} numbers: call the "
+            f"column of base parameters {VALUE!r}",
+            path=path,
+        )
+    column = table[VALUE if VALUE in table else held[0]]
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
     for row in np.flatnonzero(~np.isfinite(values)):
         raise InputError(
-            f"{path}: row {int(row) + 2} is no number: {column.iloc[row]!r}", path=path
+            f"{path}: row {int(row) + 2} of column {column.name!r} has no number", path=path
         )
-    named = table.columns[0] == NAME
-    return pd.Series(values, index=table[NAME].astype(str) if named else None)
+    if NAME in table:
+        return pd.Series(values, index=table[NAME].astype(str))
+    print(
+        f"feasid: {path} has no column {NAME!r}: its values are taken in the order of feasid base",
+        file=sys.stderr,
+    )
+    return pd.Series(values)
 
 
 def with_terms(robot: Robot, names: Iterable[tuple[str, str]]) -> Robot:
@@ -122,8 +141,9 @@ def matching(robot: Robot, values: pd.Series[float]) -> BaseParameters:
         sizes.append(len(base.K))
     _, plain, *more = sizes
     raise InputError(
-        f"{robot.name} has {plain} base parameters, {more[0]} with friction, {more[1]} with drive "
-        f"inertia, too, {more[2]} with that alone, but there are {len(values)} values",
+        f"{len(values)} values do not fit {robot.name}, which has {plain} base parameters, "
+        f"{more[0]} with friction, {more[1]} with drive inertia, too, {more[2]} with that alone; "
+        "feasid base lists them"
     )
 
 

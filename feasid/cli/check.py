@@ -6,12 +6,13 @@ import argparse
 import glob
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from feasid.cli import beta
-from feasid.cli.options import refuse_robot
+from feasid.cli.options import refuse_robot, robot_words
 from feasid.cli.output import add_json, print_json, redirect_sentences
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
@@ -99,6 +100,9 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     with redirect_sentences(as_json):
         print(verdict.explain().replace(": verdict.certificate.verify()", ""))
         beta.save(verdict.certificate, arguments.certificate)
+        if verdict.feasible is False:
+            words = ["--beta", arguments.beta, *robot_words(arguments), "--out", "corrected.csv"]
+            print(f"corrected by: feasid correct {shlex.join(words)}")
     if as_json:
         told = {"robot": arguments.robot, "consistency": verdict.consistency}
         print_json("check", {**told, "feasible": verdict.feasible, "explained": verdict.explain()})

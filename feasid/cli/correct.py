@@ -91,8 +91,8 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)
     with redirect_sentences(arguments.json):
-        far = f"{done.distance:.6g} from what was given, by the euclidean distance"
-        print(f"{arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
+        far = f"the closest feasible values, Euclidean distance {done.distance:.6g}"
+        print(f"wrote {arguments.out}: {far if done.changed else 'unchanged, they are feasible'}")
         beta.save(done.optimality, arguments.certificate, arguments.overwrite)
     if arguments.json:
         told = {"robot": arguments.robot, "out": arguments.out, "distance": done.distance}
@@ -109,7 +109,7 @@ def _lines(done: Repair, out: str) -> Iterator[str]:
     for change in done.changes:
         yield from _rows(change, width)
     count = len(done.changes)
-    yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all exactly possible"
+    yield f"{out}: {count} link{'s' if count > 1 else ''} corrected, all physically consistent"
 
 
 def _rows(change: Change, width: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from feasid.cli.options import (
     as_arguments,
     read_options,
     read_robot,
+    robot_words,
 )
 from feasid.cli.output import add_json, print_json, spell_as_arguments
 from feasid.cli.terminal import report_step
@@ -47,18 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         if robot.constraint_summary:
             print(f"{robot.name}: {robot.constraint_summary}")
         print(spell_as_arguments(diagnosis.explain()))
-        if diagnosis.options:
-            print(
-                f"\nmended: {_command(arguments)} {as_arguments({**options, **diagnosis.options})}"
-            )
+        if diagnosis.options or diagnosis.ok:
+            words = as_arguments({**options, **diagnosis.options})
+            command = shlex.join(["feasid", "fit", *arguments.log, *robot_words(arguments)])
+            print(f"\n{'mended' if diagnosis.options else 'next'}: {command} {words}".rstrip())
     return 0 if diagnosis.ok else 1
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    """The fit of the same log and robot."""
-    words = ["feasid", "fit", *arguments.log, "--robot", arguments.robot]
-    for entry in arguments.lock or ():
-        words += ["--lock", entry]
-    if arguments.gravity:
-        words.append(f"--gravity={arguments.gravity}")
-    return shlex.join(words)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for kind in LIMITS:
         add(f"--{kind}", action="append", metavar="JOINT=B", help=f"{kind} limit: B or LOW,HIGH")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
-    add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
     add("--floor", type=float, metavar="Z", help="height that all links stay above [m]")
     add("--no-collision", action="store_true", help="links may meet each other")
     add("--clearance", type=float, default=0.01, metavar="M", help="between links (default 0.01)")

@@ -60,7 +60,10 @@ def add_robot_arguments(parser: argparse.ArgumentParser, what: str | None = None
     add("--robot", required=what is None, metavar="FILE", help=said)
     add("--floating", action="store_true", help="the root link of a URDF floats")
     add("--lock", metavar="JOINT=Q", action="append", help="hold a joint, SI units")
-    add("--gravity", metavar="X,Y,Z", help="free fall in the base frame [m/s^2]")
+    add("--gravity", metavar="X,Y,Z", help="gravity vector in the base frame [m/s^2]")
+    add("--ignore", metavar="LIST", help="effects of the description that are left out")
+    add("--use-mujoco", action="store_true", help="read the description by MuJoCo's compiler")
+    add("--sidecar", choices=("yes", "no"), help="read FILE.feasid.json too; default yes")
 
 
 def add_options(parser: argparse.ArgumentParser, options: type) -> None:
@@ -139,14 +142,31 @@ def read_robot(arguments: argparse.Namespace) -> Robot:
         floating=arguments.floating,
         lock=parse_locks(arguments.lock),
         gravity=parse_vector(arguments.gravity),
+        ignore=arguments.ignore.split(",") if arguments.ignore else (),
+        use_mujoco=arguments.use_mujoco,
+        sidecar=arguments.sidecar != "no",
     )
+
+
+def robot_words(arguments: argparse.Namespace) -> list[str]:
+    """The arguments of `add_robot_arguments` as they were typed."""
+    words = ["--robot", arguments.robot]
+    words += [f"--{name}" for name in ("floating", "use-mujoco") if vars(arguments)[_key(name)]]
+    words += [word for entry in arguments.lock or () for word in ("--lock", entry)]
+    given = ((name, vars(arguments)[name]) for name in ("gravity", "ignore", "sidecar"))
+    return [*words, *(f"--{name}={value}" for name, value in given if value)]
 
 
 def refuse_robot(arguments: argparse.Namespace, without: str) -> None:
     """Raise for arguments of a robot where none is asked about."""
-    given = [f"--{n}" for n in ("robot", "floating", "lock", "gravity") if getattr(arguments, n)]
+    names = ("robot", "floating", "lock", "gravity", "ignore", "use-mujoco", "sidecar")
+    given = [f"--{name}" for name in names if vars(arguments)[_key(name)]]
     if given:
         raise InputError(f"{', '.join(given)} would be ignored without {without}")
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def as_arguments(options: Mapping[str, Any]) -> str:

@@ -95,13 +95,16 @@ NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in op
     "lock",
     "gravity",
     "floating",
+    "ignore",
+    "use_mujoco",
+    "sidecar",
     "overwrite",
     "force",
     "offset_origin",
     "purpose",
 }
 
-PLAIN = ("overwrite", "force", "floating")
+PLAIN = ("overwrite", "force", "floating", "use_mujoco")
 """Arguments without a value."""
 
 OPTION = re.compile(rf"(?<![\w.'-])({'|'.join(sorted(NAMES, key=len, reverse=True))})(=|(?!\w))")
@@ -110,13 +113,19 @@ SIMPLE = re.compile(r"True|False|None|'[^']*'|\"[^\"]*\"|[-+]?\d[\d.]*(?:e[-+]?\
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 
-CALL = re.compile(r"load_robot\(\.\.\., ((?:[^()]|\([^()]*\))*)\)")
+CALL = re.compile(r"load_robot\((?:\.\.\.|path|'[^']*'), ((?:[^()]|\([^()]*\))*)\)")
 """Where an option of the robot belongs in Python."""
+
+
+COMMAND = re.compile(r"feasid\.(diagnose|excite|correct|simulate)\b(?:\([^()]*\))?")
+"""Functions that have a command, mostly of their own name."""
 
 
 def spell_as_arguments(text: str) -> str:
     """``delay=0.03`` as ``--delay 0.03``, ``friction=()`` as ``--friction none``."""
     text = CALL.sub(r"\1", text)
+    text = text.replace("fit.notes", "--verbose")
+    text = COMMAND.sub(lambda m: f"feasid {m[1]}".replace("diagnose", "doctor"), text)
     out, at = [], 0
     while match := OPTION.search(text, at):
         name, start, end = match[1], match.start(), match.end()

@@ -36,7 +36,7 @@ from feasid.core.arguments import Measured, Positive, Rate, checked, checked_met
 from feasid.core.arrays import Array, Mask
 from feasid.core.text import quote
 from feasid.dynamics.floating import frame_jacobian
-from feasid.errors import InputError, did_you_mean
+from feasid.errors import InputError
 from feasid.reduction.equations import DENSITY, WHITE_CORRELATION
 from feasid.reduction.strata import SLOW
 from feasid.robot.description import Robot
@@ -221,12 +221,7 @@ class ContactEstimate:
         InputError
             No moving body carries a link of this name.
         """
-        places = {b.name: (b.name, np.zeros(3)) for b in self.robot.bodies}
-        for body in self.robot.bodies:
-            places |= {m.name: (body.name, m.position) for m in body.members}
-        if link not in places:
-            raise InputError(f"no moving link {link!r}{did_you_mean(link, places)}", link=link)
-        jacobian = frame_jacobian(self.robot, self.q, *places[link])[0]
+        jacobian = frame_jacobian(self.robot, self.q, link)[0]
         return np.asarray(np.linalg.lstsq(jacobian.T, self.torque, rcond=1e-9)[0])
 
 

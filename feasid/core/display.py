@@ -109,7 +109,7 @@ class Display:
         second = max((len(m.value) for m in self.measures if m.goal), default=0)
         name = name if measure.met else name.upper()
         asked = f"  (goal {goal})" if goal else ""
-        missed = "" if measure.met else "  NOT MET"
+        missed = "  NOT MET" if measure.goal and not measure.met else ""
         line = f"{name:<{first}}  {plain(value):<{second if goal else 0}}{asked}{missed}"
         return truncate((QUIET if measure.met else LOUD) + line, WIDTH)
 
@@ -120,7 +120,7 @@ class Display:
             asked = f"goal {escape(plain(m.goal))}" if m.goal else ""
             mark = f"{asked} \N{HEAVY CHECK MARK}" if m.goal and m.met else asked
             if not m.met:
-                mark = f"<strong {LOUD_STYLE}>{asked} NOT MET</strong>"
+                mark = f"<strong {LOUD_STYLE}>{f'{asked} NOT MET' if asked else '!!'}</strong>"
             cells = (escape(plain(m.name)), escape(plain(m.value)), mark)
             said.append("<tr>" + "".join(f'<td style="text-align:left">{c}</td>' for c in cells))
             said.append("</tr>")

@@ -17,11 +17,12 @@ from feasid.identifiability.base import base_parameters
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
 from feasid.logs.derivatives import MIN_SAMPLES
+from feasid.logs.floating import floats
 from feasid.logs.motion import Motion, Rows
 from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
-from feasid.options.tables import ReadOptions
+from feasid.options.tables import LogOptions, ReadOptions
 from feasid.reduction.triangle import Reducer
 from feasid.robot.description import Robot
 from feasid.robot.layout import random_configurations
@@ -44,6 +45,8 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     """
     df = recording.table(robot, asked.get("topic"))
     try:
+        if floats(df, robot):
+            return _check_floating(recording, robot, asked)
         raw = _with_holes(recording.raw(robot, **select_options(ReadOptions, asked)))
     except LogError as error:
         return Diagnosis((_from_error("columns", error),), len(df))
@@ -58,6 +61,14 @@ def check_columns(recording: Recording, robot: Robot, asked: Mapping[str, Any]) 
     steps = np.diff(raw.t)
     rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else float("nan")
     return Diagnosis(tuple(findings), len(df), span, rate, raw.notes)
+
+
+def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]) -> Diagnosis:
+    """Whether the log of a floating robot can be read; `LogError` where it cannot."""
+    options = {"filtering": "equations", **select_options(LogOptions, asked)}
+    motion = recording.motion(robot, **options)
+    t = np.concatenate([run.t for run in motion.runs])
+    return Diagnosis((), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, Mask
 from feasid.diagnosis.findings import Finding
 from feasid.logs.clock import GAP, JITTER
 from feasid.logs.columns import WORDS
@@ -59,21 +59,34 @@ def check_signals(raw: Signals, robot: Robot, runs: Sequence[Rows]) -> list[Find
         Row numbers of each run, in order of time.
     """
     findings = _check_time(raw, runs) + _check_holes(raw)
+    names, tau = raw.layout.coordinates, raw.values.get("tau")
+    moved = tuple(names if tau is None else np.array(names)[~_constant(tau)])
     for kind, values in raw.values.items():
+        if raw.layout.columns[kind] is None:  # torques of controls: no sensor that sticks or clips
+            continue
         for k, joint in enumerate(raw.layout.coordinates):
-            column = str((raw.layout.columns[kind] or ())[k])
-            where = _Where(kind, joint, column, raw.t, raw.layout.coordinates)
+            column = raw.layout.name_of(kind, k)
+            where = _Where(kind, joint, column, raw.t, moved)
             findings += _check_column(values[:, k], where, runs)
     return findings + check_range(raw, robot)
 
 
+def _constant(values: Array) -> Mask:
+    """Columns whose finite numbers are all the same."""
+    finite = np.isfinite(values)
+    low, high = (
+        f(values, axis=0, where=finite, initial=x) for f, x in ((np.min, np.inf), (np.max, -np.inf))
+    )
+    return np.asarray(low == high)
+
+
 class _Where:
-    """Names a column in findings."""
+    """Names a column in findings; `moved` are the joints whose torque changes."""
 
     def __init__(
-        self, kind: str, joint: str, column: str, t: Array, joints: Sequence[str] = ()
+        self, kind: str, joint: str, column: str, t: Array, moved: tuple[str, ...] = ()
     ) -> None:
-        self.kind, self.joint, self.column, self.t, self.joints = kind, joint, column, t, joints
+        self.kind, self.joint, self.column, self.t, self.moved = kind, joint, column, t, moved
 
     def finding(
         self, code: str, level: str, message: str, remedy: str, rows: Sequence[tuple[int, int]] = ()
@@ -138,7 +151,7 @@ def _check_holes(raw: Signals) -> list[Finding]:
             if not bad.size:
                 continue
             parts = blocks(bad, "")
-            column = str((raw.layout.columns[kind] or ())[k])
+            column = raw.layout.name_of(kind, k)
             where = _Where(kind, joint, column, raw.t)
             longest = max(p.count for p in parts)
             found = where.finding(
@@ -184,16 +197,18 @@ def _check_column(values: Array, where: _Where, runs: Sequence[Rows]) -> list[Fi
 
 
 def _dead_signal_finding(value: float, where: _Where) -> Finding:
-    others = [joint for joint in where.joints if joint != where.joint]
-    advice = {
-        "q": "lock the joint if it did not move: load_robot(..., lock={...})",
-        "tau": f"without a torque sensor there, leave the joint out: measured={others}",
-    }
-    return where.finding(
+    measured = [*map(str, where.moved)]
+    advice = {"q": "lock the joint if it did not move: load_robot(..., lock={...})"}
+    if measured:
+        advice["tau"] = f"without a torque sensor there, leave the joint out: measured={measured}"
+    found = where.finding(
         "dead",
         "error" if where.kind == "tau" else "warning",
         f"is {value:g} in all rows",
         advice.get(where.kind, "check the sensor and the recording"),
+    )
+    return replace(
+        found, options={"measured": measured} if where.kind == "tau" and measured else {}
     )
 
 

@@ -30,8 +30,8 @@ from feasid.core.arguments import checked
 from feasid.core.arrays import Array, require_finite
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.spatial import as_samples_last
-from feasid.errors import InputError, did_you_mean
-from feasid.robot.description import Robot
+from feasid.errors import InputError
+from feasid.robot.description import Robot, carrying_link
 
 UNIT = 1e-3
 """How far a logged quaternion's norm may be from 1: more than four decimals lose."""
@@ -317,8 +317,9 @@ class Contact:
     Parameters
     ----------
     body : str
+        A body, or a link that is fixed to one.
     position : array_like, shape (3,)
-        In the body's frame [m].
+        In the frame of that body or link [m].
     force : array_like, shape (samples, 3), optional
         On the robot, in world axes [N]; needed where it counts as known.
     moment : array_like, shape (samples, 3), optional
@@ -331,7 +332,9 @@ class Contact:
     moment: npt.ArrayLike | None = None
 
 
-def frame_jacobian(robot: Robot, q: npt.ArrayLike, body: str, position: npt.ArrayLike) -> Array:
+def frame_jacobian(
+    robot: Robot, q: npt.ArrayLike, body: str, position: npt.ArrayLike = (0.0, 0.0, 0.0)
+) -> Array:
     """Velocity of a body's point per generalised velocity, (samples, 6, dof), in world axes.
 
     Parameters
@@ -340,8 +343,9 @@ def frame_jacobian(robot: Robot, q: npt.ArrayLike, body: str, position: npt.Arra
     q : array_like, shape (samples, dof)
         As for `feasid.regressor`.
     body : str
+        A body, or a link that is fixed to one.
     position : array_like, shape (3,)
-        Of the point in the body's frame [m].
+        Of the point in the frame of that body or link [m].
 
     Returns
     -------
@@ -353,16 +357,13 @@ def frame_jacobian(robot: Robot, q: npt.ArrayLike, body: str, position: npt.Arra
     InputError
         No such body; joints that are coupled or in loops.
     """
-    names = [b.name for b in robot.bodies]
-    if body not in names:
-        raise InputError(f"robot {robot.name!r} has no body {body!r}{did_you_mean(body, names)}")
+    i, link = carrying_link(robot, body)
     if not robot.is_tree:
         raise InputError(f"contacts of robot {robot.name!r}: its joints are coupled or in loops")
     positions = as_samples_last(np.atleast_2d(np.asarray(q, dtype=np.float64)))
     if positions.shape[0] != robot.dof:
         raise InputError(f"q has {positions.shape[0]} columns, expected {robot.dof}")
-    point = np.asarray(position, dtype=np.float64)
-    i = names.index(body)
+    point = link.position + link.rotation @ np.asarray(position, dtype=np.float64)
     still = np.zeros_like(positions)
     tree = nodes(robot)
     states = []

@@ -322,9 +322,10 @@ class SampleCheck:
 
     def __str__(self) -> str:
         return (
-            f"hidden changes show {self.residual:.1e} (at most {MAX_HIDDEN_TORQUE:.0e}), the "
-            f"weakest of the others {self.weakest:.1e} (at least {MIN_VISIBLE_RATIO:.0e}, joint "
-            f"{self.joint!r}); checked in {1e3 * self.seconds:.1f} ms"
+            f"checked on random motions: torques change by {self.residual:.1e} along the "
+            f"unidentifiable directions (limit {MAX_HIDDEN_TORQUE:.0e}), by at least "
+            f"{self.weakest:.1e} along all others (joint {self.joint!r}, limit "
+            f"{MIN_VISIBLE_RATIO:.0e})"
         )
 
 

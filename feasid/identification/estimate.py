@@ -368,8 +368,8 @@ def _choose_weight(
         given = task.prior.weight if given is None and weight is None else given
         if given is None:
             raise InputError(
-                f"prior={task.prior.name!r} needs prior_weight: a number or 'held-out' (the "
-                "evidence of this prior is not known)"
+                f"prior={task.prior.name!r} needs a number as prior_weight, or "
+                "prior_weight='held-out' (the evidence of this prior is not known)"
             )
         return given, given, ()
     evident, curve = known

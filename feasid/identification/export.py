@@ -134,9 +134,7 @@ class Export:
         lines += describe_offsets(self.offsets, format_named(w.format).holds_forces)
         lines += self.changes
         if w.sidecar is not None:
-            lines.append(
-                f"the whole model is in {w.sidecar}, which feasid.load_robot reads with the file"
-            )
+            lines.append(f"the whole model is in {w.sidecar}, which feasid reads with the file")
         total = self.errors.loc["all"]
         shown = "; ".join(f"{name} {100 * value:.2f}%" for name, value in total.items())
         lines.append(f"torque error over all joints: {shown}")
@@ -381,7 +379,7 @@ def _armature_advice(robot: Robot, postures: Array) -> str:
         return f"no joint accelerates {TOLD_ACCELERATION:.0%} too fast without this armature"
     return (
         f"without it a simulation is wrong: joint {joint} accelerates {times:.3g} times as fast as "
-        f"it should; fit.actuators() has it as the joints' armature"
+        "it should; an MJCF file (.xml) holds it"
     )
 
 

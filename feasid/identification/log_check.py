@@ -29,6 +29,7 @@ from feasid.identification.large_mistakes import (
     find_large_mistakes,
 )
 from feasid.identification.noise import align_torques, estimate_noise
+from feasid.logs.floating import robot_floats
 from feasid.logs.recording import Recording
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
@@ -84,7 +85,7 @@ class LogCheck:
     @property
     def usable(self) -> bool:
         """Whether a fit of the mended log means anything."""
-        found = [f for f in self.diagnosis.errors if not f.options]
+        found = [f for f in self.diagnosis.errors if not f.options or f.code == "dead"]
         return not any(f.code not in SCALES for f in found)
 
 
@@ -111,7 +112,7 @@ def check_log(
         f.level == "error" and (f.code in UNREADABLE or (f.code in MOTION_CODES and not f.options))
         for f in findings
     )
-    if not doubted:
+    if not doubted and not robot_floats(robot):
         findings += _check_dynamics(search, thorough)
     marked = sort_findings(mark_mended(findings, asked))
     return LogCheck(replace(columns, findings=marked), search)
@@ -181,6 +182,8 @@ def confirm_advice(findings: list[Finding], robot: Robot, search: AdviceSearch) 
 
 
 def _has_effect(finding: Finding, robot: Robot) -> bool:
+    if finding.code == "dead":  # its joint is left out, which no fit of all joints can try
+        return False
     return bool(finding.options or finding.values.get(WAYS)) or finding.code == "gravity"
 
 

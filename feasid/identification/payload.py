@@ -37,7 +37,7 @@ from feasid.core.notes import Note
 from feasid.core.threads import one_thread
 from feasid.dynamics.kinematics import nodes, propagate
 from feasid.dynamics.newton_euler import WrenchRegressor
-from feasid.errors import InputError, LogError, did_you_mean
+from feasid.errors import InputError, LogError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.formats.fit_robot import resolve_robot, with_motors
@@ -52,8 +52,8 @@ from feasid.options.complete import check_options, document_options, select_opti
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
 from feasid.reduction.triangle import Reduced
-from feasid.robot.bodies import Body, Member
-from feasid.robot.description import Robot
+from feasid.robot.bodies import Body
+from feasid.robot.description import Robot, carrying_link
 from feasid.robot.inertia import change_frame, to_mass_com_inertia
 
 if TYPE_CHECKING:
@@ -290,23 +290,6 @@ def load_parameters(base: BaseParameters, load: Any, body: str | None = None) ->
     k, link = carrying_link(base.robot, body)
     columns = np.asarray(base.K, dtype=np.float64)[:, base.robot.inertial_columns[k]]
     return np.asarray(columns @ change_frame(link.rotation, link.position) @ ten)
-
-
-def carrying_link(robot: Robot, name: str | None) -> tuple[int, Member]:
-    """Place of the body that a body's or link's name belongs to, and the link in it.
-
-    The default is the last body; unknown names are refused.
-    """
-    if name is None:
-        return len(robot.bodies) - 1, Member(robot.bodies[-1].name)
-    for k, body in enumerate(robot.bodies):
-        for link in (Member(body.name), *body.members):
-            if link.name == name:
-                return k, link
-    names = [n for b in robot.bodies for n in (b.name, *(link.name for link in b.members))]
-    raise InputError(
-        f"robot {robot.name!r} has no moving body or link {name!r}{did_you_mean(name, names)}"
-    )
 
 
 def _without_robot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -292,6 +293,12 @@ def lines(report: Report, verbose: bool = False) -> Iterator[str]:
     yield headline(report)
     for found in report.infeasible:
         yield from _infeasible(report, found)
+    if report.infeasible:
+        path = PurePath(report.description.path)
+        words = shlex.join(
+            [plain(str(path)), "--out", plain(f"{path.stem}_corrected{path.suffix}")]
+        )
+        yield f"  corrected by: feasid correct {words}"
     for body in report.bodies:
         if body.verdict.status == INCONCLUSIVE:
             yield f"  body {body.body.name!r}: undecided, closer to singular than 40 digits"
@@ -315,7 +322,7 @@ def _infeasible(report: Report, found: LinkReport) -> Iterator[str]:
     nearest = found.nearest()
     if nearest is not None and nearest.distance < 10:
         change = f"{100 * nearest.distance:.3g} %"
-        yield f"      the closest possible inertia differs by {change} (feasid correct)"
+        yield f"      the closest physically consistent inertia differs by {change}"
     yield from _as_body(report, found)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.errors import LogError
-from feasid.logs.columns import numbers, unit_factor
+from feasid.logs.columns import growing_column, numbers, unit_factor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,9 +70,11 @@ def read_time(
             Note(f"time: row number at the given {rate:g} Hz", "row-time", rate=rate)
         ]
     if column is None and isinstance(df.index, pd.RangeIndex):
+        time = growing_column(df)
+        named = f'name the column, columns={{"t": "{time}"}}, or ' if time is not None else ""
         raise LogError(
-            "the log has no time: give a column t or an index in seconds, name the column, "
-            f'columns={{"t": "{_growing(df)}"}}, or give the sampling rate [Hz], say rate=200'
+            f"the log has no time: give a column t or an index in seconds, {named}give the "
+            "sampling rate [Hz], say rate=200"
         )
     series = df[column] if column is not None else df.index.to_series()
     where = f"column {column!r}" if column is not None else "the index"
@@ -94,15 +96,6 @@ def read_time(
     if units is not None and "t" in units:
         return t * unit_factor(units, "t"), []
     return _in_seconds(t, where)
-
-
-def _growing(df: pd.DataFrame) -> str:
-    """The first column whose numbers only grow, as time does."""
-    for name, column in df.select_dtypes("number", exclude="timedelta").items():
-        values = column.to_numpy(np.float64, na_value=np.nan)
-        if len(values) > 1 and (np.diff(values) > 0).all():
-            return str(name)
-    return "stamp"
 
 
 def _refuse_holes(bad: Mask, where: str, column: Any) -> None:
@@ -159,8 +152,9 @@ def check_order(t: Array, rows: Rows, label: str) -> None:
     if before == after:
         raise LogError(
             f"time stamps are doubled: rows {rows[k]} and {row}{run} both have t = {after:.9g} s "
-            f"({back.size} such row(s)); drop one of each with "
-            "df.drop_duplicates(subset='t'), or separate runs with a column 'run'",
+            f"({back.size} such row(s)); rate={(len(t) - 1) / (t[-1] - t[0]):.6g} counts rows, "
+            "where stamps are rounded; else df.drop_duplicates(subset='t'), where rows are "
+            "repeated, or a column 'run', where there are several runs",
             row=row,
             time=after,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ UNMEASURED: Any = object()
 
 KINDS = ("q", "dq", "ddq", "tau")
 """Position, velocity, acceleration, torque; a column is ``<kind>_<joint>``."""
+
+CONTROL = "ctrl"
+"""Kind of the columns of controls of MuJoCo's actuators, in a log without torques."""
 
 COMMAND = "cmd"
 """Kind of the columns that a servo turns into torques, where the log has no torques."""
@@ -74,8 +78,13 @@ class Layout:
     run: Any | None
     numbered: bool
 
+    def name_of(self, kind: str, k: int) -> str:
+        """Name of a coordinate's column; of what was computed, the name that it would have."""
+        columns = self.columns[kind]
+        return f"{kind}_{self.coordinates[k]}" if columns is None else str(columns[k])
+
     def unused_columns(self, df: pd.DataFrame) -> str:
-        """Columns that are not looked at, listed; empty when there are none."""
+        """Columns that are not used, listed; empty when there are none."""
         used = {c for columns in self.columns.values() for c in columns or ()}
         rest = [c for c in df.columns if c not in used | {self.time, self.run}]
         return _join_columns(rest) if rest else ""
@@ -120,7 +129,8 @@ def find_columns(
             if kind == "tau" and name not in measured:
                 found[kind].append(UNMEASURED)
                 continue
-            column, by_number = find_column(df, effort if kind == "tau" else kind, name, k, mapping)
+            prefix = effort if kind == "tau" else kind
+            column, by_number = find_column(df, prefix, names, k, mapping)
             numbered |= by_number
             found[kind].append(column)
     _refuse_absent_joints(df, names, found, effort if torque else "")
@@ -147,12 +157,15 @@ def checked_mapping(
     numbered = [f"{kind}_{k}" for kind in kinds for k in numbers]
     mapping: dict[str, Any] = {}
     for key, column in columns.items():
+        if str(key).startswith(CONTROL):  # of an actuator, not of a joint
+            continue
         if key in kinds:
             if not isinstance(column, str) or column.count("{}") != 1:
                 raise LogError(
                     f"columns[{key!r}] must be a pattern with one {{}} for the joint, "
                     f"for example 'position_{{}}', not {column!r}"
                 )
+            first = first_number(df.columns, column, len(names))
             if not any(column.replace("{}", str(n)) in df.columns for n in [*names, *numbers]):
                 raise LogError(
                     f"columns[{key!r}] is {column!r}, but the log has no such column for any "
@@ -160,7 +173,7 @@ def checked_mapping(
                     column=column,
                 )
             for k, name in enumerate(names):
-                named = (column.replace("{}", str(joint)) for joint in (name, k + 1))
+                named = (column.replace("{}", str(joint)) for joint in (name, k + first))
                 options = [c for c in named if c in df.columns]
                 if options:
                     mapping.setdefault(f"{key}_{name}", options[0])
@@ -183,14 +196,21 @@ def checked_mapping(
     return mapping
 
 
+def first_number(columns: Collection[Any], pattern: str, count: int) -> int:
+    """Number of the first of so many columns: 0 where they are numbered from 0, else 1."""
+    zero, last = (pattern.replace("{}", str(n)) in columns for n in (0, count))
+    return 0 if zero and not last else 1
+
+
 def find_column(
-    df: pd.DataFrame, kind: str, name: str, k: int, mapping: Mapping[str, Any]
+    df: pd.DataFrame, kind: str, names: Sequence[str], k: int, mapping: Mapping[str, Any]
 ) -> tuple[Any | None, bool]:
     """The column of one coordinate and whether it was found by number."""
-    by_name, by_number = f"{kind}_{name}", f"{kind}_{k + 1}"
-    for key, numbered in ((by_name, False), (by_number, True)):
+    by_name = f"{kind}_{names[k]}"
+    for key, numbered in ((by_name, False), (f"{kind}_{k + 1}", True)):
         if key in mapping:
             return mapping[key], numbered
+    by_number = f"{kind}_{k + first_number(df.columns, f'{kind}_{{}}', len(names))}"
     for key, numbered in ((by_name, False), (by_number, True)):
         if key in df.columns:
             return key, numbered and key != by_name
@@ -213,11 +233,14 @@ def _refuse_absent_joints(
         return
     wanted = [f"q_{absent[0]}", *([f"{effort}_{absent[0]}"] if effort else [])]
     if len(absent) == len(names):
-        hint = did_you_mean(wanted[0], df.columns)
+        alike = suggest_columns(df, names)
+        if alike and "t" not in df and (time := growing_column(df)) is not None:
+            alike = {"t": time, **alike}
+        example = {"q": "position_{}", "tau": "effort_{}"}
         raise LogError(
             f"the log has no column of any joint: expected {' and '.join(wanted)} and so on "
-            f"by joint name or number{hint}; it has {_join_columns(df.columns)}. Map other names "
-            f'with columns={{"q": "position_{{}}", "tau": "effort_{{}}"}}',
+            f"by joint name or number; it has {_join_columns(df.columns)}. Map other names "
+            f"with columns={alike or example}{_constants(alike, names)}",
             joint=absent[0],
             column=wanted[0],
         )
@@ -250,25 +273,78 @@ def _complete(
         return None
     wanted = f"{kind}_{names[missing[0]]}"
     rest = [c for c in df.columns if c not in set(columns)]
-    hint = did_you_mean(wanted, rest)
+    alike = {k: v for k, v in suggest_columns(df, names).items() if k == kind}
+    hint = "" if alike else did_you_mean(wanted, rest)
     why = (
         "" if required else f", while other joints have one (drop {kind}_... to derive it for all)"
     )
     rest_of = [n for n, c in zip(names, columns, strict=True) if c not in (None, UNMEASURED)]
     else_ = f", or fit without its torque: measured={rest_of}" if kind == "tau" and rest_of else ""
     what = WORDS.get(kind, "command")
-    if kind == "tau" and any(str(c).startswith("current_") for c in rest):
-        constants = ", ".join(f"'tau_{n}': ..." for n in names)
-        else_ += (
-            '. Currents become torques by columns={"tau": "current_{}"} with the torque constants '
-            f"in N m/A (mA in the header are converted to A), units={{{constants}}}"
-        )
+    places = alike or f"{{{wanted!r}: ...}}"
     raise LogError(
         f"joint {names[missing[0]]!r} has no {what} column {wanted!r}{hint}{why}; "
         f"unused columns: {_join_columns(rest)}. Map other names with "
-        f"columns={{{wanted!r}: ...}}{else_}",
+        f"columns={places}{_constants(alike, names)}{else_}",
         joint=names[missing[0]],
         column=wanted,
+    )
+
+
+NAMES_OF_KINDS = {
+    "q": ("q", "qpos", "pos", "position", "positions", "angle", "theta"),
+    "dq": ("dq", "qd", "qvel", "vel", "velocity", "velocities", "speed"),
+    "ddq": ("ddq", "qdd", "qacc", "acc", "acceleration"),
+    "tau": ("tau", "trq", "torque", "torques", "effort", "efforts", "qfrc", "current", "currents"),
+}
+"""Words in the names of columns by which a kind is recognised."""
+
+NOT_MEASURED = {"target", "desired", "des", "goal", "ref", "reference", "cmd", "command", "ext",
+                "external", "error", "tcp"}  # fmt: skip
+"""Words in the names of columns that hold something else."""
+
+
+def suggest_columns(df: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
+    """Patterns of columns that all joints have, by name or by number, for kinds that they name.
+
+    ``{"q": "actual_q_{}", "tau": "actual_current_{}"}`` of a UR's log; empty without positions.
+    """
+    columns, last = [str(c) for c in df.columns], len(names)
+    patterns = dict.fromkeys(c.replace(n, "{}", 1) for n in names[:1] for c in columns if n in c)
+    numbers = (re.sub(r"[01](?=\D*$)", "{}", c, count=1) for c in columns)
+    patterns |= dict.fromkeys(p for p in numbers if "{}" in p)
+    found: dict[str, str] = {}
+    for pattern in sorted(patterns, key=len):
+        first = first_number(columns, pattern, last)
+        words = {*re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", pattern).lower())}
+        both = ([*names], range(first, first + last))
+        if words & NOT_MEASURED or not any(
+            all(pattern.replace("{}", str(joint)) in columns for joint in joints) for joints in both
+        ):
+            continue
+        for kind, known in NAMES_OF_KINDS.items():
+            if words & {*known}:
+                found.setdefault(kind, pattern)
+    return found
+
+
+def growing_column(df: pd.DataFrame) -> str | None:
+    """The first column whose numbers only grow, as time does."""
+    for name, column in df.select_dtypes("number", exclude="timedelta").items():
+        values = column.to_numpy(np.float64, na_value=np.nan)
+        if len(values) > 1 and (np.diff(values) > 0).all():
+            return str(name)
+    return None
+
+
+def _constants(patterns: Mapping[str, str], names: Sequence[str]) -> str:
+    """What else torques need that are currents, as the end of a sentence."""
+    if "current" not in patterns.get("tau", "").lower():
+        return ""
+    constants = ", ".join(f"'tau_{n}': ..." for n in names)
+    return (
+        " and the torque constants in N m/A (mA in the header are converted to A), "
+        f"units={{{constants}}}"
     )
 
 

@@ -5,7 +5,7 @@ every joint; of the base an IMU, ``gyro_x gyro_y gyro_z`` [rad/s] and ``acc_x ac
 or its position ``base_x base_y base_z`` [m]; its orientation ``base_qx base_qy base_qz base_qw``,
 needed beside an IMU only for forces in world axes; ``force_<contact>_x`` and so on [N] of every
 contact, which may differ from run to run: zeros where nothing touches. Where its force is not
-known, ``contact_<contact>`` says when it touches, 1 or 0.
+logged, ``contact_<contact>`` says when it touches, 1 or 0.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from feasid.logs.filters import (
 )
 from feasid.logs.motion import Motion, Rows, Run, blocks
 from feasid.robot.bodies import Body
-from feasid.robot.description import Robot
+from feasid.robot.description import Robot, carrying_link
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +59,9 @@ class Touch:
     Attributes
     ----------
     body : str
+        A body, or a link that is fixed to one, such as a foot.
     position : (float, float, float)
-        Of the point in the body's frame [m].
+        Of the point in the frame of that body or link [m].
     axes : {"world", "base"}
         In whose axes the force is logged.
     """
@@ -91,7 +92,8 @@ class Imu:
 
 
 def touch_of(given: Any) -> Touch:
-    """A contact, as itself or as a mapping of its fields."""
+    """A contact, as itself, as a mapping of its fields, or as the link whose origin touches."""
+    given = {"body": given} if isinstance(given, str) else given
     return given if isinstance(given, Touch) else _build_part(Touch, given, "a contact")
 
 
@@ -130,32 +132,33 @@ def check_names(
             f"{did_you_mean(imu.link, links)}: {', '.join(links)}"
         )
     names = [str(c) for c in df.columns]
-    logged = {c[6:-2] for c in names if c.startswith("force_") and c[-2] == "_"}
-    flagged = {c[8:] for c in names if c.startswith("contact_")}
-    for name in sorted(flagged - set(contacts)):
-        raise LogError(
-            f"the log says when a contact {name!r} touches, but not where it is: "
-            f'contacts={{"{name}": Touch(body, position)}}',
-            column=f"contact_{name}",
+    logged = {c[6:-2]: c for c in names if c.startswith("force_") and c[-2] == "_"}
+    flagged = {c[8:]: c for c in names if c.startswith("contact_")}
+    unknown = {k: c for k, c in {**logged, **flagged}.items() if k not in contacts}
+    if unknown:
+        places = {k: _suggest_link(robot, k) for k in sorted(unknown)}
+        said = ", ".join(
+            f"{k!r}: {'...' if link is None else repr(link)}" for k, link in places.items()
         )
-    for name in sorted(flagged & logged):
         raise LogError(
-            f"the log has forces of contact {name!r} and a column 'contact_{name}', which is for "
-            f"unknown ones: leave either out",
-            column=f"contact_{name}",
-        )
-    for name in sorted(logged - set(contacts)):
-        raise LogError(
-            f"the log has forces of a contact {name!r}, but not where it acts: "
-            f'contacts={{"{name}": Touch(body, position, axes)}}',
-            column=f"force_{name}_x",
+            f"the log has the contact{'s' * (len(unknown) > 1)} {', '.join(sorted(unknown))}, but "
+            f"not where on the robot; name the link whose origin touches: contacts={{{said}}}",
+            column=min(unknown.values()),
         )
     for name, touch in contacts.items():
-        if touch.body not in [b.name for b in robot.bodies]:
-            hint = did_you_mean(touch.body, [b.name for b in robot.bodies])
-            raise InputError(
-                f"contact {name!r}: robot {robot.name!r} has no body {touch.body!r}{hint}"
-            )
+        try:
+            carrying_link(robot, touch.body)
+        except InputError as error:
+            raise InputError(f"contact {name!r}: {error}", link=touch.body) from None
+
+
+def _suggest_link(robot: Robot, contact: str) -> str | None:
+    """The link at the end of a limb whose name is like a contact's, where there is one."""
+    parents = {body.parent for body in robot.bodies}
+    ends = [b.members[-1].name if b.members else b.name for b in robot.bodies]
+    ends = [n for n, b in zip(ends, robot.bodies, strict=True) if b.name not in parents]
+    alike = [n for n in ends if contact.lower() in n.lower() or n.lower() in contact.lower()]
+    return alike[0] if len(alike) == 1 else None
 
 
 def arrays_of_log(
@@ -304,7 +307,7 @@ def floats(df: pd.DataFrame, robot: Robot) -> bool:
     if base is None and (names >= {*POSE} or names >= {*IMU}):
         raise LogError(
             f"the log says how a base moves ({', '.join(told[:3])}, ...), but the base of robot "
-            f"{robot.name!r} is fixed: load_robot(path, floating=True), or leave these columns out",
+            f"{robot.name!r} is fixed: load_robot(..., floating=True)",
             column=told[0],
         )
     return base is not None and f"q_{base.joint}_1" not in names
@@ -348,8 +351,11 @@ def floating_runs(
     source = f"an IMU on {imu.link}" if imu is not None else "its pose"
     notes = [Note(f"{how} low-pass at {frequency:g} Hz", "filter", cutoff=frequency)]
     notes.append(Note(f"the base's motion: from {source}", "base"))
-    if contacts:
-        notes.append(Note(f"contacts: {', '.join(contacts)}", "contacts", contacts=[*contacts]))
+    if known := [k for k in contacts if k not in table.unknown]:
+        notes.append(Note(f"contacts: {', '.join(known)}", "contacts", contacts=known))
+    if spare := [k for k in known if f"contact_{k}" in df]:
+        text = f"forces of {', '.join(spare)} are in the log, so that columns contact_ are not used"
+        notes.append(Note(text, "contacts", contacts=spare))
     if table.unknown:
         if not whole:
             raise InputError("unknown contact forces need filtering='equations'")
@@ -393,7 +399,8 @@ class _FloatingColumns:
     ) -> _FloatingColumns:
         base = base_index(robot)
         check_names(df, robot, base, imu, contacts)
-        unknown = {k: v for k, v in contacts.items() if f"contact_{k}" in df}
+        forceless = {k for k in contacts if f"force_{k}_x" not in df}
+        unknown = {k: v for k, v in contacts.items() if k in forceless and f"contact_{k}" in df}
         contacts = {k: v for k, v in contacts.items() if k not in unknown}
         columns = arrays_of_log(df, robot, imu, contacts, torque)
         columns |= {f"contact_{k}": stack_columns(df, [f"contact_{k}"]) for k in unknown}

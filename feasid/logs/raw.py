@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from feasid.core.arrays import Array, Mask
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.errors import LogError, NotEnoughDataError
-from feasid.formats.mjcf.actuation import CONTROL, actuator_torques, actuators, read_controls
+from feasid.formats.mjcf.actuation import actuator_torques, actuators, read_controls
 from feasid.logs.clock import read_time
 from feasid.logs.columns import (
     COMMAND,
+    CONTROL,
     UNITS,
     UNKNOWN_UNITS,
     UNMEASURED,
@@ -25,6 +27,7 @@ from feasid.logs.columns import (
     Layout,
     check_units,
     find_columns,
+    first_number,
     numbers,
     rows_listed,
     unit_factor,
@@ -196,7 +199,7 @@ def read_raw(
     """
     law = _servo(servo, robot, torque, transmission)
     plain = law is None and torque is True and transmission is None
-    model = read_controls(list(df.columns), robot) if plain else None
+    model = read_controls([*df.columns, *(columns or {})], robot) if plain else None
     torque, effort = torque if model is None else False, "tau" if law is None else COMMAND
     if not len(df):
         raise NotEnoughDataError("the log has no rows")
@@ -239,8 +242,9 @@ def read_raw(
         notes.append(Note("motor side to joint side by the transmission matrix", "transmission"))
     _add_offsets(values, layout, offsets, commanded=law is not None and law.law == "position")
     if model is not None:
-        values["tau"] = _controlled(df, model, robot, t, values)
-        df = df.drop(columns=[f"{CONTROL}{name}" for name in actuators(model)])
+        controls = _control_columns(df, actuators(model), columns or {})
+        values["tau"] = _controlled(df, model, robot, t, values, controls)
+        df = df.drop(columns=[*controls.values()])
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
@@ -283,17 +287,46 @@ def _servo(
     return Servo.from_option(servo, robot)
 
 
+def _control_columns(
+    df: pd.DataFrame, names: Sequence[str], columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Which column holds the control of which actuator: by its name, its number or as asked."""
+    pattern = str(columns.get(CONTROL, f"{CONTROL}_{{}}"))
+    first = first_number(df.columns, pattern, len(names))
+    found: dict[str, Any] = {}
+    for k, name in enumerate(names):
+        asked = columns.get(f"{CONTROL}_{name}")
+        named = [asked] if asked is not None else []
+        named += [pattern.replace("{}", str(x)) for x in (name, k + first)]
+        found[name] = next((c for c in named if c in df.columns), None)
+    missing = [name for name, column in found.items() if column is None]
+    if missing:
+        rest = {str(c).lower(): str(c) for c in df.columns if c not in found.values()}
+        close = {n: get_close_matches(f"{CONTROL}_{n}".lower(), rest, n=1) for n in missing}
+        said = ", ".join(
+            f"'{CONTROL}_{n}': {repr(rest[c[0]]) if c else '...'}" for n, c in close.items()
+        )
+        raise LogError(
+            f"actuator {missing[0]!r} has no column '{CONTROL}_{missing[0]}'; unused columns: "
+            f"{', '.join(rest.values())}. Map other names with columns={{{said}}}",
+            column=f"{CONTROL}_{missing[0]}",
+        )
+    return found
+
+
 def _controlled(
-    df: pd.DataFrame, model: Any, robot: Robot, t: Array, values: Mapping[str, Array]
+    df: pd.DataFrame,
+    model: Any,
+    robot: Robot,
+    t: Array,
+    values: Mapping[str, Array],
+    columns: Mapping[str, Any],
 ) -> Array:
     """Torques of actuators from their controls; velocities that the log lacks are a spline's."""
     if not robot.is_tree or robot.dof != len(robot.bodies):
         raise LogError("controls need joints that move by themselves; log torques instead")
     controls = {}
-    for name in actuators(model):
-        column = f"{CONTROL}{name}"
-        if column not in df.columns:
-            raise LogError(f"actuator {name!r} has no column {column!r}", column=column)
+    for name, column in columns.items():
         controls[name] = numbers(df, column)
         bad = np.flatnonzero(~np.isfinite(controls[name]))
         if bad.size:

@@ -345,7 +345,8 @@ def find_missing_torques(
         return {}  # reading says what is wrong
     mapping = checked_mapping(df, robot.joints, dict(columns or {}))
     found = {
-        joint: find_column(df, "tau", joint, k, mapping)[0] for k, joint in enumerate(robot.joints)
+        joint: find_column(df, "tau", robot.joints, k, mapping)[0]
+        for k, joint in enumerate(robot.joints)
     }
     missing = {joint: ABSENT for joint, column in found.items() if column is None}
     used = {layout.time, *found.values(), *(c for cs in layout.columns.values() for c in cs or ())}

@@ -118,7 +118,10 @@ NAME = Form("a name", _is_name)
 NAMES = Form("a sequence of names", _are_names)
 TEXT = Form("a name", lambda v: isinstance(v, str) and bool(v))
 IMU = Form("an Imu, or a mapping with its link", lambda v: _is_part(v, "link"))
-TOUCH = Form("a Touch, or a mapping with its body", lambda v: _is_part(v, "body"))
+TOUCH = Form(
+    "a link's name, a Touch, or a mapping with its body",
+    lambda v: _is_name(v) or _is_part(v, "body"),
+)
 COLUMN = Form("a column's name", lambda v: isinstance(v, str | int))
 UNIT = Form("a unit or the factor to SI", lambda v: _is_name(v) or is_number(v))
 BOUNDS = Form("(lower, upper), None for no bound", lambda v: _is_sequence(v, _is_bound, _is_bound))

@@ -165,7 +165,8 @@ class FloatingOptions(TypedDict, total=False):
     ]  # fmt: skip
     contacts: Annotated[
         Mapping[str, Any] | None,
-        Option("mapping", "where each logged force acts: body, position, axes", form=forms.TOUCH),
+        Option("mapping", "where each logged force acts: a link, or body, position, axes",
+               form=forms.TOUCH),
     ]  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def reduce_momentum(
             if half < 1:
                 raise InputError(
                     f"a window of {window:g} s is shorter than two samples at {run.rate:.4g} Hz: "
-                    f"give window={2 / run.rate:.2g} or more",
+                    f"give window={np.ceil(2e3 / run.rate) / 1e3:g} or more",
                     window=window,
                 )
             edges = np.arange(0, len(run), half)

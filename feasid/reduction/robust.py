@@ -89,9 +89,10 @@ def reduce_blocks(
 def _check_length(seconds: float, memory: float, cutoff: float) -> None:
     """Refuse blocks that share all their samples with their neighbours."""
     if seconds < memory:
+        least = np.ceil(100 * memory) / 100
         raise InputError(
             f"a block of {seconds:g} s is shorter than the filter at {cutoff:g} Hz, whose memory "
-            f"is {memory:.2g} s: give block={memory:.2g} or more, or a higher cutoff",
+            f"is {memory:.2g} s: give block={least:.2f} or more, or a higher cutoff",
             block=seconds,
         )
 
@@ -141,7 +142,11 @@ def reweight(
         Weight of each block for each joint, 0 to 1.
     """
     if len(blocks) < FEWEST:
-        raise InputError(f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}")
+        most = sum(b.end - b.start for b in blocks) / (FEWEST + 1)
+        raise InputError(
+            f"robust weights need at least {FEWEST} blocks, the log has {len(blocks)}: give "
+            f"block={np.floor(100 * most) / 100:.2f} or less"
+        )
     samples = np.array([block.reduced.rows for block in blocks])[:, None]
     weights = np.ones((len(blocks), len(blocks[0].reduced.triangles)))
     total = weighted_sum(blocks, weights)

@@ -426,6 +426,26 @@ def hold(
     )
 
 
+def carrying_link(robot: Robot, name: str | None) -> tuple[int, Member]:
+    """Place of the body that a body's or link's name belongs to, and the link in it.
+
+    The default is the last body; unknown names are refused.
+    """
+    if name is None:
+        return len(robot.bodies) - 1, Member(robot.bodies[-1].name)
+    links = {
+        link.name: (k, link)
+        for k, body in enumerate(robot.bodies)
+        for link in (*body.members, Member(body.name))
+    }
+    if name not in links:
+        raise InputError(
+            f"robot {robot.name!r} has no moving body or link {name!r}{did_you_mean(name, links)}",
+            link=name,
+        )
+    return links[name]
+
+
 def _links(body: Body) -> tuple[Member, ...]:
     """The links of a body; its own alone when it does not list any."""
     return body.members or (Member(body.name, inertial=body.inertial),)

@@ -1,9 +1,11 @@
-"""A new user's walk: a log as people have it, mended by following the messages alone."""
+"""Walks of new users, from files as people have them to an answer, by printed advice alone."""
 
+import json
 import re
 import shlex
 
 import numpy as np
+import pandas as pd
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
@@ -71,17 +73,123 @@ def test_fit_itself_is_doubtful_and_names_the_options_that_help(folder, capsys):
     assert "cells without a finite" not in said.out + said.err
 
 
-def test_a_gripper_without_effort_is_left_out_as_the_message_says(folder, capsys):
+def printed(capsys):
+    """All that a command said."""
+    return "".join(capsys.readouterr())
+
+
+def advice(said, pattern):
+    """The words of a command or option that was printed."""
+    return shlex.split(re.search(pattern, said, re.M)[1])
+
+
+def test_a_bag_with_a_gripper_without_effort(folder, capsys):
+    """ROS 2: an MCAP bag, a description in xacro, one joint whose effort is always 0."""
+    recorded = pytest.importorskip("recorded")
+    pytest.importorskip("xacro")
+    own = 'xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="m" value="1.25"/>'
+    text = re.sub(r"xmlns:xacro=.*?>", own, ARM.replace('mass value="1.25"', 'mass value="${m}"'))
+    (folder / "arm.urdf.xacro").write_text(text)
     robot = feasid.load_robot("arm.urdf").with_joint_terms()
-    log = simulate(robot, arm_parameters(robot), 1, noise=0.05)
-    log.assign(tau_wheel_joint=0.0).to_csv("gripper.csv", index=False)
-    assert main(["doctor", "gripper.csv", "--robot", "arm.urdf"]) == 1
-    advice = re.search(r"leave the joint out: (--measured \S+)", capsys.readouterr().out)
-    order = ["fit", "gripper.csv", "--robot", "arm.urdf", *shlex.split(advice[1])]
-    assert main(order) == 0
-    said = capsys.readouterr().out
+    log = simulate(robot, arm_parameters(robot), 1, samples=1500, noise=0.05)
+    log["tau_wheel_joint"] = 0.0
+    recorded.write(folder / "bag", recorded.batches(log, robot.joints))
+    assert main(["doctor", "bag", "--robot", "arm.urdf.xacro"]) == 1
+    order = advice(printed(capsys), "^mended: feasid (.*)")
+    assert order[-2:] == ["--measured", "shoulder,slide"]
+    assert main([*order, "--out", "identified.urdf"]) == 0
+    said = printed(capsys)
     assert ": good;" in said
-    assert "dead" not in said
+    assert "!!" not in said
+    assert main(["check", "identified.urdf"]) == 0
+
+
+@pytest.mark.slow
+def test_controls_of_a_simulation_become_torques(folder, capsys):
+    """MJCF with actuators; the log has MuJoCo's names, and no torques."""
+    recorded = pytest.importorskip("recorded")
+    (folder / "arm.xml").write_text(recorded.ACTUATED.replace('mass="1"', 'mass="1.3"'))
+    _, log = recorded.simulated()
+    mine = {"t": "time", "q_a": "qpos_a", "q_b": "qpos_b", "ctrl_A": "ctrl_a", "ctrl_B": "ctrl_b"}
+    log = log.rename(columns=mine)
+    log[[*mine.values()]].to_csv("sim.csv", index=False)
+    order = ["doctor", "sim.csv", "--robot", "arm.xml"]
+    assert main(order) == 1
+    columns = advice(printed(capsys), "--columns (.*)$")[0]
+    assert main([*order, "--columns", columns]) == 1
+    more = advice(printed(capsys), "--columns (.*)$")[0]
+    assert main([*order, "--columns", f"{columns},{more}"]) == 0
+    order = advice(printed(capsys), "^next: feasid (.*)")
+    assert main([*order, "--out", "identified.xml", "--save", "arm.feasid"]) == 0
+    assert "!!" not in printed(capsys)
+    assert feasid.check("identified.xml").feasible
+    test = log[["time", "qpos_a", "qpos_b", "tau_a", "tau_b"]]
+    assert feasid.load("arm.feasid").errors(test)["all"] < ERROR
+
+
+@pytest.mark.parametrize("known", ["force", "contact", "both"])
+@pytest.mark.slow
+def test_a_quadruped_with_forces_or_flags(folder, capsys, known):
+    """A trot in MuJoCo: feet are links fixed to the shanks; forces, stance flags, or both."""
+    quadruped, floating = pytest.importorskip("quadruped"), pytest.importorskip("floating")
+    robot, path = floating.loaded("solo12")
+    (folder / "solo.urdf").write_text(path.read_text())
+    log = quadruped.frame(robot, quadruped.trot(robot, quadruped.Gait(1.6, 0.25, 0.5, 0.1), 3.0, 0))
+    log = log.iloc[::4]
+    for leg in quadruped.FEET:
+        force = log[[f"force_{leg}_{a}" for a in "xyz"]]
+        log[f"contact_{leg}"] = (force.abs().max(axis=1) > 1.0).astype(int)
+    dropped = {"force": "contact_", "contact": "force_", "both": "none"}[known]
+    log.filter(regex=f"^(?!{dropped})").to_csv("trot.csv", index=False)
+    order = ["doctor", "trot.csv", "--robot", "solo.urdf"]
+    assert main(order) == 1
+    order += advice(printed(capsys), "is fixed: (--floating)$")
+    assert main(order) == 1
+    order += advice(printed(capsys), "(--contacts .*)$")
+    assert main(order) == 0
+    order = advice(printed(capsys), "^next: feasid (.*)")
+    assert main([*order, "--save", "solo.feasid"]) == 0
+    fit = feasid.load("solo.feasid")
+    # What feet push is measured to 0.05 N, of weights of 6 N; flags leave less to be fitted.
+    assert fit.relative_error["all"] < {"contact": 0.2}.get(known, 0.05)
+
+
+def test_models_of_a_cad_program_are_checked(folder, capsys):
+    """In CI: exit status, lines, SARIF; the correction that is printed passes.
+
+    The action's own script is run in tests/inspection/test_check_elsewhere.py.
+    """
+    (folder / "bad arm.urdf").write_text(ARM.replace('izz="0.0001"', 'izz="0.1"'))
+    assert main(["check", "*.urdf"]) == 1
+    order = advice(printed(capsys), "corrected by: feasid (.*)$")
+    assert main(["check", "--format", "sarif", "*.urdf"]) == 1
+    results = json.loads(printed(capsys))["runs"][0]["results"]
+    assert {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in results}
+    assert main(order) == 0
+    assert main(["check", order[-1]]) == 0
+    assert main(["check", "--format", "github", "bad arm.urdf"]) == 1
+    assert "::error file=bad arm.urdf,line=44" in printed(capsys)
+
+
+def test_a_published_table_is_judged_and_corrected(folder, capsys):
+    """Base parameters as papers print them: names of their own, decimal commas, deviations."""
+    robot = feasid.load_robot("arm.urdf").with_joint_terms()
+    base = feasid.base_parameters(robot)
+    beta = base.K @ arm_parameters(robot)
+    beta[list(base.expressions).index("wheel.fc")] = -0.1
+    table = pd.DataFrame(
+        {"parameter": [f"b{k}" for k in range(len(beta))], "OLS": beta, "std": 0.1}
+    )
+    table.to_csv("table.csv", sep=";", decimal=",", index=False)
+    order = ["check", "--beta", "table.csv", "--robot", "arm.urdf"]
+    assert main(order) == 2
+    name = re.search("call the column of base parameters '(.*?)'", printed(capsys))[1]
+    table.rename(columns={"OLS": name}).to_csv("table.csv", sep=";", decimal=",", index=False)
+    assert main([*order, "--certificate", "proof.json"]) == 1
+    assert main(["verify", "proof.json"]) == 0
+    order = advice(printed(capsys), "corrected by: feasid (.*)$")
+    assert main(order) == 0
+    assert main(["check", "--beta", order[-1], "--robot", "arm.urdf"]) == 0
 
 
 def test_currents_in_a_spreadsheet_become_torques_as_the_message_says(folder, capsys):

@@ -109,7 +109,7 @@ def test_a_wrench_explains_the_torques_through_its_jacobian(fit):
     np.testing.assert_allclose(
         jacobian.T @ wrench, jacobian.T @ np.linalg.pinv(jacobian.T) @ found.torque, atol=1e-9
     )
-    with pytest.raises(InputError, match="no moving link"):
+    with pytest.raises(InputError, match="no moving body or link"):
         found.wrench("nothing")
 
 

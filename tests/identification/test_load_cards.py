@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import feasid
 from feasid.errors import InputError
 from feasid.identification.load_cards import CARDS, FRANKA_RATED_PAYLOAD
-from feasid.identification.payload import Payload, carrying_link
+from feasid.identification.payload import Payload
 from feasid.robot import inertia
+from feasid.robot.description import carrying_link
 
 pin = pytest.importorskip("pinocchio")
 

@@ -66,7 +66,7 @@ def test_a_name_that_nobody_registered_is_refused_with_the_nearest(arm):
         feasid.fit(log, robot, prior="euclidian")
     with pytest.raises(InputError, match="prior"):
         feasid.fit(log, robot, prior=3.0)
-    with pytest.raises(InputError, match="prior='euclidean' needs prior_weight"):
+    with pytest.raises(InputError, match="prior='euclidean' needs a number as prior_weight"):
         feasid.fit(log, robot, prior="euclidean", diagnose=False)
     with pytest.raises(InputError, match="has no effect without prior='entropic'"):
         feasid.fit(log, robot, prior=None, prior_weight=1.0)

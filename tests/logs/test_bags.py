@@ -15,32 +15,8 @@ from feasid.logs.read.bags import check_mcap, read_bag
 
 pytest.importorskip("rosbags")
 
+from recorded import JOINT_STATE, START, STORE, batches, message, write
 from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_typestore
-
-STORE = get_typestore(Stores.ROS2_HUMBLE)
-JOINT_STATE = "sensor_msgs/msg/JointState"
-START = 1_700_000_000_123_456_789
-
-
-def message(stamp, names, position, velocity=(), effort=()):
-    types = STORE.types
-    header = types["std_msgs/msg/Header"](
-        stamp=types["builtin_interfaces/msg/Time"](sec=stamp // 10**9, nanosec=stamp % 10**9),
-        frame_id="",
-    )
-    arrays = [np.array(a, dtype=np.float64) for a in (position, velocity, effort)]
-    return types[JOINT_STATE](header, list(names), *arrays)
-
-
-def write(path, batches, plugin=StoragePlugin.MCAP, topic="/joint_states", stamped=True):
-    """Batches of (ns, names, position, velocity, effort)."""
-    with Writer(path, version=9, storage_plugin=plugin) as writer:
-        connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
-        for when, *content in batches:
-            raw = STORE.serialize_cdr(message(when if stamped else 0, *content), JOINT_STATE)
-            writer.write(connection, when, raw)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +27,6 @@ def case(tmp_path_factory):
     terms = robot.with_joint_terms()
     log = simulate(terms, arm_parameters(terms), 1, samples=1500, noise=0.02)
     return folder, robot, log[[c for c in log if not c.startswith("ddq_")]]
-
-
-def batches(log, joints, rng=None, effort=True):
-    """A message per row; with `rng`, names in another order each time."""
-    for _, row in log.iterrows():
-        names = list(joints) if rng is None else list(rng.permutation(joints))
-        signals = [[row[f"{w}_{n}"] for n in names] for w in ("q", "dq", "tau")]
-        yield (START + round(row["t"] * 1e9), names, *signals[: 3 if effort else 2])
 
 
 @pytest.mark.sampled(0.5)
@@ -128,7 +96,7 @@ def test_topics_are_named(case, tmp_path):
                 writer.write(
                     connection, when, STORE.serialize_cdr(message(when, *content), JOINT_STATE)
                 )
-    with pytest.raises(InputError, match=r"choose one with topic=.*left.*right"):
+    with pytest.raises(InputError, match=r"choose one, such as topic='/left.*right"):
         read_bag(path)
     assert len(read_bag(path, topic="/left/joint_states")) == 3
     with pytest.raises(InputError, match="did you mean '/left/joint_states'"):

@@ -1,40 +1,15 @@
 """Controls of MuJoCo's actuators as torques."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import feasid
+from feasid.diagnosis.diagnose import check_columns
 from feasid.errors import DescriptionError, LogError
 
-mujoco = pytest.importorskip("mujoco")
+pytest.importorskip("mujoco")
 
-ARM = """<mujoco><option timestep="0.001" integrator="implicitfast"/><default>
-<joint armature="0.02" damping="0.1" frictionloss="0.05"/></default><worldbody>
-<body><joint name="a" axis="0 1 0"/><inertial pos="0.1 0 0.02" mass="1" diaginertia=".02 .03 .01"/>
-<body pos="0.3 0 0"><joint name="b" axis="0 1 0"/>
-<inertial pos="0.1 0.01 0" mass="0.5" diaginertia=".01 .01 .01"/></body></body></worldbody>
-<actuator><position name="A" joint="a" kp="30" kv="2" forcerange="-12 12"/>
-<general name="B" joint="b" gear="3" gainprm="4" biastype="affine" biasprm="0.1 -3.5 -0.2"/>
-</actuator></mujoco>"""
-
-
-def simulated(text=ARM, seconds=5.0):
-    """A log of controls, with the forces that MuJoCo found."""
-    model = mujoco.MjModel.from_xml_string(text)
-    data, rng = mujoco.MjData(model), np.random.default_rng(0)
-    phase, every = rng.uniform(0, 6, (3, model.nu)), 5
-    rows = []
-    for k in range(int(seconds * 1000)):
-        if k % every == 0:
-            data.ctrl[:] = sum(
-                np.sin(w * data.time + p) for w, p in zip((1.3, 4.0, 7.0), phase, strict=True)
-            )
-            mujoco.mj_forward(model, data)
-            rows.append([data.time, *data.qpos, *data.qvel, *data.ctrl, *data.qfrc_actuator])
-        mujoco.mj_step(model, data)
-    names = ("q_a", "q_b", "dq_a", "dq_b", "ctrl_A", "ctrl_B", "tau_a", "tau_b")
-    return model, pd.DataFrame(rows, columns=["t", *names])
+from recorded import ACTUATED, simulated
 
 
 def without(log, *kinds):
@@ -43,9 +18,16 @@ def without(log, *kinds):
 
 def test_controls_are_torques_exactly():
     model, log = simulated(seconds=3.0)
-    for robot in (feasid.load_robot(model), feasid.load_robot(ARM)):
+    for robot in (feasid.load_robot(model), feasid.load_robot(ACTUATED)):
         got = feasid.Recording(without(log, "tau")).raw(robot).values["tau"]
         np.testing.assert_array_equal(got, log[["tau_a", "tau_b"]])
+
+
+def test_torques_of_controls_are_no_sensors_that_clip():
+    """The first actuator is at its limit for an eighth of the time."""
+    model, log = simulated(seconds=3.0)
+    robot, recording = feasid.load_robot(model), feasid.Recording(without(log, "tau", "dq"))
+    assert check_columns(recording, robot, {}).findings == ()
 
 
 def test_a_log_of_controls_is_fitted_as_that_of_torques():
@@ -71,7 +53,7 @@ def test_a_log_of_controls_is_fitted_as_that_of_torques():
     ],
 )
 def test_forces_that_no_row_tells_are_refused(change, said):
-    text = ARM.replace(*change)
+    text = ACTUATED.replace(*change)
     text = text.replace('biastype="affine" ', "") if 'biastype="user"' in text else text
     _, log = simulated(seconds=1.0)
     with pytest.raises(DescriptionError, match=said):
@@ -83,6 +65,10 @@ def test_controls_that_a_log_lacks_are_named():
     robot = feasid.load_robot(model)
     with pytest.raises(LogError, match="'ctrl_B'"):
         feasid.Recording(without(log, "tau").drop(columns="ctrl_B")).raw(robot)
+    names = {"ctrl_A": "ctrl_0", "ctrl_B": "ctrl_1", "q_a": "q_0", "q_b": "q_1"}
+    got = feasid.Recording(without(log, "tau", "dq").rename(columns=names)).raw(robot)
+    same = feasid.Recording(without(log, "tau", "dq")).raw(robot)
+    np.testing.assert_array_equal(got.values["tau"], same.values["tau"])
     log.loc[3, "ctrl_A"] = np.nan
     with pytest.raises(LogError, match="row 3"):
         feasid.Recording(without(log, "tau")).raw(robot)
@@ -101,7 +87,7 @@ def test_a_lerobot_dataset_is_positions_and_commands(tmp_path):
         "image": pa.array([[0] * 1000] * 6, pa.list_(pa.int8(), 1000)),
     }
     pq.write_table(pa.table(table), tmp_path / "episodes.parquet")
-    log, robot = feasid.Recording(tmp_path / "episodes.parquet"), feasid.load_robot(ARM)
+    log, robot = feasid.Recording(tmp_path / "episodes.parquet"), feasid.load_robot(ACTUATED)
     servo = {"kp": {"a": 2.0, "b": 1.0}, "delay": 0.0}
     with pytest.raises(LogError, match="'q_1' is in 'LeRobot'"):
         log.raw(robot, servo=servo)

@@ -69,8 +69,10 @@ def test_what_is_wrong_is_named():
     refused(
         "the IMU is on 'base_lin', which is no link of the base", InputError, imu=Imu("base_lin")
     )
-    refused("forces of a contact 'foot', but not where it acts", contacts={})
-    refused("has no body 'FL_FEET'", InputError, contacts={"foot": Touch("FL_FEET")})
+    refused(r"has the contact foot, but not where .*contacts={'foot': \.\.\.}", contacts={})
+    feet = {f"force_FL_{a}": 0.0 for a in "xyz"}
+    refused("'FL': 'FL_FOOT'", contacts={}, change=feet)
+    refused("no moving body or link 'FL_FEET'", InputError, contacts={"foot": Touch("FL_FEET")})
     refused("no column 'gyro_y'", drop=["gyro_y"])
     refused("no column 'base_qw'", drop=["base_qw"])
     refused("no column 'force_foot_z'", drop=["force_foot_z"])
@@ -90,7 +92,7 @@ def test_a_fit_names_what_is_wrong():
         feasid.fit(joints, fixed, imu=imu)
     with pytest.raises(LogError, match="no column 'base_x'"):
         feasid.fit(joints, robot)
-    with pytest.raises(LogError, match="a contact 'foot', but not where it acts"):
+    with pytest.raises(LogError, match="has the contact foot, but not where"):
         feasid.fit(df, robot, imu=imu)
     with pytest.raises(InputError, match=r"IMU is on 'base_lnk'.*did you mean 'base_link'"):
         feasid.fit(df, robot, imu=Imu("base_lnk"), contacts=contacts)
@@ -98,7 +100,7 @@ def test_a_fit_names_what_is_wrong():
         feasid.fit(df.assign(base_qw=3.0), robot, imu=imu, contacts=contacts)
     with pytest.raises(InputError, match="an IMU is a mapping of link, rotation, position"):
         feasid.fit(df, robot, imu={"link": "base_link", "place": 3}, contacts=contacts)
-    with pytest.raises(InputError, match="a Touch, or a mapping with its body"):
+    with pytest.raises(InputError, match="a link's name, a Touch, or a mapping with its body"):
         feasid.fit(df, robot, imu=imu, contacts={"foot": {"position": (0, 0, 0)}})
     with pytest.raises(InputError, match="delay has no effect on the log of a floating robot"):
         feasid.fit(df, robot, imu=imu, contacts=contacts, delay=0.1)

@@ -13,20 +13,20 @@ from feasid.formats.mjcf.compiled import compile_mjcf, describe_mjmodel
 from feasid.formats.xml import parse_xml
 from feasid.robot.description import Robot
 
-CONTROL = "ctrl_"
-"""Prefix of the columns that hold an actuator's control, by its name."""
-
 LAWS = {"gaintype": ("FIXED", "AFFINE"), "biastype": ("NONE", "AFFINE"), "dyntype": ("NONE",)}
 """Types whose force follows from control, position and velocity alone."""
 
 
 def read_controls(columns: Sequence[Any], robot: Robot) -> Any:
-    """The robot's model in MuJoCo where a log has controls and no torques; else None."""
+    """The robot's model in MuJoCo where a log has columns ``ctrl_<actuator>`` and no torques.
+
+    None for others. `columns` are those of the log and of the options.
+    """
     names = [c for c in columns if isinstance(c, str)]
     source = robot.source
     if source is None or source.format not in ("mjcf", "mujoco"):
         return None
-    if not any(c.startswith(CONTROL) for c in names) or any(c.startswith("tau_") for c in names):
+    if not any(c.startswith("ctrl") for c in names) or any(c.startswith("tau") for c in names):
         return None
     if source.format == "mujoco":
         return source.reading["model"]

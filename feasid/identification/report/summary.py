@@ -338,7 +338,7 @@ def _prediction_measure(quality: Quality) -> Measure:
     ]
     value = f"{100 * errors.overall_error(errors.model):.3g} %"
     value += f" ({', '.join(beside)})" if beside else ""
-    return Measure(name, value, met=quality.level == "good")
+    return Measure(name, value, met=quality.level != "useless")
 
 
 def _error_measure(name: str, errors: pd.Series[float]) -> Measure:

@@ -142,7 +142,7 @@ def _holding(found: Mapping[str, Mapping[str, Track]], joints: Collection[str], 
     why = "several hold" if whole else "none holds"
     raise InputError(
         f"{path}: joint states on several topics, of which {why} all of the robot's joints; choose "
-        f"one with topic=: {', '.join(listed)}",
+        f"one, such as topic={(whole or [*found])[0]!r}: {', '.join(listed)}",
         path=path,
     )
 
@@ -244,7 +244,8 @@ def _connections(known: Sequence[Any], topic: str | None, every: bool, path: str
         )
     if topic is None and len(topics) > 1 and not every:
         raise InputError(
-            f"{path}: joint states on several topics, choose one with topic=: {', '.join(topics)}",
+            f"{path}: joint states on several topics; choose one, such as topic={topics[0]!r}: "
+            f"{', '.join(topics)}",
             path=path,
         )
     chosen = [c for c in states if topic is None or c.topic == topic]
