@@ -9,7 +9,7 @@ import argparse
 from textwrap import fill
 
 from feasid.cli.options import parse_locks, parse_vector
-from feasid.cli.output import add_json, print_json
+from feasid.cli.output import add_json, print_json, spell_as_arguments
 from feasid.errors import InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import BaseParameters, base_parameters
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--order", metavar="LIST", help="left, paper, or parameters that are to lead")
     add("--literal", action="store_true", help="take rounded angles like 1.5708 as they stand")
     add("--table", action="store_true", help="also what can be known of each parameter")
+    add("--servos", action="store_true", help="also what logs without torques leave unknown")
     add("--explain", metavar="LIST", action="append", help="say why: forearm.m")
     add_json(parser)
     add("--csv", action="store_true", help="coefficients as CSV")
@@ -59,15 +60,25 @@ def run(arguments: argparse.Namespace) -> int:
     asked = ["static"] if arguments.static else []
     asked += [f"{k}={','.join(v)}" for k in ("measured", "held") if (v := getattr(arguments, k))]
     base = _answer(robot, asked, arguments)
+    factors = _factors(robot) if arguments.servos else []
     if arguments.json:
-        print_json("base", as_dict(base))
+        print_json("base", as_dict(base) | ({"servos": factors} if factors else {}))
     elif arguments.csv:
         print(as_csv(base), end="")
     elif arguments.latex:
         print(as_latex(base))
     else:
         _show(base, arguments)
+        for line in ["", *factors] if factors else ():
+            print(fill(spell_as_arguments(line), WIDTH))
     return 0
+
+
+def _factors(robot: Robot) -> list[str]:
+    """What positions and commands of servos tell, and what has to be weighed."""
+    from feasid.identification.servo import describe_factors
+
+    return describe_factors(robot)
 
 
 def _robot(arguments: argparse.Namespace) -> Robot:

@@ -96,6 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
         from feasid.identification.identify import fit
         from feasid.reduction.reduce import open_sources
     robot = read_robot(arguments)
+    if options.get("command") and robot is not None and not arguments.json:
+        from feasid.identification.servo import describe_factors
+
+        weighed = any(options.get(name) for name in ("gains", "moments", "loaded"))
+        lines = describe_factors(robot)[: 1 if weighed else None]
+        print("\n".join(spell_as_arguments(line) for line in lines), flush=True)
     with report_step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(arguments.logs, robot, **options)
     tests = open_sources(arguments.test) if arguments.test else []

@@ -12,6 +12,7 @@ factor follows from the log. The factor is the description's unless something wa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -57,6 +58,9 @@ DESCRIPTION = "the description"
 
 WEIGHED = 33
 """Positions of a joint of which the one with the largest moment is proposed for weighing."""
+
+SMALLEST_MOMENT = 1e-9
+"""Gravity moment [N m] below which there is nothing to weigh; a vertical axis gives 1e-17."""
 
 LIMITED = 0.01
 """Misfit above which torque limits are looked for."""
@@ -345,33 +349,63 @@ def _description_rows(robot: Robot) -> tuple[Array, list[float]]:
     return whole, [0.0] * (len(whole) - 1) + [1.0 / FACTOR_SHARE]
 
 
-def _weighing(robot: Robot) -> str:
-    """Steps by which a scale fixes the factor: joint and position of the largest moment."""
+def describe_factors(robot: Robot) -> list[str]:
+    """What positions and commands of a robot's servos leave unknown, and how a scale tells it.
+
+    A sentence on the factors, and for each of them the steps of weighing, one by one, at the joint
+    and the posture with the largest gravity moment, where there is one.
+
+    Raises
+    ------
+    InputError
+        As `feasid.gain_factors`.
+    """
+    groups = gain_factors(robot.without_joint_terms())
+    shared = "; ".join(", ".join(group) for group in groups)
+    count = "one factor" if len(groups) == 1 else f"{len(groups)} factors"
+    lines = [
+        f"positions and commands tell gains and parameters up to {count}, shared by: {shared}. "
+        "Motion does not depend on it; torques, payloads and contact forces do. The description "
+        f"fixes it to about {100 * FACTOR_SHARE:.0f} %, the robot's total mass does not"
+    ]
+    return lines + [step for group in groups for step in _weighing(robot, group)]
+
+
+def _weighing(robot: Robot, group: Sequence[str]) -> list[str]:
+    """Steps by which a scale fixes the factor of these joints."""
     limits = [(b.limits.lower, b.limits.upper) for b in robot.bodies]
     ends = np.array([[-np.pi if a is None else a, np.pi if b is None else b] for a, b in limits])
     low, high = np.clip(ends, -np.pi, np.pi).T
     rest = np.clip(0.0, low, high)
     bare, best = robot.without_joint_terms(), (0.0, 0, 0.0)
-    for j in range(robot.dof):
+    described = np.isfinite(robot.values[robot.inertial_columns]).all()
+    for j in (robot.joints.index(name) for name in group if described):
         q = np.tile(rest, (WEIGHED, 1))
         q[:, j] = np.linspace(low[j], high[j], WEIGHED)
         moments = inverse_dynamics(bare, q, 0 * q, 0 * q)[:, j]
         k = int(np.argmax(np.abs(moments)))
         best = max(best, (float(abs(moments[k])), j, float(q[k, j])))
     moment, j, position = best
-    if not moment > 0 or not robot.bodies[j].motion[:3].any():
-        return ""
+    if not moment > SMALLEST_MOMENT or not robot.bodies[j].motion[:3].any():
+        return [
+            f"to fix the factor of {', '.join(group)}: a gain that is trusted (gains=), or a "
+            "second log with a known load (loaded= and load=)"
+        ]
     joint = robot.joints[j]
     posture = {n: round(float(x), 4) for n, x in zip(robot.joints, rest, strict=True) if x}
     posture[joint] = round(position, 4)
-    return (
-        f"to fix the factor by a scale: (1) bring the robot to {posture} [rad or m], all other "
-        f"joints to 0; (2) switch off the servo of {joint!r} and hold it by a scale that pushes at "
-        f"right angles, r metres from the joint's axis; (3) read it while lifting and while "
-        f"lowering slowly, the mean is free of friction: about {moment / 9.81 / 0.1:.2g} kg at "
-        f"r = 0.1; (4) fit again with moments=[({joint!r}, {posture}, 9.81 * kg * r, its "
-        "deviation)], positive where the scale pushes towards larger positions"
-    )
+    shown = ", ".join(f"{name} at {x:g}" for name, x in posture.items())
+    entry = json.dumps([joint, posture])[1:-1]
+    return [
+        "to fix the factor by a scale:",
+        f"(1) bring the robot to {shown} [rad or m], all other joints to 0;",
+        f"(2) switch off the servo of {joint!r} and hold it by a scale that pushes at right "
+        "angles, r metres from the joint's axis;",
+        "(3) read it while lifting and while lowering slowly: the mean is free of friction, about "
+        f"{moment / 9.81 / 0.1:.2g} kg at r = 0.1;",
+        f"(4) fit with moments= [[{entry}, M, D]]: M = 9.81 * kg * r [N m], positive where the "
+        "scale pushes towards larger positions, D its standard deviation",
+    ]
 
 
 def _trusted_gains(robot: Robot, given: Mapping[str, Any] | None) -> dict[int, tuple[float, float]]:
@@ -439,7 +473,7 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         float(np.sqrt(covariance[tail + n, tail + n])) if task.delayed else 0.0,
         found.misfit,
         task.data[0].use.mean(axis=0),
-        _weighing(robot) if task.prior.fixed_by == DESCRIPTION else "",
+        " ".join(describe_factors(robot)[1:]) if task.prior.fixed_by == DESCRIPTION else "",
     )
 
 

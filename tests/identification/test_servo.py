@@ -24,6 +24,7 @@ from feasid.cli import main
 from feasid.errors import InputError, LogError, NotEnoughDataError
 from feasid.formats.description import Extras, JointServo
 from feasid.formats.write import write
+from feasid.identification.servo import describe_factors
 from feasid.logs.servo import Servo, command_rates, delay_commands
 
 QUICK = {
@@ -66,7 +67,7 @@ def test_gains_delay_and_motion_of_a_leg(leg):
     fit.certificate.verify()
     assert fit.servo.groups == (world.robot.joints,)
     assert fit.servo.fixed_by == "the description"
-    assert "moments=[(" in fit.servo.weighing
+    assert 'moments= [["FL_H' in fit.servo.weighing
     assert {"servo-factor", "servo-delay", "servo-damping"} <= {n.code for n in fit.notes}
     assert fit.servo.table.loc[world.robot.joints[0], "kp"] == fit.servo.servo.kp[0]
     assert fit.errors(world.log)["all"] == pytest.approx(fit.relative_error["all"])
@@ -188,6 +189,9 @@ def test_gains_of_a_gantry_are_free_axis_by_axis():
     rows = [(0, 0, 0.1, 0, "prismatic"), (-np.pi / 2, 0, 0.1, 0, "prismatic")]
     gantry = feasid.Robot.from_dh([(np.pi / 2, 0, 0, 0, "prismatic"), *rows[1:]])
     assert feasid.gain_factors(gantry) == (("1",), ("2",))
+    steps = describe_factors(gantry)
+    assert "2 factors, shared by: 1; 2." in steps[0]
+    assert ["gains=" in step for step in steps] == [False, True, True]
 
 
 def test_servos_read_commands_as_torques(leg):
@@ -296,6 +300,8 @@ def test_the_prompt_fits_servos(leg, tmp_path, capsys, monkeypatch):
     words = ["--command", "position", "--servo-terms", "none", "--diagnose", "no"]
     assert main(["fit", "log.csv", "--robot", "leg.urdf", "--verbose", *words]) == 0
     printed = capsys.readouterr().out
+    assert printed.startswith("positions and commands tell gains and parameters up to one factor")
+    assert "(4) fit with --moments [[" in printed
     assert "known up to one common factor" in printed
     assert f"{1e3 * fit.servo.delay:.2f}" in printed
 
