@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from feasid.identifiability.base import gain_factors as gain_factors
     from feasid.identification.advice import diagnose as diagnose
     from feasid.identification.archive import SavedFit as SavedFit
-    from feasid.identification.archive import load as load
     from feasid.identification.choice import Choice as Choice
     from feasid.identification.gains import TorqueConstants as TorqueConstants
     from feasid.identification.gains import torque_constants as torque_constants
@@ -80,6 +79,7 @@ if TYPE_CHECKING:
     from feasid.online.acceptance import GateRules as GateRules
     from feasid.online.acceptance import OnlineEstimate as OnlineEstimate
     from feasid.online.online_fit import OnlineFit as OnlineFit
+    from feasid.online.online_fit import load as load
     from feasid.online.playback import Playback as Playback
     from feasid.online.playback import watch as watch
     from feasid.options.tables import SOUSA_2014 as SOUSA_2014
@@ -101,7 +101,7 @@ _HOME = {
     "Fit": "identification.result",
     "Verdict": "feasibility.check",
     "SavedFit": "identification.archive",
-    "load": "identification.archive",
+    "load": "online.online_fit",
     "Correction": "feasibility.correct",
     "Certificate": "feasibility.proof.claim",
     "Diagnosis": "diagnosis.findings",

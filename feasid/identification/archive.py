@@ -13,13 +13,13 @@ import io
 import json
 import platform
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -290,19 +290,28 @@ def load(path: str | Path) -> SavedFit:
     LimitError
         It unpacks to more than 256 MB.
     """
+    return read_archive(path, read_fit)
+
+
+T = TypeVar("T")
+
+
+def read_archive(path: str | Path, read: Callable[[str | Path, Mapping[str, bytes]], T]) -> T:
+    """What `read` makes of the members of an archive, and its failures as `load` reports them."""
     try:
         with open_for_reading(path, MAX_UNPACKED_BYTES) as file:
             content = unpack_archive(file, str(path), MAX_UNPACKED_BYTES)
-        if missing := [m for m in MEMBERS if m not in content]:
-            raise ValueError(f"it lacks {', '.join(missing)}")
-        return _read_fit(path, content)
+        return read(path, content)
     except FeasidError:
         raise
     except CONTENT_ERRORS as error:
         raise InputError(f"{path} is not a saved fit: {error}", path=str(path)) from error
 
 
-def _read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
+def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
+    """The fit that the members of an archive hold."""
+    if missing := [m for m in MEMBERS if m not in content]:
+        raise ValueError(f"it lacks {', '.join(missing)}")
     model = json.loads(content["model.json"])
     if model["format"] != FORMAT:
         raise ValueError(f"its format is {model['format']!r}")

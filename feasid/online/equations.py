@@ -104,7 +104,7 @@ class CausalEquations:
             )
         self.robot = base.robot
         self.plan = RegressorPlan.from_robot(self.robot, [int(c) for c in base.independent])
-        self.rate, self.every, self.slow_weight = rate, every, slow_weight
+        self.rate, self.cutoff, self.every, self.slow_weight = rate, cutoff, every, slow_weight
         self.half = half_width(rate, derivative_cutoff) if smoother == "polynomial" else 0
         self._taps = [
             signal.savgol_coeffs(

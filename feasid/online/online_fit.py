@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time as clock
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, TypeAlias
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,10 @@ from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
 from feasid.identifiability.base import BaseParameters, base_parameters
+from feasid.identification.archive import SavedFit, read_archive, read_fit
 from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate, OnlineEstimate
+from feasid.online.archive import restore, save, saved_model
 from feasid.online.buffering import EvenGrid, SampleBuffer, SampleChecks
 from feasid.online.equations import (
     CausalEquations,
@@ -83,6 +86,22 @@ ROWS_PER_CYCLE = 8.0
 COMPARISON_SECONDS = 2.0
 """Time over which errors of prediction are compared [s]."""
 
+LEARNING_OPTIONS = (
+    "window",
+    "forgetting",
+    "block",
+    "cutoff",
+    "derivative_cutoff",
+    "smoother",
+    "every",
+    "slow_weight",
+    "prior_weight",
+    "full",
+    "false_alarms",
+    "carrier",
+)
+"""Options of `OnlineFit` that a saved one keeps; the others are in its robot, set and rules."""
+
 MAX_KEPT_DECISIONS = 1000
 """Decisions and changes that are remembered."""
 
@@ -137,6 +156,8 @@ class OnlineFit:
     robot : Robot
         With its joint terms.
     base : BaseParameters
+    options : dict
+        Those by which it learns, as they were given.
     changes : deque of ModelChange
     decisions : deque of Decision
         Of the gate, one per estimate, the newest last.
@@ -170,6 +191,7 @@ class OnlineFit:
         friction: Sequence[str] | None = None,
         drive_inertia: bool | None = None,
     ) -> None:
+        self.options = {k: v for k, v in locals().items() if k in LEARNING_OPTIONS}
         if window is not None and forgetting is not None:
             raise InputError("window and forgetting are two ways to forget: give one of them")
         robot, _ = with_fit_terms(robot, friction, drive_inertia)
@@ -228,6 +250,43 @@ class OnlineFit:
     def time(self) -> float:
         """Stamp of the newest sample; without stamps the number of samples over the rate [s]."""
         return self._buffer.stamp if self._buffer.has_stamps else self.samples / self.rate
+
+    @property
+    def latest(self) -> OnlineEstimate | None:
+        """The last estimate that was made."""
+        return self._last
+
+    # -- files -------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write what was learnt; `feasid.load` reads it and goes on.
+
+        The filters begin anew after loading, and the samples of an unfinished block are not kept.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool
+            Whether a file that exists is replaced.
+
+        Raises
+        ------
+        OutputError
+            `path` exists and `overwrite` is False, or cannot be written.
+        """
+        save(self, path, overwrite=overwrite)
+
+    def resume(self, estimate: OnlineEstimate) -> None:
+        """Go on from an estimate as the last one that was made."""
+        self._last = self._unsuited = estimate
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but functions, which are made anew."""
+        return {k: v for k, v in vars(self).items() if k not in ("_mass", "_one_thread")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._mass, self._one_thread = mass_function(self.base), thread_limiter()
 
     # -- samples -----------------------------------------------------------------------------
 
@@ -374,7 +433,18 @@ class OnlineFit:
         columns = self.equations.plan.columns
         name = fingerprint_of(self.robot, columns)
         triangles = tuple(self._store.triangles())
-        return Reduced(name, columns, self._supports, triangles, round(self._store.count))
+        rows, every = round(self._store.count), self.equations.every
+        return Reduced(
+            name,
+            columns,
+            self._supports,
+            triangles,
+            rows * every,
+            robot=self.robot,
+            cutoff=self.equations.cutoff,
+            rows=rows,
+            period=1.0 / self.rate,
+        )
 
     def _whitened_equations(self) -> tuple[Array, Array]:
         """The remembered equations and those before the last change, in units of their noise."""
@@ -496,3 +566,35 @@ def _usable_stretches(
     ends = np.flatnonzero(~usable)
     cuts = np.sort(np.r_[starts, ends, len(usable)])
     return [(int(a), int(cuts[np.searchsorted(cuts, a, side="right")])) for a in starts]
+
+
+@checked
+def load(path: str | Path) -> SavedFit | Any:
+    """Read what ``fit.save`` or ``online.save`` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    SavedFit or OnlineFit
+        An online fit goes on where it was: its next samples begin a run.
+
+    Raises
+    ------
+    InputError
+        The file does not exist, is damaged, or was written by another version.
+    LimitError
+        It unpacks to more than 256 MB.
+    """
+    return read_archive(path, _read)
+
+
+def _read(path: str | Path, content: Mapping[str, bytes]) -> SavedFit | OnlineFit:
+    model = saved_model(path, content)
+    if model is None:
+        return read_fit(path, content)
+    fit = OnlineFit(model["robot"], model["rate"], **model["options"])
+    restore(fit, model, path, content)
+    return fit

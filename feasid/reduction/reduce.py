@@ -220,7 +220,7 @@ def base_with_terms(
     """Base parameters of the robot with the terms that a fit adds, and what was assumed.
 
     Data that are reduced already decided which terms there are: when nothing was asked for, a
-    robot that fits them as it stands is taken so.
+    robot that fits them as it stands, or with the usual terms, is taken so.
     """
     model, notes = with_fit_terms(robot, friction, drive_inertia, offer)
     if measured is not None:
@@ -229,9 +229,10 @@ def base_with_terms(
     base = base_parameters(model, measured=measured)
     done = [s for s in sources if isinstance(s, Reduced)]
     if done and friction is None and not _belongs_to(done[0], base):
-        plain = base_parameters(robot, measured=measured)
-        if _belongs_to(done[0], plain):
-            return plain, []
+        for other in (robot, with_fit_terms(robot, None, drive_inertia)[0]):
+            plain = base_parameters(other, measured=measured)
+            if _belongs_to(done[0], plain):
+                return plain, []
     return base, notes
 
 

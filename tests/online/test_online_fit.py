@@ -1,5 +1,8 @@
 """Online estimates are those of a batch of the same rows, feasible, and bounded in memory."""
 
+import json
+import pickle
+import zipfile
 from functools import cache
 from itertools import pairwise
 
@@ -138,12 +141,55 @@ def test_growing_is_a_batch_of_everything():
     assert_same(fit.reduced.triangles, [triangle_of(b[:, learnt]) for b in rows])
 
 
-def test_reduced_data_can_be_fitted_offline():
+def test_reduced_data_know_their_robot_and_fit_its_bare_description():
     q, tau = log(2400)
     fit = online()
     fit.extend(q, tau)
-    offline = feasid.fit(fit.reduced, base().robot, prior=None, weights=None)
-    assert offline.relative_error["all"] < 0.02
+    for offline in (feasid.fit(fit.reduced), feasid.fit(fit.reduced, robot())):
+        assert offline.relative_error["all"] < 0.02
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory", [{"window": 800}, {"forgetting": 0.998}])
+def test_a_fit_that_was_saved_or_pickled_goes_on(memory, tmp_path):
+    """Loaded, it misses the filter's first rows; pickled, nothing."""
+    q, tau = log(2400)
+    fit = online(**memory)
+    fit.extend(q[:1210], tau[:1210])
+    before = fit.estimate()
+    fit.save(tmp_path / "online.feasid")
+    loaded = feasid.load(tmp_path / "online.feasid")
+    again = loaded.estimate()
+    np.testing.assert_allclose(again.beta, before.beta, rtol=1e-5, atol=1e-6)
+    assert again.rows == before.rows
+    assert loaded.options == fit.options
+    pickled = pickle.loads(pickle.dumps(fit))
+    for one in (fit, loaded, pickled):
+        one.extend(q[1210:2000], tau[1210:2000])
+    expected = fit.estimate()
+    assert pickled.estimate().beta.tolist() == expected.beta.tolist()
+    off = np.abs(loaded.estimate().beta - expected.beta) / expected.std
+    assert off.max() < 2.0
+    assert loaded.gate.open == fit.gate.open
+    with pytest.raises(feasid.FeasidError, match="exists"):
+        fit.save(tmp_path / "online.feasid")
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    fit = online(window=800)
+    fit.save(tmp_path / "a.feasid")
+    with zipfile.ZipFile(tmp_path / "a.feasid") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    model = json.loads(members["model.json"])
+    model["state"]["_detector"]["_information"] = [1.0]
+    for name, text in (("b", json.dumps(model)), ("c", "[]"), ("d", json.dumps(model)[:99])):
+        with zipfile.ZipFile(tmp_path / f"{name}.feasid", "w") as file:
+            for member, content in (members | {"model.json": text}).items():
+                file.writestr(member, content)
+        with pytest.raises(feasid.FeasidError, match="is not a saved fit"):
+            feasid.load(tmp_path / f"{name}.feasid")
 
 
 # -- equations -------------------------------------------------------------------------------
