@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot, robot_words
 from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs
 from feasid.errors import FeasidError, InputError
 from feasid.inspection import report as reports
@@ -66,7 +67,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     if arguments.beta is not None:
         return _judge_beta(arguments)
     if not arguments.files:
-        raise InputError("name a FILE, or --beta and --robot")
+        raise InputError("no FILE was given, nor --beta and --robot")
     if arguments.certificate:
         raise InputError("--certificate belongs to --beta")
     if arguments.solver:
@@ -95,7 +96,8 @@ def _judge_beta(arguments: argparse.Namespace) -> int:
     from feasid.feasibility.check import check
 
     values, base = beta.read_values_and_base(arguments)
-    verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
+    with report_step("solving"):
+        verdict = check(values, base, consistency=arguments.consistency, solver=arguments.solver)
     as_json = arguments.format == "json"
     with redirect_sentences(as_json):
         print(verdict.explain().replace(": verdict.certificate.verify()", ""))

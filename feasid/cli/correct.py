@@ -15,6 +15,7 @@ import numpy as np
 from feasid.cli import beta
 from feasid.cli.options import refuse_robot
 from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, write_atomically
 from feasid.errors import InputError
 from feasid.inspection.judge import MARGIN, METRICS, principal_moments
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.beta is not None:
         return _correct_beta(arguments)
     if arguments.file is None:
-        raise InputError("name a FILE, or --beta and --robot")
+        raise InputError("no FILE was given, nor --beta and --robot")
     if arguments.certificate:
         raise InputError("--certificate belongs to --beta")
     if arguments.solver:
@@ -86,7 +87,8 @@ def _correct_beta(arguments: argparse.Namespace) -> int:
     from feasid.feasibility.correct import correct
 
     values, base = beta.read_values_and_base(arguments)
-    done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
+    with report_step("solving"):
+        done = correct(values, base, consistency=arguments.consistency, solver=arguments.solver)
     index = pd.Index(base.expressions, name="base parameter")
     table = pd.DataFrame({"given": values.to_numpy(), beta.VALUE: done.beta}, index=index)
     write_atomically(arguments.out, table.to_csv().encode(), overwrite=arguments.overwrite)

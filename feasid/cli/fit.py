@@ -151,14 +151,17 @@ def _write(result: Fit, arguments: argparse.Namespace, test: Any) -> None:
         result.certificate.save(arguments.certificate, overwrite=arguments.overwrite)
         print(f"wrote {arguments.certificate}: check it with feasid verify")
     if arguments.optimality:
-        save(result.optimality, arguments.optimality, arguments.overwrite)
+        with report_step("proving that nothing fits much better"):
+            proof = result.optimality
+        save(proof, arguments.optimality, arguments.overwrite)
     if arguments.save:
         result.save(arguments.save, overwrite=arguments.overwrite)
         print(f"wrote {arguments.save}: see feasid show, feasid errors, feasid predict")
     if arguments.report:
-        result.report(
-            arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
-        )
+        with report_step("drawing the report"):
+            result.report(
+                arguments.report, test=test, command=arguments.typed, overwrite=arguments.overwrite
+            )
         print(f"wrote {arguments.report}, its numbers beside it as JSON")
 
 
@@ -189,7 +192,9 @@ def run_models(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, ReduceOptions, "feasid models")
     from feasid.identification.identify import compare_models
 
-    found = compare_models(arguments.logs, read_robot(arguments), **options)
+    robot = read_robot(arguments)
+    with report_step(f"comparing joint terms on {', '.join(arguments.logs)}"):
+        found = compare_models(arguments.logs, robot, **options)
     if arguments.json:
         chosen = {name: found.sets[k] for name, k in found.drives}
         rows = [{"terms": s, "errors": e} for s, e in zip(found.sets, found.errors, strict=True)]
@@ -234,7 +239,8 @@ def run_demo(arguments: argparse.Namespace) -> int:
         result = fit(train, robot, **diagnosis.options)
     errors = result.errors(test)
     with redirect_sentences(arguments.json):
-        print(f"feasid doctor says of the log:\n{spell_as_arguments(diagnosis.explain())}\n")
+        print_display(replace(diagnosis.display(), more=""))
+        print()
         print_display(replace(result.display(errors), more=DEMO_MORE))
         if arguments.verbose:
             print(f"\n{spell_as_arguments(str(result.summary(test=errors)))}")

@@ -17,6 +17,7 @@ from feasid.cli.output import (
     redirect_sentences,
     spell_as_arguments,
 )
+from feasid.cli.terminal import report_step
 from feasid.core.files import check_outputs, with_ending, write_atomically
 from feasid.errors import InputError
 from feasid.options.tables import RangeOptions
@@ -142,7 +143,8 @@ def run_simulate(arguments: argparse.Namespace) -> int:
     }
     given |= {name: x[0] for name, x in given.items() if name != "horizon" and len(x) == 1}
     robot, command = arguments.robot, arguments.command
-    found = load(arguments.model).simulate(arguments.log, robot=robot, command=command, **given)
+    with report_step(f"simulating {arguments.log}"):
+        found = load(arguments.model).simulate(arguments.log, robot=robot, command=command, **given)
     if arguments.json:
         rows = found.table.reset_index().to_dict("records")
         print_json("simulate", {"verdict": found.verdict, "windows": found.windows, "rows": rows})
@@ -177,7 +179,8 @@ def run_ranges(arguments: argparse.Namespace) -> int:
     options = read_options(arguments, RangeOptions, "feasid ranges")
     from feasid.identification.archive import load
 
-    found = load(arguments.model).ranges(arguments.parameters or None, **options)
+    with report_step("computing ranges"):
+        found = load(arguments.model).ranges(arguments.parameters or None, **options)
     if arguments.json:
         print_json("ranges", ranges_as_data(found))
     else:
@@ -281,7 +284,8 @@ def run_sample(arguments: argparse.Namespace) -> int:
     if saved:
         from feasid.identification.archive import load
 
-        found = load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
+        with report_step("drawing robots"):
+            found = load(arguments.model).sample(arguments.count, seed=arguments.seed, **given)
     else:
         from feasid.formats.load import load_robot
         from feasid.identification.samples import sample

@@ -44,6 +44,8 @@ class MistakeKind:
         Friction terms of `feasid.robot.joint_terms` with which a fit makes up for it.
     positive : bool
         Whether its first parameter cannot be below zero.
+    ways : (str, str)
+        What is said behind its size where that is positive, and where it is negative.
     """
 
     name: str
@@ -55,20 +57,23 @@ class MistakeKind:
     width: float = np.inf
     terms: tuple[str, ...] = ()
     positive: bool = False
+    ways: tuple[str, str] = ("", "")
 
 
 DEGREES = 180.0 / np.pi
 
 ZERO = "the true position less the logged one is"
-GAIN = "too large (negative: too small)"
-LATE = "are late (negative: ahead of the motion)"
+BEHIND = ("behind the motion", "ahead of the motion")
+SCALED = ("too large", "too small")
 
 CALIBRATIONS = (
     MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
-    MistakeKind("delay", f"torques {LATE} by {{sizes}}", 1, "ms", 1e3, 0.02, 0.05),
+    MistakeKind("delay", "torques are {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND),
     MistakeKind("zero", f"joint zeros are off, {ZERO} {{sizes}}", 1, "degrees", DEGREES, 0.3, 0.1),
-    MistakeKind("gain", f"torques are logged {GAIN}: {{sizes}}", 1, "%", 100.0, 0.7, 0.1),
-    MistakeKind("joint-delay", f"single torques {LATE}: {{sizes}}", 1, "ms", 1e3, 0.02, 0.05),
+    MistakeKind("gain", "torques are wrong: {sizes}", 1, "%", 100.0, 0.7, 0.1, ways=SCALED),
+    MistakeKind(
+        "joint-delay", "torques of single joints: {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND
+    ),
 )
 """Mistakes that a fit can take out of a log, the kinds with `usual` sizes first."""
 

@@ -278,8 +278,9 @@ class Calibrated:
         """The value with its deviation and unit, and whose it is."""
         kind = KINDS[self.mistake.kind]
         value, deviation = kind.factor * self.value, kind.factor * self.deviation
-        shown = f"{value[0]:.3g}" if len(value) == 1 else f"{np.linalg.norm(value):.3g}"
-        text = f"{shown} +- {np.linalg.norm(deviation):.2g} {kind.unit}"
+        way = kind.ways[int(value[0] < 0)]
+        shown = value[0] if len(value) == 1 and not way else np.linalg.norm(value)
+        text = f"{shown:.3g} +- {np.linalg.norm(deviation):.2g} {kind.unit} {way}".rstrip()
         if self.joint:
             text = f"{self.joint} {text}"
         if self.alternatives:
@@ -321,8 +322,8 @@ class Calibration(Displayed):
             own = [e for e in self.confirmed if e.mistake.kind == kind]
             sizes = ", ".join(e.size for e in own)
             text = (
-                f"{KINDS[kind].text.format(sizes=sizes)}: found by this log and taken out by the "
-                f"fit, which predicts stretches that it did not see {own[0].gain:.0%} better"
+                f"{KINDS[kind].text.format(sizes=sizes)}; the fit takes this out, which lowers the "
+                f"cross-validation error by {own[0].gain:.0%}"
             )
             if kind == "zero":
                 text += "; fit.robot takes positions as they are logged, files take true ones"

@@ -55,7 +55,7 @@ class Robot(RobotLayout):
     bodies : sequence of Body
         In any order; they are sorted so that parents come first and the order is otherwise kept.
     gravity : array_like, shape (3,)
-        Acceleration of free fall in the base frame [m/s^2].
+        Gravity vector in the base frame [m/s^2].
     name : str
     drives : sequence of Drive
         Joint terms; see `with_joint_terms`.
@@ -126,7 +126,7 @@ class Robot(RobotLayout):
         rows, convention, names
             See `feasid.robot.bodies.bodies_from_dh`.
         gravity : array_like, shape (3,)
-            Acceleration of free fall in the base frame [m/s^2].
+            Gravity vector in the base frame [m/s^2].
         name : str
 
         Returns
@@ -231,7 +231,7 @@ class Robot(RobotLayout):
         Parameters
         ----------
         gravity : array_like, shape (3,)
-            Acceleration of free fall in base coordinates [m/s^2].
+            Gravity vector in base coordinates [m/s^2].
 
         Returns
         -------

@@ -75,13 +75,13 @@ def test_base_parameters_are_corrected(given, capsys):
     ("order", "message"),
     [
         (["check", "--beta", "good.csv"], "--beta needs --robot"),
-        (["check"], "name a FILE"),
+        (["check"], "no FILE was given"),
         (["check", "arm.urdf", "--beta", "good.csv", "--robot", "arm.urdf"], "not of arm.urdf"),
         (["check", "arm.urdf", "--certificate", "x.json"], "--certificate belongs to --beta"),
         (["check", "--beta", "nan.csv", "--robot", "arm.urdf"], "has no number"),
         (["check", "--beta", "few.csv", "--robot", "arm.urdf"], "1 values do not fit arm"),
         (["check", "--beta", "none.csv", "--robot", "arm.urdf"], "no such file"),
-        (["correct", "--out", "x.urdf"], "name a FILE"),
+        (["correct", "--out", "x.urdf"], "no FILE was given"),
     ],
 )
 def test_wrong_orders_are_named(given, capsys, order, message):

@@ -48,7 +48,7 @@ def correct(kind, name, seed):
     broken, joints = faults.inject(kind, faults.resample(df, rng), name, rng)
     found = feasid.diagnose(broken, df.attrs["robot"])
     if kind == "lag":  # the fit takes it out itself
-        return any(f.code == "calibrated" and "are late" in f.message for f in found)
+        return any(f.code == "calibrated" and "the motion" in f.message for f in found)
     first = [f for f in found if f.code == "gap"] if kind == "gap" else serious(found)
     return bool(first) and first[0].code == kind and set(first[0].joints) == joints
 

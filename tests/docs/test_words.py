@@ -116,3 +116,31 @@ def test_messages_use_the_words_of_the_glossary():
     ]
     assert len(avoided()) > 8
     assert found == []
+
+
+REMEDIES = "add check choose convert give install load make name pass please provide read record"
+REMEDIES += " save say set try use write"
+
+
+def first_words(tree):
+    """Beginnings of the messages of all errors that a module raises."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+            said = node.exc.args[0]
+            while isinstance(said, ast.BinOp):
+                said = said.left
+            said = said.values[0] if isinstance(said, ast.JoinedStr) else said
+            if isinstance(said, ast.Constant) and isinstance(said.value, str):
+                yield node.lineno, said.value
+
+
+def test_errors_begin_with_what_is_wrong_and_not_with_what_to_do():
+    pattern = re.compile(rf"(?:{REMEDIES.replace(' ', '|')}) ", re.I)
+    found, seen = [], 0
+    for path in sorted((ROOT / "feasid").rglob("*.py")):
+        for line, text in first_words(ast.parse(path.read_text())):
+            seen += 1
+            if pattern.match(text) or text[:4] in ("The ", "You "):
+                found.append(f"{path}:{line}: {text}")
+    assert seen > 300
+    assert found == []
