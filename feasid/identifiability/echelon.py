@@ -45,6 +45,10 @@ ten times as much all tests of counts on hard mechanisms, tilts and random trees
 NOISE_SAFETY_FACTOR = 10.0
 """How many times the estimated rounding an entry must have to be told from an integer."""
 
+MAX_ROUNDING = 1e-9
+"""No entry this far from an integer is one, whatever its estimated rounding: along chains of ten
+bodies and more the estimate, a bound, grows far beyond the rounding itself."""
+
 SYMMETRIC_POWER = np.array([2.0, 2.0, 1.0, 0.0])
 """Power of length in a symmetric rotor's four parameters."""
 
@@ -125,7 +129,8 @@ def _pivots(vectors: Array, tolerance: Array) -> Mask:
 def round_to_integers(values: Array, tolerance: Array) -> Array:
     """Values with entries next to an integer, within the tolerance, replaced by it."""
     nearest = np.round(values)
-    return np.where(np.abs(values - nearest) <= tolerance, nearest, values) + 0.0
+    close = np.abs(values - nearest) <= np.minimum(tolerance, MAX_ROUNDING * np.maximum(1.0, np.abs(nearest)))
+    return np.where(close, nearest, values) + 0.0
 
 
 def round_near_integers(values: Array, noise: Array | float = 0.0) -> Array:

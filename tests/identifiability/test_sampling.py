@@ -31,7 +31,7 @@ def test_check_tells_what_it_found_and_what_it_cost():
     assert check.joint in wam().joints
     assert check.unconfirmed == ()
     assert check.seconds > 0
-    assert "checked in" in str(check)
+    assert "checked on random motions" in str(check)
 
 
 def blocks_with(base, i, **changes):
