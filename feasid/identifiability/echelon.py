@@ -129,7 +129,8 @@ def _pivots(vectors: Array, tolerance: Array) -> Mask:
 def round_to_integers(values: Array, tolerance: Array) -> Array:
     """Values with entries next to an integer, within the tolerance, replaced by it."""
     nearest = np.round(values)
-    close = np.abs(values - nearest) <= np.minimum(tolerance, MAX_ROUNDING * np.maximum(1.0, np.abs(nearest)))
+    largest = MAX_ROUNDING * np.maximum(1.0, np.abs(nearest))
+    close = np.abs(values - nearest) <= np.minimum(tolerance, largest)
     return np.where(close, nearest, values) + 0.0
 
 
