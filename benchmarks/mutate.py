@@ -57,6 +57,9 @@ TESTS = (
 )  # fmt: skip
 """The default suite without documentation, papers and campaigns: a lower bound is found."""
 
+PARTS = ("examples", "docs", "datasets")
+"""Folders that tests read besides the package and their own."""
+
 UNUSED = ("cacheprovider", "xdist", "randomly")
 """Plugins of Pytest that are left out."""
 
@@ -199,7 +202,7 @@ def copied(where: Path) -> None:
     """The project as its tests need it."""
     shutil.copytree(ROOT / "feasid", where / "feasid")
     shutil.copytree(ROOT / "tests", where / "tests")
-    for part in ("examples", "docs", "datasets", "pyproject.toml", "README.md"):
+    for part in (*PARTS, "pyproject.toml", "README.md", "action.yml", ".pre-commit-hooks.yaml"):
         (where / part).symlink_to(ROOT / part)
 
 

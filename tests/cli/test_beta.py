@@ -58,6 +58,11 @@ def test_certificates_are_bound_to_robot_and_question(given, capsys):
     order = ["verify", "g.json", "--robot", "longer.urdf", "--beta", "good.csv"]
     assert main(order) == 1
     assert "another geometry" in capsys.readouterr().out
+    changed = json.loads((given / "g.json").read_text())
+    changed["point"][0] += "1"
+    (given / "changed.json").write_text(json.dumps(changed))
+    assert main(["verify", "changed.json", "--robot", "arm.urdf", "--beta", "good.csv"]) == 1
+    assert "changed.json: REJECTED: " in capsys.readouterr().out
 
 
 def test_base_parameters_are_corrected(given, capsys):

@@ -235,5 +235,7 @@ def test_loads_at_the_prompt(tmp_path, capsys):
     mass = json.loads((tmp_path / "load.json").read_text())["mass"]
     assert abs(mass / LOADS["ur5"][0] - 1) < MASS_ERROR
     assert f"{mass:.4g} kg" in said
+    assert main([*words, *other]) == 2
+    assert "load.json exists" in capsys.readouterr().err
     assert main(words) == 2
     assert "--without" in capsys.readouterr().err
