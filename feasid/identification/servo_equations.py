@@ -249,7 +249,7 @@ class _Step:
     ) -> _Step:
         """One Gauss-Newton step from these values; instruments are formed where none are given."""
         n, size, terms = task.base.robot.dof, task.base.robot.size, len(task.terms)
-        signals = _signals(task, lags), _slopes(task, lags)
+        signals = _with_slopes(task, lags)
         A, e = _linearised(task, signals, logs, model, sigma)
         if projector is None:
             through = [_linearised(task, signals, logs, model, sigma, k)[0]
@@ -304,18 +304,13 @@ def _signals(task: Gains, lags: Array) -> list[list[Array]]:
     return [[rows.error(lags[0]), *rows.extras(task.terms, lags)] for rows in task.data]
 
 
-def _slopes(task: Gains, lags: Array) -> list[list[list[Array]]]:
-    """Per lag that is sought the derivatives of `_signals` by it."""
+def _with_slopes(task: Gains, lags: Array) -> tuple[list[list[Array]], list[list[list[Array]]]]:
+    """`_signals` at these lags, and per lag that is sought their derivatives by it."""
     now, step, out = _signals(task, lags), DELAY_STEP / 100, []
     for k in range(task.sought):
-        later = _signals(task, lags + step * np.eye(2)[k])
-        out.append(
-            [
-                [(b - a) / step for a, b in zip(*x, strict=True)]
-                for x in zip(now, later, strict=True)
-            ]
-        )
-    return out
+        later = zip(now, _signals(task, lags + step * np.eye(2)[k]), strict=True)
+        out.append([[(b - a) / step for a, b in zip(*x, strict=True)] for x in later])
+    return now, out
 
 
 def _linearised(
@@ -384,7 +379,7 @@ class GainsFound:
     def _linearised(self, task: Gains, sigma: Array) -> tuple[Array, Array]:
         """Equations of a task with other rows, or with a further term, at these values."""
         more = np.zeros((len(task.terms) - len(self.step.extra), len(sigma)))
-        signals = _signals(task, self.lags), _slopes(task, self.lags)
+        signals = _with_slopes(task, self.lags)
         model = self.beta, np.vstack([self.step.extra, more])
         return _linearised(task, signals, self.logs, model, sigma)
 

@@ -28,7 +28,7 @@ from feasid.logs.recording import Recording
 from feasid.logs.servo import Servo, TorqueLimits, delay_commands, servo_terms
 from feasid.options.complete import select_options
 from feasid.options.tables import LogOptions, ReadOptions
-from feasid.reduction.equations import Equations, Window
+from feasid.reduction.equations import Comb, Equations, Window
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -94,8 +94,12 @@ class _Stretch:
 
     def filtered(self, signal: Array) -> Array:
         """A signal behind the low-pass, at the rows."""
-        smoothed = oaconvolve(signal, self.window.taps[:, None], mode="same", axes=0)
-        return np.asarray(smoothed[self.centres])
+        first = int(self.centres[0]) - self.window.half_width
+        return self._comb.rows(signal[first:].T, len(self.centres)).T
+
+    @cached_property
+    def _comb(self) -> Comb:
+        return self.window.comb()
 
     def late(self, delay: float) -> Array:
         """Commands as they act, at all samples."""
