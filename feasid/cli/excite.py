@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help="replace files that exist")
     add("--duration", type=float, default=10.0, metavar="S", help="period (default 10 s)")
     add("--harmonics", type=int, default=5, help="of the Fourier series (default 5)")
-    add("--objective", default="logdet", help="logdet (default), condition or prediction")
+    add("--objective", default="logdet", help="logdet (default), condition, prediction or gains")
     add("--family", default="fourier", help="fourier (default) or spline")
     for kind in LIMITS:
         add(f"--{kind}", action="append", metavar="JOINT=B", help=f"{kind} limit: B or LOW,HIGH")

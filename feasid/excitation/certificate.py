@@ -14,6 +14,7 @@ from feasid.core.threads import one_thread
 from feasid.dynamics.regressor import regressor
 from feasid.errors import InputError
 from feasid.excitation.constraint_check import Margin
+from feasid.excitation.problem import with_gains
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class ExcitationCertificate:
         Samples per second [Hz].
     margins : tuple of Margin
         The smallest margin of every limit, at times far between those of the design.
+    gain_deviations : ndarray, shape (dof,), or None
+        Relative, of each servo's gain over the mean of all, for a design with ``"gains"``.
     """
 
     expressions: tuple[str, ...]
@@ -63,6 +66,7 @@ class ExcitationCertificate:
     rate: float
     margins: tuple[Margin, ...]
     joints: tuple[str, ...]
+    gain_deviations: Array | None = None
 
     @property
     def is_full_rank(self) -> bool:
@@ -113,6 +117,9 @@ class ExcitationCertificate:
         lines += [f"  {self.deviations[k]:.3g}  {self.expressions[k]}" for k in worst]
         torque = ", ".join(f"{v:.3g}" for v in self.torque_deviations)
         lines.append(f"predicted torque deviation on the reference motion: {torque}")
+        if self.gain_deviations is not None:
+            told = ", ".join(f"{100 * v:.2g} %" for v in self.gain_deviations)
+            lines.append(f"predicted deviation of gain ratios: {told}")
         return "\n".join(lines)
 
 
@@ -136,10 +143,12 @@ def certify(
     rate: float,
     known: Array,
     margins: Sequence[Margin],
+    expected: Array | None = None,
 ) -> ExcitationCertificate:
     """Certificate of a motion (q, dq, ddq), each (samples, dof), sampled at `rate`.
 
-    ``known`` (m, nb) are rows of equations with unit noise that there are already.
+    ``known`` (m, nb) are rows of equations with unit noise that there are already; with `expected`
+    base parameters, unknown gains have columns after theirs.
     """
     plain = weighted_regressor(robot, columns, motion, np.ones(robot.dof))
     singular = np.linalg.svd(np.linalg.qr(plain, mode="r"), compute_uv=False)
@@ -147,6 +156,12 @@ def certify(
     with np.errstate(divide="ignore"):
         log_det = 2 * float(np.log(singular).sum()) - len(columns) * np.log(len(motion[0]))
     weighted = (plain.reshape(-1, robot.dof, len(columns)) / noise[:, None]).reshape(plain.shape)
+    gains = None
+    if expected is not None:
+        own = with_gains(weighted.reshape(-1, robot.dof, len(columns)), expected)
+        root, _ = _covariance_root(np.vstack([own.reshape(-1, known.shape[1]), known]))
+        ratios = root[len(columns) :] - root[len(columns) :].mean(axis=0)
+        gains, known = np.linalg.norm(ratios, axis=1), known[:-1, : len(columns)]
     root, unseen = _covariance_root(np.vstack([weighted, known]))
     deviations = np.where(unseen, np.inf, np.linalg.norm(root, axis=1))
     task = regressor(robot, *reference, columns=columns)
@@ -165,6 +180,7 @@ def certify(
         rate,
         tuple(margins),
         robot.joints,
+        gains,
     )
 
 

@@ -99,7 +99,11 @@ def _as_list(given: Given) -> list[Reduced | Trajectory]:
     return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
 
 
-OBJECTIVES = ("logdet", "condition", "prediction")
+OBJECTIVES = ("logdet", "condition", "prediction", "gains")
+
+GAIN_FACTOR = 0.2
+"""Deviation of the logarithm of all gains' common factor, which no motion tells: that of
+`feasid.identification.servo.FACTOR_SHARE`; ratios of gains do not depend on it."""
 
 FAMILIES = ("fourier", "spline")
 
@@ -179,9 +183,15 @@ def make_problem(
     known: Array,
     prior_deviations: Array | None,
     rate: float,
+    expected: Array | None = None,
 ) -> Problem:
-    """The problem of a setting, with equations from other data and the prior's deviations."""
-    scale = np.ones(len(setting.columns)) if prior_deviations is None else prior_deviations
+    """The problem of a setting, with equations from other data and the prior's deviations.
+
+    With expected base parameters, `known` has columns of gains after theirs.
+    """
+    scale = np.ones(known.shape[1])
+    if prior_deviations is not None:
+        scale[: len(prior_deviations)] = prior_deviations
     scaled = known * scale
     samples = len(sample_times(basis.period, rate))
     return Problem(
@@ -194,7 +204,28 @@ def make_problem(
         1 / noise,
         scaled.T @ scaled / samples,
         scale,
+        expected,
     )
+
+
+def expected_gains(setting: DesignSetting, known: Array) -> tuple[Array, Array, Array]:
+    """Expected base parameters, `known` with columns of gains, and the squared ratios of gains.
+
+    Raises
+    ------
+    InputError
+        The description lacks inertials.
+    """
+    base, dof = setting.base, setting.robot.dof
+    inertial = setting.robot.inertial_columns.ravel()
+    if not np.isfinite(setting.robot.values[inertial]).all():
+        raise InputError('objective="gains" needs the description\'s inertials: they are lacking')
+    expected = np.asarray(base.K, dtype=np.float64) @ np.nan_to_num(setting.robot.values)
+    wide = np.pad(known, ((0, 1), (0, dof)))
+    wide[-1, -dof:] = 1.0 / (GAIN_FACTOR * dof)
+    ratios = np.zeros((base.size + dof,) * 2)
+    ratios[-dof:, -dof:] = (np.eye(dof) - 1.0 / dof) / dof
+    return expected, wide, ratios
 
 
 def random_motion(problem: Problem, rng: np.random.Generator) -> Array:
@@ -267,6 +298,7 @@ class ObjectiveFamily:
             return Condition(power)
         if name == "logdet":
             return LogDet()
+        # The variance of torques on a task, or of ratios of gains.
         assert self.task is not None
         return Prediction(self.task)
 
@@ -278,6 +310,8 @@ def objective_family(objective: str | Mapping[str, float], task: Array | None) -
         if name not in OBJECTIVES:
             hint = did_you_mean(str(name), OBJECTIVES)
             raise InputError(f"objective {name!r} is not one of {OBJECTIVES}{hint}")
+    if {"gains", "prediction"} <= weights.keys():
+        raise InputError("objectives: gains and prediction exclude each other", option="objective")
     if not weights or not all(w > 0 for w in weights.values()):
         raise InputError("objectives need positive weights")
     return ObjectiveFamily(tuple(weights.items()), task)

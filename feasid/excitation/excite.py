@@ -23,6 +23,7 @@ from feasid.excitation.design import (
     DesignSetting,
     Given,
     design_setting,
+    expected_gains,
     given_equations,
     make_basis,
     make_problem,
@@ -92,11 +93,13 @@ def excite(
         Period [s].
     harmonics : int
         Harmonics L of the Fourier series; splines get as many coefficients, 2 L + 1 per joint.
-    objective : {"logdet", "condition", "prediction"} or mapping
+    objective : {"logdet", "condition", "prediction", "gains"} or mapping
         "logdet" maximises log det of the information matrix (D-optimal). "condition" minimises the
         condition number of the base regressor, as Swevers et al. (1997); in SI units it depends
         mostly on the units, and motions that minimise it dwell near standstill. "prediction"
-        minimises the torque variance on the `task` (I-optimal). A mapping weighs several:
+        minimises the torque variance on the `task` (I-optimal). "gains" minimises the variance of
+        ratios of servo gains that positions and commands tell, see `feasid.fit` with ``command=``:
+        `noise` is then gain times encoder step over sqrt(12). A mapping weighs several:
         ``{"condition": 1, "logdet": 0.5}`` minimises log condition - 0.5 log det / parameters.
     family : {"fourier", "spline"}
         Fourier series, or periodic B-splines of degree five.
@@ -178,11 +181,14 @@ def excite(
     deviation = value_per_joint(noise, setting.robot, "noise")
     known, prior_deviations = given_equations(given, prior, setting.base, deviation)
     basis = make_basis(family, duration, harmonics, slow)
+    expected = ratios = None
+    if objective == "gains" or (isinstance(objective, Mapping) and "gains" in objective):
+        expected, known, ratios = expected_gains(setting, known)
     problem = make_problem(
-        setting, basis, harmonics, rest, deviation, known, prior_deviations, rate
+        setting, basis, harmonics, rest, deviation, known, prior_deviations, rate, expected
     )
     rng = np.random.default_rng(seed)
-    tasks = task_rows(task, problem, setting, rate, rng) if needs_task(objective, task) else None
+    tasks = task_rows(task, problem, setting, rate, rng) if needs_task(objective, task) else ratios
     objectives = objective_family(objective, tasks)
     clock = Clock(time_limit)
     if optimiser is None:
@@ -224,6 +230,7 @@ def _progress_reporter(
                 "condition": f"condition number about {np.exp(value):.1f}",
                 "logdet": f"log det about {-size * value:+.1f}",
                 "prediction": f"torque deviation about {np.exp(value):.3g}",
+                "gains": f"deviation of gain ratios, up to a factor, about {np.exp(value):.3g}",
             }
             progress(seconds, text.get(str(objective), f"objective {value:.4f}"))
 
@@ -282,6 +289,7 @@ def _make_trajectory(
         rate=rate,
         known=known,
         margins=smallest_margins(problem, coefficients, check_times(problem)),
+        expected=problem.expected,
     )
     return Trajectory(
         setting.robot, basis, coefficients, rate, setting.bounds, certificate, tuple(notes)

@@ -107,6 +107,9 @@ class Problem:
         Information from other data, per sample of the motion.
     scale : ndarray, shape (nb,)
         Units of the base parameters in which information counts.
+    expected : ndarray, shape (nb,), optional
+        Base parameters where the logarithms of servo gains are unknown besides: `known` and `scale`
+        have them after the base parameters then.
     """
 
     basis: Basis
@@ -118,6 +121,7 @@ class Problem:
     weights: Array
     known: Array
     scale: Array
+    expected: Array | None = None
     _coarse: Array = field(init=False, repr=False)
     _fine: Array = field(init=False, repr=False)
     _edges: Array = field(init=False, repr=False)
@@ -195,12 +199,23 @@ class Problem:
 
     def _information(self, regressor: Array, objective: Objective) -> tuple[float, Array]:
         """Value of the objective, and its derivative by the regressor's entries."""
-        rows = (regressor * self.weights[:, None]).reshape(-1, len(self.scale))
+        weighted = regressor * self.weights[:, None]
+        wide = weighted if self.expected is None else with_gains(weighted, self.expected)
+        rows = wide.reshape(-1, len(self.scale))
         units = np.outer(self.scale, self.scale) / self.samples
         value, slope = objective(rows.T @ rows * units + self.known)
-        bar = (rows @ (2 * slope * units)).reshape(regressor.shape)
-        bar *= self.weights[:, None]
+        bar = (rows @ (2 * slope * units)).reshape(wide.shape)
+        if self.expected is not None:
+            bar, gains = np.split(bar, [len(self.expected)], axis=2)
+            bar = bar + np.einsum("kjj->kj", gains)[:, :, None] * self.expected
+        bar = bar * self.weights[:, None]
         return value, bar
+
+
+def with_gains(regressor: Array, expected: Array) -> Array:
+    """Equations ``e_j = Y_j beta / kp_j`` linearised in beta and -log kp, (N, dof, nb + dof)."""
+    torques = regressor @ expected
+    return np.concatenate([regressor, torques[:, :, None] * np.eye(torques.shape[1])], axis=2)
 
 
 def limit_margins(values: Array, limit: Array) -> tuple[Array, Places, Array]:

@@ -151,6 +151,20 @@ def test_objectives_differ(arm, motion):
     assert deviation(aimed) < min(deviation(motion), deviation(condition))
     rms = np.sqrt((aimed.certificate.torque_deviations**2).mean())
     assert np.isclose(rms, deviation(aimed))
+    gains = feasid.excite(arm, 6.0, objective="gains", **options)
+
+    def ratios(m):
+        w = feasid.regressor(m.robot, m.q, m.dq, m.ddq, columns=base.independent)
+        torque = w @ (np.asarray(base.K, float) @ np.nan_to_num(m.robot.values))
+        wide = np.concatenate([w, torque[:, :, None] * np.eye(m.robot.dof)], axis=2)
+        wide = wide.reshape(-1, wide.shape[2])
+        covariance = np.linalg.pinv(wide.T @ wide, rcond=1e-13)[base.size :, base.size :]
+        spread = np.eye(m.robot.dof) - 1 / m.robot.dof
+        return np.sqrt(np.diag(spread @ covariance @ spread))
+
+    np.testing.assert_allclose(gains.certificate.gain_deviations, ratios(gains), rtol=1e-3)
+    assert np.linalg.norm(ratios(gains)) < np.linalg.norm(ratios(motion))
+    assert "deviation of gain ratios" in gains.summary()
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The whole problem: its gradient, and the distances between links that it keeps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from arms import limits, panda, ur5, ur5_capsules
@@ -51,10 +53,15 @@ def test_everything_is_kept(problem):
 
 
 @pytest.mark.sampled(0.3)
-@pytest.mark.parametrize("name", ["condition", "logdet", "prediction", "limits only"])
+@pytest.mark.parametrize("name", ["condition", "logdet", "prediction", "gains", "limits only"])
 def test_gradient_is_that_of_differences(problem, name):
-    size = len(problem.scale)
+    size, dof = len(problem.scale), len(problem.weights)
+    if name == "gains":
+        expected = np.random.default_rng(3).standard_normal(size)
+        known = np.pad(problem.known, (0, dof)) + 1e-3 * np.eye(size + dof)
+        problem = replace(problem, expected=expected, known=known, scale=np.ones(size + dof))
     objective = {
+        "gains": Prediction(np.diag(np.r_[np.zeros(size), np.ones(dof)])),
         "condition": Condition(8.0),
         "logdet": LogDet(),
         "prediction": Prediction(np.diag(np.linspace(1, 2, size))),
