@@ -50,6 +50,7 @@ def log(robot, samples: int):
 
 
 def told(label: str, seconds) -> None:
+    """Processor time of single calls."""
     middle, late = np.percentile(seconds, [50, 99])
     print(
         f"  {label:22} median {1e3 * middle:8.4f} ms, 99th percentile {1e3 * late:8.4f} ms, "
@@ -65,13 +66,13 @@ def speed(robot, q, tau, **options) -> None:
     fit.estimate()
     updates, estimates, infeasible = [], [], 0
     for k in range(half, len(q)):
-        began = time.perf_counter()
+        began = time.process_time()
         fit.update(q[k], tau[k])
-        updates.append(time.perf_counter() - began)
+        updates.append(time.process_time() - began)
         if k % BETWEEN == 0:
-            began = time.perf_counter()
+            began = time.process_time()
             found = fit.estimate()
-            estimates.append(time.perf_counter() - began)
+            estimates.append(time.process_time() - began)
             infeasible += bool(fit.problem.feasible.violations(found.delta))
     told("update", updates)
     told("verified estimate", estimates)

@@ -300,10 +300,13 @@ class Cone:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where Newton's method ended: the point, shape (n,), and whether it is what was asked for."""
+    """Where Newton's method ended: the point, shape (n,), whether it is what was asked for, and the
+    number of steps.
+    """
 
     delta: Array
     converged: bool
+    steps: int
 
 
 def minimise(
@@ -341,7 +344,7 @@ def minimise(
         return float(total if tilt is None else total - float(tilt @ at))
 
     current = value(delta)
-    for _ in range(steps):
+    for taken in range(steps):
         parts = [(weight, *term.derivatives(delta)) for weight, term in terms]
         gradient = sum(weight * g for weight, g, _ in parts)
         hessian = np.asarray(sum(weight * h for weight, _, h in parts))
@@ -349,7 +352,7 @@ def minimise(
         step = newton_step(hessian, slope)
         decrease = float(slope @ step)
         if not decrease > 2 * decrement:
-            return Minimum(delta, True)
+            return Minimum(delta, True, taken)
         move, length = directions @ step, 1.0
         while length > SHORTEST_STEP:
             trial = delta + length * move
@@ -358,9 +361,9 @@ def minimise(
                 break
             length *= 0.5
         else:
-            return Minimum(delta, True)
+            return Minimum(delta, True, taken)
         delta, current = trial, new
-    return Minimum(delta, False)
+    return Minimum(delta, False, steps)
 
 
 def project(feasible: FeasibleSet, start: Array, directions: Array, reference: Array) -> Array:

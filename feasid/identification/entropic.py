@@ -131,16 +131,29 @@ class EntropicProblem:
         )
         return other
 
-    def resume(self, start: Array, weight: float) -> Array:
-        """`minimise` from the minimiser of similar equations, and one Newton step beyond."""
-        delta = self.path(start, weight, RESUMED)[-1]
-        terms = self._terms(weight, BARRIERS[-1] / OTHER_WEIGHT)
+    def resume(self, start: Array, weight: float, steps: int) -> tuple[Minimum, Array]:
+        """`minimise` from where similar equations passed, and one Newton step beyond.
+
+        With at most so many Newton steps; where they do not suffice the end is feasible. Also
+        returned is the point that was passed, away from the constraints, to resume from there.
+        """
+        barriers = RESUMED if self._has_others else RESUMED[-1:]
+        path, left = [Minimum(start, True, 0)], steps
+        for other in barriers:
+            enough = DECREMENT if other == barriers[-1] else max(PASSING * other, DECREMENT)
+            path.append(self._tried(path[-1].delta, weight, other / OTHER_WEIGHT, enough, left))
+            left -= path[-1].steps
+        near, found = path[1].delta, path[-1]
+        if not found.converged:
+            return found, near
+        delta, terms = found.delta, self._terms(weight, barriers[-1] / OTHER_WEIGHT)
         parts = [(w, *term.derivatives(delta)) for w, term in terms]
         gradient = sum(w * g for w, g, _ in parts)
         hessian = np.asarray(sum(w * h for w, _, h in parts))
         polished = delta + self.unit * newton_step(hessian, -np.asarray(gradient))
         before, after = (sum(w * t.value(at) for w, t in terms) for at in (delta, polished))
-        return polished if after <= before + DECREMENT else delta
+        better = after <= before + DECREMENT
+        return replace(found, delta=polished) if better else found, near
 
     @property
     def _has_others(self) -> bool:
@@ -202,23 +215,28 @@ class EntropicProblem:
         still closer to it would be believed. Bounds are not counted, which makes deviations beside
         an active one larger than they are.
         """
-        middle = 0.5 * (delta + self.reference)
-        each = [cone.derivatives(middle)[1] for cone in self._each_body.values()]
-        own = np.array(each).reshape(-1, *self._curvature.shape)
+        each = self._body_curvatures(delta)
+        own = np.array([*each.values()]).reshape(-1, *self._curvature.shape)
         H = self._curvature + weight * np.sum(own, axis=0)
-        weights = np.minimum([*self.believable(delta, weight).values()], believed)
+        weights = np.minimum([*self.believable(delta, weight, each).values()], believed)
         drawn = np.einsum("k,kij->ij", weight**2 / weights, own)
         return self._sandwich(H, self._curvature + drawn)
 
-    def believable(self, delta: Array, weight: float) -> dict[str, float]:
+    def _body_curvatures(self, delta: Array) -> dict[str, Array]:
+        """Second derivatives of each body's divergence halfway between delta and the reference."""
+        middle = 0.5 * (delta + self.reference)
+        return {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
+
+    def believable(
+        self, delta: Array, weight: float, own: dict[str, Array] | None = None
+    ) -> dict[str, float]:
         """Weight of the density that each body's minimiser looks drawn from.
 
         ``(g + s) / (2 d + s / weight)``, d the body's divergence from the reference and g how many
         of its parameters the equations tell: MacKay's estimate of a precision (1992), kept near
         the common weight by `SHRINKAGE` s.
         """
-        middle = 0.5 * (delta + self.reference)
-        own = {name: cone.derivatives(middle)[1] for name, cone in self._each_body.items()}
+        own = self._body_curvatures(delta) if own is None else own
         H = _regular(self._curvature + weight * np.sum([*own.values()], axis=0))
         inverse = np.linalg.inv(H)
         out = {}

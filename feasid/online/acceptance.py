@@ -92,6 +92,8 @@ class Evidence:
         Time for which nothing has moved, so that nothing was learnt [s].
     clock : str
         What time stamps say against the rate; empty when nothing.
+    converged : bool
+        Whether the estimate is the optimum, not a feasible model on the way to it.
     """
 
     time: float
@@ -105,6 +107,7 @@ class Evidence:
     known: float = 1.0
     still: float = 0.0
     clock: str = ""
+    converged: bool = True
 
     @property
     def ratio(self) -> float:
@@ -173,6 +176,8 @@ class ModelGate:
         rules, out = self.rules, []
         if not e.full and not self.open:
             out.append("the buffer is not full")
+        if not e.converged and not self.open:
+            out.append("the estimate is on its way to the optimum")
         if not e.known >= rules.known and not self.open:
             out.append(
                 f"the motion determines {100 * e.known:.0f} % of the directions of parameters"

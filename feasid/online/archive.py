@@ -47,7 +47,17 @@ STATE = {
     ),
     "gate": ("open", "_agreeing"),
     "_buffer": ("received",),
-    "_own": ("_noise", "_known", "_learnt", "_since", "_still", "_pending", "_errors", "_bad"),
+    "_own": (
+        "_noise",
+        "_known",
+        "_learnt",
+        "_since",
+        "_still",
+        "_pending",
+        "_converged",
+        "_errors",
+        "_bad",
+    ),
 }
 """Attributes that are kept, of the fit's parts and of the fit itself."""
 
@@ -127,7 +137,7 @@ def restore(
     fit.faults.update(Counter(model["faults"]))
     fit.changes.extend(ModelChange(**c) for c in model["changes"])
     if model["last"] is not None:
-        fit.resume(_estimate(fit, _from_plain(model["last"], arrays)))
+        fit._last = fit._unsuited = _estimate(fit, _from_plain(model["last"], arrays))
 
 
 def _estimate(fit: Any, values: dict[str, Any]) -> OnlineEstimate:

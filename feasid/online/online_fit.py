@@ -232,6 +232,7 @@ class OnlineFit:
         self._since = 0
         self._still = 0
         self._pending = False
+        self._converged = True
         recent = max(1, round(COMPARISON_SECONDS * rate / self.block))
         self._errors: deque[tuple[Array, Array, int]] = deque(maxlen=recent)
         self._bad: deque[int] = deque(maxlen=max(1, round(rate / self.block)))
@@ -275,10 +276,6 @@ class OnlineFit:
             `path` exists and `overwrite` is False, or cannot be written.
         """
         save(self, path, overwrite=overwrite)
-
-    def resume(self, estimate: OnlineEstimate) -> None:
-        """Go on from an estimate as the last one that was made."""
-        self._last = self._unsuited = estimate
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but functions, which are made anew."""
@@ -484,7 +481,7 @@ class OnlineFit:
             decision = self._decide(self._last.delta, self._last.r2, False)
             seconds = clock.perf_counter() - began
             return replace(self._last, decision=decision, seconds=seconds, fresh=False)
-        self._pending = False
+        self._pending, self._converged = not solution.converged, solution.converged
         self._noise = scaled / np.sqrt(self._correlation)
         missed = reduced.residuals(self.base.K @ solution.delta) ** 2
         torque = reduced.torque_norms**2
@@ -541,6 +538,7 @@ class OnlineFit:
             known=self._known,
             still=self._age,
             clock=self._clock_fault,
+            converged=self._converged,
         )
         decision = self.gate.decide(evidence)
         self.decisions.append(decision)
