@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from feasid.cli.options import add_options, add_robot_arguments, read_options, read_robot
-from feasid.cli.output import add_json, print_json, redirect_sentences
+from feasid.cli.output import add_json, print_json, redirect_sentences, spell_as_arguments
 from feasid.cli.terminal import report_step
 from feasid.core.arrays import Array
 from feasid.core.files import check_outputs, read_whole, write_atomically
@@ -139,7 +139,7 @@ def run_gains(arguments: argparse.Namespace) -> int:
         for j, k, s in zip(found.joints, found.constants, found.deviations, strict=True)
     ]
     with redirect_sentences(arguments.json):
-        print(found)
+        print(spell_as_arguments(str(found)))
         if arguments.out:
             text = json.dumps(found.units, indent=1).encode()
             write_atomically(arguments.out, text, overwrite=arguments.overwrite)

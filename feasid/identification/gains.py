@@ -7,13 +7,14 @@ constant k and the load's part b of the base parameters,
 
     i_j = W_j beta / k_j  without the load,    i_j = W_j (beta + b) / k_j  with it,
 
-for all joints and both logs at once. A description that is believed does the same with one log.
+for all joints and both logs at once. A description does the same with one log, as far as its
+inertials are right: the deviations count that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
@@ -29,6 +30,8 @@ from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, load_parameters
+from feasid.identification.servo import FACTOR_SHARE, INERTIAL_SHARE
+from feasid.logs.columns import unit_factor
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
 from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
@@ -48,27 +51,44 @@ class TorqueConstants:
     ----------
     joints : tuple of str
     constants, deviations : ndarray, shape (dof,)
-        [N m / A] and their standard deviations; NaN where the logs do not tell.
+        [N m / A] and their standard deviations, which from a description alone count what it may
+        be wrong by; NaN where the logs do not determine them.
     beta : ndarray, shape (nb,)
-        Base parameters identified with them, from the constants that are told.
+        Base parameters identified with them.
+    from_load : bool
+        Whether a known load fixes them, rather than the description's inertials.
+    ampere : tuple of float
+        What one unit of each joint's column is [A], 1e-3 where ``units={"tau": "mA"}``; empty
+        for amperes.
     """
 
     joints: tuple[str, ...]
     constants: Array
     deviations: Array
     beta: Array
+    from_load: bool = True
+    ampere: tuple[float, ...] = ()
 
     @property
     def units(self) -> dict[str, float]:
-        """As option of `feasid.fit`, with which currents are read as torques."""
-        pairs = zip(self.joints, self.constants, strict=True)
-        return {f"tau_{j}": float(k) for j, k in pairs if np.isfinite(k)}
+        """As option of `feasid.fit`, with which the same columns are read as torques."""
+        ampere = self.ampere or (1.0,) * len(self.joints)
+        rows = zip(self.joints, self.constants, ampere, strict=True)
+        return {f"tau_{j}": float(k * unit) for j, k, unit in rows if np.isfinite(k)}
 
     def __repr__(self) -> str:
         lines = [
-            f"  {j:20} {k:10.4g} +- {s:.2g} N m/A" if np.isfinite(k) else f"  {j:20} not told"
+            f"  {j:20} {k:10.4g} +- {s:.2g} N m/A"
+            if np.isfinite(k)
+            else f"  {j:20} not determined to {UNSEEN:.0%}"
             for j, k, s in zip(self.joints, self.constants, self.deviations, strict=True)
         ]
+        if not self.from_load:
+            lines.append(
+                f"The description's inertials fix them, taken as right to {FACTOR_SHARE:.0%} in "
+                f"common and {INERTIAL_SHARE:.0%} per body; a log with a known load (loaded=, "
+                "load=) fixes them better."
+            )
         return "\n".join(["torque constants", *lines])
 
 
@@ -92,7 +112,8 @@ def torque_constants(
         Its torque columns hold currents.
     robot : Robot or path, optional
     loaded : the same, optional
-        A log of the robot with a known load. By default the description's inertials are exact.
+        A log of the robot with a known load. Without it the description's inertials fix the
+        constants, with the deviations of `feasid.identification.servo`.
     load : Payload or array_like, shape (10,), optional
         The known load: its parameters in the frame of the body that carries it, as
         `feasid.robot.inertia.from_mass_com_inertia` makes them of mass, centre and inertia.
@@ -124,11 +145,13 @@ def torque_constants(
     )
     tasks = assign_cutoff([*sources[0], *sources[1]], base.robot, reading)
     first = reduce_tasks(tasks[: len(sources[0])], base)
+    units = reading.get("units")
+    ampere = tuple(unit_factor(units, "tau", j) for j in base.robot.coordinates)
     if load is None:
-        return constants_of_description(first, base)
+        return replace(constants_of_description(first, base), ampere=ampere)
     second = reduce_tasks(tasks[len(sources[0]) :], base)
     ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
-    return constants_of_load(first, second, ten, base, body)
+    return replace(constants_of_load(first, second, ten, base, body), ampere=ampere)
 
 
 def constants_of_load(
@@ -198,8 +221,12 @@ def constants_of_description(log: Reduced, base: BaseParameters) -> TorqueConsta
         per = found[0] / size[0]
         constants[j] = 1.0 / per if per else np.nan
         deviation = np.sqrt(np.linalg.pinv(columns.T @ columns)[0, 0]) / size[0]
-        spread[j] = abs(constants[j]) * deviation / abs(per) if per else np.nan
-    return _build_torque_constants(robot, constants, spread, rigid)
+        projection = np.linalg.pinv(columns, rcond=1e-10)[0] / size[0]
+        bodies = [projection @ (r @ (K[:, c] @ own[c])) for c in robot.inertial_columns]
+        wrong = np.hypot(FACTOR_SHARE, INERTIAL_SHARE * np.linalg.norm(bodies))
+        noisy = deviation / abs(per) if per else np.nan
+        spread[j] = abs(constants[j]) * np.hypot(noisy, wrong)
+    return _build_torque_constants(robot, constants, spread, rigid, from_load=False)
 
 
 def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
@@ -218,7 +245,7 @@ def _rows(reduced: Reduced) -> list[tuple[int, Array, Array]]:
 
 
 def _build_torque_constants(
-    robot: Robot, constants: Array, spread: Array, beta: Array
+    robot: Robot, constants: Array, spread: Array, beta: Array, from_load: bool = True
 ) -> TorqueConstants:
     """The constants; those that the log hardly shows are NaN."""
     known = spread < UNSEEN * np.abs(constants)
@@ -227,4 +254,5 @@ def _build_torque_constants(
         np.where(known, constants, np.nan),
         np.where(known, spread, np.nan),
         beta,
+        from_load,
     )

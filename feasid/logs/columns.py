@@ -35,7 +35,10 @@ UNITS: dict[str, dict[str, float]] = {
     "q": {"rad": 1.0, "deg": np.pi / 180, "m": 1.0, "mm": 1e-3, "rev": 2 * np.pi},
     "dq": {"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},
     "ddq": {"rad/s^2": 1.0, "deg/s^2": np.pi / 180, "m/s^2": 1.0, "mm/s^2": 1e-3},
-    "tau": {"N*m": 1.0, "Nm": 1.0, "N*mm": 1e-3, "mNm": 1e-3, "N": 1.0, "kN": 1e3},
+    "tau": {
+        **{"N*m": 1.0, "Nm": 1.0, "N*mm": 1e-3, "mNm": 1e-3, "N": 1.0, "kN": 1e3},
+        **{"A": 1.0, "mA": 1e-3},
+    },
     "cmd": {
         **{"rad": 1.0, "deg": np.pi / 180, "m": 1.0, "mm": 1e-3, "rev": 2 * np.pi},
         **{"rad/s": 1.0, "deg/s": np.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": np.pi / 30},

@@ -49,6 +49,9 @@ CHECKED = 500
 IDLE = 1e-6
 """Torque of a joint that has no motor, as a share of the largest in the log."""
 
+CURRENT = ("A", "mA")
+"""Units of torque columns that hold currents, of which `feasid.torque_constants` makes torques."""
+
 Index = npt.NDArray[np.intp]
 
 Column = Callable[[str, str], Array | None]
@@ -248,13 +251,29 @@ def read_raw(
         notes.append(Note("torques are those of MuJoCo's actuators, by their controls", "controls"))
     if law is not None:
         values["tau"] = law.torques(robot, t, values["q"], values["tau"])
+    notes += _notes_on_columns(df, layout, dict(units or {}), effort)
+    return Signals(layout, t, values, as_notes(notes), wrong)
+
+
+def _notes_on_columns(
+    df: pd.DataFrame, layout: Layout, units: Mapping[str, Any], effort: str
+) -> list[Note]:
+    """Columns that hold currents, that are not used, and that were found by number."""
+    notes = []
+    currents = [j for j in layout.coordinates if units.get(f"tau_{j}", units.get("tau")) in CURRENT]
+    if currents and effort == "tau":
+        text = (
+            f"currents of {', '.join(currents)} are read in A in place of torques; a torque "
+            f"constant [N m/A] for each, as in units={{'tau_{currents[0]}': 1.0}}, makes torques"
+        )
+        notes.append(Note(text, "currents", joints=currents))
     unused = layout.unused_columns(df)
     if unused:
         notes.append(Note(f"columns not used: {unused}", "extra"))
     if layout.numbered:
         order = ", ".join(f"{k + 1} = {n}" for k, n in enumerate(layout.coordinates))
         notes.append(Note(f"columns are matched by number: {order}", "numbered"))
-    return Signals(layout, t, values, as_notes(notes), wrong)
+    return notes
 
 
 def _add_offsets(
