@@ -6,7 +6,7 @@ the error of a fit of ``world.log`` with ``world.robot`` over the truth's, on a 
 
 from .description import EXAMPLES, RANDOM_TREE
 from .faults import CLEAN, FAULTS, Fault
-from .judge import Score, coverage, judge, predictor
+from .judge import Score, coverage, efficiency, judge, predictor
 from .world import Truth, World, draw_seed, make_world
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "World",
     "coverage",
     "draw_seed",
+    "efficiency",
     "judge",
     "make_world",
     "predictor",

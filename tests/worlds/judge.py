@@ -17,7 +17,7 @@ import feasid
 
 from .description import Array
 from .simulation import RATE
-from .world import World
+from .world import TORQUE_NOISE, World
 
 MOTION_CUTOFF, TORQUE_CUTOFF = 30.0, 5.0
 """Cut-off frequencies [Hz] of the judge's zero-phase Butterworth filters of third order."""
@@ -65,21 +65,26 @@ class Score:
 
 def judge(world: World, predict: Predictor) -> Score:
     """Score of a participant's predictions of the world's test log."""
-    joints = world.truth.robot.joints
-    frame = world.test_log
-    encoded, measured = (frame[[f"{kind}_{j}" for j in joints]].to_numpy() for kind in ("q", "tau"))
-    t = frame["t"].to_numpy().copy()
-    q = _low_pass(encoded, MOTION_CUTOFF)
-    dq = np.gradient(q, 1 / RATE, axis=0)
-    ddq = np.gradient(dq, 1 / RATE, axis=0)
-    physics, start = world.truth.physics, world.truth.test_motion.t[0]
-    best = physics.torque(start + t, q - world.truth.joint_zeros, dq, ddq)
-    predicted = np.asarray(predict(t, q.copy(), dq.copy(), ddq.copy()), float)
+    return score(world, predict(*given_motion(world)))
+
+
+def given_motion(world: World) -> tuple[Array, Array, Array, Array]:
+    """Times (N,) and q, dq, ddq (N, joints) of the test log, by which torques are predicted."""
+    t = world.test_log["t"].to_numpy().copy()
+    return t, *differentiated(_columns(world, "q"), RATE)
+
+
+def score(world: World, predicted: Array) -> Score:
+    """Score of predicted torques (N, joints) of the world's test log."""
+    measured, predicted = _columns(world, "tau"), np.asarray(predicted, float)
     if predicted.shape != measured.shape:
         raise ValueError(f"predicted torques of shape {predicted.shape}, not {measured.shape}")
+    t, q, dq, ddq = given_motion(world)
+    physics, start = world.truth.physics, world.truth.test_motion.t[0]
+    best = physics.torque(start + t, q - world.truth.joint_zeros, dq, ddq)
     kept = slice(MARGIN, -MARGIN, THINNED)
     torque, best, predicted = (
-        _low_pass(x, TORQUE_CUTOFF)[kept] for x in (measured, best, predicted)
+        low_pass(x, TORQUE_CUTOFF)[kept] for x in (measured, best, predicted)
     )
     size = np.linalg.norm(torque)
     return Score(
@@ -101,5 +106,46 @@ def coverage(world: World, fit: feasid.Fit) -> float:
     return float(np.mean(np.abs(off) < COVERAGE_DEVIATIONS * deviations))
 
 
-def _low_pass(x: Array, cutoff: float) -> Array:
-    return np.asarray(sosfiltfilt(butter(3, cutoff, fs=RATE, output="sos"), x, axis=0))
+def information(world: World) -> Array:
+    """Fisher information of the true robot's parameters from the log to fit, noise known.
+
+    The log's torques are independent with the deviation `TORQUE_NOISE` of their RMS. The inverse
+    on the identifiable part is the Cramer-Rao bound of the covariance.
+    """
+    truth, motion = world.truth, world.truth.motion
+    rows = np.searchsorted(motion.t, world.log["t"].to_numpy() - 0.5 / RATE)[::THINNED]
+    ddq = np.gradient(motion.dq, 1 / RATE, axis=0)[rows]
+    columns = feasid.regressor(
+        truth.robot.with_transition(0.0), motion.q[rows], motion.dq[rows], ddq
+    )
+    deviation = TORQUE_NOISE * np.sqrt(np.mean(motion.torque**2, axis=0))
+    W = (columns.reshape(len(rows), len(deviation), -1) / deviation[:, None]).reshape(
+        -1, columns.shape[-1]
+    )
+    return np.asarray(len(world.log) / len(rows) * W.T @ W)
+
+
+def efficiency(world: World, off: Array) -> float:
+    """Error of the true robot's parameters over the Cramer-Rao bound, 1 where it is reached.
+
+    ``sqrt(e' F e / n)`` with the errors ``off`` (parameters,), the Fisher information F and the
+    number n of identifiable parameters: its mean square is 1 for an efficient estimator.
+    """
+    n = len(feasid.base_parameters(world.truth.robot).K)
+    return float(np.sqrt(off @ information(world) @ off / n))
+
+
+def differentiated(q: Array, rate: float) -> tuple[Array, Array, Array]:
+    """Positions behind the judge's filter, and their first two derivatives."""
+    q = low_pass(q, MOTION_CUTOFF, rate)
+    dq = np.gradient(q, 1 / rate, axis=0)
+    return q, dq, np.gradient(dq, 1 / rate, axis=0)
+
+
+def low_pass(x: Array, cutoff: float, rate: float = RATE) -> Array:
+    """The judge's filter."""
+    return np.asarray(sosfiltfilt(butter(3, cutoff, fs=rate, output="sos"), x, axis=0))
+
+
+def _columns(world: World, kind: str) -> Array:
+    return np.asarray(world.test_log[[f"{kind}_{j}" for j in world.truth.robot.joints]])

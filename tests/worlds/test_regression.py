@@ -6,12 +6,24 @@ import pytest
 pytest.importorskip("mujoco")
 
 import feasid
-from worlds import CLEAN, EXAMPLES, RANDOM_TREE, coverage, draw_seed, judge, make_world, predictor
+from worlds import (
+    CLEAN,
+    EXAMPLES,
+    RANDOM_TREE,
+    coverage,
+    draw_seed,
+    efficiency,
+    judge,
+    make_world,
+    predictor,
+)
 
 MAX_CLEAN_RATIO = 2.0
 """Largest error over the truth's on a clean log; 0.88 to 1.54 on 33 worlds of all robots."""
 MIN_COVERAGE = 0.8
 """Mean share of base parameters inside their 95 % intervals on clean logs; 0.94 on 33 worlds."""
+MAX_EFFICIENCY = 6.0
+"""Median error over the Cramer-Rao bound, about twice what was seen on 12 worlds."""
 MAX_FALSE_ALARMS = 1
 """Clean logs, of one for each robot, whose fit may be called useless; none of 18 was."""
 MAX_RATIOS = {
@@ -36,7 +48,7 @@ MAX_RATIOS = {
     "ripple": 70.0,
 }
 """Largest error over the truth's of the default fit of a ur5, by fault: about twice the largest of
-three seeds. The last six are faults that the default fit does not model."""
+three seeds."""
 INCOMPLETE = ("elastic", "backlash")
 """Faults whose truth is judged as rigid joints, so that a fit may be better than it."""
 
@@ -52,13 +64,15 @@ def scored(robot, fault=CLEAN):
 
 @pytest.mark.slow
 def test_clean_worlds():
-    shares, alarms = [], []
+    shares, alarms, errors = [], [], []
     for robot in (*EXAMPLES, RANDOM_TREE):
         world, fit, score = scored(robot)
         assert score.passes(MAX_CLEAN_RATIO), f"{world}: {score}"
         shares.append(coverage(world, fit))
+        errors.append(efficiency(world, world.truth.parameters_off(fit.robot)))
         alarms += [f"{world}: {fit.quality.reasons}"] if fit.quality.level == "useless" else []
     assert np.mean(shares) >= MIN_COVERAGE, shares
+    assert np.median(errors) <= MAX_EFFICIENCY, errors
     assert len(alarms) <= MAX_FALSE_ALARMS, alarms
 
 

@@ -1,12 +1,17 @@
 """The worlds are what they say, and their judge cannot be cheated."""
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 from thorough import some
 
 pytest.importorskip("mujoco")
 
 import feasid
+from benchmarks.league.judge import judge_answer
+from benchmarks.league.tasks import world_task
 from worlds import (
     CLEAN,
     EXAMPLES,
@@ -16,7 +21,7 @@ from worlds import (
     make_world,
     predictor,
 )
-from worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, _low_pass
+from worlds.judge import MARGIN, THINNED, TORQUE_CUTOFF, low_pass
 from worlds.world import TORQUE_NOISE
 
 SEED = 1
@@ -44,8 +49,8 @@ def law_error(physics, motion):
     q, dq = motion.q, motion.dq
     ddq = np.gradient(dq, motion.t, axis=0)
     kept = slice(MARGIN, -MARGIN, THINNED)
-    predicted = _low_pass(physics.torque(motion.t, q, dq, ddq), TORQUE_CUTOFF)[kept]
-    torque = _low_pass(motion.torque, TORQUE_CUTOFF)[kept]
+    predicted = low_pass(physics.torque(motion.t, q, dq, ddq), TORQUE_CUTOFF)[kept]
+    torque = low_pass(motion.torque, TORQUE_CUTOFF)[kept]
     return np.linalg.norm(predicted - torque) / np.linalg.norm(torque)
 
 
@@ -223,7 +228,7 @@ def test_a_prediction_that_is_the_measured_torque_is_not_credible():
 
 def test_a_prediction_that_is_the_smoothed_measured_torque_is_not_credible():
     made = world()
-    smooth = _low_pass(columns(made.test_log, "tau"), 2 * TORQUE_CUTOFF)
+    smooth = low_pass(columns(made.test_log, "tau"), 2 * TORQUE_CUTOFF)
     assert not judge(made, lambda t, q, dq, ddq: smooth).passes(10.0)
 
 
@@ -237,12 +242,40 @@ def test_the_torque_of_the_fitted_log_is_no_prediction():
     assert judge(made, replayed).ratio > 100
 
 
+@pytest.mark.slow
+def test_the_league_tells_no_torque_to_predict_and_judges_cheats_as_the_worlds_do(tmp_path):
+    made = world()
+    task = world_task(made)
+    task.write(tmp_path / "told")
+    told = (tmp_path / "told" / "test.csv").read_text()
+    assert "tau" not in told
+    assert not any(f"{x:.10g}" in told for x in task.measured[1000:1020, 1])
+    joints, log = task.joints, made.log
+
+    def judged(torque, mass=1.0):
+        body = [mass, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 0]
+        answer = {"parameters": dict.fromkeys(joints, body)}
+        (tmp_path / "answer.json").write_text(json.dumps(answer))
+        frame = pd.DataFrame(torque, columns=[f"tau_{j}" for j in joints])
+        frame.to_csv(tmp_path / "torque.csv", index=False)
+        return judge_answer(task, tmp_path)
+
+    t = task.test["t"]
+    replayed = np.stack([np.interp(t, log["t"], x) for x in columns(log, "tau").T], axis=1)
+    assert judged(replayed)["ratio"] > 100
+    smooth = low_pass(task.measured, 2 * TORQUE_CUTOFF)
+    assert not judged(smooth)["credible"]
+    assert "mass and inertia" in judged(smooth, mass=-1.0)["model"]
+    with pytest.raises(ValueError, match="finite rows"):
+        judged(np.full_like(smooth, np.nan))
+
+
 def test_smoothing_gains_nothing():
     made = world()
     exact = predictor(made.truth.robot)
     honest = judge(made, exact)
     for cutoff in (1.0, 2.0, 4.0, 8.0, 20.0):
-        score = judge(made, lambda *motion, f=cutoff: _low_pass(exact(*motion), f))
+        score = judge(made, lambda *motion, f=cutoff: low_pass(exact(*motion), f))
         assert score.error > 0.98 * honest.error, cutoff
         if cutoff <= 2:
             assert not score.passes(2.0)

@@ -76,6 +76,11 @@ class Truth:
         known = dict(zip(self.robot.parameter_names, self.robot.values, strict=True))
         return np.array([known.get(name, 0.0) for name in robot.parameter_names])
 
+    def parameters_off(self, robot: feasid.Robot) -> Array:
+        """Another robot's standard parameters less the true ones, in the true robot's order."""
+        known = dict(zip(robot.parameter_names, robot.values, strict=True))
+        return np.array([known[name] for name in self.robot.parameter_names]) - self.robot.values
+
     def base_parameters(self, base: feasid.BaseParameters) -> Array:
         """True values of a fit's base parameters."""
         return np.asarray(base.K @ self.parameters(base.robot))

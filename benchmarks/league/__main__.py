@@ -1,0 +1,5 @@
+"""``python -m benchmarks.league``."""
+
+from benchmarks.league.run import main
+
+main()

@@ -1,0 +1,241 @@
+"""The page docs/league.md and its figures, from the protocol (protocol.md) and the results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.league.judge import NAMEABLE
+from tests.worlds import FAULTS
+
+Values = dict[str, dict[str, Any]]
+"""Results by task and participant."""
+
+RESAMPLED = 2000
+"""Draws of the bootstrap of a median; a tenth leaves its ends uncertain by a few percent."""
+
+REASONS: dict[str, str] = {}
+"""Why feasid is not first, by the beginning of the task's name; what has none says so."""
+
+
+def write(results: dict[str, Any], docs: Path, how: str) -> None:
+    """Write ``league.md`` and a figure per track into the folder of the documentation."""
+    table: Values = defaultdict(dict)
+    for x in results["results"]:
+        table[x["task"]][x["participant"]] = x
+    names = [n for n, error in results["installed"].items() if not error]
+    parts = [_head(results, table, how), (Path(__file__).parent / "protocol.md").read_text()]
+    sections = {
+        "A: torque of real motions": _track_a, "B: hidden truth": _track_b, "C: rollouts": _track_c,
+        "D: faults": _track_d, "E: cost": _track_e, "Where feasid is not first": _losses,
+    }  # fmt: skip
+    for title, make in sections.items():
+        parts.append(f"## {title}\n\n{make(table, names, docs / 'figures')}")
+    (docs / "league.md").write_text("\n\n".join(p.strip() for p in parts) + "\n")
+
+
+def _head(results: dict[str, Any], table: Values, how: str) -> str:
+    tracks = {k: sum(1 for t in table if t[0] == k) for k in "ABD"}
+    missing = [f"{n} {e}" for n, e in results["installed"].items() if e]
+    spent = sum(x["seconds"] for x in results["results"]) / 60
+    command = f"python -m benchmarks.league {how}".strip()
+    file = f"benchmarks/league/results{'_quick' if how else ''}.json"
+    return (
+        "# The league\n\nEverybody on the same logs, and on robots whose truth nobody knew. "
+        f"`{command}` writes this page from `{file}`, last filled on "
+        f"{results['written']} ({results['machine']}): {tracks['A']} tasks on real logs, "
+        f"{tracks['B']} hidden-truth worlds, {tracks['D']} worlds with one fault or condition, "
+        f"{spent:.0f} minutes of processor time of the participants. Not taking part: "
+        f"{'; '.join(missing) or 'none'}."
+    )
+
+
+def _track_a(table: Values, names: list[str], figures: Path) -> str:
+    tasks = {t: x for t, x in table.items() if t[0] == "A"}
+    text = "Relative torque error on what was not fitted, in percent; the best in bold.\n\n"
+    text += _rows(tasks, names, "error", lambda v: f"{100 * v:.2f}")
+    over = defaultdict(list)
+    for found in tasks.values():
+        good = {n: x["error"] for n, x in found.items() if "error" in x}
+        for n, value in good.items():
+            over[n].append(value / min(good.values()))
+    _strip(over, figures / "league_a.svg", "error over the best participant's")
+    refused = {n: sum(_refused(x[n]) for x in tasks.values() if n in x) for n in names}
+    said = ", ".join(f"{n} {k}" for n, k in refused.items() if k)
+    return (
+        f"{text}\n\nModels that MuJoCo refuses on these logs: {said or 'none'}.\n\n"
+        "![Errors on real logs over the best participant's](figures/league_a.svg)"
+    )
+
+
+def _track_b(table: Values, names: list[str], figures: Path) -> str:
+    tasks = {t: x for t, x in table.items() if t[0] == "B"}
+    ratio, bound = (_values(tasks, names, k) for k in ("ratio", "efficiency"))
+    held = _values(tasks, names, "coverage")
+    text = (
+        "Medians with 95 % intervals over the seeds (bootstrap of the median). Error: on a faster "
+        "motion, over the truth's own. Parameters: error over the Cramer-Rao bound, which an "
+        "efficient estimator reaches with 1. Intervals: share of the 95 % intervals of base "
+        "parameters that hold the truth.\n\n"
+        "| participant | worlds | failed | error | largest | parameters | intervals |\n"
+        "|---|---|---|---|---|---|---|\n"
+    )
+    for n in names:
+        entered = sum(n in x for x in tasks.values())
+        mean = f"{np.mean(held[n]):.0%}" if held[n] else "none given"
+        largest = f"{max(ratio[n]):.3g}" if ratio[n] else "-"
+        text += (
+            f"| {n} | {entered} | {entered - len(ratio[n])} | {_median(ratio[n])} | {largest} | "
+            f"{_median(bound[n])} | {mean} |\n"
+        )
+    _strip(ratio, figures / "league_b.svg", "torque error over the truth's")
+    return (
+        text
+        + "\n![Torque errors over the truth's](figures/league_b.svg)\n\n"
+        + "Error over the truth's in each world (the best in bold):\n\n"
+        + _rows(tasks, names, "ratio", lambda v: f"{v:.3f}")
+    )
+
+
+def _track_c(table: Values, names: list[str], figures: Path) -> str:
+    tasks = {t: x for t, x in table.items() if t[0] == "B"}
+    values = _values(tasks, names, "rollout")
+    text = (
+        "| participant | rollouts over the truth's | largest | refused by MuJoCo |\n"
+        "|---|---|---|---|\n"
+    )
+    for n in names:
+        refused = sum(_refused(x[n]) for x in tasks.values() if n in x)
+        largest = f"{max(values[n]):.3g}" if values[n] else "-"
+        text += f"| {n} | {_median(values[n])} | {largest} | {refused} |\n"
+    _strip(values, figures / "league_c.svg", "position error of rollouts over the truth's")
+    return (
+        text
+        + "\n![Rollouts over the truth's](figures/league_c.svg)\n\nIn each world:\n\n"
+        + _rows(tasks, names, "rollout", lambda v: f"{v:.3f}")
+    )
+
+
+def _track_d(table: Values, names: list[str], figures: Path) -> str:
+    tasks = {t: x for t, x in table.items() if t[0] == "D"}
+    here = [n for n in names if any(n in x for x in tasks.values())]
+    text = (
+        "A UR5, one log each. Found: what feasid names of the faults' list (the others have no "
+        "such answer); verdict: its own; then the error over the truth's of everybody.\n\n"
+        f"| fault | found | named | verdict | honest | {' | '.join(here)} |\n"
+        f"|---{'|---' * (4 + len(here))}|\n"
+    )
+    for task, found in tasks.items():
+        fault, own = task.split()[1], found.get("feasid", {})
+        named = ("yes" if fault in own.get("found", ()) else "no") if fault in NAMEABLE else "-"
+        honest = {True: "yes", False: "no"}.get(own.get("honest"), "-")
+        cells = [_cell(found.get(n), "ratio", "{:.3g}".format) for n in here]
+        seen = ", ".join(own.get("found", ())) or "nothing"
+        text += (
+            f"| {FAULTS[fault].text} | {seen} | {named} | {own.get('verdict', '-')} | {honest} | "
+            f"{' | '.join(cells)} |\n"
+        )
+    asked = [t for t in tasks if t.split()[1] in NAMEABLE and "found" in tasks[t].get("feasid", {})]
+    right = sum(t.split()[1] in tasks[t]["feasid"]["found"] for t in asked)
+    honest = [x["feasid"]["honest"] for x in tasks.values() if "honest" in x.get("feasid", {})]
+    _strip(_values(tasks, here, "ratio"), figures / "league_d.svg", "torque error over the truth's")
+    return (
+        f"{text}\nfeasid names {right} of {len(asked)} faults; its verdict is honest in "
+        f"{sum(honest)} of {len(honest)} logs.\n\n"
+        "![Errors under faults over the truth's](figures/league_d.svg)"
+    )
+
+
+def _track_e(table: Values, names: list[str], figures: Path) -> str:
+    tasks = {t: x for t, x in table.items() if t[0] != "D"}
+    seconds, memory = (_values(tasks, names, k) for k in ("seconds", "megabytes"))
+    text = (
+        "Processor time and peak memory of a participant's process on tasks of tracks A and B, "
+        "start of Python and reading of files included.\n\n"
+        "| participant | seconds | largest | peak memory [MB] |\n|---|---|---|---|\n"
+    )
+    for n in (n for n in names if seconds[n]):
+        text += f"| {n} | {_median(seconds[n])} | {max(seconds[n]):.3g} | {max(memory[n]):.0f} |\n"
+    _strip(seconds, figures / "league_e.svg", "seconds of processor time")
+    return text + "\n![Processor time](figures/league_e.svg)"
+
+
+def _losses(table: Values, names: list[str], figures: Path) -> str:
+    text = "| task | figure | feasid | first | its figure | why |\n|---|---|---|---|---|---|\n"
+    count = 0
+    for task, found in table.items():
+        for key, track in (("error", "A"), ("ratio", "B"), ("rollout", "B")):
+            good = {n: x[key] for n, x in found.items() if key in x and task[0] == track}
+            first = min(good, key=lambda n: good[n], default="feasid")
+            if not good or first == "feasid":
+                continue
+            count += 1
+            own = f"{good['feasid']:.4g}" if "feasid" in good else "failed"
+            why = next(
+                (w for k, w in REASONS.items() if f"{task} {key}".startswith(k)), "not explained"
+            )
+            text += f"| {task} | {key} | {own} | {first} | {good[first]:.4g} | {why} |\n"
+    return f"feasid is not first in {count} figures of tracks A, B and C.\n\n{text}"
+
+
+def _values(tasks: Values, names: list[str], key: str) -> dict[str, list[float]]:
+    return {n: [x[n][key] for x in tasks.values() if key in x.get(n, {})] for n in names}
+
+
+def _refused(found: dict[str, Any]) -> bool:
+    return found.get("model", "accepted") not in ("accepted", "none given")
+
+
+def _cell(found: dict[str, Any] | None, key: str, show: Any) -> str:
+    if found is None:
+        return ""
+    if key in found:
+        return show(found[key])
+    return "failed" if "failure" in found else "refused" if _refused(found) else "none"
+
+
+def _rows(tasks: Values, names: list[str], key: str, show: Any) -> str:
+    text = f"| task | {' | '.join(names)} |\n|---{'|---' * len(names)}|\n"
+    for task, found in tasks.items():
+        best = min((x[key] for x in found.values() if key in x), default=None)
+        cells = [_cell(found.get(n), key, show) for n in names]
+        cells = [
+            f"**{c}**" if found.get(n, {}).get(key, np.nan) == best else c
+            for n, c in zip(names, cells, strict=True)
+        ]
+        text += f"| {task[2:]} | {' | '.join(cells)} |\n"
+    return text
+
+
+def _median(values: list[float]) -> str:
+    """Median and its 95 % interval."""
+    if not values:
+        return "-"
+    x = np.array(values)
+    draws = np.random.default_rng(0).choice(x, (RESAMPLED, len(x)))
+    low, high = np.percentile(np.median(draws, axis=1), (2.5, 97.5))
+    return f"{np.median(x):.3g} ({low:.3g} to {high:.3g})"
+
+
+def _strip(values: dict[str, list[float]], path: Path, label: str) -> None:
+    """A point for each task, the median and its 95 % interval by participant, log scale."""
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    shown = [n for n in values if any(np.isfinite(values[n]))]
+    for k, name in enumerate(shown):
+        x = np.array(values[name])
+        x = x[np.isfinite(x)]
+        axes.plot(k + np.linspace(-0.2, 0.2, len(x)), x, "o", ms=4, alpha=0.5, color="C0")
+        draws = np.median(np.random.default_rng(0).choice(x, (RESAMPLED, len(x))), axis=1)
+        low, high = np.percentile(draws, (2.5, 97.5))
+        axes.vlines(k, low, high, color="C1", lw=2)
+        axes.hlines(np.median(x), k - 0.3, k + 0.3, color="C1", lw=2)
+    axes.set_xticks(range(len(shown)), shown)
+    axes.set_yscale("log")
+    axes.set_ylabel(label, fontsize=8)
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(path, metadata={"Date": None})
