@@ -9,35 +9,35 @@ follows tau_ext behind a first-order low-pass with the gain k, without accelerat
 torques stand for a period about their own time, which is later than that of the positions by the
 delay that the fit has found: of a controller's commands often half a period earlier.
 
-Without contact r is the error of torque sensors and model behind the same low-pass. A fit knows its
-variance a + b c^2 per joint, c the slowness of the joint (`feasid.identification.noise`), its
-correlation in time, and the covariance of the parameters. A Gaussian error with the deviation
-s crosses u s upwards ``f exp(-u^2 / 2)`` times a second (Rice 1945), where f follows from the
-correlation of r over one sample. The thresholds u s are those at which all joints together cross
-as often as `false_alarms` says.
+Without contact r is the error of torque sensors and model behind the same low-pass. How large it
+is, and how often it crosses a level, is measured on stretches of the fitted log with models of the
+other stretches: `ErrorLaw`. The thresholds are those at which all joints together cross as often as
+`false_alarms` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+from scipy.signal import lfilter
 
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.c import CCode, compile_routines, find_compiler, write_code
-from feasid.codegen.expression import Graph
+from feasid.codegen.expression import Expression, Graph
 from feasid.codegen.routine import CodedModel, Routine, python_function
 from feasid.core.arguments import Measured, Positive, Rate, checked, checked_methods
 from feasid.core.arrays import Array, Mask
 from feasid.core.text import quote
 from feasid.dynamics.floating import frame_jacobian
 from feasid.errors import InputError
-from feasid.reduction.equations import DENSITY, WHITE_CORRELATION
+from feasid.logs.motion import Run
 from feasid.reduction.strata import SLOW
 from feasid.robot.description import Robot
 
@@ -46,6 +46,26 @@ SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 LONGEST_DELAY = 3.0
 """Samples of delay up to which a torque stands for those before it."""
+
+SETTLED = 5.0
+"""Time constants after which the observer has forgotten where it began: 0.7 % are left."""
+
+LEVELS = 200
+"""Levels whose crossings are counted, up to the largest error."""
+
+TAIL = 10
+"""Crossings above which rarer ones are extrapolated. With 100 hardly any level is counted, and on
+logs of seconds errors beyond those counted come three times as often as a Gaussian's would; from
+one crossing nothing can be extrapolated."""
+
+FEWEST = 5
+"""Crossings of a level, at most, below which thresholds are not known."""
+
+REWEIGHTING_STEPS, SMALLEST = 4, 1e-3
+"""Steps towards the variance's own weights; least share that does not depend on the motion."""
+
+GAIN = 30.0
+"""Of an observer [1/s] whose errors a saved fit keeps."""
 
 GAP = 2.5
 """Periods between two samples from which the observer starts again: what happened is not known."""
@@ -59,113 +79,274 @@ def alarm_rate(text: str | float) -> float:
     InputError
         It is neither.
     """
-    if not isinstance(text, str):
-        found = float(text)
-    else:
-        match = re.fullmatch(r"\s*([0-9.]+)\s*/\s*([a-z]+)\s*", text)
-        if match is None or match[2] not in SECONDS or not re.fullmatch(r"\d*\.?\d+", match[1]):
+    if isinstance(text, str):
+        match = re.fullmatch(r"\s*(\d*\.?\d+)\s*/\s*([a-z]+)\s*", text)
+        if match is None or match[2] not in SECONDS:
             raise InputError(
                 f"false_alarms must be like '1/hour', per {', '.join(SECONDS)}, or a number per "
                 f"second, not {text!r}",
                 option="false_alarms",
             )
-        found = float(match[1]) / SECONDS[match[2]]
+        text = float(match[1]) / SECONDS[match[2]]
+    found = float(text)
     if not (np.isfinite(found) and found > 0):
         raise InputError(f"false_alarms must be positive, not {text!r}", option="false_alarms")
     return found
 
 
-def thresholds(fit: Any, rate: float, gain: float, alarms: float) -> tuple[Array, Array]:
-    """Squared thresholds per joint where it is fast, and what is added where it is slow.
+@dataclass(frozen=True, eq=False)
+class ErrorLaw:
+    """How far the observer is off without contact, as stretches that were not fitted show it.
 
-    Shapes (dof,) each [(N m)^2 or N^2].
+    A joint's error behind the observer's low-pass has the variance
 
-    Parameters
+        c_0 + c_1 s^2 + c_2 w + c_3 W^2:
+
+    of sensors and everything that does not depend on speed, of friction near standstill, of what
+    grows with the joint's own speed, and of inertias, whose torques grow with the square of all
+    speeds. s is the joint's slowness, w the square of its speed as a share of its fastest in the
+    log, W the sum of w over the joints; all behind the observer's low-pass. Where W is larger than
+    anywhere in the log, nothing was measured, and the deviation grows in proportion to W.
+
+    How often a joint's error in units of its deviation rises beyond a level u is counted. Above the
+    level u_0 that n of these crossings reach, the excess ``u^2 - u_0^2`` of a crossing's peak is
+    exponential if errors are Gaussian (Rice 1945). Its mean is estimated from the n, so that the
+    rate to expect beyond is
+
+        n / T (1 + (u^2 - u_0^2) / sum of excesses)^-n.
+
+    Attributes
     ----------
-    fit : feasid.Fit or feasid.SavedFit
-    rate : float
-        Samples per second [Hz].
     gain : float
         Of the observer [1/s].
-    alarms : float
-        Of all joints together, per second.
-
-    Raises
-    ------
-    InputError
-        The fit has no noise model, or alarms are asked for so often that any threshold is low.
+    coefficients : ndarray, shape (dof, 4)
+        c [(N m)^2 or N^2].
+    fastest : ndarray, shape (dof,)
+        Largest speeds of the log [rad/s or m/s].
+    most : float
+        The largest W.
+    levels, crossings : ndarray, shape (dof, k)
+        Levels up to the largest error, and how often they or a higher one were crossed.
+    excesses : ndarray, shape (dof,)
+        Sums of excesses over u_0.
+    seconds : float
+        T.
     """
-    noise, reduced = fit.noise, fit.reduced
-    if noise is None:
-        raise InputError(
-            "thresholds follow from the noise model of a fit with a prior; this one had none, or "
-            "was saved by an earlier version: fit again"
+
+    gain: float
+    coefficients: Array
+    fastest: Array
+    most: float
+    levels: Array
+    crossings: Array
+    excesses: Array
+    seconds: float
+
+    @classmethod
+    def from_errors(
+        cls,
+        parts: Iterable[tuple[Run, Array]],
+        gain: float,
+        delay: float,
+        joints: Sequence[str],
+    ) -> ErrorLaw:
+        """The law of runs with their torques' errors, shape (N, dof) each.
+
+        Parameters
+        ----------
+        parts : iterable of (Run, ndarray)
+        gain, delay : float
+            Of the observer [1/s]; by which the runs' torques are behind the motion [s].
+        joints : sequence of str
+
+        Raises
+        ------
+        InputError
+            There is too little to count.
+        """
+        runs = [(run, e) for run, e in parts if len(run) > SETTLED / gain * run.rate]
+        if not runs:
+            raise InputError(
+                f"thresholds need a log in memory with runs of more than {SETTLED / gain:.2g} s"
+            )
+        fastest = np.max([np.abs(run.dq).max(axis=0) for run, _ in runs], axis=0)
+        fastest = np.where(fastest > 0, fastest, 1.0)
+        seen = [observed(run, e, gain, delay, fastest) for run, e in runs]
+        errors, features = (np.concatenate(x) for x in zip(*seen, strict=True))
+        columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
+        found = np.array([_fit_variance(f, e**2) for e, f in columns])
+        scaled = [np.abs(e) / _deviations(found, f) for e, f in seen]
+        reach = np.max([z.max(axis=0) for z in scaled], axis=0)
+        levels = np.linspace(0.0, reach, LEVELS, axis=1)
+        counts = np.array([sum(_crossings(z, u).sum(axis=0) for z in scaled) for u in levels.T]).T
+        counts = np.maximum.accumulate(counts[:, ::-1], axis=1)[:, ::-1].astype(np.float64)
+        if counts[:, 0].min() < FEWEST:
+            joint = joints[int(np.argmin(counts[:, 0]))]
+            raise InputError(
+                f"the error of joint {joint} on stretches of the log that were not fitted crosses "
+                f"every level less than {FEWEST} times: record a longer log",
+                joint=joint,
+            )
+        tops = levels[np.arange(len(levels)), _tails(counts)]
+        peaks = [np.concatenate([_peaks(z[:, j], u) for z in scaled]) for j, u in enumerate(tops)]
+        return cls(
+            gain,
+            found,
+            fastest,
+            float(np.sqrt(features[:, 0, 3].max())),
+            levels,
+            counts,
+            np.array([np.sum(p**2 - u**2) for p, u in zip(peaks, tops, strict=True)]),
+            float(sum(len(e) / run.rate for (e, _), (run, _) in zip(seen, runs, strict=True))),
         )
-    spread = [
-        np.sum((T[:, :-1] @ fit.covariance[np.ix_(s, s)]) * T[:, :-1]) / max(reduced.rows, 1)
-        for T, s in zip(reduced.triangles, map(list, reduced.supports), strict=True)
-    ]
-    spacing = 1.0 / (DENSITY * reduced.cutoff) if reduced.cutoff else max(reduced.period, 1 / rate)
-    least = WHITE_CORRELATION if reduced.cutoff else 1.0
-    rows = np.maximum(noise.correlation, least)
-    time = 0.5 * rows * spacing
-    # Noise is white as far as its correlation is that of the low-pass, else it is exponential;
-    # of white noise the observer passes what the fit's low-pass kept out, too.
-    white = least / rows
-    left = time * gain * (white + (1.0 - white) / (1.0 + time * gain))
-    change = white * -np.expm1(-gain / rate) + (1.0 - white) * 0.5 * gain / (time * rate**2)
-    often = rate * np.sqrt(change / np.pi) / np.sqrt(2.0 * np.pi)
-    crossings = 2.0 * len(often) * often / alarms
-    if (crossings <= np.e).any():
-        raise InputError(
-            f"false_alarms of {alarms:.3g} per second are more than the noise has maxima: ask for "
-            "fewer",
-            option="false_alarms",
-        )
-    level = 2.0 * np.log(crossings) * left
-    return level * (noise.quick + np.maximum(spread, 0.0)), level * noise.slow
+
+    def level(self, rate: float) -> Array:
+        """Levels in deviations that errors of all joints cross so many times a second, (dof,).
+
+        Every joint crosses its own equally often, or as often as it does any.
+
+        Raises
+        ------
+        InputError
+            No levels are crossed so often.
+        """
+        most = float(self.crossings[:, 0].sum()) / self.seconds
+        if rate > most:
+            raise InputError(
+                f"false_alarms of {rate:.3g} per second are more than errors cross any level "
+                f"({most:.3g} per second): ask for fewer",
+                option="false_alarms",
+            )
+        share, out = rate * self.seconds / len(self.levels), []
+        rows = zip(self.levels, self.crossings, _tails(self.crossings), self.excesses, strict=True)
+        for levels, crossings, tail, excess in rows:
+            left = crossings[tail]
+            if share >= left:
+                out.append(levels[np.flatnonzero(crossings >= min(share, crossings[0]))[-1]])
+            else:
+                beyond = excess * ((left / share) ** (1.0 / left) - 1.0)
+                out.append(np.sqrt(levels[tail] ** 2 + beyond))
+        return np.array(out)
+
+    def arrays(self) -> dict[str, Array]:
+        """What a file keeps of it."""
+        return {f"observer_{k}": np.asarray(x, dtype=np.float64) for k, x in vars(self).items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> ErrorLaw | None:
+        """What a file keeps; None where it keeps nothing, ValueError if it is damaged."""
+        own = {k.removeprefix("observer_"): x for k, x in arrays.items() if "observer_" in k}
+        if not own:
+            return None
+        single = ("gain", "most", "seconds")
+        law = cls(**{k: float(x) if k in single else x for k, x in own.items()})  # type: ignore
+        dof, steps = law.levels.shape
+        shapes = (law.coefficients.shape, law.crossings.shape, law.fastest.shape)
+        if shapes != ((dof, 4), (dof, steps), (dof,)):
+            raise ValueError("the shapes of its observer's errors differ")
+        return law
+
+
+def observed(
+    run: Run, errors: Array, gain: float, delay: float, fastest: Array
+) -> tuple[Array, Array]:
+    """What the observer makes of errors (N, dof), and what their variance follows, (N, dof, 4)."""
+    step = gain / run.rate / (1.0 + 0.5 * gain / run.rate)
+    decay = [1.0, step - 1.0]
+    found = lfilter([0.5 * step, 0.5 * step], decay, errors, axis=0)
+    found += lfilter([step * delay * run.rate, -step * delay * run.rate], decay, run.tau, axis=0)
+    slow = lfilter([step], decay, np.exp(-((run.dq / SLOW) ** 2)), axis=0)
+    speed = lfilter([step], decay, (run.dq / fastest) ** 2, axis=0)
+    every = np.repeat(speed.sum(axis=1)[:, None], speed.shape[1], axis=1)
+    features = np.stack([np.ones_like(slow), slow**2, speed, every**2], axis=2)
+    begin = round(SETTLED / gain * run.rate)
+    return found[begin:], features[begin:]
+
+
+def _fit_variance(features: Array, squares: Array) -> Array:
+    """Coefficients >= 0 with which features (N, 4) explain squares (N,), each by its own size."""
+    unit = max(float(squares.mean()), np.finfo(np.float64).tiny)
+    found, size = np.array([unit, 0.0, 0.0, 0.0]), np.full(len(squares), unit)
+    for _ in range(REWEIGHTING_STEPS):
+        found = nnls(features * (unit / size)[:, None], squares / size)[0] * unit
+        size = np.maximum(features @ found, SMALLEST * unit)
+    found[0] = max(found[0], SMALLEST * unit)
+    return np.asarray(found)
+
+
+def _deviations(coefficients: Array, features: Array) -> Array:
+    """Standard deviations (N, dof) of features (N, dof, 4)."""
+    return np.asarray(np.sqrt(np.einsum("nkf,kf->nk", features, coefficients)))
+
+
+def _crossings(sizes: Array, level: Array | float) -> Mask:
+    """Where sizes (N, ...) rise beyond a level, shape (N - 1, ...)."""
+    beyond = sizes > level
+    return np.asarray(beyond[1:] & ~beyond[:-1])
+
+
+def _peaks(sizes: Array, level: float) -> Array:
+    """The largest of each stretch beyond a level that begins below it."""
+    begins = np.flatnonzero(_crossings(sizes, level)) + 1
+    return np.asarray(np.maximum.reduceat(sizes, begins) if len(begins) else np.zeros(0))
+
+
+def _tails(crossings: Array) -> npt.NDArray[np.intp]:
+    """Place of the last level with `TAIL` crossings, or half of the most, per row."""
+    enough = crossings >= np.minimum(TAIL, 0.5 * crossings[:, :1])
+    return np.asarray(enough.shape[1] - 1 - np.argmax(enough[:, ::-1], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class ObserverModel(CodedModel):
     """The step of the observer as a routine "observer", besides those of a `CodedModel`.
 
-    Its outputs are external torques, thresholds, and the state for the next step: integrals and
-    slowness of the joints, zeros at rest.
+    Its outputs are external torques, thresholds, and the state for the next step: integrals,
+    slowness and squared speeds of the joints, zeros at rest.
     """
 
     period: float = 1e-3
     delay: float = 0.0
-    gain: float = 1.0
-    quick: Array | None = None
-    slow: Array | None = None
+    law: ErrorLaw | None = None
+    levels: Array | None = None
 
     def routine(self, kind: str) -> Routine:
         """One of `feasid.codegen.routine.ROUTINES`, or "observer"."""
         if kind != "observer":
             return super().routine(kind)
-        assert self.quick is not None
-        assert self.slow is not None
+        law = self.law
+        assert law is not None
         graph, dof = Graph(), self.robot.dof
         q, dq, tau = (graph.inputs(name, dof) for name in ("q", "dq", "tau"))
-        state, still = graph.inputs("state", 2 * dof), [graph.as_expression(0.0)] * dof
+        state, still = graph.inputs("state", 3 * dof), [graph.as_expression(0.0)] * dof
         model = Algorithms(graph, self.robot, self._parameters(graph), q, dq, still)
         half = 0.5 * self.period
-        follow = self.gain / (1.0 + self.gain * half)
-        torque, limit, integral, slowness = [], [], [], []
+        follow = law.gain / (1.0 + law.gain * half)
+        torque, integral = [], []
+        slowness: list[Expression] = []
+        speeds: list[Expression] = []
         for k, (momentum, rate) in enumerate(zip(*model.momentum(), strict=True)):
-            until = state[k] + (half + self.delay) * tau[k] + half * rate
-            found = follow * (momentum - until)
-            ratio = dq[k] * (1.0 / SLOW)
-            slow = graph.apply("exp", -(ratio * ratio))
-            slow = state[dof + k] + follow * self.period * (slow - state[dof + k])
+            found = follow * (momentum - (state[k] + (half + self.delay) * tau[k] + half * rate))
             torque.append(found)
-            squared = float(self.quick[k]) + float(self.slow[k]) * (slow * slow)
-            limit.append(graph.apply("sqrt", squared))
             integral.append(state[k] + self.period * (tau[k] + rate + found))
-            slowness.append(slow)
-        inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 2 * dof))
-        return Routine(kind, inputs, (*torque, *limit, *integral, *slowness))
+            ratio, share = dq[k] * (1.0 / SLOW), dq[k] * (1.0 / float(law.fastest[k]))
+            for own, now, into in (
+                (state[dof + k], graph.apply("exp", -(ratio * ratio)), slowness),
+                (state[2 * dof + k], share * share, speeds),
+            ):
+                into.append(own + follow * self.period * (now - own))
+        every = graph.total(speeds)
+        ahead = every * (1.0 / law.most) - 1.0
+        growth = 1.0 + 0.5 * (ahead + graph.apply("abs", ahead))
+        limit = []
+        assert self.levels is not None
+        scaled = law.coefficients * self.levels[:, None] ** 2
+        for c, s, w in zip(scaled.tolist(), slowness, speeds, strict=True):
+            own = c[2] * graph.apply("abs", w)  # the self-test's state has negative ones
+            variance = c[0] + c[1] * (s * s) + own + c[3] * (every * every)
+            limit.append(growth * graph.apply("sqrt", variance))
+        inputs = (("q", dof), ("dq", dof), ("tau", dof), ("state", 3 * dof))
+        return Routine(kind, inputs, (*torque, *limit, *integral, *slowness, *speeds))
 
 
 @checked_methods
@@ -183,6 +364,8 @@ class ContactEstimate:
         Beyond which it is contact.
     joints : ndarray of bool, shape (dof,)
         Where it is.
+    extrapolated : bool
+        Whether the motion is faster than the fitted log's anywhere: no rate is promised there.
     robot : Robot
     q : ndarray, shape (dof,)
         The posture, by which `wrench` is computed.
@@ -192,6 +375,7 @@ class ContactEstimate:
     torque: Array
     threshold: Array
     joints: Mask
+    extrapolated: bool
     robot: Robot
     q: Array
 
@@ -235,12 +419,13 @@ class ExternalTorque:
     Parameters
     ----------
     fit : feasid.Fit or feasid.SavedFit
-        With a prior, of a tree of joints of one degree of freedom.
+        Of a tree of joints of one degree of freedom, with its log in memory. A saved fit keeps
+        what is needed for the default `gain`.
     rate : float
         Samples per second [Hz].
     false_alarms : str or float
         How often contact may be reported where there is none, by all joints together: "1/hour",
-        or a number per second. Without structure that the model lacks; see `fit.quality`.
+        or a number per second. It is kept on motions like the fitted log's, at its sampling rate.
     gain : float
         Of the observer [1/s]: a constant push is seen to two thirds after 1 / gain.
     delay : float, optional
@@ -278,14 +463,14 @@ class ExternalTorque:
         rate: Rate,
         false_alarms: str | float = "1/hour",
         *,
-        gain: Positive = 30.0,
+        gain: Positive = GAIN,
         delay: float | None = None,
         backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
         if not hasattr(fit, "log_options"):
             raise InputError(f"fit must be a Fit or what feasid.load read, not {quote(fit)}")
         self.robot: Robot = fit.robot
-        quick, slow = thresholds(fit, rate, gain, alarm_rate(false_alarms))
+        levels = (law := fit.error_law(gain)).level(alarm_rate(false_alarms))
         plain = CodedModel.from_robot(self.robot, fit.base)
         logged = float(fit.delay) - float(fit.log_options.get("delay") or 0.0)
         late = logged if delay is None else delay
@@ -295,11 +480,13 @@ class ExternalTorque:
                 f"{LONGEST_DELAY:g} samples: align them before update, and give the delay= left"
             )
         self.model = ObserverModel(
-            plain.robot, plain.base, plain.beta, 1.0 / rate, late, gain, quick, slow
+            plain.robot, plain.base, plain.beta, 1.0 / rate, late, law, levels
         )
         self.gain, self.rate, self.false_alarms = gain, rate, false_alarms
         self.restarts = 0
-        widest, efforts = np.sqrt(quick + slow), [b.limits.effort for b in self.robot.bodies]
+        self._variances = v = law.coefficients * levels[:, None] ** 2
+        widest = np.sqrt(v[:, 0] + np.maximum(v[:, 1], v[:, 2] + v[:, 3] * law.most**2))
+        efforts = [b.limits.effort for b in self.robot.bodies]
         self.notes = tuple(
             f"threshold of joint {joint} reaches {wide:.3g}, wider than its rated torque of "
             f"{effort:.3g}: contact there is not detected"
@@ -307,7 +494,7 @@ class ExternalTorque:
             if effort is not None and wide > effort
         )
         self._step, self.backend = self._compiled(backend)
-        self._state = np.zeros(2 * self.robot.dof)
+        self._state = np.zeros(3 * self.robot.dof)
         self._last: float | None = None
 
     def _compiled(self, backend: str) -> tuple[Callable[..., Sequence[float] | Array], str]:
@@ -361,7 +548,9 @@ class ExternalTorque:
             self._state = out[2 * dof :]
         torque, limit = out[:dof], out[dof : 2 * dof]
         beyond = np.abs(torque) > limit
-        return ContactEstimate(t, torque, limit, beyond, self.robot, arrays[0])
+        assert self.model.law is not None
+        fast = bool(self._state[2 * dof :].sum() > self.model.law.most)
+        return ContactEstimate(t, torque, limit, beyond, fast, self.robot, arrays[0])
 
     def to_c(
         self, path: str | Path, *, precision: str = "double", overwrite: bool = False
@@ -369,7 +558,7 @@ class ExternalTorque:
         """Write the observer's step as C99, with gravity and friction beside it.
 
         ``arm_observer(q, dq, tau, state, out)``: the first DOF numbers of `out` are external
-        torques, the next DOF their thresholds, the last 2 DOF the state to pass on to the next
+        torques, the next DOF their thresholds, the last 3 DOF the state to pass on to the next
         step. At rest it starts with zeros. There is contact where
         ``fabs(out[k]) > out[DOF + k]``. Call it at the rate that was given here.
 
@@ -392,16 +581,15 @@ class ExternalTorque:
         kinds = ("observer", "gravity", "friction")
         return write_code(self.model, path, precision, kinds, overwrite=overwrite)
 
-    @cached_property
+    @property
     def least_push(self) -> Array:
-        """Constant torque that is beyond the threshold of each joint in motion [N m or N]."""
-        assert self.model.quick is not None
-        return np.sqrt(self.model.quick)
+        """Constant torque that is beyond the threshold of each joint in slow motion [N m or N]."""
+        return np.sqrt(self._variances[:, 0])
 
     def __repr__(self) -> str:
         limits = ", ".join(f"{x:.2g}" for x in self.least_push)
         lines = [
-            f"external torques of {self.robot.name!r} at {self.rate:g} Hz: thresholds in motion "
-            f"{limits}, false alarms {self.false_alarms}"
+            f"external torques of {self.robot.name!r} at {self.rate:g} Hz: thresholds in slow "
+            f"motion {limits}, false alarms {self.false_alarms}"
         ]
         return "\n".join([*lines, *self.notes])

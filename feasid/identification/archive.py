@@ -14,6 +14,7 @@ import json
 import platform
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import feasid
+from feasid.control.external_torque import GAIN, ErrorLaw
 from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import MEANING, Array, read_arrays, require_version, unpack_archive
 from feasid.core.display import Display, Displayed, Measure, Summary
@@ -35,7 +37,6 @@ from feasid.feasibility.proof.claim import Certificate
 from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.export import WritableModel
 from feasid.identification.fitted import Fitted
-from feasid.identification.noise import Noise
 from feasid.identification.posterior import Posterior
 from feasid.identification.ranges import Residual
 from feasid.logs.recording import content_digest
@@ -92,9 +93,9 @@ def save(
     r, rho, _ = fit.triangle
     numbers = {"covariance": fit.covariance, "beta": fit.beta, "r": r, "rho": rho}
     numbers |= {"best": fit.optimum.delta} | ({} if not fit.posterior else fit.posterior.arrays())
-    if fit.noise is not None:
-        numbers["delay"] = np.array(fit.delay)
-        numbers["noise"] = np.array([fit.noise.quick, fit.noise.slow, fit.noise.correlation])
+    numbers["delay"] = np.array(fit.delay)
+    with suppress(InputError):  # logs that do not show it, and robots without an observer
+        numbers |= fit.error_law(GAIN).arrays()
     np.savez_compressed(arrays, **numbers)  # type: ignore[arg-type] # 2.0 has no allow_pickle
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -190,8 +191,8 @@ class SavedFit(WritableModel, Displayed):
         What ranges are taken from: the region of all parameters that the log allows.
     stored_posterior : Posterior or None
         What robots are drawn from; see `feasid.Fit.sample`.
-    noise : Noise or None
-        Of the fitted log's torques; None where the file does not keep it.
+    stored_law : ErrorLaw or None
+        By which `feasid.ExternalTorque` has its thresholds; None where the file does not keep it.
     delay : float
         By which the fit has torques shifted to their motion [s].
     made : mapping
@@ -215,7 +216,7 @@ class SavedFit(WritableModel, Displayed):
     fitted_errors: Mapping[str, float]
     stored_residual: Residual
     stored_posterior: Posterior | None
-    noise: Noise | None
+    stored_law: ErrorLaw | None
     delay: float
     made: Mapping[str, Any]
     text: str = field(repr=False)
@@ -237,6 +238,29 @@ class SavedFit(WritableModel, Displayed):
     def posterior(self) -> Posterior | None:
         """What the log and the prior leave open; None where the file does not keep it."""
         return self.stored_posterior
+
+    def error_law(self, gain: float) -> ErrorLaw:
+        """How far an observer of external torques is off without contact; see `ErrorLaw`.
+
+        Parameters
+        ----------
+        gain : float
+            Of the observer [1/s].
+
+        Raises
+        ------
+        InputError
+            The file does not keep it for this gain.
+        """
+        law = self.stored_law
+        if law is None or law.gain != gain:
+            kept = "none" if law is None else f"those for gain={law.gain:g} only"
+            raise InputError(
+                f"thresholds need errors on stretches that were not fitted, of which this saved "
+                f"fit keeps {kept}: take the fit itself (feasid.fit) with its log",
+                option="gain",
+            )
+        return law
 
     @cached_property
     def relative_error(self) -> pd.Series[float]:
@@ -343,7 +367,7 @@ def read_fit(path: str | Path, content: Mapping[str, bytes]) -> SavedFit:
         fitted_errors=model["errors"],
         stored_residual=region,
         delay=float(numbers.get("delay", 0.0)),
-        noise=Noise(*numbers["noise"]) if "noise" in numbers else None,
+        stored_law=ErrorLaw.from_arrays(numbers),
         stored_posterior=Posterior.from_arrays(region.feasible, numbers),
         made=model["made"],
         text=model["summary"],

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from feasid.control.external_torque import ErrorLaw
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
-from feasid.errors import CertificateError
+from feasid.errors import CertificateError, InputError
 from feasid.feasibility import problems
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.least_squares import FeasibleFit
@@ -20,14 +21,14 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.calibration import Calibration
 from feasid.identification.estimate import CrossValidation, Estimate, EstimationProblem
 from feasid.identification.export import WritableModel
-from feasid.identification.noise import Noise, condition_number, least_squares
+from feasid.identification.noise import condition_number, least_squares
 from feasid.identification.noise import estimate_noise as noise_of
 from feasid.identification.posterior import Posterior
 from feasid.identification.priors import find_prior
 from feasid.identification.quality import Quality, foretell, quality
 from feasid.identification.ranges import Residual
 from feasid.identification.servo import ServoFit
-from feasid.identification.structure import unexplained_structure
+from feasid.identification.structure import held_out_errors, unexplained_structure
 from feasid.identification.weighting import Estimator
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
@@ -250,18 +251,40 @@ class Fitted(WritableModel):
     @cached_property
     def quality(self) -> Quality:
         """How good the fit is on stretches that it did not see, and why."""
-        noise = noise_of(self.reduced)[0] if self.estimate is None else self.estimate.noise
-        task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
-        models = CrossValidation(task, self.reduced, noise)
+        models = self._cross_validation
         structure = unexplained_structure(models, self._runs(), self.delay) if models.folds else ()
         return quality(
             models, self.beta, doubts=self.notes, structure=structure, variance=self.doubting
         )
 
-    @property
-    def noise(self) -> Noise | None:
-        """The noise of the log's torques; None without a prior."""
-        return None if self.estimate is None else self.estimate.noise
+    @cached_property
+    def _cross_validation(self) -> CrossValidation:
+        """Models of all stretches of the log but one."""
+        noise = noise_of(self.reduced)[0] if self.estimate is None else self.estimate.noise
+        task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
+        return CrossValidation(task, self.reduced, noise)
+
+    def error_law(self, gain: float) -> ErrorLaw:
+        """How far an observer of external torques is off without contact; see `ErrorLaw`.
+
+        Parameters
+        ----------
+        gain : float
+            Of the observer [1/s].
+
+        Raises
+        ------
+        InputError
+            Stretches that were not fitted do not show it.
+        """
+        models = self._cross_validation
+        if len(models.folds) < 2 or self.base.experiment.measured_joints is not None:
+            raise InputError(
+                "thresholds follow from stretches of the log that were not fitted: fit to a log "
+                "of several seconds with the torques of all joints"
+            )
+        errors = held_out_errors(models, self._runs())
+        return ErrorLaw.from_errors(errors, gain, self.delay, self.robot.coordinates)
 
     @property
     def doubting(self) -> Array | None:

@@ -7,12 +7,14 @@ that predict most of it say where to look.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from feasid.core.arrays import Array
+from feasid.dynamics.regressor import CHUNK, RegressorPlan
+from feasid.dynamics.spatial import as_samples_last
 from feasid.identification.estimate import CrossValidation
 from feasid.logs.motion import Run
 from feasid.reduction.equations import EDGE, Equations, Rows, Window
@@ -94,6 +96,26 @@ def unexplained_structure(
     return tuple(
         _predictable(p) if p and s else Structure(0.0) for p, s in zip(parts, seen, strict=True)
     )
+
+
+def held_out_errors(models: CrossValidation, runs: Iterable[Run]) -> Iterator[tuple[Run, Array]]:
+    """Every run with its torques' errors at all samples, (N, dof), by models of other stretches."""
+    columns = [int(c) for c in models.task.base.independent]
+    plan = RegressorPlan.from_robot(models.task.base.robot, columns)
+    unseen = next(iter(models.models.values()))  # of stretches without an equation
+    betas = np.array([models.models.get(f, unseen) for f in range(FOLDS)])
+    for run in runs:
+        errors = run.tau.copy()
+        for first in range(0, len(run), CHUNK):
+            part = slice(first, first + CHUNK)
+            q, dq, ddq = (as_samples_last(x[part]) for x in (run.q, run.dq, run.ddq))
+            fold = np.mod(np.floor(run.t[part] / FOLD_SECONDS + EDGE), FOLDS).astype(np.intp)
+            blocks = [np.empty((len(s) + 2, len(fold))) for s in plan.support]
+            plan.fill(q, dq, ddq, blocks)
+            for j, (block, support) in enumerate(zip(blocks, plan.support, strict=True)):
+                own = betas[:, [columns.index(c) for c in support]][fold]
+                errors[part, j] -= np.einsum("mk,km->m", own, block[:-2])
+        yield run, errors
 
 
 def _joined(groups: list[Rows]) -> Rows | None:

@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 from logs import arm_parameters, simulate
 from robots import ARM
-from scipy.ndimage import gaussian_filter1d
-from scipy.signal import lfilter
 
 import feasid
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import Routine, python_function
-from feasid.control.external_torque import alarm_rate, thresholds
+from feasid.control.external_torque import GAIN, ErrorLaw, alarm_rate, observed
 from feasid.errors import InputError
-from feasid.identification.noise import Noise
-from feasid.reduction.equations import HALF_GAIN
+from feasid.logs.motion import Run
 
-RATE, CUTOFF = 500.0, 8.0
-"""Of the observer, and of the low-pass of the fitted equations [Hz]."""
+RATE = 500.0
+"""Of the observer [Hz]."""
 
 
 @pytest.fixture(scope="module")
@@ -128,31 +125,78 @@ def test_the_written_code_is_the_step_that_runs(fit, tmp_path):
     assert float(out.stdout) < 1e-12
 
 
+def alarms(observer, run):
+    """How often some joint begins to be beyond its threshold."""
+    rows = zip(run.t, run.q, run.dq, run.tau, strict=True)
+    beyond = np.array([observer.update(*row).joints for row in rows])
+    return int(np.sum(beyond[1:] & ~beyond[:-1]))
+
+
+@pytest.mark.parametrize("expected", [40, 150])
+def test_a_log_that_was_not_fitted_alarms_as_often_as_promised(fit, expected):
+    log = simulate(fit.robot, fit.robot.values, 2, samples=3000, noise=0.02)
+    (run,) = feasid.Recording.from_source(log).motion(fit.robot, **fit.test_options()).runs
+    promised = expected * run.rate / len(run)
+    observer = feasid.ExternalTorque(fit, run.rate, promised, delay=fit.delay)
+    assert 0.5 * expected < alarms(observer, run) < 2.0 * expected
+
+
+def white_run(seconds, seed):
+    """White errors of two joints that move a little."""
+    rng = np.random.default_rng(seed)
+    count = round(seconds * RATE)
+    still = np.zeros((count, 2))
+    speed = 0.1 + 0.01 * rng.standard_normal((count, 2))
+    t = np.arange(count) / RATE
+    rows = np.arange(count)
+    return Run("", RATE, rows, t, still, speed, still, still), rng.standard_normal((count, 2))
+
+
+def test_rates_that_a_log_is_too_short_for_follow_from_its_tail():
+    """Gaussian errors; 20 s know rates of five and of one in that time within a factor of 2.5."""
+    law = ErrorLaw.from_errors([white_run(20.0, 0)], GAIN, 0.0, ("a", "b"))
+    seconds = 600.0
+    errors, features = observed(*white_run(seconds, 1), GAIN, 0.0, law.fastest)
+    deviations = np.sqrt(np.sum(features * law.coefficients, axis=2))
+    for rate in (0.25, 0.05):
+        beyond = np.abs(errors) > law.level(rate) * deviations
+        onsets = np.sum(beyond[1:] & ~beyond[:-1])
+        assert 0.4 * rate * seconds < onsets < 2.5 * rate * seconds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kuka_lwr4", "unitree_z1", "double_pendulum", "staubli_tx40"])
+@pytest.mark.parametrize("part", ["tenths", "halves"])
+def test_promised_alarms_on_parts_of_packaged_logs_that_were_not_fitted(name, part):
+    """At 100 expected; within the speeds that the fitted part shows."""
+    log = feasid.datasets.load(name)
+    parts = np.arange(len(log)) * (10 if part == "tenths" else 2) // len(log)
+    fitted = parts % 2 == 1
+    fit = feasid.fit(log[fitted], log.attrs["robot"], **log.attrs["options"])
+    recording = feasid.Recording.from_source(log[~fitted])
+    runs = recording.motion(fit.robot, **fit.test_options()).runs
+    promised = 100 / sum(len(r) / r.rate for r in runs)
+    observer = feasid.ExternalTorque(fit, runs[0].rate, promised, delay=fit.delay)
+    assert 50 <= sum(alarms(observer, r) for r in runs) <= 200
+
+
 class Known:
-    """A fit whose noise and covariance are given; `quick` is the variance behind its low-pass."""
+    """A fit of which something else is known than it says."""
 
-    def __init__(self, fit, quick, covariance):
-        self.robot, self.base = fit.robot, fit.base
-        self.reduced = replace(fit.reduced, cutoff=CUTOFF)
-        dof = fit.robot.dof
-        self.delay, self.log_options = 0.0, {}
-        self.noise = Noise(quick * np.ones(dof), np.zeros(dof), np.ones(dof))
-        self.covariance = covariance
+    def __init__(self, fit, **known):
+        self.fit, self.__dict__ = fit, {"fit": fit, **known}
+
+    def __getattr__(self, name):
+        return getattr(self.fit, name)
 
 
-def test_white_noise_alarms_as_often_as_promised(fit):
-    """Onsets of contact by the noise of the fit's model; two a second, 600 expected."""
-    seconds, alarms, gain = 300.0, 2.0, 30.0
-    rng = np.random.default_rng(0)
-    white = rng.standard_normal((round(seconds * RATE), fit.robot.dof))
-    width = HALF_GAIN / CUTOFF * RATE
-    variance = float(np.mean(gaussian_filter1d(white, width, axis=0) ** 2))
-    known = Known(fit, variance, np.zeros_like(fit.covariance))
-    limit = np.sqrt(thresholds(known, RATE, gain, alarms)[0])
-    follow = gain / RATE / (1 + gain / RATE)
-    beyond = np.abs(lfilter([follow], [1.0, follow - 1.0], white, axis=0)) > limit
-    onsets = int(np.sum(beyond[1:] & ~beyond[:-1]))
-    assert 0.5 * seconds * alarms < onsets < 2.0 * seconds * alarms
+def test_a_saved_fit_has_the_same_thresholds(fit, tmp_path):
+    fit.save(tmp_path / "arm.feasid")
+    kept = feasid.load(tmp_path / "arm.feasid")
+    own, again = (feasid.ExternalTorque(x, RATE, backend="python") for x in (fit, kept))
+    np.testing.assert_allclose(again.least_push, own.least_push, rtol=1e-12)
+    with pytest.raises(InputError, match="those for gain=30 only"):
+        feasid.ExternalTorque(kept, RATE, gain=20.0)
 
 
 def test_what_the_observer_cannot_use_is_refused_by_name(fit):
@@ -169,12 +213,26 @@ def test_what_the_observer_cannot_use_is_refused_by_name(fit):
     observer.update(0.0, one, one, one)
     observer.update(1.0, one, one, one)
     assert observer.restarts == 1
-    with pytest.raises(InputError, match="than the noise has maxima"):
+    with pytest.raises(InputError, match="than errors cross any level"):
         feasid.ExternalTorque(fit, RATE, 1e4)
 
 
 def test_a_threshold_wider_than_the_rated_torque_is_said(fit):
-    observer = feasid.ExternalTorque(Known(fit, 1e9, fit.covariance), RATE, backend="python")
+    law = fit.error_law(GAIN)
+    wide = replace(law, coefficients=1e9 * law.coefficients)
+    observer = feasid.ExternalTorque(Known(fit, error_law=lambda _: wide), RATE, backend="python")
     rated = [b for b in fit.robot.bodies if b.limits.effort]
     assert len(observer.notes) == len(rated) > 0
     assert "contact there is not detected" in repr(observer)
+
+
+def test_motion_beyond_the_fitted_speeds_is_said_and_widens_thresholds(fit):
+    observer = feasid.ExternalTorque(fit, RATE, backend="python")
+    q = np.zeros(fit.robot.dof)
+    fastest = fit.error_law(GAIN).fastest
+    slow, fast = (
+        [observer.update(k / RATE, q, x * fastest, q) for k in range(100)][-1] for x in (0.1, 3.0)
+    )
+    assert fast.extrapolated
+    assert not slow.extrapolated
+    assert np.all(fast.threshold > 2.0 * slow.threshold)
