@@ -214,15 +214,22 @@ def full_inertia(model, data, out):
         mujoco.mj_fullM(model, out, data.qM)
 
 
-def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02):
+STIFF = ((2e-3, 1.0), 0.9999)
+SOFT = ((0.02, 1.0), 0.95)
+"""MuJoCo's solref and solimp of equalities: as stiff as the time step allows, and its defaults."""
+
+ENCODER = 2 * np.pi / 2**16
+
+
+def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02, bonds=STIFF):
     """A log of MuJoCo's forward simulation: motors track sines, torques are measured there."""
     import pandas as pd
 
     model = mujoco.MjModel.from_xml_string(text)
     model.opt.timestep = 5e-4
     model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
-    model.eq_solref[:] = [2e-3, 1.0]
-    model.eq_solimp[:, :2] = 0.9999
+    model.eq_solref[:] = bonds[0]
+    model.eq_solimp[:, :2] = bonds[1]
     data = mujoco.MjData(model)
     rng = np.random.default_rng(seed)
     joints = robot.coordinates
@@ -257,3 +264,11 @@ def simulate(text, robot, seed, seconds=4.0, amplitude=0.25, noise=0.02):
         columns |= {f"q_{joint}": q[:, k], f"dq_{joint}": dq[:, k]}
         columns |= {f"ddq_{joint}": ddq[:, k], f"tau_{joint}": tau[:, k]}
     return pd.DataFrame(columns)
+
+
+def from_encoders(log):
+    """The log without velocities and accelerations, positions counted by encoders."""
+    counted = log[[c for c in log if not c.startswith(("dq_", "ddq_"))]].copy()
+    for column in [c for c in counted if c.startswith("q_")]:
+        counted[column] = ENCODER * np.round(counted[column] / ENCODER)
+    return counted

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--noise", type=float, default=1.0, help="torque noise [N m] (default 1)")
     add("--friction", nargs="*", choices=[*FRICTION], help="friction terms of the joints")
     add("--drive-inertia", action="store_true", help="the drives' inertias count too")
-    add("--rest", action="store_true", help="start and end at rest")
+    add("--no-rest", action="store_true", help="pass from period to period without a stop")
     add("--slow", type=float, default=0.0, help="0 to 1: slower in the middle, for friction")
     add("--rate", type=float, default=100.0, metavar="HZ", help="samples per second")
     add("--seed", type=int, default=0)
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         noise=arguments.noise,
         friction=arguments.friction,
         drive_inertia=arguments.drive_inertia or None,
-        rest=arguments.rest,
+        rest=not arguments.no_rest,
         slow=arguments.slow,
         rate=arguments.rate,
         seed=arguments.seed,

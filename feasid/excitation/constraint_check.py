@@ -17,6 +17,7 @@ from feasid.excitation.problem import (
     LIMIT_GRID_REFINEMENT,
     Problem,
     limit_margins,
+    repeat_limits,
 )
 
 CHECK_REFINEMENT = 20
@@ -68,8 +69,10 @@ def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Ma
         values["torque"] = evaluation.torques
     for kind, limit in kinds:
         if np.isfinite(limit).any():
+            limit = repeat_limits(limit, values[kind])
             margins, rows, _ = limit_margins(values[kind], limit)
-            for j, low in zip(rows, margins.min(axis=1), strict=True):
+            for row, low in zip(rows, margins.min(axis=1), strict=True):
+                j = int(row) % len(joints)
                 name = f"{kind} limit of joint {joints[j]!r}"
                 out.append(Margin(name, joints[j], kind, float(low)))
     for part in problem.constraints:

@@ -64,6 +64,11 @@ class DriveTerms:
     wanted: Places
     places: Places
 
+    @property
+    def is_friction(self) -> bool:
+        """Whether a real joint may have less of it, so that limits are to hold without it, too."""
+        return TERMS[self.symbol].kind == "friction"
+
 
 @dataclass(frozen=True, eq=False)
 class DriveColumns:
@@ -104,6 +109,11 @@ class DriveColumns:
             _terms(robot, columns),
         )
 
+    @property
+    def has_friction(self) -> bool:
+        """Whether the description says of friction that it is not zero."""
+        return any(t.values.any() for t in self.terms if t.is_friction)
+
     def at(self, q: Array, dq: Array, ddq: Array) -> DriveSignals:
         """Of a motion, (dof, N) arrays."""
         return DriveSignals(self, q, dq, ddq)
@@ -137,23 +147,33 @@ class DriveSignals:
     dq: Array
     ddq: Array
 
-    def add(self, regressor: Array, torques: Array) -> None:
-        """Columns along every drive's coupling (N, dof, columns), and torques (dof, N)."""
-        coupling = self.columns.coupling
+    def add(self, regressor: Array, torques: Array) -> Array:
+        """Set columns along every drive's coupling (N, dof, columns); add to torques (dof, N).
+
+        Returns torques with all terms and, where there is friction, those without it below them.
+        """
+        coupling, friction = self.columns.coupling, np.zeros_like(torques)
         for terms in self.columns.terms:
             signal, *_ = self._signals(terms.symbol)
             along = coupling[terms.wanted].T
             regressor[:, :, terms.places] = along * signal[terms.wanted].T[:, None]
-            torques += coupling[terms.owners].T @ (terms.values * signal[terms.owners])
+            own = coupling[terms.owners].T @ (terms.values * signal[terms.owners])
+            if terms.is_friction:
+                friction += own
+            else:
+                torques = torques + own
+        return np.concatenate([torques + friction, torques][: 1 + self.columns.has_friction])
 
     def pull_back(self, regressor_bar: Array, torque_bar: Array | None, out: Gradient) -> None:
         """Add what derivatives by both mean for the motion."""
         coupling = self.columns.coupling
+        rows = None if torque_bar is None else torque_bar.reshape(-1, *self.q.shape)
         for terms in self.columns.terms:
             _, *slopes = self._signals(terms.symbol)
             bar = np.zeros_like(self._velocities)
-            if torque_bar is not None:
-                bar[terms.owners] = terms.values * (coupling[terms.owners] @ torque_bar)
+            if rows is not None:
+                pushed = rows[0] if terms.is_friction else rows.sum(axis=0)
+                bar[terms.owners] = terms.values * (coupling[terms.owners] @ pushed)
             along = coupling[terms.wanted].T
             bar[terms.wanted] += (along * regressor_bar[:, :, terms.places]).sum(axis=1).T
             for part, slope in zip(out.parts, slopes, strict=True):

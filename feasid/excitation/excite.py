@@ -69,7 +69,7 @@ def excite(
     prior: npt.ArrayLike | None = None,
     noise: Any = 1.0,
     task: Any = None,
-    rest: bool = False,
+    rest: bool = True,
     slow: Annotated[float, number(0.0, 0.999)] = 0.0,
     friction: Sequence[str] | None = None,
     drive_inertia: bool | None = None,
@@ -106,7 +106,8 @@ def excite(
     position, velocity, acceleration, jerk, torque : optional
         Limits: a number b for -b to b, a tuple (low, high) of numbers or arrays (dof,), an array
         (dof,) of bounds, or a mapping from joint to number or tuple; SI. Default the
-        description's. Torques are those of the description's own parameters.
+        description's. Torques are those of the description's own parameters, and limits hold with
+        all of its friction and without any.
     workspace : mapping of link to (low, high), optional
         Boxes, corners (3,) in the base frame [m], in which the origins of links' frames stay.
     floor : float, optional
@@ -129,7 +130,8 @@ def excite(
     task : Trajectory, (q, dq, ddq) or sequence of these, optional
         Motions whose torque is to be predicted; default random ones within the limits.
     rest : bool
-        Start and end at rest, with zero acceleration.
+        Start and end at rest, with zero acceleration, as robot controllers ask of a motion; False
+        for a motion that is passed through from period to period.
     slow : float
         From 0 to below 1: how much slower than usual the middle of the period is passed, for
         friction at low speed.

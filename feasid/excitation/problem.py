@@ -177,7 +177,8 @@ class Problem:
             value += added
         torque_bar = None
         if torque:
-            added, torque_bar = _limit_barrier(evaluation.torques, self.bounds.torque, barrier)
+            limit = repeat_limits(self.bounds.torque, evaluation.torques)
+            added, torque_bar = _limit_barrier(evaluation.torques, limit, barrier)
             value += added
         for part in self.constraints:
             margins, pull = part(evaluation)
@@ -231,6 +232,11 @@ def limit_margins(values: Array, limit: Array) -> tuple[Array, Places, Array]:
     slopes = np.concatenate([1 / half[below], -1 / half[above]])
     edges = np.concatenate([low[below], high[above]])
     return (values[rows] - edges[:, None]) * slopes[:, None], rows, slopes
+
+
+def repeat_limits(limit: Array, torques: Array) -> Array:
+    """Torque limits (2, dof) for torques with friction and, below them, without it."""
+    return np.tile(limit, len(torques) // limit.shape[1])
 
 
 def _limit_barrier(values: Array, limit: Array, barrier: LimitBarrier) -> tuple[float, Array]:

@@ -416,7 +416,7 @@ class MotionRegressor:
             loads = (wrenches.columns * self.inertials).sum(axis=1) @ self.topology.path.T
         torques = flow.by_joint(loads)
         drives = self.drives.at(q, dq, ddq)
-        drives.add(regressor, torques)
+        torques = drives.add(regressor, torques)
         return RegressorEvaluation(self, flow, wrenches, forces, loads, drives, regressor, torques)
 
     def _wanted_wrenches(self, wrenches: WrenchColumns) -> Array:
@@ -450,8 +450,9 @@ class RegressorEvaluation:
     Attributes
     ----------
     regressor : ndarray, shape (N, dof, columns)
-    torques : ndarray, shape (dof, N)
-        By the description's own parameters, when asked for [N m or N].
+    torques : ndarray, shape (dof, N) or (2 dof, N)
+        By the description's own parameters, when asked for [N m or N]; where these have friction,
+        the torques without it follow.
     """
 
     dynamics: MotionRegressor
@@ -474,7 +475,8 @@ class RegressorEvaluation:
         axes = (self.forces @ bar.swapaxes(1, 2)).transpose(1, 0, 2)
         columns = self.dynamics.expand_columns(np.moveaxis(flow.axes, 0, 1) @ bar)
         if torque_bar is not None:
-            pushed = torque_bar.T[:, topology.rows]
+            whole = torque_bar.reshape(-1, self.dynamics.robot.dof, len(regressor_bar)).sum(axis=0)
+            pushed = whole.T[:, topology.rows]
             axes = axes + self.loads * pushed
             carried = (flow.axes * pushed) @ topology.path
             columns += carried[:, None] * self.dynamics.inertials

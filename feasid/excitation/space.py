@@ -403,7 +403,7 @@ def posture_margins(
     evaluation = dynamics.forward(q, still, still, torque=True)
     rows = [
         limit_margins(q, bounds.position)[0],
-        limit_margins(evaluation.torques, bounds.torque)[0],
+        limit_margins(evaluation.torques[: len(q)], bounds.torque)[0],
     ]
     return np.vstack([*rows, *(part(evaluation)[0] for part in constraints)])
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Rate, checked_methods
+from feasid.core.arguments import Positive, Rate, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
@@ -40,6 +40,10 @@ UNITS = {
     "torque": ("N m", "N"),
 }
 """Of joints that turn and of those that slide."""
+
+REST_SPEED = 1e-7
+"""Velocity [rad/s or m/s] below which a joint is at rest: ros2_control compares that of the last
+point with the rounding of single precision, 1.2e-7."""
 
 FILE_DECIMALS = 9
 """Decimals of positions, velocities and accelerations in files."""
@@ -210,35 +214,70 @@ class Trajectory(Displayed):
         text = self.to_frame(periods).to_csv(index=False, float_format=f"%.{FILE_DECIMALS}f")
         write_atomically(path, text.encode(), overwrite=overwrite)
 
+    @property
+    def approach_time(self) -> float:
+        """Time in which any posture within the limits reaches the start of the motion [s].
+
+        Polynomials of degree five between standstills, as ROS's controllers interpolate, have peak
+        velocities of 1.875 and peak accelerations of 5.7735 times distance over time and its
+        square.
+        """
+        far = np.abs(self.bounds.position - self.q[0]).max(axis=0)
+        speed, push = (
+            np.abs(x).min(axis=0) for x in (self.bounds.velocity, self.bounds.acceleration)
+        )
+        return float(np.maximum(1.875 * far / speed, np.sqrt(5.7735 * far / push)).max())
+
     def to_ros(
-        self, path: str | Path, *, rate: Rate | None = None, overwrite: bool = False
+        self,
+        path: str | Path,
+        *,
+        rate: Rate | None = None,
+        approach: Positive | None = None,
+        overwrite: bool = False,
     ) -> None:
-        """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML, one period.
+        """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML: an approach and a period.
+
+        The first point is the start of the motion, at rest, `approach` seconds after the message is
+        received: ros2_control's joint_trajectory_controller interpolates from where the robot is.
+        The way there is checked neither for collisions nor for torques.
 
         Parameters
         ----------
         path : path
         rate : float, optional
             Points per second [Hz]; default the motion's.
+        approach : float, optional
+            [s]; default `approach_time`, enough for any posture within the position limits.
         overwrite : bool
             Whether a file that exists is replaced.
 
         Raises
         ------
         InputError
-            `rate` is not positive.
+            `rate` or `approach` is not positive, or the motion does not start and end at rest,
+            which the controller would refuse or follow with a jerk.
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
         chosen = self.rate if rate is None else rate
         t = np.append(np.arange(0, self.period - 0.5 / chosen, 1 / chosen), self.period)
         values = self.at(t)
+        moving = np.abs(values[1][[0, -1]]).max(axis=0)
+        if moving.max() > REST_SPEED:
+            joint = self.robot.joints[int(np.argmax(moving))]
+            raise InputError(
+                f"joint {joint!r} moves at {moving.max():.2g} rad/s or m/s where the motion starts "
+                "and ends: a joint_trajectory_controller refuses it; design it with rest=True",
+                joint=joint,
+            )
+        delay = self.approach_time if approach is None else approach
         out = io.StringIO()
         out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
         out.writelines(f"  - {_quote(joint)}\n" for joint in self.robot.joints)
         out.write("points:\n")
         for k, time in enumerate(t):
-            seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
+            seconds, nanoseconds = divmod(round((delay + time) * 1e9), 10**9)
             names = ("- positions", "  velocities", "  accelerations")
             for name, array in zip(names, values, strict=True):
                 row = ", ".join(f"{x:.{FILE_DECIMALS}f}" for x in array[k])

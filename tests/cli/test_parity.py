@@ -49,6 +49,7 @@ ONLY_PYTHON = {
     },
     "excite": {
         "collision": "--no-collision",
+        "rest": "--no-rest",
         "prior": "a vector of the program's base parameters",
         "task": "motions of a program",
         "optimiser": "a function of a program",

@@ -15,7 +15,7 @@ from feasid.errors import InputError
 from feasid.excitation.design import random_motion
 from feasid.reduction.triangle import fingerprint_of
 
-FAST = {"starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
+FAST = {"rest": False, "starts": 1, "rounds": 0, "harmonics": 2, "time_limit": 300.0}
 """Results do not depend on time: one start and no kicks."""
 
 BETWEEN = 20_000
@@ -179,7 +179,7 @@ def test_seed_and_rounds_decide(arm, motion):
 @pytest.mark.parametrize("family", ["fourier", "spline"])
 def test_rest_and_slow_passage(arm, family):
     options = {"acceleration": 12.0, "family": family, **FAST}
-    still = feasid.excite(arm, 6.0, rest=True, **options)
+    still = feasid.excite(arm, 6.0, **{**options, "rest": True})
     for end in (0.0, 6.0):
         assert np.abs(still.at(end)[1:]).max() < 1e-9
     slow = feasid.excite(arm, 6.0, slow=0.9, **options)

@@ -1,6 +1,8 @@
 """Motions as tables, files, messages and figures."""
 
 import io
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -54,11 +56,54 @@ def test_ros_message(motion, tmp_path):
     points = message["points"]
     assert len(points) == 201
     times = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
-    assert np.allclose(times, np.arange(201) / 50.0)
-    for name, values in zip(("positions", "velocities", "accelerations"), motion.at(times)):  # noqa: B905
+    assert np.allclose(times, motion.approach_time + np.arange(201) / 50.0)
+    ours = motion.at(np.arange(201) / 50.0)
+    for name, values in zip(("positions", "velocities", "accelerations"), ours):  # noqa: B905
         assert np.allclose([p[name] for p in points], values, atol=1e-8)
+    assert refusals(message, motion.robot.joints) == []
     with pytest.raises(feasid.FeasidError, match="rate"):
         motion.to_ros(path, rate=-1, overwrite=True)
+
+
+def refusals(message, joints):
+    """Why ros2_control's joint_trajectory_controller would refuse a trajectory.
+
+    After the validation that its documentation and `validate_trajectory_msg` describe.
+    """
+    found, points = [], message["points"]
+    if not points or sorted(message["joint_names"]) != sorted(joints):
+        found.append("joints")
+    if message["header"]["stamp"] != {"sec": 0, "nanosec": 0}:
+        found.append("stamp")
+    times = [(p["time_from_start"]["sec"], p["time_from_start"]["nanosec"]) for p in points]
+    if any(a >= b for a, b in pairwise(times)):
+        found.append("times do not increase strictly")
+    if any(abs(v) > np.finfo(np.float32).eps for v in points[-1]["velocities"]):
+        found.append("the last velocity is not zero")
+    for point in points:
+        if len(point["positions"]) != len(joints) or point["effort"]:
+            found.append("positions or efforts")
+        found += [n for n in ("velocities", "accelerations") if len(point[n]) != len(joints)]
+    return found
+
+
+def test_an_approach_from_anywhere_keeps_the_limits(motion):
+    """From any corner of the position limits, by the controller's polynomial of degree five."""
+    share = np.linspace(0, 1, 1001)
+    steps = np.stack([30 * share**2 - 60 * share**3 + 30 * share**4,
+                      60 * share - 180 * share**2 + 120 * share**3])  # fmt: skip
+    for corner in motion.bounds.position:
+        far = np.abs(corner - motion.q[0])
+        for order, limit in ((1, motion.bounds.velocity), (2, motion.bounds.acceleration)):
+            peak = np.abs(steps[order - 1]).max() * far / motion.approach_time**order
+            assert (peak <= limit[1] * (1 + 1e-4)).all()
+
+
+def test_a_motion_that_is_not_at_rest_is_not_exported(motion, tmp_path):
+    running = replace(motion, coefficients=np.roll(motion.coefficients, 1, axis=0))
+    with pytest.raises(feasid.FeasidError, match="design it with rest=True"):
+        running.to_ros(tmp_path / "motion.yaml")
+    assert not (tmp_path / "motion.yaml").exists()
 
 
 def test_plot_shows_limits(motion):

@@ -8,7 +8,9 @@ from robots import random_robot, relative
 
 import feasid
 from feasid.datasets import wam
+from feasid.excitation.problem import limit_margins, repeat_limits
 from feasid.excitation.regressor_gradient import Gradient, MotionRegressor
+from feasid.robot.joint_terms import TERMS
 
 RTOL = 1e-12  # both sides are double precision over some ten bodies
 GRADIENT = 1e-7  # central differences in steps of 1e-5
@@ -44,8 +46,12 @@ def test_regressor_and_torques(robot):
     rows = [x.T for x in way]
     assert relative(evaluation.regressor, feasid.regressor(robot, *rows, columns=columns)) < RTOL
     known = np.nan_to_num(robot.values)
-    torques = feasid.inverse_dynamics(robot, *rows, parameters=known)
-    assert np.abs(evaluation.torques.T - torques).max() <= RTOL * max(1.0, np.abs(torques).max())
+    friction = [s in TERMS and TERMS[s].kind == "friction" for _, s in robot.parameter_names]
+    least = np.where(friction, 0.0, known)
+    ends = (known, evaluation.torques[: robot.dof]), (least, evaluation.torques[-robot.dof :])
+    for values, ours in ends:
+        torques = feasid.inverse_dynamics(robot, *rows, parameters=values)
+        assert np.abs(ours.T - torques).max() <= RTOL * max(1.0, np.abs(torques).max())
 
 
 def test_gradient_is_that_of_differences(robot):
@@ -57,7 +63,7 @@ def test_gradient_is_that_of_differences(robot):
     evaluation = dynamics.forward(*way, torque=True)
     weights, pushes = (
         rng.standard_normal(evaluation.regressor.shape),
-        rng.standard_normal(way[0].shape),
+        rng.standard_normal(evaluation.torques.shape),
     )
 
     def value(x):
@@ -131,3 +137,14 @@ def test_smoothed_signs_tell_as_much_of_friction_as_signs():
         assert abs(np.mean(sign**2) - 1) < 1e-4
         assert abs(np.mean(np.tanh(v / width) ** 2) - 1) > 0.03
     assert lost[1] < 0.3 * lost[0]
+
+
+def test_torque_limits_are_those_of_a_joint_without_friction_too():
+    """A braking joint whose friction helps its motor: 3 N m of 5, and all 5 without it."""
+    robot = feasid.Robot.from_dh([(0, 0, 0, 0)], gravity=(0, 0, 0)).with_joint_terms(("coulomb",))
+    values = {"Lzz": 1.0, "m": 1.0, "fc": 2.0}
+    robot = robot.with_values([values.get(symbol, 0.0) for _, symbol in robot.parameter_names])
+    evaluation = MotionRegressor(robot, ()).forward(*np.array([[[0]], [[1]], [[-5]]]), torque=True)
+    assert evaluation.torques.ravel().tolist() == [-3.0, -5.0]
+    limit = repeat_limits(np.array([[-4.0], [4.0]]), evaluation.torques)
+    assert limit_margins(evaluation.torques, limit)[0].min() == -0.25
