@@ -584,7 +584,7 @@ class ExternalTorque:
     @property
     def least_push(self) -> Array:
         """Constant torque that is beyond the threshold of each joint in slow motion [N m or N]."""
-        return np.sqrt(self._variances[:, 0])
+        return np.asarray(np.sqrt(self._variances[:, 0]))
 
     def __repr__(self) -> str:
         limits = ", ".join(f"{x:.2g}" for x in self.least_push)
