@@ -119,14 +119,14 @@ class Subjects:
         (folder / "log.csv").write_text(self.log.to_csv(index=False))
         self.n = 0
 
-    def simulated(self, seed, robot=None):
+    def simulated(self, seed, robot=None, samples=SAMPLES):
         robot = (robot or self.robot).with_joint_terms()
         delta = robot.values.copy()
         for columns in robot.inertial_columns:
             if np.isnan(delta[columns]).any():
                 delta[columns] = [1e-3, 0, 0, 1e-3, 0, 1e-3, 0, 0, 0, 0.4]
         delta[np.isnan(delta)] = 0.1
-        return simulate(robot, delta, seed, samples=SAMPLES, noise=0.01)
+        return simulate(robot, delta, seed, samples=samples, noise=0.01)
 
     def new(self, ending):
         """A path that does not exist yet."""
@@ -238,8 +238,9 @@ class Subjects:
 
     @cached_property
     def believing(self):
-        """A fit with a prior, and what was read back of it."""
-        fit = feasid.fit(self.log, self.robot, diagnose=False, calibration=None)
+        """A fit with a prior, of a log long enough to hold out, and what was read back."""
+        log = self.simulated(3, samples=4 * SAMPLES)
+        fit = feasid.fit(log, self.robot, diagnose=False, calibration=None)
         fit.save(self.folder / "believing.feasid", overwrite=True)
         return fit, feasid.load(self.folder / "believing.feasid")
 
@@ -476,6 +477,8 @@ def calls(s):
     methods("Fit.to_urdf", lambda: s.fit, lambda: {"path": s.new(".urdf"), "force": True})
     methods("SavedFit.foretell", lambda: s.saved, lambda: {"reduced": s.reduced})
     methods("Fit.foretell", lambda: s.fit, lambda: {"reduced": s.reduced})
+    methods("Fit.error_law", lambda: s.believing[0], lambda: {"gain": 30.0})
+    methods("SavedFit.error_law", lambda: s.believing[1], lambda: {"gain": 30.0})
     methods("Fit.sample", lambda: s.believing[0], lambda: {"count": 2})
     methods("SavedFit.sample", lambda: s.believing[1], lambda: {"count": 2})
     methods("Samples.arrays", lambda: s.samples, lambda: {})
