@@ -3,6 +3,8 @@
     python benchmarks/servo.py arms [--seeds 20] [--first 0] [--robots so101 ur5 panda leg]
     python benchmarks/servo.py adverse [--seeds 5]
     python benchmarks/servo.py simulation [--seeds 1] [--robots so101]
+    python benchmarks/servo.py design [--seeds 1] [--robots so101]
+    python benchmarks/servo.py recordings --files RECORDING.json ...
 
 "arms": hidden truth behind MuJoCo's position actuators (`tests/worlds/servos.py`): masses off by
 15 %, axes by 15 %, centres by 10 %, all 10 % heavier; gains, armature and friction off by 30 %;
@@ -16,11 +18,17 @@ fit whose motion is more than a tenth of the nominal one's error off is silent u
 is just what the servo does, or its verdict is not "good". "refused" logs give no fit.
 "simulation": beside least squares over closed-loop rollouts in MuJoCo of gains, damping, armature
 and dry friction, given the true delay and the description's inertials, with processor times.
+"design": ratios of gains from 30 s with encoders of 12 bits at 50 Hz, of random motion and of what
+`feasid.excite` designs within the same range and speed. "recordings": real servos, from recordings
+in the format of BAM (github.com/Rhoban/bam, Apache-2.0: one servo, a pendulum of known mass and
+length, commands and positions), all of one servo and gain; every second one is fitted, the others
+test.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from dataclasses import replace
@@ -28,6 +36,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import least_squares
 
 import feasid
@@ -35,6 +44,7 @@ import feasid
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from worlds.servos import (
+    COMMAND_RATE,
     SERVOS,
     STEP,
     Conditions,
@@ -52,6 +62,13 @@ PAYLOAD = 0.1
 """Known load over the mass of all links."""
 SILENT = 0.1
 """Error of the closed loop over the nominal model's from which a fit without a word is silent."""
+MOST_ACCELERATION = 20.0
+"""Of designed motions [rad/s^2]; random ones reach 3 to 12."""
+PENDULUM = """<robot name="pendulum"><link name="base"/><link name="rod"><inertial>
+<origin xyz="0 0 -{length}"/><mass value="{mass}"/>
+<inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="servo" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
+<limit lower="-3.2" upper="3.2" effort="100" velocity="100"/></joint></robot>"""
 ROWS = 100
 """Rows of the motion on which torques are compared."""
 
@@ -214,16 +231,74 @@ def simulated_fit(world: ServoWorld) -> tuple:
     return robot(found.x), count
 
 
+def design(options: argparse.Namespace) -> None:
+    for robot in options.robots:
+        for seed in range(options.first, options.first + options.seeds):
+            world = make_servo_world(robot, seed, LOGS["12 bits, 50 Hz"])
+            physics, count = world.physics, 2 * np.pi / 2**world.how.bits
+            worlds = {"random": world}
+            for objective in ("logdet", "gains"):
+                motion = feasid.excite(
+                    world.robot,
+                    world.how.seconds / 2,
+                    harmonics=10,
+                    objective=objective,
+                    noise=world.nominal.kp * count / np.sqrt(12),
+                    position=(physics.middle - physics.half, physics.middle + physics.half),
+                    velocity=world.how.speed,
+                    acceleration=MOST_ACCELERATION,
+                    rate=float(COMMAND_RATE),
+                    rest=True,
+                    collision=False,
+                    friction=("viscous", "coulomb"),
+                    drive_inertia=True,
+                    rounds=2,
+                    starts=2,
+                )
+                t = np.arange(0, world.how.seconds, 1 / COMMAND_RATE) % motion.period
+                path = motion.at(t)[0]
+                worlds[objective] = replace(world, commands=path, start=path[0])
+            for name, made in worlds.items():
+                servo = feasid.fit(made.log, made.robot, command="position").servo
+                logs = np.log(np.array(servo.servo.kp) / world.truth.kp)
+                off = 100 * np.abs(logs - logs.mean()).max()
+                print(
+                    f"{robot} {seed} {name}: ratios off {off:.2g} "
+                    f"%, told {100 * servo.ratio_deviations.max():.2g} %",
+                    flush=True,
+                )
+
+
+def recordings(options: argparse.Namespace) -> None:
+    logs, pendulums = [], set()
+    for path in options.files:
+        data = json.loads(Path(path).read_text())
+        rows = [e for e in data["entries"] if e["torque_enable"]]
+        columns = {"t": "timestamp", "q_servo": "position", "cmd_servo": "goal_position"}
+        logs.append(pd.DataFrame({k: [e[v] for e in rows] for k, v in columns.items()}))
+        pendulums.add((data["motor"], data["kp"], data["mass"], data["length"]))
+    if len(pendulums) != 1:
+        raise SystemExit(f"recordings of one servo, gain and pendulum, not {sorted(pendulums)}")
+    motor, gain, mass, length = pendulums.pop()
+    robot = feasid.load_robot(PENDULUM.format(mass=mass, length=length))
+    fit = feasid.fit(logs[::2], robot, command="position")
+    print(f"{motor}, gain {gain} of the firmware, {len(logs)} recordings\n{fit.servo}")
+    for path, log in zip(options.files[1::2], logs[1::2], strict=True):
+        print(f"{path}: torque error {100 * fit.errors(log)['all']:.2g} %, not fitted")
+
+
 def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = {"arms": arms, "adverse": adverse, "simulation": simulation}
+    kinds = {"arms": arms, "adverse": adverse, "simulation": simulation, "design": design,
+             "recordings": recordings}  # fmt: skip
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--robots", nargs="+", default=ROBOTS)
+    parser.add_argument("--files", nargs="+", default=(), help="recordings of real servos")
     options = parser.parse_args()
     kinds[options.what](options)
 
