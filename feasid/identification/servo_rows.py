@@ -210,7 +210,9 @@ class ServoRows:
         return made
 
     def error(self, delay: float) -> Array:
-        """Filtered errors, (rows, dof)."""
+        """Filtered errors, (rows, dof); currents are samples of rows and not held."""
+        if self.law == "current":
+            return np.concatenate([s.filtered(s.commands) for s in self.stretches])
         whole = self.law == "position"
         made = (s.filtered(s.error(delay, whole, self.limits)) for s in self.stretches)
         return np.concatenate([*made])

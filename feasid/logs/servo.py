@@ -217,7 +217,8 @@ class Servo:
             return commands
         order = [self.joints.index(j) for j in robot.joints]
         period = float(np.median(np.diff(t))) if len(t) > 1 else 1.0
-        late = delay_commands(commands, self.delay, period)
+        held = self.law != "current"  # currents are samples of their rows
+        late = delay_commands(commands, self.delay, period) if held else commands
         error, gains = late - q if self.law == "position" else late, np.asarray(self.kp)[order]
         if self.limit:
             limits = TorqueLimits(*(np.asarray(x)[order] / gains for x in (self.limit, self.kd)))
