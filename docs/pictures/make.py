@@ -1,6 +1,6 @@
-"""Make the pictures of the pages: ``python docs/pictures/make.py``; needs the extra "browser".
+"""Make the pictures of the report: ``python docs/pictures/make.py``; needs the extra "browser".
 
-Plots and the report of the packaged Z1 log; the report is photographed in headless Chromium.
+A fit of the packaged Z1 log, its report photographed in headless Chromium.
 """
 
 import io
@@ -29,15 +29,11 @@ def keep(name: str, png: bytes) -> None:
 
 
 def main() -> None:
-    """Fit, draw, photograph."""
+    """Fit, write the report, photograph."""
     log = feasid.datasets.load("unitree_z1")
     train, test = log[log["t"] % 4 < 2], log[log["t"] % 4 >= 2]
     robot = log.attrs["robot"]
     fit = feasid.fit(train, robot, **feasid.diagnose(train, robot).options)
-    for name in ("torques", "friction", "bodies"):
-        buffer = io.BytesIO()
-        getattr(fit.plot, name)().savefig(buffer, format="png", dpi=100)
-        keep(name, buffer.getvalue())
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
         fit.report(Path(folder) / "report.html", test=test)
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -105,8 +105,10 @@ def run(arguments: argparse.Namespace) -> int:
     with report_step(f"fitting {', '.join(arguments.logs)}"):
         result = fit(arguments.logs, robot, **options)
     tests = open_sources(arguments.test) if arguments.test else []
-    with report_step("testing"):
-        errors = result.errors(tests) if tests else None
+    errors = None
+    if tests:
+        with report_step("testing"):
+            errors = result.errors(tests)
     if arguments.json:
         told = fit_as_data(result)
         told["errors"] |= {} if errors is None else {"test": errors_as_data(errors)}

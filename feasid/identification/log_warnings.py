@@ -75,7 +75,8 @@ def diagnose_logs(
     for finding in (f for f in found if f.level != "note"):
         own = [p for p in parts if len(parts) > 1 and p.holds(finding)]
         where = f"{own[0].name}, from row {own[0].first} on: " if own else ""
-        confirmed = finding.gain is not None
+        fact = finding.code == "dead" and finding.level == "error"
+        confirmed = fact or finding.gain is not None
         notes.append(
             Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)
         )

@@ -125,7 +125,7 @@ class Playback:
         for axis in (top, bottom):
             for change in self.online.changes:
                 axis.axvline(change.time, color="k", ls=":", lw=0.8)
-            axis.legend()
+            axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
         bottom.set_xlabel("time [s]")
         out = io.BytesIO()
         ending = Path(path).suffix[1:].lower() or "png"

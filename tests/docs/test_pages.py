@@ -30,7 +30,7 @@ ANSWERED = (0, 1, 3)  # found nothing, found something, undecided; 2 is an error
 def blocks(page):
     """Fenced Python and indented blocks of a page, as text."""
     text = page.read_text()
-    for kind, body in re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S):
+    for kind, body in re.findall(r"^```(\S*)\n(.*?)^```", text, re.M | re.S):
         if kind == "python":
             yield body
     outside = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)

@@ -38,6 +38,7 @@ def test_every_picture_is_drawn_and_shows_itself(case, name):
     figure = getattr(fit.plot, name)()
     shown = [axis for axis in figure.axes if axis.axison]
     assert len(shown) == PER_JOINT.get(name, 0) * 3 or name not in PER_JOINT
+    assert all(axis.get_legend() is None for axis in shown)  # legends stand above the panels
     assert figure._repr_png_().startswith(b"\x89PNG")
     page = figure._repr_html_()
     assert page.startswith('<img alt="')

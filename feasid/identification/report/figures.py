@@ -45,7 +45,7 @@ def draw_torques(fit: Fitted, log: Any = None, title: str = "") -> Figure:
     _draw_torques(axes, replay)
     for axis, name in zip(axes, names, strict=False):
         style_panel(axis, f"{truncate(name, MAX_TITLE_CHARACTERS)}   ({100 * errors[name]:.1f} %)")
-    axes[0].legend(fontsize=8, ncols=4, frameon=False, loc="best")
+    add_legend(figure, axes[0], 4)
     label_time(axes, names)
     figure.supylabel("torque [N m], force [N]", fontsize=9)
     if title:
@@ -160,7 +160,7 @@ def draw_spectra(fit: Fitted, log: Any = None) -> Figure:
             right, f"{truncate(name, MAX_TITLE_CHARACTERS)}: autocorrelation of the residual"
         )
         right.set_ylim(-1, 1.05)
-    axes[0].legend(fontsize=8, frameon=False)
+    add_legend(figure, axes[0], 2)
     axes[len(names) - 2].set_xlabel("frequency [Hz]; dashed: cut-off of the fit", fontsize=8)
     axes[len(names) - 1].set_xlabel("lag [s]; band: white noise", fontsize=8)
     figure.supylabel("power density [(N m)^2/Hz]", fontsize=9)
@@ -214,7 +214,7 @@ def draw_friction(fit: Fitted, log: Any = None) -> Figure:
             axes[2 * k + 1],
             f"{truncate(name, MAX_TITLE_CHARACTERS)}: against the motion, over load",
         )
-    axes[0].legend(fontsize=8, frameon=False)
+    add_legend(figure, axes[0], 3)
     axes[len(names) - 2].set_xlabel("velocity [rad/s or m/s]", fontsize=8)
     axes[len(names) - 1].set_xlabel("load [N m or N]", fontsize=8)
     figure.supylabel("friction torque [N m], force [N]", fontsize=9)
@@ -349,7 +349,7 @@ def draw_eigenvalues(fit: Fitted) -> Figure:
             axis.plot(old, np.full(4, -row - 0.25), "s", color=YELLOW, ms=3,
                       label=None if row else "description")  # fmt: skip
     axis.set_xscale("symlog", linthresh=max(smallest, 1e-12))
-    axis.axvline(0, color=RED, lw=1.5, label="impossible left of this")
+    axis.axvline(0, color=RED, lw=1.5, label="infeasible left of this")
     names = [truncate(robot.bodies[i].name, MAX_EXPRESSION_CHARACTERS) for i in heavy]
     axis.set_yticks(-np.arange(len(heavy)), names, fontsize=8, parse_math=False)
     axis.set_xlabel("eigenvalues, in units of the body's mass and size", fontsize=8)
