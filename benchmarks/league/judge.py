@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import feasid
 from benchmarks.files import Client, rms, truth_client, windows_of
 from benchmarks.league.participants.entry import PER_JOINT, TERMS, urdf_with
 from benchmarks.league.tasks import Task
-from tests.worlds import efficiency
+from tests.worlds import World, efficiency
 from tests.worlds.judge import COVERAGE_DEVIATIONS, TORQUE_CUTOFF, low_pass, score
 from tests.worlds.simulation import compile_model, joint_order
 
@@ -57,11 +58,17 @@ def judge_answer(task: Task, folder: Path) -> dict[str, Any]:
     if model is not None:
         out |= parameter_figures(task, answer)
     if compiled is not None:
-        windows = windows_of(task.world, WINDOWS)
+        windows, best = true_rollouts(task.world)
         offset = np.array([model[j][-1] for j in task.joints])
-        best = rms(truth_client(task.world), windows, "measured")
         out["rollout"] = rms(compiled, windows, "measured", less=offset) / best
     return out
+
+
+@lru_cache(maxsize=1)
+def true_rollouts(world: World) -> tuple[list, float]:
+    """Windows of the test log, and the error of the truth's own rollouts from them [mrad]."""
+    windows = windows_of(world, WINDOWS)
+    return windows, rms(truth_client(world), windows, "measured")
 
 
 def log_error(task: Task, torque: np.ndarray) -> float:

@@ -63,7 +63,7 @@ PARTICIPANTS = (
     Participant("FloBaRoID", "", (), "flobaroid", ("FloBaRoID",)),
 )  # fmt: skip
 ROBOTS = ("panda", "ur5", "z1", "xarm7", "so101", RANDOM_TREE)
-QUICK_LOGS, QUICK_ROBOTS = LOGS[:2], ("ur5", "z1", RANDOM_TREE)
+QUICK_LOGS, QUICK_ROBOTS = LOGS[:1], ("ur5", "z1", RANDOM_TREE)
 QUICK_FAULTS = ("none", "tilt", "late", "stribeck")
 
 
@@ -91,8 +91,10 @@ def make_environment(participant: Participant, folder: Path) -> str:
     return ""
 
 
-def run_participant(participant: Participant, python: Path, task: Task) -> dict[str, Any]:
-    """One participant on one task: its figures, or how it failed; processor time and memory."""
+def run_participant(
+    participant: Participant, python: Path, task: Task, written: Path
+) -> dict[str, Any]:
+    """One participant on a written task: figures, or how it failed; processor time, memory."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
@@ -100,7 +102,7 @@ def run_participant(participant: Participant, python: Path, task: Task) -> dict[
 
     with tempfile.TemporaryDirectory() as name:
         told, out = Path(name) / "task", Path(name) / "out"
-        task.write(told)
+        shutil.copytree(written, told)
         out.mkdir()
         program = HERE / "participants" / f"{participant.program}.py"
         command = [str(python), str(program), *participant.variant, str(told), str(out)]
@@ -154,6 +156,8 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.league", None, __doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="few tasks, into results_quick.json")
+    parser.add_argument("--tracks", default="BAD", help="in this order; C and E come with B and A")
+    parser.add_argument("--participants", nargs="+", default=[p.name for p in PARTICIPANTS])
     parser.add_argument("--page", action="store_true", help="write the page and end")
     parser.add_argument("--environments", type=Path, default=HERE / "environments")
     asked = parser.parse_args()
@@ -162,31 +166,38 @@ def main() -> None:
     if path.is_file():
         results = json.loads(path.read_text())
     if not asked.page:
-        run_league(asked.quick, asked.environments, results, path)
+        run_league(asked, results, path)
     page.write(results, REPOSITORY / "docs", "--quick" if asked.quick else "")
 
 
-def run_league(quick: bool, environments: Path, results: dict[str, Any], path: Path) -> None:
+def run_league(asked: argparse.Namespace, results: dict[str, Any], path: Path) -> None:
     """Install and run the participants one after another; results are saved after each."""
+    environments = asked.environments.absolute()
     results["machine"] = f"{platform.machine()}, CPython {platform.python_version()}"
-    for each in PARTICIPANTS:
+    entered = [p for p in PARTICIPANTS if p.name in asked.participants]
+    for each in entered:
         results["installed"][each.name] = make_environment(each, environments)
         print(f"{each.name:14} {results['installed'][each.name] or 'installed'}", flush=True)
     done = {(x["task"], x["participant"]) for x in results["results"]}
-    tasks = list(planned(quick, results["seeds"]))
+    tasks = [x for x in planned(asked.quick, results["seeds"]) if x[0][0] in asked.tracks]
+    tasks.sort(key=lambda x: asked.tracks.index(x[0][0]))
     for costly in (False, True):
-        some = [p for p in PARTICIPANTS if p.costly == costly and not results["installed"][p.name]]
+        some = [p for p in entered if p.costly == costly and not results["installed"][p.name]]
         for name, make in tasks:
             missing = [p for p in some if (name, p.name) not in done]
             if (costly and name[0] == "D") or not missing or (task := make()) is None:
                 continue
-            for each in missing:
-                python = environments.absolute() / each.environment / "bin" / "python"
-                found = run_participant(each, python, task)
-                results["results"].append({"task": name, "participant": each.name, **found})
-                save(results, path)
-                figure = found.get("failure") or f"{found.get('ratio', found['error']):.4g}"
-                print(f"{name:32} {each.name:14} {found['seconds']:7.1f} s  {figure}", flush=True)
+            with tempfile.TemporaryDirectory() as folder:
+                written = Path(folder) / "task"
+                task.write(written)
+                for each in missing:
+                    python = environments / each.environment / "bin" / "python"
+                    found = run_participant(each, python, task, written)
+                    results["results"].append({"task": name, "participant": each.name, **found})
+                    save(results, path)
+                    figure = found.get("failure") or f"{found.get('ratio', found['error']):.4g}"
+                    said = f"{name:32} {each.name:14} {found['seconds']:7.1f} s  {figure}"
+                    print(said, flush=True)
 
 
 def save(results: dict[str, Any], path: Path) -> None:

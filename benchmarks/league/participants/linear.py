@@ -9,15 +9,20 @@ from scipy.optimize import lsq_linear
 
 CUTOFF = 8.0
 """Hz; rows are thinned to five times this."""
+REGRESSOR_RATE = 250.0
+"""Rows per second [Hz] at which the regressor of the smooth motion is formed."""
 
 
 def equations(task, model):
     """Filtered rows (N, joints, parameters) and torques (N, joints)."""
     sides = []
     for rate, q, dq, ddq, tau in task.stretches():
-        block = model.regressor(q, dq, ddq)
+        every = max(1, round(rate / REGRESSOR_RATE))
+        block = model.regressor(q[::every], dq[::every], ddq[::every])
+        filtered = (low_pass(block, CUTOFF, rate / every), low_pass(tau, CUTOFF, rate)[::every])
+        rate /= every
         kept = slice(int(0.1 * rate), -int(0.1 * rate), max(1, round(rate / (5 * CUTOFF))))
-        sides.append(tuple(low_pass(x, CUTOFF, rate)[kept] for x in (block, tau)))
+        sides.append([x[kept] for x in filtered])
     return tuple(np.concatenate(x) for x in zip(*sides, strict=True))
 
 
