@@ -10,7 +10,7 @@ from logs import arm_parameters, simulate
 from robots import ARM
 
 import feasid
-from feasid.core.display import HEIGHT, WIDTH, Display, Measure
+from feasid.core.display import HEIGHT, WIDTH, Display, Measure, _latex_text
 from feasid.core.notes import Note
 from feasid.diagnosis.findings import Diagnosis, Finding
 from feasid.identification.quality import HeldOut, judge_errors
@@ -157,6 +157,15 @@ def test_rich_prints_the_same_words_and_reads_no_markup(results):
         console.Console(file=out, width=WIDTH, color_system=None).print(result)
         printed = [line.rstrip() for line in out.getvalue().splitlines()]
         assert printed == [line.rstrip() for line in repr(result).splitlines()]
+
+
+def test_notebooks_mark_what_is_not_met_and_nothing_else():
+    assert "NOT MET" in Display("a", [Measure("b", "2", "1", False)]).html()
+    assert "NOT MET" not in Display("a", [Measure("b", "1", "1")]).html()
+
+
+def test_latex_prints_its_special_characters():
+    assert _latex_text("a_1 \\ 5 %") == r"a\_1 \textbackslash{} 5 \%"
 
 
 def test_without_rich_text_is_printed(monkeypatch, capsys):
