@@ -1,7 +1,7 @@
 """Robots without torque sensors: gains, delay and motion from positions and commands, in MuJoCo.
 
     python benchmarks/servo.py arms [--seeds 20] [--first 0] [--robots so101 ur5 panda leg]
-    python benchmarks/servo.py adverse [--seeds 5]
+    python benchmarks/servo.py adverse [--seeds 5] [--servos rate zeros]
     python benchmarks/servo.py simulation [--seeds 1] [--robots so101]
     python benchmarks/servo.py design [--seeds 1] [--robots so101]
     python benchmarks/servo.py recordings --files RECORDING.json ...
@@ -157,7 +157,7 @@ def arms(options: argparse.Namespace) -> None:
 def adverse(options: argparse.Namespace) -> None:
     silent = total = 0
     for seed in range(options.first, options.first + options.seeds):
-        for name, robot in product(SERVOS, options.robots):
+        for name, robot in product(options.servos, options.robots):
             world, total = make_servo_world(robot, seed, SERVOS[name]), total + 1
             try:
                 fit = feasid.fit(world.log, world.robot, command="position")
@@ -298,6 +298,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--robots", nargs="+", default=ROBOTS)
+    parser.add_argument("--servos", nargs="+", default=[*SERVOS], choices=SERVOS)
     parser.add_argument("--files", nargs="+", default=(), help="recordings of real servos")
     options = parser.parse_args()
     kinds[options.what](options)
