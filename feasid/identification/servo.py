@@ -360,7 +360,7 @@ def describe_factors(robot: Robot) -> list[str]:
     InputError
         As `feasid.gain_factors`.
     """
-    groups = gain_factors(robot.without_joint_terms())
+    groups = gain_factors(robot)
     shared = "; ".join(", ".join(group) for group in groups)
     count = "one factor" if len(groups) == 1 else f"{len(groups)} factors"
     lines = [
@@ -451,6 +451,7 @@ def _servo_fit(found: GainsFound) -> ServoFit:
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)
     gains, limits = np.exp(found.logs), task.data[0].limits
+    groups, described = gain_factors(robot), task.prior.fixed_by == DESCRIPTION
     ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
     return ServoFit(
         Servo(
@@ -469,11 +470,11 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         np.sqrt(np.diag(covariance)[place]),
         float(np.sqrt(np.ones(n) @ cov @ np.ones(n)) / n),
         task.prior.fixed_by,
-        gain_factors(robot.without_joint_terms()),
+        groups,
         float(np.sqrt(covariance[tail + n, tail + n])) if task.delayed else 0.0,
         found.misfit,
         task.data[0].use.mean(axis=0),
-        " ".join(describe_factors(robot)[1:]) if task.prior.fixed_by == DESCRIPTION else "",
+        " ".join(s for group in groups for s in _weighing(robot, group)) if described else "",
     )
 
 
