@@ -38,7 +38,7 @@ COMMANDS = {
     "watch": "a log played back: what is learnt while the robot runs, and when to use it",
     "sample": "robots drawn from what a saved fit's log leaves open, or around a description",
     "export": "the model as C code: dynamics, mass matrix, regressor",
-    "check": "is this model possible? exact verdicts on URDF, MJCF and SDF files",
+    "check": "is this model physically consistent? exact verdicts on URDF, MJCF and SDF files",
     "correct": "the closest feasible model, with a minimal change of the file",
     "compare": "two models' base parameters side by side: do they move alike?",
     "excite": "a motion that makes the log worth fitting",

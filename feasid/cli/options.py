@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+        self._typed: list[str] = []
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Words such as ``-9.81,0,0`` behind an argument are its value, not another argument."""
@@ -43,14 +44,16 @@ class Parser(argparse.ArgumentParser):
                 joined[-1] += f"={word}"
             else:
                 joined.append(word)
+        self._typed = [word.partition("=")[0] for word in joined if word.startswith("--")]
         return super().parse_args(joined, namespace)
 
     def error(self, message: str) -> NoReturn:
         """What is wrong, what was perhaps meant, and where to read on; exit status 2."""
-        unknown = message.partition("unrecognized arguments: ")[2].split()
         known = [s for action in self._actions for s in action.option_strings]
-        hints = [did_you_mean(word.split("=")[0], known) for word in unknown[:1]]
-        said = f"{self.prog}: error: {message}{''.join(hints)}"
+        wrong = next((flag for flag in self._typed if flag not in known and flag != "--"), "")
+        if wrong and wrong not in message:
+            message = f"unrecognized arguments: {wrong}"
+        said = f"{self.prog}: error: {message}{did_you_mean(wrong, known) if wrong else ''}"
         self.exit(2, f"{said}\n{self.prog} --help lists the arguments\n")
 
 

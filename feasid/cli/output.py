@@ -92,6 +92,9 @@ def print_display(display: Display) -> None:
 
 
 NAMES = {name for t in (FitOptions, CheckOptions, CorrectOptions) for name in option_table(t)} | {
+    "position",
+    "velocity",
+    "acceleration",
     "lock",
     "gravity",
     "floating",
@@ -157,8 +160,9 @@ def _argument(name: str, value: object) -> str:
 
 def _placeholders(text: str) -> str:
     """A mapping whose values the reader fills in: ``{'a': ..., 'b': ...}`` as ``a=...,b=...``."""
-    names = re.findall(r"['\"]([^'\"]+)['\"]: ", text)
-    return ",".join(f"{name}=..." for name in names)
+    entries = re.findall(r"['\"]([^'\"]+)['\"]: (\(low, high\)|bound)?", text)
+    typed = {"(low, high)": "LOW,HIGH", "bound": "BOUND"}
+    return ",".join(f"{name}={typed.get(value, '...')}" for name, value in entries)
 
 
 def _value(text: str) -> tuple[int, object]:

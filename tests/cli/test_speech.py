@@ -30,6 +30,9 @@ from feasid.cli.output import spell_as_arguments
         ),
         ("load_robot(..., gravity=(0, 0, 9.81))", "--gravity=0,0,9.81"),
         ("Map others with units={'q': ...}", "Map others with --units q=..."),
+        ("pass position={'j': (low, high)} here", "pass --position j=LOW,HIGH here"),
+        ("record a motion: feasid.excite(robot)", "record a motion: feasid excite"),
+        ("load_robot(path, ignore=['gear'])", "--ignore gear"),
         ("units={'q': 'deg", "--units{'q': 'deg"),
     ],
 )
