@@ -10,6 +10,7 @@ import numpy as np
 
 from feasid.core.arrays import Array, Mask
 from feasid.diagnosis.findings import Diagnosis, Finding
+from feasid.diagnosis.floating import find_floating_mistakes
 from feasid.diagnosis.signals import check_signals
 from feasid.diagnosis.velocity import WAYS, check_velocities
 from feasid.errors import FeasidError, LogError
@@ -17,7 +18,7 @@ from feasid.identifiability.base import base_parameters
 from feasid.logs.clock import check_order, run_labels
 from feasid.logs.columns import unit_factor
 from feasid.logs.derivatives import MIN_SAMPLES
-from feasid.logs.floating import floats
+from feasid.logs.floating import floats, imu_of, touch_of
 from feasid.logs.motion import Motion, Rows
 from feasid.logs.raw import Signals, unwrap
 from feasid.logs.recording import Recording
@@ -68,7 +69,10 @@ def _check_floating(recording: Recording, robot: Robot, asked: Mapping[str, Any]
     options = {"filtering": "equations", **select_options(LogOptions, asked)}
     motion = recording.motion(robot, **options)
     t = np.concatenate([run.t for run in motion.runs])
-    return Diagnosis((), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
+    contacts = {str(k): touch_of(v) for k, v in (asked.get("contacts") or {}).items()}
+    df = recording.table(robot, asked.get("topic"))
+    found = find_floating_mistakes(df, robot, imu_of(asked.get("imu")), contacts)
+    return Diagnosis(tuple(found), motion.rows, float(np.ptp(t)), motion.runs[0].rate, motion.notes)
 
 
 def _with_holes(raw: Signals) -> Signals:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from feasid.core.notes import Note
+from feasid.diagnosis.diagnose import check_columns
 from feasid.diagnosis.findings import Finding
 from feasid.identification.log_check import check_log
 from feasid.logs.floating import robot_floats
@@ -59,7 +60,7 @@ def diagnose_logs(
     if not recorded:
         return []
     if robot_floats(robot):
-        return [_left_out(recorded, "the log of a floating robot is not diagnosed")]
+        return [note for task in recorded for note in _floating_notes(task, robot)]
     options = recorded[-1].options
     parts, notes = _align_logs(recorded, robot, options)
     if not parts:
@@ -81,6 +82,18 @@ def diagnose_logs(
             Note(f"{where}{finding}", finding.code, level=finding.level, confirmed=confirmed)
         )
     return notes
+
+
+def _floating_notes(task: LogTask, robot: Robot) -> list[Note]:
+    """What a floating robot's log shows to be wrong."""
+    log = task.source
+    assert isinstance(log, Recording)
+    if log.streamed:
+        return [
+            _left_out([task], "too long to be diagnosed on the way; feasid.diagnose looks at it")
+        ]
+    found = check_columns(log, robot, task.options)
+    return [Note(str(f), f.code, level=f.level, confirmed=True) for f in found]
 
 
 def _left_out(tasks: Sequence[LogTask], why: str) -> Note:

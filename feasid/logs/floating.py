@@ -10,7 +10,7 @@ logged, ``contact_<contact>`` says when it touches, 1 or 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -270,7 +270,7 @@ def floating_log(
     LogError
         Names the column that is missing, not finite, or a force whose contact is not described.
     """
-    table = _FloatingColumns.read(df, robot, imu, contacts or {}, rate)
+    table = FloatingColumns.read(df, robot, imu, contacts or {}, rate)
     if table.unknown:
         names = ", ".join(table.unknown)
         raise InputError(f"floating_log needs the forces of {names}; feasid.fit does not")
@@ -279,7 +279,7 @@ def floating_log(
     frequency = cutoff or choose_cutoff(q, longest.rate).frequency
     parts = [p for s in table.stretches if (p := table.equations(s, frequency)) is not None]
     if not parts:
-        raise _too_short(frequency)
+        raise too_short_stretch(frequency)
     q, dq, ddq, forces, touched = (np.concatenate(x) for x in zip(*parts, strict=True))
     return FloatingLog(FloatingMotion(q, dq, ddq), forces, touched, frequency)
 
@@ -325,7 +325,7 @@ def floating_runs(
             raise InputError(f"{name} has no effect on the log of a floating robot", option=name)
     imu = imu_of(chosen["imu"])
     contacts = {str(k): touch_of(v) for k, v in (chosen["contacts"] or {}).items()}
-    table = _FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque)
+    table = FloatingColumns.read(df, robot, imu, contacts, chosen["rate"], torque=torque)
     whole = chosen["filtering"] == "equations"
     longest = max(table.stretches, key=lambda s: len(s.rows))
     if whole:
@@ -346,7 +346,7 @@ def floating_runs(
             anchor = round(float(run.t[0]) * stretch.rate)
             runs.append(replace(run, anchor=anchor, free=table.free(rows, run.q)))
     if not runs:
-        raise _too_short(wide)
+        raise too_short_stretch(wide)
     how = "both sides of the equations through one Gaussian" if whole else "all signals through a"
     source = f"an IMU on {imu.link}" if imu is not None else "its pose"
     notes = [Note(f"{how} low-pass at {frequency:g} Hz", "filter", cutoff=frequency)]
@@ -370,12 +370,13 @@ def floating_runs(
     return Motion(*head, excluded, len(df), chosen["filtering"] or "signals")
 
 
-def _too_short(cutoff: float) -> LogError:
+def too_short_stretch(cutoff: float) -> LogError:
+    """The error of a log without a stretch that the low-pass leaves anything of."""
     return LogError(f"no run is longer than three periods of the cut-off, {cutoff:.3g} Hz")
 
 
 @dataclass(frozen=True, eq=False)
-class _FloatingColumns:
+class FloatingColumns:
     """The columns of a floating robot's log, and its stretches without gaps."""
 
     robot: Robot
@@ -396,7 +397,8 @@ class _FloatingColumns:
         contacts: Mapping[str, Touch],
         rate: float | None,
         torque: bool = True,
-    ) -> _FloatingColumns:
+    ) -> FloatingColumns:
+        """Read and check a table."""
         base = base_index(robot)
         check_names(df, robot, base, imu, contacts)
         forceless = {k for k in contacts if f"force_{k}_x" not in df}
@@ -456,7 +458,6 @@ def _equations(
     q = smooth(part["q"])
     joints = q, first_difference(q, rate), second_difference(q, rate)
     home = robot.bodies[base].rotation
-    turn = part["turn"].reshape(-1, 3, 3) if "turn" in part else None
     if imu is not None:
         gyro = smooth(part["gyro"])
         motion = imu_motion(
@@ -472,19 +473,27 @@ def _equations(
     else:
         pose = part["turn"].reshape(-1, 3, 3)
         motion = _from_pose(robot, joints, part["place"], pose, smooth, rate)
-    touched = []
-    for name, touch in contacts.items():
-        force = part[f"force_{name}"]
-        if touch.axes == "world" and turn is not None:
-            force = np.einsum("nji,nj->ni", turn, force)
-        force = np.einsum("nij,nj->ni", pose, steady(force))
-        touched.append(Contact(touch.body, touch.position, force))
+    touched = [
+        Contact(touch.body, touch.position, np.einsum("nij,nj->ni", pose, steady(force)))
+        for touch, force in base_forces(part, contacts)
+    ]
     pushed = contact_torques(robot, motion.q, touched)
     applied = pushed.copy()
     own = np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]])
     applied[:, own] += steady(part["tau"])
     cut = slice(settling(cutoff, rate), -settling(cutoff, rate))
     return motion.q[cut], motion.dq[cut], motion.ddq[cut], applied[cut], pushed[cut]
+
+
+def base_forces(
+    part: Mapping[str, Array], contacts: Mapping[str, Touch]
+) -> Iterator[tuple[Touch, Array]]:
+    """Every contact's force in the base's axes."""
+    for name, touch in contacts.items():
+        force = part[f"force_{name}"]
+        if touch.axes == "world" and "turn" in part:
+            force = np.einsum("nji,nj->ni", part["turn"].reshape(-1, 3, 3), force)
+        yield touch, force
 
 
 def _from_pose(

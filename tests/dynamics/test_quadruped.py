@@ -175,8 +175,8 @@ def test_what_is_wrong_with_unknown_forces_is_named():
     whole = frame(robot, log)
     df = without_forces(whole, log)
     for table, more, words in (
-        (df, {"contacts": {}}, "when a contact 'FL' touches, but not where it is"),
-        (df.assign(force_FL_x=0.0), {}, "forces of contact 'FL' and a column 'contact_FL'"),
+        (df, {"contacts": {}}, "has the contacts FL, FR, HL, HR, but not where on the robot"),
+        (df.assign(force_FL_x=0.0), {}, "no column 'force_FL_y'"),
         (df.drop(columns="contact_FL"), {}, "no column 'force_FL_x'"),
         (df, {"filtering": "signals"}, "need filtering='equations'"),
         (df, {"robust": "huber"}, "need the forces of all contacts"),

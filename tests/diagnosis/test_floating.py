@@ -1,0 +1,114 @@
+"""Faults in the log of a quadruped that trots in MuJoCo, its description off by up to 50 %."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from floating import loaded
+
+from feasid.diagnosis.diagnose import check_columns
+from feasid.logs.floating import Imu
+from feasid.logs.recording import Recording
+
+pytest.importorskip("mujoco")
+
+from quadruped import FEET, TOUCHED, Gait, frame, trot
+
+
+@cache
+def logged():
+    """The description, and a right log of it."""
+    robot, _ = loaded("solo12")
+    factors = np.random.default_rng(0).uniform(0.6, 1.5, len(robot.bodies))
+    wrong = robot.with_values((robot.values.reshape(-1, 10) * factors[:, None]).ravel())
+    log = frame(robot, trot(robot, Gait(1.6, 0.25, 0.5, 0.15), 6.0, 0))
+    return wrong, log.iloc[::2].reset_index(drop=True)
+
+
+def signal(log, kind):
+    return log[[f"{kind}_{a}" for a in "xyz"]].to_numpy()
+
+
+def changed(log, **signals):
+    columns = {f"{k}_{a}": v[:, i] for k, v in signals.items() for i, a in enumerate("xyz")}
+    return log.assign(**columns)
+
+
+def forces(log, change):
+    return changed(log, **{f"force_{leg}": change(leg) for leg in FEET})
+
+
+def imu_turned(log, turn):
+    return changed(log, acc=signal(log, "acc") @ turn, gyro=signal(log, "gyro") @ turn)
+
+
+def flagged(log, feet):
+    size = {leg: np.linalg.norm(signal(log, f"force_{foot}"), axis=1) for leg, foot in feet.items()}
+    return log.assign(**{f"contact_{leg}": (x > 1.0).astype(float) for leg, x in size.items()})
+
+
+ABOUT_Z = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
+ABOUT_X = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+
+FAULTS = {
+    "imu turned about z": (lambda x: imu_turned(x, ABOUT_Z), "imu-axes", ABOUT_Z),
+    "imu turned about x": (lambda x: imu_turned(x, ABOUT_X), "imu-axes", ABOUT_X),
+    "sign of acceleration": (
+        lambda x: changed(x, acc=-signal(x, "acc")), "acceleration-sign", [],
+    ),
+    "acceleration in g": (lambda x: changed(x, acc=signal(x, "acc") / 9.81), "imu", 0.1),
+    "degrees per second": (lambda x: changed(x, gyro=np.rad2deg(signal(x, "gyro"))), "imu", 1.0),
+    "front feet exchanged": (
+        lambda x: changed(x, force_FL=signal(x, "force_FR"), force_FR=signal(x, "force_FL")),
+        "swapped-forces", ["force_FL_x", "force_FR_x"],
+    ),
+    "diagonal feet exchanged": (
+        lambda x: changed(x, force_FL=signal(x, "force_HR"), force_HR=signal(x, "force_FL")),
+        "swapped-forces", ["force_FL_x", "force_HR_x"],
+    ),
+    "a late foot": (
+        lambda x: changed(x, force_HL=np.roll(signal(x, "force_HL"), 40, axis=0)),
+        "late-force", ["force_HL_x"],
+    ),
+    "a dead foot": (
+        lambda x: changed(x, force_FR=0 * signal(x, "force_FR")), "dead-force", ["force_FR_x"],
+    ),
+    "forces on the ground": (
+        lambda x: forces(x, lambda leg: -signal(x, f"force_{leg}")),
+        "force-sign", [f"force_{leg}_x" for leg in FEET],
+    ),
+    "forces in kilograms": (
+        lambda x: forces(x, lambda leg: signal(x, f"force_{leg}") / 9.81), "force-unit", 9.81,
+    ),
+    "flags exchanged": (
+        lambda x: flagged(x, dict(zip(FEET, ("FR", "FL", "HL", "HR"), strict=True))),
+        "flags", ["contact_FL"],
+    ),
+}  # fmt: skip
+
+
+def diagnosed(log):
+    """What the columns show, without fits."""
+    robot, _ = logged()
+    given = {"imu": Imu(robot.bodies[0].name), "contacts": TOUCHED}
+    return [*check_columns(Recording.from_source(log), robot, given)]
+
+
+@pytest.mark.sampled(0.34)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_a_floating_log_is_named(name):
+    change, code, where = FAULTS[name]
+    found = diagnosed(change(logged()[1]))
+    assert [*dict.fromkeys(f.code for f in found)] == [code]
+    if isinstance(where, list):
+        assert {*where} <= {c for f in found for c in f.columns}
+    elif isinstance(where, float):
+        assert found[0].values["factor"] == pytest.approx(where, rel=0.1)
+    else:
+        np.testing.assert_allclose(found[0].values["rotation"], where)
+
+
+def test_a_right_floating_log_is_right():
+    _, log = logged()
+    assert diagnosed(log) == []
+    assert diagnosed(flagged(log, {leg: leg for leg in FEET})) == []
