@@ -32,6 +32,9 @@ BREAKAWAY, STICKING = 0.1, 0.02
 """Speeds of columns of Stribeck friction and of a slower transition [rad/s or m/s]. Friction that
 decays over 0.03 to 0.3 rad/s correlates with the first column by more than 0.8."""
 
+SOFT = 0.05
+"""Share of a joint's largest torque over which play changes sides in columns."""
+
 HARMONICS = range(6, 201)
 """Periods per 2 pi rad of ripple that are looked for. Fewer are no ripple: a smooth function of
 the position is looked for besides."""
@@ -323,14 +326,18 @@ def _zero(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array
     return np.asarray(after - rows.rigid_torque(part, model))[None] / STEP
 
 
-def _elastic(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
-    """Motion of the link behind a spring of small compliance: q - c tau."""
+def _yielding(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot) -> Array:
+    """Motion of the link behind a spring of small compliance, q - c tau, or behind play, which
+    changes sides with the torque's sign.
+    """
     run, rigid, j = part.run, model.without_joint_terms(), mistake.joint
     period = part.every / run.rate
 
     def softened(q: Array, dq: Array, ddq: Array) -> Array:
         stiff = inverse_dynamics(rigid, q, dq, ddq)
         tau = stiff[:, j]
+        if mistake.kind == "backlash":
+            tau = np.tanh(tau / max(SOFT * float(np.abs(tau).max()), 1e-300))
         rate = np.gradient(tau, period)
         c = STEP / max(float(np.abs(tau).max()), 1e-300)
         unit = np.eye(rows.robot.dof)[j]
@@ -382,7 +389,8 @@ def _own_functions(rows: LogRows, part: RunRows, mistake: Mistake, model: Robot)
 COLUMNS: dict[str, Columns] = {
     "tilt": _tilt,
     "zero": _zero,
-    "elastic": _elastic,
+    "elastic": _yielding,
+    "backlash": _yielding,
     "coupling": _coupling,
     **dict.fromkeys(
         ("position", "stribeck", "direction", "load", "warm-up", "ripple"), _own_functions

@@ -91,6 +91,11 @@ WARM = (
 )
 RIPPLE = "the torque repeats with the joint's position: ripple of a motor, a gear or a sensor"
 
+PLAY = (
+    "the residual follows changes of the transmitted torque's sign: backlash, play between motor "
+    "and link"
+)
+
 FEATURES = (
     MistakeKind("position", POSITION, 5, terms=("spring", "compensator")),
     MistakeKind("stribeck", STANDSTILL, 2, terms=("stribeck",)),
@@ -99,6 +104,7 @@ FEATURES = (
     MistakeKind("warm-up", WARM, 2),
     MistakeKind("ripple", RIPPLE, 2),
     MistakeKind("elastic", "the joint yields under its torque: an elastic gear", positive=True),
+    MistakeKind("backlash", PLAY),
     MistakeKind("coupling", "a motor moves both joints", 3),
 )
 """What else a model may lack, as torques that are added to it."""

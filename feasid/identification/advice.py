@@ -21,11 +21,11 @@ from feasid.core.threads import one_thread
 from feasid.diagnosis.diagnose import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_findings
 from feasid.diagnosis.log_rows import HARMONICS
-from feasid.diagnosis.mistakes import FEATURES, KINDS, NOTHING, Mistake
+from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake
 from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_motors
-from feasid.identification.calibration import Setup, Trial
+from feasid.identification.calibration import Setup, Trial, features
 from feasid.identification.identify import fit
 from feasid.identification.log_check import (
     LEAST_GAIN,
@@ -185,8 +185,7 @@ def find_features(trial: Trial) -> list[list[ScoreTest]]:
 def _candidates(trial: Trial) -> list[Mistake]:
     """All features that are tested."""
     robot, joints = trial.base.robot, trial.rows.joints
-    kinds = [k.name for k in FEATURES if k.name not in ("ripple", "coupling")]
-    out = [Mistake(kind, j) for kind in kinds for j in joints]
+    out = features(trial)
     for j in joints:
         if robot.bodies[j].motion[:3].any():
             strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
@@ -239,8 +238,8 @@ def _shared_motors(
     for _ in range(MOST_MOTORS):
         trial = _trial_of(fitted, runs)
         test = None if trial is None else find_shared_motor(trial)
-        if test is None:
-            break
+        if test is None or (1.0 - test.gain) ** len(trial.rows.joints) > LEFT:
+            break  # the linear prediction does not see half of what a fit would have to gain
         a, b = names[test.mistake.joint], names[test.mistake.other]
         factors = {a: 1.0, b: float(f"{test.mistake.number:.2g}")}
         motors = {**motors, f"{a}_{b}": factors}
@@ -284,21 +283,25 @@ def _feature_findings(
     robot: Robot,
     options: Mapping[str, Any],
 ) -> list[Finding]:
-    """Features as findings, with options where a fit with them predicts better."""
-    names, known, out = fitted.description.joints, dict(options), list[Finding]()
-    for group in features:
-        finding = _feature_finding(group, names)
-        terms = KINDS[group[0].mistake.kind].terms
-        offered = known.get("candidates", GEAR_FRICTION)
-        more = {"candidates": tuple(dict.fromkeys((*offered, *terms)))}
-        after = None
-        if set(terms) - set(offered):
-            after = _fitted(recording, robot, {**known, **more})
-        gain = 0.0 if after is None else held_out_fall(fitted, after)
-        if after is not None and gain >= LEAST_GAIN:
-            known, fitted, finding = {**known, **more}, after, _advice(finding, more, gain)
-        out.append(finding)
-    return out
+    """Features as findings, with options where a fit with all their terms predicts better."""
+    names, offered = fitted.description.joints, options.get("candidates", GEAR_FRICTION)
+    findings = [_feature_finding(group, names) for group in features]
+    terms = [
+        () if group[0].gain < LEAST_GAIN else KINDS[group[0].mistake.kind].terms
+        for group in features
+    ]
+    wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
+    if wanted == tuple(offered):
+        return findings
+    more = {"candidates": wanted}
+    after = _fitted(recording, robot, {**options, **more})
+    gain = 0.0 if after is None else held_out_fall(fitted, after)
+    if gain < LEAST_GAIN:
+        return findings
+    return [
+        _advice(finding, more, gain) if {*own} - {*offered} else finding
+        for finding, own in zip(findings, terms, strict=True)
+    ]
 
 
 def _feature_finding(group: Sequence[ScoreTest], names: Sequence[str]) -> Finding:

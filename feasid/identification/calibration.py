@@ -20,6 +20,7 @@ from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.diagnosis.log_rows import LogRows
 from feasid.diagnosis.mistakes import (
+    FEATURES,
     KINDS,
     NOTHING,
     LogCorrection,
@@ -393,7 +394,7 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     for _ in range(MOST_MISTAKES):
         left = [m for m in mistakes if m not in found.active and m not in refused]
         tests = found.trial.tests(found.active).tests(left)
-        supported = sorted((t for t in tests if t.supported), key=lambda t: -t.gain)
+        supported = _ranked(found, [t for t in tests if t.supported])
         better = None
         for group in _groups(supported, left):
             better = _confirm(found, group, supported)
@@ -406,14 +407,33 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     return found
 
 
+def features(trial: Trial) -> list[Mistake]:
+    """What the model may lack at each joint, but for ripple and motors that joints share."""
+    kinds = [k.name for k in FEATURES if k.name not in ("ripple", "coupling")]
+    return [Mistake(kind, j) for kind in kinds for j in trial.rows.joints]
+
+
+def _ranked(found: Found, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
+    """The supported mistakes, the best first; none where a feature explains more than they do.
+
+    A cable would otherwise pass for torque gains, and play for a delay.
+    """
+    if not supported:
+        return []
+    most = max(t.gain for t in supported)
+    tests = found.trial.tests(found.active).tests(features(found.trial))
+    if any(t.supported and t.gain > most for t in tests):
+        return []
+    return sorted(supported, key=lambda t: -t.gain)
+
+
 def _groups(supported: Sequence[ScoreTest], left: Sequence[Mistake]) -> list[list[Mistake]]:
-    """What is tried in a round: gains of all joints where several are off, then one by one.
+    """What is tried in a round: one by one, and gains of all joints at once.
 
     Only ratios of gains are seen, so that one joint alone cannot be told from all the others.
     """
     alone = [[t.mistake] for t in supported[:MOST_TRIED]]
-    gains = [t for t in supported if t.mistake.kind == "gain"]
-    if alone and alone[0][0].kind == "gain" and len(gains) > 1:
+    if alone and alone[0][0].kind == "gain":
         return [[m for m in left if m.kind == "gain"], *alone]
     return alone
 
@@ -453,8 +473,8 @@ def _is_credible(trial: Trial, group: Sequence[Mistake], covariance: Array) -> b
     if any(trial.correction.values[m][0] < early for m in group if m.kind == "joint-delay"):
         return False
     values = trial.correction.get(group)
-    deviations = np.sqrt(np.diag(covariance))[-len(values) :]
-    return bool((np.abs(values) > LEAST_DEVIATIONS * deviations).any())
+    own = covariance[-len(values) :, -len(values) :]
+    return float(values @ np.linalg.pinv(own, hermitian=True) @ values) > LEAST_DEVIATIONS**2
 
 
 def gauss_newton(trial: Trial, active: Sequence[Mistake]) -> tuple[Trial, Array]:

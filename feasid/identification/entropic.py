@@ -48,6 +48,9 @@ FAR = 150
 STRONGER = (1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100.0, 10.0)
 """... and the factors on the divergence's weight that are passed on the way from there."""
 
+ROUGH = 0.1
+"""The same where few digits are needed."""
+
 RESUMED = (1e-4, 1e-6, BARRIERS[-1])
 """The same from a neighbouring optimum."""
 
@@ -173,6 +176,10 @@ class EntropicProblem:
             enough = max(PASSING * other, DECREMENT)
             points.append(self._newton(points[-1], weight, other / OTHER_WEIGHT, enough))
         return [*points[1:], self._newton(points[-1], weight, last / OTHER_WEIGHT)]
+
+    def approach(self, start: Array, weight: float, decrement: float, steps: int) -> Array:
+        """A model close to the minimiser: after so many Newton steps, or within the decrement."""
+        return self._tried(start, weight, ROUGH / OTHER_WEIGHT, decrement, steps).delta
 
     def _terms(self, weight: float, other: float) -> list[tuple[float, ConvexFunction]]:
         """The cost: equations, the divergence of bodies, and logarithms of everything else."""

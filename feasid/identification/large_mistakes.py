@@ -27,7 +27,6 @@ from feasid.dynamics.regressor import inverse_dynamics, regressor
 from feasid.errors import FeasidError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import BaseParameters, base_parameters
-from feasid.identification.entropic import BARRIERS
 from feasid.identification.estimate import EstimationProblem
 from feasid.identification.priors import WEIGHT
 from feasid.logs.motion import Motion
@@ -41,8 +40,10 @@ search takes five times as long and finds the same."""
 DEVIATION = 0.1
 """Deviation of the noise as a share of each joint's torque."""
 
-FEW_BARRIERS = 2
-"""Weights of the barrier that are gone through, the largest: J needs no more digits."""
+MOST_STEPS, ENOUGH = 25, 1e-3
+"""Newton steps at most for a model of the samples, and half the squared decrement per sample that
+ends them sooner. Models of right logs take 25 to 40 steps; those of wrong ones take hundreds, and J
+is too large after 50 of them already, by more than it may fall."""
 
 SMALLEST_ERROR = 0.03
 """Relative errors below this are as good: thinned, filtered friction leaves as much."""
@@ -131,11 +132,11 @@ class JudgedLog:
     """Samples and the feasible model that explains them best; robots alike have one K."""
 
     def __init__(
-        self, samples: ThinnedLog, near: JudgedLog | None = None, barriers: int = FEW_BARRIERS
+        self, samples: ThinnedLog, near: JudgedLog | None = None, *, rough: bool = True
     ) -> None:
         alike = near is not None and near.samples.robot is samples.robot
         self.samples: ThinnedLog = samples
-        self.barriers = BARRIERS[:barriers]
+        self.rough = rough
         self.base: BaseParameters = (
             near.base if near is not None and alike else base_parameters(samples.robot)
         )
@@ -172,7 +173,11 @@ class JudgedLog:
         reduced, base = self.reduced, self.base
         task = EstimationProblem.from_reduced(reduced, base, feasible_set(base.robot))
         problem, weight = task.problem(*self.whitened, WEIGHT)
-        free = problem.path(task.free(task.reference), weight, self.barriers)[-1]
+        start, size = task.free(task.reference), len(self.samples.tau)
+        if self.rough:
+            free = problem.approach(start, weight, ENOUGH * size, MOST_STEPS)
+        else:
+            free = problem.minimise(start, weight)
         beta = np.asarray(base.K @ task.whole(free))
         errors = reduced.residuals(beta) / np.maximum(reduced.torque_norms, 1e-300)
         return errors, weight * problem.divergence(free), beta
@@ -200,7 +205,7 @@ class JudgedLog:
         Every other eighth of the samples is predicted from the rest, and the other way round.
         """
         eighth = np.arange(len(self.samples.tau)) * 8 // max(len(self.samples.tau), 1) % 2
-        halves = [JudgedLog(self.samples.rows(eighth == k), self, len(BARRIERS)) for k in (0, 1)]
+        halves = [JudgedLog(self.samples.rows(eighth == k), self, rough=False) for k in (0, 1)]
         missed = np.zeros((3, self.base.robot.dof))
         for own, other in (halves, halves[::-1]):
             r, rho = own.whitened
@@ -228,6 +233,8 @@ def find_large_mistakes(judged: JudgedLog, *, units_only: bool = False) -> list[
 
     With `units_only`, torques that are a large multiple of the description's, and nothing else.
     """
+    if judged.cost < len(judged.base.robot.coordinates) * np.log(SMALLEST_ERROR) + LEAST_FALL:
+        return []  # nothing can lower J by so much
     found = []
     suspects = _factors(judged.samples) if units_only else _suspects(judged)
     for finding, samples in suspects:

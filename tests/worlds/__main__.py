@@ -1,37 +1,221 @@
-"""Print how far the default fit of a world is from its truth."""
+"""Fit and diagnose worlds, and compare what was found with their truths.
+
+``python -m tests.worlds --robot ur5 --fault tilt`` prints a line for each world. With ``--results
+FILE`` worlds are appended as lines of JSON, those that are there already are left out, and
+``--summary FILE`` prints how often mistakes were found and what the mended fits predict.
+"""
 
 import argparse
+import json
 import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import feasid
 
-from . import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, coverage, judge, make_world, predictor
+from . import CLEAN, EXAMPLES, FAULTS, RANDOM_TREE, World, coverage, judge, make_world, predictor
+from .world import draw_seed
+
+Record = dict[str, Any]
+
+CLEAN_LOGS = (CLEAN, "all_rows", "half_lost", "exact", "no_inertials")
+"""Worlds whose logs have no mistake, however little their descriptions say."""
+
+NAMES = {
+    "gain": ("gain",),
+    "tilt": ("tilt", "gravity"),
+    "zeros": ("zero",),
+    "late": ("delay", "joint-delay"),
+    "cable": ("position",),
+    "drift": ("warm-up",),
+    "load_friction": ("load",),
+    "stribeck": ("stribeck",),
+    "ripple": ("ripple",),
+    "elastic": ("elastic",),
+    "backlash": ("backlash", "unexplained"),
+}
+"""Codes by which a fault is named."""
+
+HARMFUL = 1.3
+"""Times the clean log's test error from which a fault must be found, and below which its mended fit
+must come."""
 
 
 def main() -> None:
-    """Make worlds, fit them, and print a line for each."""
+    """Make worlds, fit and diagnose them, and print a line for each, or a summary."""
     parser = argparse.ArgumentParser(prog="python -m tests.worlds", description=__doc__)
-    parser.add_argument("--robot", default="ur5", choices=[*EXAMPLES, RANDOM_TREE])
+    robots = [*EXAMPLES, RANDOM_TREE]
+    parser.add_argument("--robot", nargs="+", default=["ur5"], choices=robots)
     parser.add_argument("--fault", nargs="+", default=[CLEAN], choices=list(FAULTS))
     parser.add_argument("--seed", type=int, help="drawn where left out")
+    parser.add_argument("--worlds", type=int, default=1, help="seeds per robot")
+    parser.add_argument("--results", type=Path, help="file to which lines of JSON are appended")
+    parser.add_argument("--summary", nargs="+", type=Path, help="print what files hold and end")
     parser.add_argument("--list", action="store_true", help="print the faults and end")
     options = parser.parse_args()
     if options.list:
         for name, fault in FAULTS.items():
             print(f"{name:16}{fault.text}")
-        return
-    for name in options.fault:
-        world = make_world(options.robot, name, options.seed)
-        print(world)
-        started = time.process_time()
-        fit = feasid.fit(world.log, world.robot)
-        seconds = time.process_time() - started
-        score = judge(world, predictor(fit.robot))
-        print(
-            f"  error {score.error:.5f}, the truth's {score.truth_error:.5f}, "
-            f"ratio {score.ratio:.3f}; base parameters inside their intervals "
-            f"{coverage(world, fit):.0%}; quality {fit.quality.level}; {seconds:.1f} s"
-        )
+    elif options.summary:
+        records = [r for path in options.summary for r in read(path)]
+        print(summary(records))
+    else:
+        for record in campaign(options):
+            print(_line(record), flush=True)
+
+
+def read(path: Path) -> list[Record]:
+    """Records of a file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def campaign(options: argparse.Namespace) -> Iterator[Record]:
+    """Records of all worlds that a results file does not hold yet.
+
+    Worlds of one robot and number share their seed, so that they differ in the fault alone.
+    """
+    done = read(options.results) if options.results else []
+    for number in range(options.worlds):
+        for robot in options.robot:
+            own = [r for r in done if (r["robot"], r["number"]) == (robot, number)]
+            seed = own[0]["seed"] if own else options.seed
+            seed = draw_seed() if seed is None else seed
+            for fault in options.fault:
+                if fault in [r["fault"] for r in own]:
+                    continue
+                record = {"number": number, **examine(make_world(robot, fault, seed))}
+                if options.results:
+                    with options.results.open("a") as file:
+                        file.write(json.dumps(record) + "\n")
+                yield record
+
+
+def examine(world: World) -> Record:
+    """What fit and diagnosis make of a world; errors are those of the test motion."""
+    robot, started = world.robot, time.process_time()
+    fit = feasid.fit(world.log, robot)
+    fitted = time.process_time()
+    found = feasid.diagnose(world.log, robot)
+    diagnosed = time.process_time()
+    plain = advised = fit
+    if fit.calibration.confirmed:
+        plain = feasid.fit(world.log, robot, calibration=None, diagnose=False)
+    if found.options:
+        advised = feasid.fit(world.log, robot, diagnose=False, **found.options)
+    scores = {
+        name: judge(world, predictor(f.robot)).error
+        for name, f in (("plain", plain), ("default", fit), ("advised", advised))
+    }
+    truth = world.truth.base_parameters(fit.base)
+    return {
+        "robot": world.name,
+        "fault": world.fault_name,
+        "seed": world.seed,
+        "truth": judge(world, predictor(fit.robot)).truth_error,
+        **scores,
+        "base": float(np.linalg.norm(fit.beta - truth) / np.linalg.norm(truth)),
+        "coverage": coverage(world, fit),
+        "quality": fit.quality.level,
+        "told": float(np.linalg.norm(fit.quality.errors.model)),
+        "reasons": [r.code for r in fit.quality.reasons],
+        "confirmed": [_entry(world, e) for e in fit.calibration.confirmed],
+        "findings": [[f.code, f.level, *f.joints] for f in found if f.level != "note"],
+        "notes": [[f.code, *f.joints] for f in found if f.level == "note"],
+        "options": sorted(found.options),
+        "seconds": [fitted - started, diagnosed - fitted],
+    }
+
+
+def _entry(world: World, entry: Any) -> Record:
+    """A mistake that a fit took out, with how many deviations it is from the truth."""
+    kind, joint, truth = entry.mistake.kind, entry.mistake.joint, world.truth
+    known = {
+        "zero": lambda: -truth.joint_zeros[joint],
+        "gain": lambda: np.log(truth.gains[joint]),
+        "delay": lambda: world.fault.delay,
+        "joint-delay": lambda: 0.0,
+    }
+    off = None
+    if kind in known:
+        off = float((entry.value[0] - known[kind]()) / entry.deviation[0])
+    value, deviation = entry.value.tolist(), entry.deviation.tolist()
+    return {"kind": kind, "joint": entry.joint, "value": value, "sd": deviation, "off": off}
+
+
+def _line(record: Record) -> str:
+    errors = ", ".join(
+        f"{name} {record[name] / record['truth']:.3f}" for name in ("plain", "default", "advised")
+    )
+    taken = ", ".join(f"{e['kind']} {e['joint']}".strip() for e in record["confirmed"]) or "nothing"
+    told = ", ".join(" ".join(f) for f in record["findings"]) or "nothing"
+    return (
+        f"--robot {record['robot']} --fault {record['fault']} --seed {record['seed']}: error over "
+        f"the truth's {errors}; base parameters {record['base']:.4f} off, inside their intervals "
+        f"{record['coverage']:.0%}; {record['quality']}; taken out: {taken}; findings: {told}; "
+        f"{record['seconds'][0]:.1f} s and {record['seconds'][1]:.1f} s"
+    )
+
+
+def summary(records: Iterable[Record]) -> str:
+    """Rates over clean logs and by fault."""
+    records = [*records]
+    clean = [r for r in records if r["fault"] in CLEAN_LOGS]
+    lines = []
+    if clean:
+        alarms = sum(any(f[1] == "error" for f in r["findings"]) for r in clean)
+        mends = sum(bool(r["confirmed"]) for r in clean)
+        good = sum(r["quality"] == "good" for r in clean)
+        lines += [
+            f"{len(clean)} clean logs: {alarms} with an error-level finding, {mends} with "
+            f"something taken out, {sum(bool(r['options']) for r in clean)} with advice, {good} "
+            "good",
+            f"  after / before at most {max(r['default'] / r['plain'] for r in clean):.3f}, with "
+            f"advice {max(r['advised'] / r['default'] for r in clean):.3f}",
+        ]
+        for robot in dict.fromkeys(r["robot"] for r in clean):
+            own = [r for r in clean if r["robot"] == robot]
+            ratio = np.median([r["default"] / r["truth"] for r in own])
+            base, cover = np.median([r["base"] for r in own]), np.mean([r["coverage"] for r in own])
+            lines.append(
+                f"  {robot:8}{len(own):3} logs: error over the truth's {ratio:.3f}, base "
+                f"parameters {base:.4f} off, coverage {cover:.3f}"
+            )
+    twins = {(r["robot"], r["seed"]): r["default"] for r in records if r["fault"] == CLEAN}
+    lines.append(
+        f"{'fault':14}{'logs':>5}{'harmed':>7}{'found':>6}  before, after and advised over"
+    )
+    for fault in dict.fromkeys(r["fault"] for r in records if r["fault"] not in CLEAN_LOGS):
+        own = [r for r in records if r["fault"] == fault and (r["robot"], r["seed"]) in twins]
+        lines += [_fault_line(fault, own, twins)] if own else []
+    worst = max(r["advised"] / r["default"] for r in records)
+    lines.append(f"advice made a fit at most {worst:.3f} times as wrong")
+    off = [e["off"] for r in records for e in r["confirmed"] if e["off"] is not None]
+    if off:
+        inside = np.mean(np.abs(off) < 2)
+        lines.append(f"{len(off)} zeros, gains, delays: {inside:.0%} within 2 deviations")
+    seconds = np.array([r["seconds"] for r in records])
+    lines.append(f"seconds of a fit and a diagnosis, median {np.median(seconds, axis=0).round(1)}")
+    return "\n".join(lines)
+
+
+def _fault_line(fault: str, own: list[Record], twins: dict[tuple[str, int], float]) -> str:
+    """How often a fault was named, and errors over the clean twin's."""
+    codes = NAMES.get(fault, ())
+    ratios = np.array(
+        [
+            [r[name] / twins[r["robot"], r["seed"]] for name in ("plain", "default", "advised")]
+            for r in own
+        ]
+    )
+    harmed = ratios[:, 0] >= HARMFUL
+    told = ([e["kind"] for e in r["confirmed"]] + [f[0] for f in r["findings"]] for r in own)
+    named = np.array([bool({*codes} & {*kinds}) for kinds in told])
+    found = f"{(named & harmed).sum()}/{named.sum()}"
+    shown = "; ".join("{:.2f} {:.2f} {:.2f}".format(*row) for row in ratios)
+    return f"{fault:14}{len(own):5}{harmed.sum():7}{found:>6}  {shown}"
 
 
 if __name__ == "__main__":

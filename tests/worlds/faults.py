@@ -51,6 +51,10 @@ class Fault:
     """Each described mass and inertia is multiplied by one of these, drawn at random."""
     no_inertials: bool = False
     """The description has no masses."""
+    exact_inertials: bool = False
+    """The description is the truth."""
+    lost_rows: float = 0.02
+    """Share of rows that the log to fit has lost."""
 
 
 FAULTS: dict[str, Fault] = {
@@ -74,6 +78,9 @@ FAULTS: dict[str, Fault] = {
     "masses_doubled": Fault(text="all described masses twice too large", mass_factors=(2.0,)),
     "masses_mixed": Fault(text="described masses too large or too small", mass_factors=(0.5, 2.0)),
     "no_inertials": Fault(text="a description without masses", no_inertials=True),
+    "exact": Fault(text="a description with the true inertials", exact_inertials=True),
+    "all_rows": Fault(text="nothing is wrong, and no row is lost", lost_rows=0.0),
+    "half_lost": Fault(text="nothing is wrong, and 0.5 % of the rows are lost", lost_rows=0.005),
     "payload": Fault(text="a payload of 15 % that nobody described", payload=0.15),
 }
 """All faults by name; the sizes are those of `python -m tests.worlds --list`."""

@@ -174,6 +174,16 @@ def payload(made, clean):
     np.testing.assert_array_equal(masses(made.robot), masses(clean.robot))
 
 
+def exact(made, clean):
+    np.testing.assert_allclose(made.robot.values, made.truth.parameters(made.robot), rtol=1e-9)
+    assert not np.allclose(clean.robot.values, clean.truth.parameters(clean.robot), rtol=1e-3)
+
+
+def lost_rows(made, clean):
+    lost = 1 - len(made.log) / len(made.truth.motion.t)
+    assert lost == pytest.approx(made.fault.lost_rows, rel=0.3)
+
+
 CHECKS = {
     "gain": gain,
     "tilt": tilt,
@@ -190,6 +200,9 @@ CHECKS = {
     "masses_mixed": mixed,
     "no_inertials": massless,
     "payload": payload,
+    "exact": exact,
+    "all_rows": lost_rows,
+    "half_lost": lost_rows,
 }
 
 

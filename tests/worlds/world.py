@@ -35,8 +35,6 @@ from .simulation import (
 
 TORQUE_NOISE = 0.02
 """White noise of a logged torque over the joint's RMS torque."""
-LOST_ROWS = 0.02
-"""Share of rows that the log to fit has lost."""
 FITTED_SPEED, TEST_SPEED = 1.2, 2.0
 """Largest joint speed [rad/s, m/s] of the log to fit and of the one that judges."""
 FITTED_PERIOD, LONG_PERIOD, TEST_PERIOD = 10.0, 60.0, 6.0
@@ -155,7 +153,10 @@ def make_world(robot: str, fault: str = CLEAN, seed: int | None = None) -> World
 
     described = make_description(robot, stream(0))
     model = feasid.load_robot(to_text(described)).without_joint_terms()
-    true = with_payload(with_other_inertials(described, stream(1)), wrong.payload)
+    links = with_other_inertials(described, stream(1))
+    if wrong.exact_inertials:
+        described = links
+    true = with_payload(links, wrong.payload)
     physics = make_physics(model, true, wrong, stream(2))
     period = LONG_PERIOD if wrong.seconds > 60 else FITTED_PERIOD
     ways = [
@@ -261,7 +262,7 @@ def _log(
 ) -> pd.DataFrame:
     """The log to fit, with all that its instruments do to it."""
     motion, t = truth.motion, truth.motion.t
-    torque, lost = _noisy(motion, rng), rng.random(len(t)) < LOST_ROWS
+    torque, lost = _noisy(motion, rng), rng.random(len(t)) < fault.lost_rows
     sampled = t + fault.jitter * rng.standard_normal(len(t))
     q = np.stack([np.interp(sampled, t, x) for x in motion.q.T], axis=1)
     torque = np.stack([np.interp(sampled - fault.delay, t, x) for x in torque.T], axis=1)
