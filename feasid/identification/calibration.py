@@ -449,7 +449,9 @@ def _confirm(
         return None
     if not _is_credible(trial, group, covariance):
         return None
-    gain, own, p = held_out_gain(found.trial.held_out, trial.held_out, trial.rows)
+    unit = found.trial.deviations
+    before, after = found.trial.held_out / unit, trial.held_out / unit
+    gain, own, p = held_out_gain(before, after, trial.rows)
     if not (gain > LEAST_GAIN or (own > LEAST_OWN_GAIN and gain > 0)) or p >= HELD_OUT_LEVEL:
         return None
     names, first = trial.base.robot.joints, group[0]

@@ -31,13 +31,13 @@ NAMES = {
     "late": ("delay", "joint-delay"),
     "cable": ("position",),
     "drift": ("warm-up",),
-    "load_friction": ("load",),
+    "load_friction": ("load", "fl"),
     "stribeck": ("stribeck",),
     "ripple": ("ripple",),
     "elastic": ("elastic",),
     "backlash": ("backlash", "unexplained"),
 }
-"""Codes by which a fault is named."""
+"""Codes by which a fault is named, and symbols of the friction that a fit chose."""
 
 HARMFUL = 1.3
 """Times the clean log's test error from which a fault must be found, and below which its mended fit
@@ -125,6 +125,7 @@ def examine(world: World) -> Record:
         "findings": [[f.code, f.level, *f.joints] for f in found if f.level != "note"],
         "notes": [[f.code, *f.joints] for f in found if f.level == "note"],
         "options": sorted(found.options),
+        "terms": sorted({s for drive in fit.robot.drives for s in drive.symbols}),
         "seconds": [fitted - started, diagnosed - fitted],
     }
 
@@ -211,7 +212,10 @@ def _fault_line(fault: str, own: list[Record], twins: dict[tuple[str, int], floa
         ]
     )
     harmed = ratios[:, 0] >= HARMFUL
-    told = ([e["kind"] for e in r["confirmed"]] + [f[0] for f in r["findings"]] for r in own)
+    told = (
+        [e["kind"] for e in r["confirmed"]] + [f[0] for f in r["findings"]] + r["terms"]
+        for r in own
+    )
     named = np.array([bool({*codes} & {*kinds}) for kinds in told])
     found = f"{(named & harmed).sum()}/{named.sum()}"
     shown = "; ".join("{:.2f} {:.2f} {:.2f}".format(*row) for row in ratios)
