@@ -238,7 +238,7 @@ def _shared_motors(
     for _ in range(MOST_MOTORS):
         trial = _trial_of(fitted, runs)
         test = None if trial is None else find_shared_motor(trial)
-        if test is None or (1.0 - test.gain) ** len(trial.rows.joints) > LEFT:
+        if test is None or (1.0 - test.gain) ** len(names) > LEFT:
             break  # the linear prediction does not see half of what a fit would have to gain
         a, b = names[test.mistake.joint], names[test.mistake.other]
         factors = {a: 1.0, b: float(f"{test.mistake.number:.2g}")}
