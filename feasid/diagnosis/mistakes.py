@@ -15,6 +15,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import InputError, did_you_mean
+from feasid.logs.columns import unit_factor
 from feasid.logs.motion import Run
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot
@@ -142,6 +143,12 @@ class Mistake:
         return KINDS[self.kind].size
 
 
+def features(joints: Sequence[int]) -> list[Mistake]:
+    """What a model may lack at each joint, but for ripple and motors that joints share."""
+    kinds = [k.name for k in FEATURES if k.name not in ("ripple", "coupling")]
+    return [Mistake(kind, j) for kind in kinds for j in joints]
+
+
 @dataclass(frozen=True, eq=False)
 class LogCorrection:
     """Values of the mistakes that are taken out of a log and its robot.
@@ -208,6 +215,23 @@ class LogCorrection:
 
 
 NOTHING = LogCorrection({})
+
+
+def corrected_options(
+    options: Mapping[str, Any], correction: LogCorrection, robot: Robot
+) -> dict[str, Any]:
+    """How other logs of the same robot and sensors are prepared: with its gains and its delay."""
+    out = dict(options)
+    gains, late = correction.of("gain"), correction.of("delay")
+    if gains:
+        own = dict(options.get("units") or {})
+        for joint, gain in gains.items():
+            name = robot.joints[joint]
+            own[f"tau_{name}"] = unit_factor(own, "tau", name) * float(np.exp(-gain))
+        out["units"] = own
+    if late:
+        out["delay"] = (options.get("delay") or 0.0) - late[-1]  # the option is how far ahead
+    return out
 
 
 def wide_widths(mistakes: Sequence[Mistake]) -> Array:

@@ -21,11 +21,11 @@ from feasid.core.threads import one_thread
 from feasid.diagnosis.diagnose import check_excitation
 from feasid.diagnosis.findings import Diagnosis, Finding, merge_options, sort_findings
 from feasid.diagnosis.log_rows import HARMONICS
-from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake
+from feasid.diagnosis.mistakes import KINDS, NOTHING, Mistake, features
 from feasid.diagnosis.score import ScoreTest
 from feasid.errors import FeasidError
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_motors
-from feasid.identification.calibration import Setup, Trial, features
+from feasid.identification.calibration import Setup, Trial
 from feasid.identification.identify import fit
 from feasid.identification.log_check import (
     LEAST_GAIN,
@@ -138,8 +138,8 @@ def _fit_findings(recording: Recording, check: LogCheck) -> list[Finding]:
     if trial is None:
         return found
     known = merge_options([options, *(f.options for f in motors)])
-    features = find_features(trial)
-    found += _feature_findings(features, fitted, recording, check.search.robot, known)
+    lacking = find_features(trial)
+    found += _feature_findings(lacking, fitted, recording, check.search.robot, known)
     return found + _contacts(trial, check.search)
 
 
@@ -185,7 +185,7 @@ def find_features(trial: Trial) -> list[list[ScoreTest]]:
 def _candidates(trial: Trial) -> list[Mistake]:
     """All features that are tested."""
     robot, joints = trial.base.robot, trial.rows.joints
-    out = features(trial)
+    out = features(joints)
     for j in joints:
         if robot.bodies[j].motion[:3].any():
             strongest = trial.rows.strongest_harmonics(j, trial.beta, STRONGEST)
@@ -277,7 +277,7 @@ def _advice(finding: Finding, options: Mapping[str, Any], gain: float) -> Findin
 
 
 def _feature_findings(
-    features: Sequence[Sequence[ScoreTest]],
+    groups: Sequence[Sequence[ScoreTest]],
     fitted: Fit,
     recording: Recording,
     robot: Robot,
@@ -285,10 +285,9 @@ def _feature_findings(
 ) -> list[Finding]:
     """Features as findings, with options where a fit with all their terms predicts better."""
     names, offered = fitted.description.joints, options.get("candidates", GEAR_FRICTION)
-    findings = [_feature_finding(group, names) for group in features]
+    findings = [_feature_finding(group, names) for group in groups]
     terms = [
-        () if group[0].gain < LEAST_GAIN else KINDS[group[0].mistake.kind].terms
-        for group in features
+        () if group[0].gain < LEAST_GAIN else KINDS[group[0].mistake.kind].terms for group in groups
     ]
     wanted = tuple(dict.fromkeys((*offered, *(t for own in terms for t in own))))
     if wanted == tuple(offered):

@@ -20,11 +20,11 @@ from feasid.core.display import Display, Displayed
 from feasid.core.notes import Note
 from feasid.diagnosis.log_rows import LogRows
 from feasid.diagnosis.mistakes import (
-    FEATURES,
     KINDS,
     NOTHING,
     LogCorrection,
     Mistake,
+    features,
     usual_widths,
     wide_widths,
 )
@@ -42,7 +42,6 @@ from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.identification.estimate import Estimate, EstimationProblem, WarmStarts
 from feasid.identification.noise import Noise
 from feasid.identification.priors import Prior, find_prior
-from feasid.logs.columns import unit_factor
 from feasid.logs.floating import robot_floats
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
@@ -79,23 +78,6 @@ a torque gain that the log of a KUKA arm supported at once, but not the arm's ot
 
 ALIKE = 0.9
 """Share of the best mistake's gain from which another one explains the log as well."""
-
-
-def corrected_options(
-    options: Mapping[str, Any], correction: LogCorrection, robot: Robot
-) -> dict[str, Any]:
-    """How other logs of the same robot and sensors are prepared: with its gains and its delay."""
-    out = dict(options)
-    gains, late = correction.of("gain"), correction.of("delay")
-    if gains:
-        own = dict(options.get("units") or {})
-        for joint, gain in gains.items():
-            name = robot.joints[joint]
-            own[f"tau_{name}"] = unit_factor(own, "tau", name) * float(np.exp(-gain))
-        out["units"] = own
-    if late:
-        out["delay"] = (options.get("delay") or 0.0) - late[-1]  # the option is how far ahead
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,12 +389,6 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     return found
 
 
-def features(trial: Trial) -> list[Mistake]:
-    """What the model may lack at each joint, but for ripple and motors that joints share."""
-    kinds = [k.name for k in FEATURES if k.name not in ("ripple", "coupling")]
-    return [Mistake(kind, j) for kind in kinds for j in trial.rows.joints]
-
-
 def _ranked(found: Found, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
     """The supported mistakes, the best first; none where a feature explains more than they do.
 
@@ -421,7 +397,7 @@ def _ranked(found: Found, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
     if not supported:
         return []
     most = max(t.gain for t in supported)
-    tests = found.trial.tests(found.active).tests(features(found.trial))
+    tests = found.trial.tests(found.active).tests(features(found.trial.rows.joints))
     if any(t.supported and t.gain > most for t in tests):
         return []
     return sorted(supported, key=lambda t: -t.gain)

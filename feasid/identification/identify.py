@@ -14,6 +14,7 @@ from feasid.core.arguments import checked
 from feasid.core.notes import Note
 from feasid.core.notes import as_notes as as_notes
 from feasid.core.threads import one_thread
+from feasid.diagnosis.mistakes import corrected_options
 from feasid.errors import InputError, NotEnoughDataError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import GEAR_FRICTION, resolve_robot, with_fit_terms, with_motors
@@ -23,7 +24,6 @@ from feasid.identification.calibration import (
     allow,
     calibrate,
     corrected_equations,
-    corrected_options,
     prepare_setup,
     with_other_terms,
 )
