@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from feasid import datasets as datasets
     from feasid import errors as errors
     from feasid.codegen.c import write_c as write_c
+    from feasid.codegen.model import Model as Model
     from feasid.control.computed_torque import ComputedTorque as ComputedTorque
     from feasid.control.external_torque import ContactEstimate as ContactEstimate
     from feasid.control.external_torque import ExternalTorque as ExternalTorque
@@ -152,6 +153,7 @@ _HOME = {
     "OnlineFit": "online.online_fit",
     "reduce": "reduction.reduce",
     "Reduced": "reduction.triangle",
+    "Model": "codegen.model",
     "ComputedTorque": "control.computed_torque",
     "ContactEstimate": "control.external_torque",
     "ExternalTorque": "control.external_torque",

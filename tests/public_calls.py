@@ -395,6 +395,7 @@ def calls(s):
         "Imu": lambda: (f.Imu, {"link": "box"}),
         "Loop": lambda: (f.Loop, loop),
         "Note": lambda: (f.Note, {"text": "a"}),
+        "Model": lambda: (f.Model, {"robot": s.full}),
         "OnlineFit": lambda: (f.OnlineFit, {"robot": s.full, "rate": 200.0, "base": s.online_base}),
         "Recording": lambda: (f.Recording, {"source": s.log}),
         "Robot": lambda: (f.Robot, {"bodies": r.bodies}),
@@ -424,25 +425,7 @@ def calls(s):
     methods("BaseParameters.missing_for", lambda: s.base, lambda: {"use": s.base})
     methods("BaseParameters.values", lambda: s.base, lambda: {"parameters": np.zeros(r.size)})
     methods("Certificate.save", lambda: s.verdict.certificate, lambda: {"path": s.new(".json")})
-    methods(
-        "ComputedTorque.forward_dynamics",
-        lambda: s.control,
-        lambda: {"q": one, "dq": one, "tau": one},
-    )
-    methods("ComputedTorque.friction", lambda: s.control, lambda: {"q": one, "dq": one})
-    methods("ComputedTorque.gravity", lambda: s.control, lambda: {"q": one})
-    methods(
-        "ComputedTorque.inverse_dynamics",
-        lambda: s.control,
-        lambda: {"q": one, "dq": one, "ddq": one},
-    )
-    methods("ComputedTorque.mass_matrix", lambda: s.control, lambda: {"q": one})
     methods("ComputedTorque.torque", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one})
-    methods(
-        "ComputedTorque.use",
-        lambda: s.control,
-        lambda: {"beta": s.control.base.values(s.full.values)},
-    )
     methods(
         "Drive.factor", lambda: s.drive, lambda: {"symbol": "fv", "q": one, "dq": one, "ddq": one}
     )
@@ -493,6 +476,27 @@ def calls(s):
     methods("ExternalTorque.to_c", lambda: s.observer, lambda: {"path": s.new(".c")})
     methods("ContactEstimate.wrench", lambda: s.contact, lambda: {"link": "upper"})
     methods("Payload.to", lambda: s.loaded, lambda: {"maker": "franka"})
+    for kind in ("ComputedTorque", "Model"):
+        methods(
+            f"{kind}.forward_dynamics",
+            lambda: s.control,
+            lambda: {"q": one, "dq": one, "tau": one},
+        )
+        methods(f"{kind}.regressor", lambda: s.control, lambda: {"q": one, "dq": one, "ddq": one})
+        methods(f"{kind}.friction", lambda: s.control, lambda: {"q": one, "dq": one})
+        methods(f"{kind}.gravity", lambda: s.control, lambda: {"q": one})
+        methods(
+            f"{kind}.inverse_dynamics",
+            lambda: s.control,
+            lambda: {"q": one, "dq": one, "ddq": one},
+        )
+        methods(f"{kind}.mass_matrix", lambda: s.control, lambda: {"q": one})
+        methods(
+            f"{kind}.use",
+            lambda: s.control,
+            lambda: {"beta": s.control.base.values(s.full.values)},
+        )
+    methods("OnlineFit.save", lambda: s.online, lambda: {"path": s.new(".feasid")})
     methods("OnlineFit.update", lambda: s.online, lambda: {"q": one, "tau": one})
     methods("OnlineFit.extend", lambda: s.online, lambda: {"q": q, "tau": q})
     methods("Payload.on", lambda: s.loaded, lambda: {"robot": s.full})

@@ -22,6 +22,7 @@ import feasid
 from feasid.codegen.routine import (
     ROUTINES,
     CodedModel,
+    FoldedModel,
     Language,
     Routine,
     python_function,
@@ -59,6 +60,63 @@ a few hundred operations, with a margin for compilers that fuse them."""
 
 
 @dataclass(frozen=True, eq=False)
+class CFunctions:
+    """Routines as functions in C, which need nothing but ``math.h``."""
+
+    routines: tuple[Routine, ...]
+    name: str
+    precision: str = "double"
+
+    @cached_property
+    def language(self) -> Language:
+        """How numbers and functions are written."""
+        single = self.precision == "float"
+
+        def number(value: float) -> str:
+            text = f"{value:.9g}" if single else repr(value)
+            text = text if any(c in text for c in ".e") else f"{text}.0"
+            return f"{text}f" if single else text
+
+        def function(name: str, x: str) -> str:
+            if name == "sign":
+                return f"{self.name}_sign({x})"
+            return f"{C_FUNCTIONS[name]}{'f' if single else ''}({x})"
+
+        return Language(number, function)
+
+    @cached_property
+    def text(self) -> str:
+        """The functions."""
+        parts = ["#include <math.h>\n"]
+        if any(n.kind == "sign" for r in self.routines for n in r.nodes):
+            t = self.precision
+            parts.append(
+                f"static {t} {self.name}_sign({t} x) {{ return ({t})((x > 0) - (x < 0)); }}\n"
+            )
+        return "\n".join([*parts, *map(self._function, self.routines)])
+
+    def signature(self, routine: Routine) -> str:
+        """A function's declaration."""
+        t = self.precision
+        inputs = [f"const {t} {name}[{length}]" for name, length in routine.inputs]
+        out = f"{t} {MEANING[routine.name][0]}[{max(len(routine.outputs), 1)}]"
+        return f"void {self.name}_{routine.name}({', '.join([*inputs, out])})"
+
+    def _function(self, routine: Routine) -> str:
+        out = MEANING[routine.name][0]
+        lines = [f"{self.signature(routine)}\n{{"]
+        place = 0
+        for variable, text in statements(routine, self.language):
+            if variable:
+                lines.append(f"    const {self.precision} {variable} = {text};")
+            else:
+                lines.append(f"    {out}[{place}] = {text};")
+                place += 1
+        lines += [f"    (void){n};" for n, _ in routine.inputs if n not in routine.used_inputs]
+        return "\n".join([*lines, "}\n"])
+
+
+@dataclass(frozen=True, eq=False)
 class CCode:
     """The C code of a robot; see `write_c`."""
 
@@ -77,53 +135,15 @@ class CCode:
         return tuple(self.source.routine(kind) for kind in self.kinds)
 
     @cached_property
-    def _language(self) -> Language:
-        single = self.precision == "float"
-
-        def number(value: float) -> str:
-            text = f"{value:.9g}" if single else repr(value)
-            text = text if any(c in text for c in ".e") else f"{text}.0"
-            return f"{text}f" if single else text
-
-        def function(name: str, x: str) -> str:
-            if name == "sign":
-                return f"{self.name}_sign({x})"
-            return f"{C_FUNCTIONS[name]}{'f' if single else ''}({x})"
-
-        return Language(number, function)
-
-    # -- source ------------------------------------------------------------------------------
+    def functions(self) -> CFunctions:
+        """The functions without names, units and test vectors."""
+        return CFunctions(self.routines, self.name, self.precision)
 
     @cached_property
     def text(self) -> str:
         """The source file."""
-        parts = [self._about, f'#include "{self.name}.h"\n#include <math.h>\n']
-        if any(n.kind == "sign" for r in self.routines for n in r.nodes):
-            t = self.precision
-            parts.append(
-                f"static {t} {self.name}_sign({t} x) {{ return ({t})((x > 0) - (x < 0)); }}\n"
-            )
-        parts += [self._function(r) for r in self.routines]
-        return "\n".join([*parts, self._test_source])
-
-    def _signature(self, routine: Routine) -> str:
-        t = self.precision
-        inputs = [f"const {t} {name}[{length}]" for name, length in routine.inputs]
-        out = f"{t} {MEANING[routine.name][0]}[{max(len(routine.outputs), 1)}]"
-        return f"void {self.name}_{routine.name}({', '.join([*inputs, out])})"
-
-    def _function(self, routine: Routine) -> str:
-        out = MEANING[routine.name][0]
-        lines = [f"{self._signature(routine)}\n{{"]
-        place = 0
-        for variable, text in statements(routine, self._language):
-            if variable:
-                lines.append(f"    const {self.precision} {variable} = {text};")
-            else:
-                lines.append(f"    {out}[{place}] = {text};")
-                place += 1
-        lines += [f"    (void){n};" for n, _ in routine.inputs if n not in routine.used_inputs]
-        return "\n".join([*lines, "}\n"])
+        parts = [self._about, f'#include "{self.name}.h"', self.functions.text, self._test_source]
+        return "\n".join(parts)
 
     # -- test vector -------------------------------------------------------------------------
 
@@ -145,7 +165,7 @@ class CCode:
 
     @property
     def _test_source(self) -> str:
-        number, t, name = self._language.number, self.precision, self.name
+        number, t, name = self.functions.language.number, self.precision, self.name
         lines = []
         for key, values in self.vector.items():
             content = ", ".join(number(float(v)) for v in values)
@@ -197,7 +217,7 @@ class CCode:
                 f"/* {MEANING[routine.name][1]}:",
                 f"   {count.multiplications} multiplications, {count.additions} additions, "
                 f"{count.functions} functions */",
-                f"{self._signature(routine)};\n",
+                f"{self.functions.signature(routine)};\n",
             ]
         limit = PRECISIONS[self.precision]
         lines.append(
@@ -334,7 +354,9 @@ def find_compiler() -> str | None:
     )
 
 
-def compile_routines(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Callable[..., Array]]:
+def compile_routines(
+    source: CodedModel | FoldedModel, kinds: tuple[str, ...]
+) -> dict[str, Callable[..., Array]]:
     """Functions of arrays, by kind.
 
     Each returns the same array at every call, overwritten by the next.
@@ -347,11 +369,10 @@ def compile_routines(source: CodedModel, kinds: tuple[str, ...]) -> dict[str, Ca
     command = find_compiler()
     if command is None:
         raise InputError("no C compiler was found: install one or set CC, or use backend='python'")
-    code = CCode(source, "robot", "double", kinds)
+    code = CFunctions(tuple(source.routine(kind) for kind in kinds), "robot")
     with tempfile.TemporaryDirectory(prefix="feasid-", ignore_cleanup_errors=True) as folder:
         file, library = Path(folder, "robot.c"), Path(folder, "robot.so")
         file.write_text(code.text)
-        Path(folder, "robot.h").write_text(code.header)
         _compile([command, *FLAGS, str(file), "-o", str(library), "-lm"])
         try:
             loaded = ctypes.CDLL(str(library))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,23 +100,10 @@ class CodedModel:
 
     def routine(self, kind: str) -> Routine:
         """One of `ROUTINES`, in a graph of its own."""
-        if kind not in ROUTINES:
-            raise InputError(
-                f"no routine {kind!r}{did_you_mean(kind, ROUTINES)}: choose of {[*ROUTINES]}"
-            )
         graph = Graph()
-        given = GIVEN.get(kind, MOTION)
-        lengths = dict.fromkeys(given, self.robot.dof)
-        parameters = self._parameters(graph)
-        motion = {x: graph.inputs(x, self.robot.dof) for x in MOTION}
-        algorithms = Algorithms(graph, self.robot, parameters, **motion)
-        if kind == "regressor":
-            outputs = algorithms.regressor([int(c) for c in self.base.independent])
-        else:
-            outputs = getattr(algorithms, kind)()
-            if self.beta is None:
-                lengths = {"beta": self.base.size, **lengths}
-        return Routine(kind, tuple(lengths.items()), tuple(outputs))
+        given = {} if self.beta is not None else {"beta": self.base.size}
+        columns = [int(c) for c in self.base.independent]
+        return _routine(kind, self.robot, graph, self._parameters(graph), columns, given)
 
     def _parameters(self, graph: Graph) -> Sequence[Expression]:
         """Standard parameters: leading ones are the base parameters, the others zero."""
@@ -129,6 +116,52 @@ class CodedModel:
             )
             out[column] = value
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedModel:
+    """A robot as it is described, its standard parameters folded into the code.
+
+    Attributes
+    ----------
+    robot : Robot
+        With values for all parameters.
+    columns : tuple of int
+        Standard parameters whose columns the regressor has.
+    """
+
+    robot: Robot
+    columns: tuple[int, ...] = ()
+
+    def routine(self, kind: str) -> Routine:
+        """One of `ROUTINES`, in a graph of its own."""
+        graph = Graph()
+        delta = [graph.as_expression(float(v)) for v in require_values(self.robot, "")]
+        return _routine(kind, self.robot, graph, delta, self.columns, {})
+
+
+def _routine(
+    kind: str,
+    robot: Robot,
+    graph: Graph,
+    delta: Sequence[Expression],
+    columns: Sequence[int],
+    given: Mapping[str, int],
+) -> Routine:
+    """One of `ROUTINES` for standard parameters, after the inputs that are given besides."""
+    if kind not in ROUTINES:
+        raise InputError(
+            f"no routine {kind!r}{did_you_mean(kind, ROUTINES)}: choose of {[*ROUTINES]}"
+        )
+    motion = {x: graph.inputs(x, robot.dof) for x in MOTION}
+    lengths = dict.fromkeys(GIVEN.get(kind, MOTION), robot.dof)
+    algorithms = Algorithms(graph, robot, delta, **motion)
+    if kind == "regressor":
+        outputs = algorithms.regressor(columns)
+    else:
+        outputs = getattr(algorithms, kind)()
+        lengths = {**given, **lengths}
+    return Routine(kind, tuple(lengths.items()), tuple(outputs))
 
 
 # -- as text -------------------------------------------------------------------------------------

@@ -7,26 +7,21 @@ the robot: see `feasid.codegen`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.codegen.c import compile_routines, find_compiler
-from feasid.codegen.routine import CodedModel, python_function
+from feasid.codegen.model import Model
 from feasid.core.arguments import Measured, Vector, checked
 from feasid.core.arrays import Array
-from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import InputError
-from feasid.identifiability.base import BaseParameters
+from feasid.identifiability.base import BaseParameters, base_parameters
 from feasid.robot.description import Robot
 
-KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
 
-
-@checked
-class ComputedTorque:
+class ComputedTorque(Model):
     """A robot's model, ready to be evaluated in a control loop.
 
     Parameters
@@ -55,6 +50,7 @@ class ComputedTorque:
         Names what cannot be used.
     """
 
+    @checked
     def __init__(
         self,
         robot: Robot,
@@ -63,39 +59,12 @@ class ComputedTorque:
         base: BaseParameters | None = None,
         backend: Literal["auto", "c", "python"] = "auto",
     ) -> None:
-        nominal = CodedModel.from_robot(robot, base)
-        source = CodedModel.from_robot(robot, nominal.base, argument=True)
-        self.robot = robot
-        self.base = source.base
+        super().__init__(
+            robot, base=base_parameters(robot) if base is None else base, backend=backend
+        )
         self.refused = 0
-        self._code, self.backend = _functions(source, backend)
         self._bound = _efforts(robot, effort)
-        self._still = np.zeros(robot.dof)
         self._last: Array | None = None
-        assert nominal.beta is not None
-        self.beta = nominal.beta
-        self._beta: Any = None
-        self.use(nominal.beta)
-
-    def use(self, beta: npt.ArrayLike) -> None:
-        """Take other base parameters from now on.
-
-        Parameters
-        ----------
-        beta : array_like, shape (nb,)
-
-        Raises
-        ------
-        InputError
-            When there are not nb of them, or one is not finite.
-        """
-        values = np.array(beta, dtype=np.float64)
-        if values.shape != (self.base.size,):
-            raise InputError(f"beta must be {self.base.size} finite base parameters")
-        self.beta = values
-        self._beta = values if self.backend == "c" else values.tolist()
-
-    # -- torques -----------------------------------------------------------------------------
 
     def torque(self, q: Measured, dq: Measured, ddq: Measured) -> Array:
         """Joint torques for a commanded acceleration, shape (dof,), within the limits.
@@ -116,27 +85,16 @@ class ComputedTorque:
         Raises
         ------
         InputError
-            An input has another shape; or it is not finite, and no call before says where the arm
+            An input has another shape, or it is not finite, and no call before says where the arm
             could be held.
         """
-        inputs = {"q": q, "dq": dq, "ddq": ddq}
-        self._check_shapes(**inputs)
-        out = np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
+        out = self.inverse_dynamics(q, dq, ddq)
         if not all(map(math.isfinite, out.tolist())):
-            return self._hold(inputs)
+            return self._hold({"q": q, "dq": dq, "ddq": ddq})
         position = np.array(q, dtype=np.float64)
         if np.isfinite(position).all():
             self._last = position
         return self._limit_torque(out)
-
-    def _check_shapes(self, **inputs: npt.ArrayLike) -> None:
-        for name, values in inputs.items():
-            shape = np.shape(values)
-            if shape != (self.robot.dof,):
-                raise InputError(
-                    f"{name} has shape {shape}, needed is ({self.robot.dof},): one number for "
-                    f"each of {', '.join(self.robot.coordinates)}"
-                )
 
     def _hold(self, inputs: Mapping[str, npt.ArrayLike]) -> Array:
         """Torques that hold the arm where it last was; refused where that is not known."""
@@ -164,134 +122,6 @@ class ComputedTorque:
             np.maximum(torque, -self._bound, out=torque)
         return torque
 
-    def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
-        """`torque` without limits.
-
-        Parameters
-        ----------
-        q, dq, ddq : array_like, shape (dof,)
-            [rad or m, per s, per s^2]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [N m or N]
-        """
-        self._check_shapes(q=q, dq=dq, ddq=ddq)
-        return np.array(self._code["inverse_dynamics"](self._beta, q, dq, ddq))
-
-    def gravity(self, q: npt.ArrayLike) -> Array:
-        """Torques that hold the bodies still.
-
-        Parameters
-        ----------
-        q : array_like, shape (dof,)
-            [rad or m]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [N m or N]
-        """
-        self._check_shapes(q=q)
-        return np.array(self._code["gravity"](self._beta, q))
-
-    def friction(self, q: npt.ArrayLike, dq: npt.ArrayLike) -> Array:
-        """Torques of friction and springs.
-
-        Parameters
-        ----------
-        q, dq : array_like, shape (dof,)
-            [rad or m, per s]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [N m or N]
-        """
-        self._check_shapes(q=q, dq=dq)
-        return np.array(self._code["friction"](self._beta, q, dq, self._still))
-
-    # -- dynamics ----------------------------------------------------------------------------
-
-    def mass_matrix(self, q: npt.ArrayLike) -> Array:
-        """Mass matrix M, drive inertia included.
-
-        Parameters
-        ----------
-        q : array_like, shape (dof,)
-            [rad or m]
-
-        Returns
-        -------
-        ndarray, shape (dof, dof)
-        """
-        self._check_shapes(q=q)
-        dof = self.robot.dof
-        return np.array(self._code["mass_matrix"](self._beta, q)).reshape(dof, dof)
-
-    def forward_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
-        """Accelerations that torques cause, ``M^-1 (tau - h)``.
-
-        Parameters
-        ----------
-        q, dq, tau : array_like, shape (dof,)
-            [rad or m, per s; N m or N]
-
-        Returns
-        -------
-        ndarray, shape (dof,)
-            [per s^2]
-
-        Raises
-        ------
-        InputError
-            Where the mass matrix is singular: then the model cannot exist.
-        """
-        self._check_shapes(tau=tau)
-        bias = self.inverse_dynamics(q, dq, self._still)
-        try:
-            push = np.asarray(tau, dtype=np.float64) - bias
-            return np.asarray(np.linalg.solve(self.mass_matrix(q), push))
-        except np.linalg.LinAlgError as error:
-            raise InputError("the mass matrix is singular: this model is infeasible") from error
-
-    def __repr__(self) -> str:
-        return (
-            f"<ComputedTorque of {self.robot.name!r}: {self.base.size} parameters, {self.backend}>"
-        )
-
-
-Functions = dict[str, Callable[..., Sequence[float] | Array]]
-
-
-def _functions(source: CodedModel, backend: str) -> tuple[Functions, str]:
-    """The routines, and which backend they came from."""
-    if backend == "c" or (backend == "auto" and find_compiler() is not None):
-        try:
-            return dict(compile_routines(source, KINDS)), "c"
-        except InputError:
-            if backend == "c":
-                raise
-    return {
-        kind: _call_with_lists(python_function(source.routine(kind))) for kind in KINDS
-    }, "python"
-
-
-def _call_with_lists(function: Callable[..., list[float]]) -> Callable[..., list[float]]:
-    """The function for arrays, called with lists: Python floats are several times faster."""
-
-    def call(beta: list[float], *arguments: npt.ArrayLike) -> list[float]:
-        rows = (np.asarray(x, dtype=np.float64).tolist() for x in arguments)
-        try:
-            return function(beta, *rows)
-        except (ValueError, OverflowError):
-            if all(np.isfinite(np.asarray(x, dtype=np.float64)).all() for x in arguments):
-                raise
-            return [math.nan]
-
-    return call
-
 
 def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
     """Largest torques, infinite where none is known; None when none is known at all."""
@@ -304,19 +134,3 @@ def _efforts(robot: Robot, effort: npt.ArrayLike | None) -> Array | None:
     if not any(known):
         return None
     return np.array([e if e else np.inf for e in known])
-
-
-def mass_function(base: BaseParameters) -> Callable[[Array, Array], Array]:
-    """The mass matrix as a function of standard parameters (n,) and a posture (dof,).
-
-    By generated code where there can be some, else by inverse dynamics of unit accelerations.
-    """
-    robot = base.robot
-    if robot.loops or any(body.dof != 1 for body in robot.bodies):
-        return lambda delta, q: mass_matrix(robot, delta, q)
-    code = python_function(CodedModel.from_robot(robot, base, argument=True).routine("mass_matrix"))
-
-    def mass(delta: Array, q: Array) -> Array:
-        return np.array(code((base.K @ delta).tolist(), q.tolist())).reshape(robot.dof, robot.dof)
-
-    return mass

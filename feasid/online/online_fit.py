@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from feasid.control.computed_torque import mass_function
+from feasid.codegen.model import Model
 from feasid.core.arguments import Measured, Natural, Positive, Rate, array, checked, count, number
 from feasid.core.arrays import Array
 from feasid.core.threads import thread_limiter
+from feasid.dynamics.regressor import mass_matrix
 from feasid.errors import InputError, SolverError
 from feasid.feasibility.constraints.sets import FeasibleSet, feasible_set
 from feasid.formats.fit_robot import with_fit_terms
@@ -24,7 +24,7 @@ from feasid.identification.archive import SavedFit, read_archive, read_fit
 from feasid.identification.priors import WEIGHT
 from feasid.online.acceptance import Decision, Evidence, GateRules, ModelGate, OnlineEstimate
 from feasid.online.archive import restore, save, saved_model
-from feasid.online.buffering import EvenGrid, SampleBuffer, SampleChecks
+from feasid.online.buffering import EvenGrid, SampleBuffer, SampleChecks, usable_stretches
 from feasid.online.equations import (
     CausalEquations,
     ChangeDetector,
@@ -211,7 +211,9 @@ class OnlineFit:
         feasible = feasible_set(robot) if feasible is None else feasible
         self.problem = FeasibleProblem(self.base, feasible, prior_weight)
         self.nominal_beta = self.base.K @ self.problem.nominal
-        self._mass = mass_function(self.base)
+        coded = not robot.loops and all(body.dof == 1 for body in robot.bodies)
+        nominal = robot.with_values(self.problem.nominal)
+        self._model = Model(nominal, base=self.base, backend="python") if coded else None
         self._one_thread = thread_limiter()
         self.gate = ModelGate(rules)
         self._checks = SampleChecks(robot.dof, self.rate)
@@ -278,12 +280,12 @@ class OnlineFit:
         save(self, path, overwrite=overwrite)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but functions, which are made anew."""
-        return {k: v for k, v in vars(self).items() if k not in ("_mass", "_one_thread")}
+        """Everything but a function, which is made anew."""
+        return {k: v for k, v in vars(self).items() if k != "_one_thread"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._mass, self._one_thread = mass_function(self.base), thread_limiter()
+        self._one_thread = thread_limiter()
 
     # -- samples -----------------------------------------------------------------------------
 
@@ -350,7 +352,7 @@ class OnlineFit:
         usable, fresh = self._checks.find_usable(raw.q, raw.tau, speeds, raw.t)
         self._bad.append(int(np.count_nonzero(~usable)))
         parts = []
-        for first, last in _usable_stretches(usable, fresh):
+        for first, last in usable_stretches(usable, fresh):
             if fresh[first]:
                 self.equations.reset()
                 self._grid.reset()
@@ -548,22 +550,21 @@ class OnlineFit:
         """Extreme eigenvalues of the mass matrix over the nominal one's, at the latest q."""
         newest = self._buffer.newest
         q = newest if np.isfinite(newest).all() else np.zeros(self.robot.dof)
-        own, nominal = (np.linalg.eigvalsh(self._mass(x, q)) for x in (delta, self.problem.nominal))
+        own, nominal = (
+            np.linalg.eigvalsh(self._mass_matrix(x, q)) for x in (delta, self.problem.nominal)
+        )
         return float(own[0] / nominal[0]), float(own[-1] / nominal[-1])
+
+    def _mass_matrix(self, delta: Array, q: Array) -> Array:
+        """By generated code where there can be some, else by unit accelerations."""
+        if self._model is None:
+            return mass_matrix(self.robot, delta, q)
+        self._model.use(self.base.K @ delta)
+        return self._model.mass_matrix(q)
 
     def __repr__(self) -> str:
         faults = f", {sum(self.faults.values())} left out" if self.faults else ""
         return f"<OnlineFit of {self.robot.name!r}: {self.samples} samples{faults}>"
-
-
-def _usable_stretches(
-    usable: npt.NDArray[np.bool_], fresh: npt.NDArray[np.bool_]
-) -> list[tuple[int, int]]:
-    """Stretches (first, last + 1) of usable samples that follow on each other."""
-    starts = np.flatnonzero(usable & (fresh | np.r_[True, ~usable[:-1]]))
-    ends = np.flatnonzero(~usable)
-    cuts = np.sort(np.r_[starts, ends, len(usable)])
-    return [(int(a), int(cuts[np.searchsorted(cuts, a, side="right")])) for a in starts]
 
 
 @checked

@@ -10,10 +10,6 @@ import pytest
 import feasid
 
 REFUSES_NOTHING = {
-    "ComputedTorque.friction": "runs in a control loop, unchecked",
-    "ComputedTorque.gravity": "runs in a control loop, unchecked",
-    "ComputedTorque.inverse_dynamics": "runs in a control loop, unchecked",
-    "ComputedTorque.mass_matrix": "runs in a control loop, unchecked",
     "Payload.from_fit": "of numbers that were computed before",
     "Prior.covariance": "algebra of a problem that was made before",
     "Prior.evidence": "algebra of a problem that was made before",

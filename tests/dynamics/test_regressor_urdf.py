@@ -1,10 +1,13 @@
 """The regressor of real robots read from URDF, against Pinocchio reading the same files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from robots import RTOL, example_urdfs, relative
 
 import feasid
+from feasid.codegen.c import find_compiler
 from feasid.errors import FeasidError
 from feasid.robot import inertia
 
@@ -48,6 +51,55 @@ def compare(path):
         torque = A.T @ pin.rnea(model, data, theirs_q, *theirs)[rows]
         worst = max(worst, relative(feasid.inverse_dynamics(robot, q, dq, ddq)[0], torque))
     return worst
+
+
+SAME = 1e-12
+"""Relative to the largest: rounding of a few hundred operations."""
+
+
+@pytest.mark.parametrize("backend", ["python", "c"])
+@pytest.mark.parametrize("name", ["panda", "ur5_robot", "kinova"])
+def test_models_of_single_samples_are_pinocchios(name, backend):
+    """Arms, one with a mimicking gripper that slides, under tilted gravity, with friction."""
+    if backend == "c" and find_compiler() is None:
+        pytest.skip("no C compiler")
+    path = next(p for p in example_urdfs() if p.stem == name)
+    robot = replace(feasid.load_robot(path).without_joint_terms(), gravity=np.array([1.0, 2, -9]))
+    model = pin.buildModelFromUrdf(str(path))
+    model.gravity.linear = robot.gravity
+    data = model.createData()
+    rows = [model.joints[model.getJointId(j)].idx_v for j in robot.joints]
+    A, b = robot.coupling_map.A, robot.coupling_map.b
+    own = feasid.Model(robot, backend=backend)
+    assert own.backend == backend
+    rubbing = robot.with_joint_terms()
+    friction = {"fv": 0.3, "fc": 0.2, "fo": -0.1}
+    values = np.where(np.isnan(rubbing.values), 0.0, rubbing.values)
+    for k in range(len(rubbing.drives)):
+        for symbol, column in rubbing.drive_columns(k).items():
+            values[column] = friction[symbol]
+    rubbing = feasid.Model(rubbing.with_values(values), backend=backend)
+    for q, dq, ddq in np.random.default_rng(0).uniform(-1, 1, (3, 3, robot.dof)):
+        theirs = configuration(model, robot, A @ q + b)
+        v, a = np.zeros((2, model.nv))
+        v[rows], a[rows] = A @ dq, A @ ddq
+        tau = A.T @ pin.rnea(model, data, theirs, v, a)[rows]
+        still = A.T @ pin.rnea(model, data, theirs, 0 * v, 0 * v)[rows]
+        M = pin.crba(model, data, theirs)
+        M = A.T @ (np.triu(M) + np.triu(M, 1).T)[np.ix_(rows, rows)] @ A
+        base = own.base.values(robot.values)
+        rub = A.T @ (0.3 * A @ dq + 0.2 * np.sign(A @ dq) - 0.1)
+        for ours, expected in (
+            (own.inverse_dynamics(q, dq, ddq), tau),
+            (own.gravity(q), still),
+            (own.mass_matrix(q), M),
+            (own.regressor(q, dq, ddq) @ base, tau),
+            (rubbing.inverse_dynamics(q, dq, ddq), tau + rub),
+            (rubbing.friction(q, dq), rub),
+        ):
+            assert np.abs(ours - expected).max() < SAME * np.abs(expected).max()
+        push = own.forward_dynamics(q, dq, tau)
+        assert np.abs(push - ddq).max() < SAME * np.linalg.cond(M)
 
 
 @pytest.mark.slow
