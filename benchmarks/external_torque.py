@@ -228,7 +228,7 @@ def step() -> None:
     """The compiled step by itself, called from C through ctypes, beside `crba`."""
     _, fit = arm()
     observer = feasid.ExternalTorque(fit, RATE, backend="c")
-    arrays = [np.zeros(7), np.zeros(7), np.zeros(7), np.zeros(14)]
+    arrays = [np.zeros(7), np.zeros(7), np.zeros(7), np.zeros(21)]
     import pinocchio as pin
 
     model = pin.buildSampleModelManipulator()

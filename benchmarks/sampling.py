@@ -1,8 +1,10 @@
 """Are robots drawn from a fit what they claim to be?  python benchmarks/sampling.py COMMAND [N]
 
     calibration 200   ranks of the truth among draws, on arms whose truth is drawn from the prior
-    coverage 20       90 % bands of torques on another motion, of arms with other faults
+    coverage 20       90 % bands of torques on another motion, of arms with other faults, whose logs
+                      have the mistakes that a fit allows for, and have none
     time              processor time of 1000 draws of a seven-joint arm, in that of its fit
+    picture           draws docs/pictures/samples.png
 
 Motion and torques are MuJoCo's. Ranks are uniform if the draws are right (simulation-based
 calibration, Talts et al. 2018): chi-square over ten bins per quantity, with Bonferroni's factor.
@@ -13,12 +15,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import simulated
 
 import feasid
+from feasid.diagnosis.mistakes import USUAL
 from feasid.robot import inertia
 
 DRAWS, BINS = 99, 10
@@ -44,7 +48,7 @@ def random_arm(rng: np.random.Generator) -> feasid.Robot:
     return robot.with_values(np.concatenate(ten))
 
 
-def truth_and_log(robot, delta, rng, seconds):
+def truth_and_log(robot, delta, rng, seconds, delay=0.0):
     """The robot with these bodies and drawn joint terms, its log in MuJoCo and a faster motion."""
     terms = robot.with_joint_terms(("viscous", "coulomb", "offset"), drive_inertia=True)
     whole = np.zeros(terms.size)
@@ -57,7 +61,7 @@ def truth_and_log(robot, delta, rng, seconds):
         place = terms.drive_columns(k)
         whole[place["Ia"]] = rng.uniform(0.2, 1.0) * m
         whole[place["fv"]], whole[place["fc"]] = rng.uniform(0.05, 0.2, 2) * s
-    conditions = simulated.Conditions(seconds=seconds, stiction=False, lost=0.0)
+    conditions = simulated.Conditions(seconds=seconds, stiction=False, lost=0.0, delay=delay)
     model = simulated.mujoco_model(terms, whole, stiction=False)
     log = simulated.record(model, terms, whole, way, rng, conditions)
     return terms.with_values(whole), log, simulated.fourier(robot, rng, 5.0, simulated.TEST_SPEED)
@@ -96,22 +100,39 @@ def calibration(count: int) -> None:
 
 
 def coverage(count: int) -> None:
-    """Share of torques of another motion within 90 % bands; the description has other faults."""
-    inside = []
+    """Share of torques of another motion within 90 % bands; the description has other faults.
+
+    Mistakes of the logs are drawn with the deviations that fits allow for by default: a tilted
+    base, joint zeros and a delay. Torques are compared at true positions in true gravity: robots
+    are drawn, not sensors.
+    """
+    inside = {"mistakes": [], "none": [], "none allowed for": []}
     for seed in range(count):
-        rng = np.random.default_rng([seed, 10])
-        robot = random_arm(rng)
-        ten = robot.values[robot.inertial_columns]
-        delta = np.array([simulated.wrong_body(body, rng) for body in ten])
-        truth, log, test = truth_and_log(robot, delta, rng, 8.0)
-        found = feasid.fit(log, robot, drive_inertia=True).sample(200, seed=seed)
-        way = [x[::50] for x in test]
-        right = feasid.inverse_dynamics(truth, *way)
-        torques = np.array([feasid.inverse_dynamics(r, *way) for r in found])
-        low, high = np.quantile(torques, (0.05, 0.95), axis=0)
-        inside.append(np.mean((low <= right) & (right <= high)))
-        print(seed, robot.dof, f"{inside[-1]:.3f}", flush=True)
-    print(f"90 % bands hold {np.mean(inside):.3f} of the torques of {count} arms")
+        for kind, kept in inside.items():
+            rng = np.random.default_rng([seed, 10])
+            robot = random_arm(rng)
+            ten = robot.values[robot.inertial_columns]
+            delta = np.array([simulated.wrong_body(body, rng) for body in ten])
+            draw = np.random.default_rng([seed, 11]).standard_normal(robot.dof + 3)
+            draw *= kind == "mistakes"
+            tilt = Rotation.from_rotvec([*(USUAL["tilt"] * draw[:2]), 0.0])
+            there = robot.with_gravity(tilt.apply(np.array(robot.gravity)))
+            truth, log, test = truth_and_log(
+                there, delta, rng, 8.0, USUAL["delay"] * draw[2] / simulated.RATE
+            )
+            for k, joint in enumerate(robot.joints):
+                log[f"q_{joint}"] -= USUAL["zero"] * draw[3 + k]
+            allowed = None if kind == "none allowed for" else "usual"
+            fit = feasid.fit(log, robot, drive_inertia=True, calibration=allowed)
+            way = [x[::50] for x in test]
+            right = feasid.inverse_dynamics(truth, *way)
+            drawn = (r.with_gravity(truth.gravity) for r in fit.sample(200, seed=seed))
+            torques = np.array([feasid.inverse_dynamics(r, *way) for r in drawn])
+            low, high = np.quantile(torques, (0.05, 0.95), axis=0)
+            kept.append(np.mean((low <= right) & (right <= high)))
+        print(seed, robot.dof, {k: f"{x[-1]:.3f}" for k, x in inside.items()}, flush=True)
+    for kind, kept in inside.items():
+        print(f"90 % bands hold {np.mean(kept):.3f} of the torques of {count} arms: {kind}")
 
 
 def timing() -> None:
@@ -126,9 +147,32 @@ def timing() -> None:
     print(f"{found}; {end - middle:.1f} s of processor time, {ratio:.2g} times the fit's")
 
 
+def picture() -> None:
+    """Masses of robots drawn from what a log leaves open, and around the description."""
+    import matplotlib.pyplot as plt
+
+    log = feasid.datasets.load("unitree_z1")
+    fit = feasid.fit(log)
+    masses = fit.robot.inertial_columns[:, 9]
+    around = feasid.sample(log.attrs["robot"], 300, mass=0.1)
+    place = np.arange(len(masses))
+    figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
+    own = around.robot.inertial_columns[:, 9]
+    for drawn, columns, shift, label in (
+        (around, own, -0.15, "around the description, mass=0.1"),
+        (fit.sample(300), masses, 0.15, "from what the log leaves open"),
+    ):
+        x = place + shift + np.random.default_rng(0).uniform(-0.08, 0.08, (300, 1))
+        axes.plot(x.ravel(), drawn.parameters[:, columns].ravel(), ".", ms=2, label=label)
+    axes.set(xticks=place, ylabel="kg", title="masses of 300 robots each, Unitree Z1")
+    axes.set_xticklabels([body.name for body in fit.robot.bodies])
+    axes.legend(markerscale=4)
+    figure.savefig(Path(__file__).parents[1] / "docs" / "pictures" / "samples.png", dpi=90)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["time"]:
-        timing()
+    if sys.argv[1:] in (["time"], ["picture"]):
+        {"time": timing, "picture": picture}[sys.argv[1]]()
     elif len(sys.argv) == 3 and sys.argv[1] in ("calibration", "coverage"):
         {"calibration": calibration, "coverage": coverage}[sys.argv[1]](int(sys.argv[2]))
     else:

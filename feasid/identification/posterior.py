@@ -59,6 +59,11 @@ MODE_STEPS, ENOUGH = 30, 1.0
 TARGET = 0.8
 """Acceptance that the step is tuned to while warming up; 0.65 to 0.9 cost about the same."""
 
+SHORTEST_STEP = 2e-3
+"""Step below which chains do not mix in reasonable time: arms with a description need .009 to .03,
+and most of them would be refused at ten times this; where the log leaves whole bodies open, steps
+fall below 1e-4 and time rises in proportion, so that a tenth of it only delays the refusal."""
+
 SEEN = 1e-10
 """Singular values below this share of the largest belong to directions that no row sees."""
 
@@ -267,6 +272,12 @@ class Chains:
             step = self.step * self.rng.uniform(0.6, 1.2)
             rate = self._propose(step, max(1, round(PATH * self.rng.uniform(0.5, 1.2) / step)))
             total += rate
+            if tune and self.step < SHORTEST_STEP:
+                raise InputError(
+                    "the log leaves bodies so open that chains do not mix: models at the edge of "
+                    "what can exist are as probable as others. Fit with a description that has "
+                    "inertials, believe it more (prior_weight=10), or record a richer motion"
+                )
             if tune:
                 self.step = min(PATH, self.step * np.exp((rate - TARGET) / np.sqrt(1.0 + k)))
         self.accepted = total / max(proposals, 1)

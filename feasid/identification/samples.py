@@ -253,17 +253,18 @@ class Sampled:
         Raises
         ------
         InputError
-            The fit had no prior, or was saved by a version that did not keep its posterior.
+            The fit had no prior, or was saved by a version that did not keep its posterior; or the
+            log leaves so much open that chains do not mix.
         SolverError
             A draw is not feasible in exact arithmetic.
 
         Examples
         --------
         >>> import feasid
-        >>> fit = feasid.fit(feasid.datasets.load("wam7"), calibration=None)
-        >>> robots = fit.sample(100)  # doctest: +SKIP
-        >>> len(robots), robots.arrays()["body_mass"].shape  # doctest: +SKIP
-        (100, (100, 7))
+        >>> fit = feasid.fit(feasid.datasets.load("unitree_z1"), calibration=None)
+        >>> robots = fit.sample(100)
+        >>> len(robots), robots.arrays()["body_mass"].shape
+        (100, (100, 6))
         """
         found = self.posterior
         if found is None:

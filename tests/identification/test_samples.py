@@ -196,6 +196,12 @@ def test_what_cannot_be_drawn_is_refused_by_name(folder):
         squares.sample(3)
 
 
+def test_chains_that_do_not_mix_are_refused(fit, monkeypatch):
+    monkeypatch.setattr(posterior, "SHORTEST_STEP", 1.0)
+    with pytest.raises(InputError, match="chains do not mix"):
+        fit.sample(3)
+
+
 @pytest.mark.usefixtures("fit")
 def test_the_prompt_writes_a_folder(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
