@@ -33,6 +33,12 @@ LOUD_STYLE = 'style="background:#b3261e;color:#fff;padding:0 .3em"'
 """Its own background, since nobody knows that of a notebook."""
 
 
+WRAPPED = 'style="white-space:pre-wrap"'
+
+AS_TABLE: Any = {"border": 0, "float_format": "{:.4g}".format, "na_rep": "", "justify": "left"}
+"""How notebooks show a DataFrame; four digits are as many as standard errors justify."""
+
+
 def plain(text: object) -> str:
     """An outsider's text on one line."""
     return escape_controls(str(text), keep="")
@@ -122,7 +128,10 @@ class Display:
             if not m.met:
                 mark = f"<strong {LOUD_STYLE}>{f'{asked} NOT MET' if asked else '!!'}</strong>"
             cells = (escape(plain(m.name)), escape(plain(m.value)), mark)
-            said.append("<tr>" + "".join(f'<td style="text-align:left">{c}</td>' for c in cells))
+            said.append(
+                "<tr>"
+                + "".join(f'<td style="text-align:left;padding-right:1em">{c}</td>' for c in cells)
+            )
             said.append("</tr>")
         said.append("</tbody></table>")
         if self.troubles:
@@ -212,10 +221,11 @@ class Summary:
     def _repr_html_(self) -> str:
         head, notes = (self.text.partition("\n\n")[0], self.text.partition("\nnotes\n")[2])
         frames = {k: v.rename(index=plain) for k, v in self.tables.items()}
-        parts = [f"<h4>{escape(k)}</h4>{v.to_html(border=0)}" for k, v in frames.items()]
+        parts = [f"<h4>{escape(k)}</h4>{v.to_html(**AS_TABLE)}" for k, v in frames.items()]
         shown = escape(escape_controls(notes))
-        more = f"<details><summary>notes</summary><pre>{shown}</pre></details>"
-        return f"<pre>{escape(escape_controls(head))}</pre>{''.join(parts)}{more if notes else ''}"
+        more = f"<details><summary>notes</summary><pre {WRAPPED}>{shown}</pre></details>"
+        said = f"<pre {WRAPPED}>{escape(escape_controls(head))}</pre>"
+        return f"{said}{''.join(parts)}{more if notes else ''}"
 
     def markdown(self) -> str:
         """All tables in Markdown, numbers with four digits."""
