@@ -90,3 +90,41 @@ def one_loop(seed):
         f'<mujoco><compiler angle="radian"/><option gravity="{gravity}"/><worldbody>{bodies}'
         f"{'</body>' * count}</worldbody><equality>{tie}</equality></mujoco>"
     )
+
+
+def parallelogram_arm(seed):
+    """A palletizer's arm: both motors at the shoulder, its hand kept level or not, with limits.
+
+    Every second one has no limits, so that its parallelograms could lie flat.
+    """
+    rng = np.random.default_rng(seed)
+
+    def joint(name, low=None, high=None):
+        limits = f' limited="true" range="{low!r} {high!r}"' if low is not None and seed % 2 else ""
+        return f'<joint name="{name}" axis="0 1 0"{limits}/>'
+
+    def flat(low, high):
+        return np.array([rng.uniform(low, high), 0.0, rng.uniform(low, high)])
+
+    shoulder, upper, crank = flat(0.0, 0.3), flat(0.1, 0.5), -flat(0.05, 0.3)
+    while abs(np.cross(upper, crank)[1]) < 0.3 * np.linalg.norm(upper) * np.linalg.norm(crank):
+        crank = crank[[2, 1, 0]] * rng.uniform(-1.5, 1.5, 3)
+    hand = (
+        f'<body name="hand" pos="{numbers(flat(0.2, 0.5))}">{joint("tilt")}{inertial(rng)}</body>'
+    )
+    turns = '<joint name="m0" axis="0 0 1"/>' if rng.random() < 0.6 else ""
+    fore = f'<body name="fore" pos="{numbers(upper)}">{joint("elbow", -0.6, 0.6)}{inertial(rng)}'
+    fore += hand if rng.random() < 0.5 else ""
+    bodies = (
+        f'<body name="upper" pos="{numbers(shoulder)}">{joint("m1", -0.5, 0.7)}{inertial(rng)}'
+        f"{fore}</body></body>"
+        f'<body name="crank" pos="{numbers(shoulder)}">{joint("m2", -0.7, 0.4)}{inertial(rng)}'
+        f'<body name="rod" pos="{numbers(crank)}">{joint("rod")}{inertial(rng)}</body></body>'
+    )
+    if turns:
+        bodies = f'<body name="column">{turns}{inertial(rng)}{bodies}</body>'
+    tie = f'<connect body1="rod" body2="fore" anchor="{numbers(upper)}"/>'
+    return (
+        f'<mujoco><compiler angle="radian"/><option gravity="0 0 -9.81"/><worldbody>{bodies}'
+        f"</worldbody><equality>{tie}</equality></mujoco>"
+    )

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import pytest
 from closed import directions, open_torques, regressor_of, tree_regressor, unconstrained
-from generated import one_loop, tree_with_couplings
+from generated import one_loop, parallelogram_arm, tree_with_couplings
 from proof_campaign import mechanism
 
 import feasid
@@ -136,6 +136,13 @@ def test_bodies_with_several_joints_and_couplings(seed):
 @pytest.mark.parametrize("seed", range(500))
 def test_loops(seed):
     closed(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_arms_with_parallelograms(seed):
+    """Also where a parallelogram could lie flat: of the branch on which it is assembled."""
+    compare(parallelogram_arm(seed), seed, LOOP_TORQUES)
 
 
 @pytest.mark.parametrize("name", ["parallel gripper", "leg"])

@@ -17,7 +17,7 @@ BAR = [0.01, 0, 0, 0.01, 0, 0.02, 0.05, 0.01, 0, 0.5]
 
 WORSE = 1.2  # times the error of the true parameters on a log that was not fitted
 AMPLITUDE = {"leg": 0.12, "parallel gripper": 0.15}  # the latter lies flat at -0.74 rad
-SECONDS = {"leg": 12.0}  # it moves so little that a short log of noise shows in its parameters
+SECONDS = {"leg": 24.0}  # it moves so little that a short log of noise shows in its parameters
 
 
 def tried(name, seed, bonds=STIFF):
@@ -26,7 +26,7 @@ def tried(name, seed, bonds=STIFF):
     amplitude = AMPLITUDE.get(name, 0.25)
     log, test = (
         from_encoders(
-            simulate(text, robot, 100 * k + seed, SECONDS.get(name, 8.0), amplitude, bonds=bonds)
+            simulate(text, robot, 100 * k + seed, SECONDS.get(name, 16.0), amplitude, bonds=bonds)
         )
         for k in (0, 1)
     )
