@@ -276,7 +276,7 @@ class Chains:
                 raise InputError(
                     "the log leaves bodies so open that chains do not mix: models at the edge of "
                     "what can exist are as probable as others. Fit with a description that has "
-                    "inertials, believe it more (prior_weight=10), or record a richer motion"
+                    "inertials, give the prior more weight (prior_weight=10), or record more"
                 )
             if tune:
                 self.step = min(PATH, self.step * np.exp((rate - TARGET) / np.sqrt(1.0 + k)))
