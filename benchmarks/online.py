@@ -17,7 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
-from arms import panda
+from arms import FINGERS, panda, path_of
 
 import feasid
 from feasid.online.equations import CausalEquations
@@ -76,7 +76,44 @@ def speed(robot, q, tau, **options) -> None:
             infeasible += bool(fit.problem.feasible.violations(found.delta))
     told("update", updates)
     told("verified estimate", estimates)
+    ratio = np.mean(updates) / regressor_seconds(robot)
+    print(f"  update takes {ratio:.1f} times Pinocchio's computeJointTorqueRegressor, in the mean")
     print(f"  {len(estimates)} estimates, {infeasible} of them infeasible in exact arithmetic")
+
+
+def regressor_seconds(robot, samples: int = 2000) -> float:
+    """Processor time of Pinocchio's regressor of one sample of the same arm."""
+    import pinocchio
+
+    whole = pinocchio.buildModelFromUrdf(str(path_of("panda_collision")))
+    fingers = [whole.getJointId(name) for name in FINGERS]
+    model = pinocchio.buildReducedModel(whole, fingers, pinocchio.neutral(whole))
+    data, motions = model.createData(), [x.copy() for x in motion(robot, samples)]
+    began = time.process_time()
+    for q, dq, ddq in zip(*motions, strict=True):
+        pinocchio.computeJointTorqueRegressor(model, data, q, dq, ddq)
+    return (time.process_time() - began) / samples
+
+
+def single_samples(robot) -> None:
+    """Processor time of one sample of `feasid.Model`."""
+    known = robot.with_values(np.where(np.isnan(robot.values), 0.3, robot.values))
+    q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, robot.dof))
+    for backend in ("c", "python"):
+        model = feasid.Model(known, backend=backend)
+        calls = {
+            "inverse_dynamics": lambda m=model: m.inverse_dynamics(q, dq, ddq),
+            "regressor": lambda m=model: m.regressor(q, dq, ddq),
+            "mass_matrix": lambda m=model: m.mass_matrix(q),
+            "gravity": lambda m=model: m.gravity(q),
+            "forward_dynamics": lambda m=model: m.forward_dynamics(q, dq, ddq),
+        }
+        for name, call in calls.items():
+            call()
+            began = time.process_time()
+            for _ in range(5000):
+                call()
+            print(f"  {backend:7} {name:17} {(time.process_time() - began) / 5000 * 1e6:6.2f} us")
 
 
 def drift(robot, millions: float) -> None:
@@ -127,6 +164,7 @@ def main() -> None:
     if chosen.drift:
         drift(robot, chosen.drift)
         return
+    single_samples(robot)
     q, tau = log(robot, int(SECONDS * RATE))
     speed(robot, q, tau, window=2000)
     speed(robot, q, tau, forgetting=0.9995)
