@@ -63,7 +63,7 @@ PARTICIPANTS = (
     Participant("FloBaRoID", "", (), "flobaroid", ("FloBaRoID",)),
 )  # fmt: skip
 ROBOTS = ("panda", "ur5", "z1", "xarm7", "so101", RANDOM_TREE)
-QUICK_LOGS, QUICK_ROBOTS = LOGS[:1], ("ur5", "z1", RANDOM_TREE)
+QUICK_LOGS, QUICK_ROBOTS = LOGS[:1], ("ur5", RANDOM_TREE)
 QUICK_FAULTS = ("none", "tilt", "late", "stribeck")
 
 
