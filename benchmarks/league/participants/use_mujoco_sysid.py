@@ -10,8 +10,10 @@ import numpy as np
 from entry import LinearModel, low_pass, of_arguments, urdf_with
 from mujoco import sysid
 
-STEP, WINDOW, MOST_WINDOWS, MOST_ITERATIONS = 0.002, 0.25, 16, 10
+STEP, WINDOW, MOST_WINDOWS, MOST_ITERATIONS = 0.002, 0.25, 16, 30
 """Time step and length of a window [s]; windows; iterations, which bound the processor time."""
+MOST_MODELS = 400
+"""Compiled models that are kept: a few Jacobians' worth."""
 TERMS = ("armature", "damping", "frictionloss")
 
 
@@ -59,6 +61,21 @@ def make_parameters(task, spec, model, start):
     return out
 
 
+def builder():
+    """A ``build_model`` that compiles each vector of parameters once, not once per window."""
+    models = {}
+
+    def build(parameters, spec):
+        key = parameters.as_vector().tobytes()
+        if key not in models:
+            if len(models) > MOST_MODELS:
+                models.clear()
+            models[key] = sysid.apply_param_modifiers(parameters, spec)
+        return models[key]
+
+    return build
+
+
 def windows(task, model):
     """Initial states, controls and sensor data of windows spread over the log."""
     order = np.argsort([int(model.joint(j).dofadr[0]) for j in task.joints])
@@ -89,8 +106,10 @@ def main():
     names = [f"window{k}" for k in range(len(states))]
     sequences = [sysid.ModelSequences("arm", spec, names, list(states), list(controls),
                                       list(sensors))]  # fmt: skip
-    residual = sysid.build_residual_fn(models_sequences=sequences, n_threads=1)
-    found, _ = sysid.optimize(parameters, residual, verbose=False, max_iters=MOST_ITERATIONS,
+    residual = sysid.build_residual_fn(models_sequences=sequences, n_threads=1,
+                                       build_model=builder())  # fmt: skip
+    found, _ = sysid.optimize(parameters, residual, "scipy_parallel_fd", verbose=False,
+                              max_iters=MOST_ITERATIONS,
                               x_scale="jac")  # fmt: skip
     final = sysid.apply_param_modifiers(found, spec)
     x = []
