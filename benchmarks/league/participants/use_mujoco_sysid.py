@@ -10,7 +10,7 @@ import numpy as np
 from entry import LinearModel, low_pass, of_arguments, urdf_with
 from mujoco import sysid
 
-STEP, WINDOW, MOST_WINDOWS, MOST_ITERATIONS = 0.002, 0.25, 16, 30
+STEP, WINDOW, MOST_WINDOWS, MOST_ITERATIONS = 0.002, 0.25, 40, 25
 """Time step and length of a window [s]; windows; iterations, which bound the processor time."""
 MOST_MODELS = 400
 """Compiled models that are kept: a few Jacobians' worth."""
