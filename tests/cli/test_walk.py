@@ -150,8 +150,8 @@ def test_a_quadruped_with_forces_or_flags(folder, capsys, known):
     order = advice(printed(capsys), "^next: feasid (.*)")
     assert main([*order, "--save", "solo.feasid"]) == 0
     fit = feasid.load("solo.feasid")
-    # What feet push is measured to 0.05 N, of weights of 6 N; flags leave less to be fitted.
-    assert fit.relative_error["all"] < {"contact": 0.2}.get(known, 0.05)
+    # Sensors of feet are noisy by 0.05 N in 6 N; flags leave fewer equations and smaller forces.
+    assert fit.relative_error["all"] < {"contact": 0.1}.get(known, 0.02)
 
 
 def test_models_of_a_cad_program_are_checked(folder, capsys):
