@@ -274,9 +274,10 @@ class Chains:
             total += rate
             if tune and self.step < SHORTEST_STEP:
                 raise InputError(
-                    "the log leaves bodies so open that chains do not mix: models at the edge of "
-                    "what can exist are as probable as others. Fit with a description that has "
-                    "inertials, give the prior more weight (prior_weight=10), or record more"
+                    "the log determines so little of some bodies that chains do not mix: models "
+                    "next to infeasible ones are as probable as others. Fit with a description "
+                    "that has inertials, give the prior more weight (prior_weight=10), or record "
+                    "a richer motion"
                 )
             if tune:
                 self.step = min(PATH, self.step * np.exp((rate - TARGET) / np.sqrt(1.0 + k)))
