@@ -165,7 +165,7 @@ class ScoreTests:
         return out
 
     @cached_property
-    def _held_before(self) -> Array:
+    def _held_out_residuals(self) -> Array:
         out = np.zeros(len(self.e))
         for own, Wf, ef, L, g in self._folds:
             out[own] = ef - Wf @ (L @ g)
@@ -244,7 +244,7 @@ class ScoreTests:
             S = X.T @ X - Xf.T @ Xf - b.T @ Lb + RIDGE * np.eye(X.shape[1])
             step = np.linalg.solve(S, X.T @ self.e - Xf.T @ ef - b.T @ (L @ g))
             after[own] = ef - Wf @ (L @ g - Lb @ step) - Xf @ step
-        return held_out_gain(self._held_before, after, self.rows)
+        return held_out_gain(self._held_out_residuals, after, self.rows)
 
     def step(
         self, mistakes: Sequence[Mistake], values: Array, widths: Array

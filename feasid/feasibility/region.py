@@ -127,7 +127,7 @@ class Region:
             When `start` is not inside.
         """
         largest = max(
-            LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * _size(feasible, scale, start))))
+            LARGEST, 10.0 ** float(np.ceil(np.log10(ROOM * _relative_size(feasible, scale, start))))
         )
         limits = _limits(feasible, scale, largest)
         limited = replace(feasible, linear=(*feasible.linear, *limits))
@@ -321,7 +321,7 @@ class Region:
         return None
 
 
-def _size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
+def _relative_size(feasible: FeasibleSet, scale: Units, delta: Array) -> float:
     """What our own limits count of a model; 1 at least."""
     out = 1.0
     for limit in _limits(feasible, scale, 1.0):

@@ -32,7 +32,7 @@ from feasid.identifiability.experiment import (
     RestrictedCoefficients,
 )
 from feasid.identifiability.recursion import Recursion
-from feasid.identifiability.rounding import EXACT, RoundedNumber, Rounding, choose_rounding
+from feasid.identifiability.rounding import EXACT, PoseRounding, RoundedNumber, choose_rounding
 from feasid.identifiability.rounding import with_exact_geometry as with_exact_geometry
 from feasid.identifiability.sampling import SampleCheck
 from feasid.identifiability.views import (
@@ -139,14 +139,14 @@ class BaseParameters(Displayed):
         What moves and what is measured.
     roundings : tuple of RoundedNumber
         Roundings in the description that were taken for exact geometry; see `literal`.
-    rounding : Rounding
+    rounding : PoseRounding
         How far off a number may be to be taken so.
     """
 
     robot: Robot
     coefficients: Coefficients
     roundings: tuple[RoundedNumber, ...] = ()
-    rounding: Rounding = EXACT
+    rounding: PoseRounding = EXACT
     experiment: Experiment = field(default_factory=Experiment)
 
     @property

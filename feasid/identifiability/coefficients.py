@@ -35,6 +35,7 @@ from feasid.identifiability.frames import (
     parameter_transform_size,
     zero_rounding_errors,
 )
+from feasid.identifiability.invariant_subspaces import ROOT2, TOLERANCE
 from feasid.identifiability.sampling import (
     MAX_HIDDEN_TORQUE,
     SEED,
@@ -42,7 +43,6 @@ from feasid.identifiability.sampling import (
     SampleCheck,
     verify_ranks,
 )
-from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS, JointTerm
 
 WITH_INERTIA = ("Ia", "fo")

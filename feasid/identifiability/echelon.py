@@ -25,8 +25,8 @@ from feasid.identifiability.frames import (
     DoubtfulSingularValue,
     parameter_transform,
 )
+from feasid.identifiability.invariant_subspaces import ROOT2, TOLERANCE
 from feasid.identifiability.recursion import Recursion
-from feasid.identifiability.spectral import ROOT2, TOLERANCE
 from feasid.robot.inertia import SYMBOLS
 
 PIVOT_TOLERANCES = (1e-8, 1e-10, 1e-12)

@@ -17,7 +17,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError
-from feasid.identifiability.spectral import (
+from feasid.identifiability.invariant_subspaces import (
     ROOT2,
     TOLERANCE,
     WEAK_DIRECTION,

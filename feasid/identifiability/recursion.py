@@ -10,7 +10,7 @@ feel. A change of the body's parameters, moved to its parent so that the total s
 
 These rows are the local descriptor N_i, and the null vectors of all N_i together, each with its
 transfer to the parent, are all the undetectable changes (Theorem 2). Subspaces come from the
-spectrum of the joint's own screw (`feasid.identifiability.spectral`).
+spectrum of the joint's own screw (`feasid.identifiability.invariant_subspaces`).
 
 **Gravity** is a vector that is carried out like a velocity (Sec. 6.5). Its directions at body i
 over all configurations form an *affine* set a + D: a is one of them, D the span of their
@@ -73,7 +73,7 @@ import numpy as np
 
 from feasid.core.arrays import Array
 from feasid.identifiability.frames import EMPTY_BASIS, GRAVITY_SET, ROTOR_SPIN, WHOLE_SPACE, Setting
-from feasid.identifiability.spectral import (
+from feasid.identifiability.invariant_subspaces import (
     ScrewAction,
     column_basis,
     cross,
@@ -348,7 +348,7 @@ class RecursionStep:
         drive = run.own_drives[i]
         symbols = () if drive is None else run.robot.drives[drive].symbols
         own_symbols = [s for s in ("Ia", "fo") if s in symbols]
-        points = self._points(seeds) if self.screw.shape[1] == 1 else []
+        points = self._base_points(seeds) if self.screw.shape[1] == 1 else []
         width = self.momenta[0].shape[1]
         x_rows = np.zeros((len(points), width))
         own = np.zeros((len(points), len(own_symbols)))
@@ -363,7 +363,7 @@ class RecursionStep:
                 shared[r] /= run.gears[i]
         return x_rows, own, shared
 
-    def _points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
+    def _base_points(self, seeds: dict[int, AffineSet]) -> list[tuple[Array, str | None, int]]:
         """Base points with the own symbol they carry and the key that couples them."""
         out: list[tuple[Array, str | None, int]] = []
         if self.is_measured and self.moves:

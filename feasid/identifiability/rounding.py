@@ -60,7 +60,7 @@ class IntendedPose:
 
 
 @dataclass(frozen=True, eq=False)
-class Rounding:
+class PoseRounding:
     """How far off the angles of each body's home pose may be [rad], and what is meant instead.
 
     Both empty where nothing is rounded; ``meant`` is None where only the bound is known.
@@ -70,7 +70,7 @@ class Rounding:
     meant: tuple[IntendedPose | None, ...] = ()
 
 
-EXACT = Rounding()
+EXACT = PoseRounding()
 """A description that rounds nothing."""
 
 
@@ -91,18 +91,18 @@ class RoundedNumber:
         return f"joint {self.joint!r}: an offset is {self.value:.2g} m"
 
 
-def file_rounding(robot: Robot) -> Rounding:
+def file_rounding(robot: Robot) -> PoseRounding:
     """What rounding the numbers show that place the robot's joints in its file."""
     description = reread_description(robot)
     if description is None:
-        return Rounding()
+        return PoseRounding()
     angles, meant = [], []
     for body in robot.bodies:
         chain = list(_chain(description, body))
         errors = [angle_error(text) for link in chain for text in link.home.angles]
         angles.append(min(ACCUMULATION * sum(map(abs, errors)), COARSEST))
         meant.append(_intended_pose(chain) if angles[-1] else None)
-    return Rounding(tuple(angles), tuple(meant)) if any(angles) else Rounding()
+    return PoseRounding(tuple(angles), tuple(meant)) if any(angles) else PoseRounding()
 
 
 def _chain(description: Description, body: Body) -> Iterator[Link]:
@@ -140,14 +140,14 @@ def _intended_pose(chain: list[Link]) -> IntendedPose | None:
 
 
 def with_exact_geometry(
-    robot: Robot, rounding: Rounding, literal: Collection[str] = ()
+    robot: Robot, rounding: PoseRounding, literal: Collection[str] = ()
 ) -> tuple[Robot, tuple[RoundedNumber, ...]]:
     """The robot with exact geometry, and what was changed for it.
 
     Parameters
     ----------
     robot : Robot
-    rounding : Rounding
+    rounding : PoseRounding
     literal : collection of str
         Joints whose numbers stay as they are.
     """
@@ -266,7 +266,7 @@ def angle_error(token: str) -> float:
     return 0.0
 
 
-def choose_rounding(robot: Robot, snap: str | float | None) -> Rounding:
+def choose_rounding(robot: Robot, snap: str | float | None) -> PoseRounding:
     """How coarse a robot's numbers are: as its file shows, not at all, or as the caller says."""
     if snap is None:
         return EXACT
@@ -276,4 +276,4 @@ def choose_rounding(robot: Robot, snap: str | float | None) -> Rounding:
         return file_rounding(robot)
     if not 0 <= snap <= COARSEST:
         raise InputError(f"snap is {snap}: an angle between 0 and {COARSEST} rad")
-    return Rounding((float(snap),) * len(robot.bodies))
+    return PoseRounding((float(snap),) * len(robot.bodies))

@@ -31,8 +31,8 @@ from feasid.dynamics.spatial import exponential
 from feasid.errors import InputError, RankError
 from feasid.identifiability.echelon import JointNullspace
 from feasid.identifiability.frames import SYMMETRIC_ROTOR, Setting, motion_transform
-from feasid.identifiability.spectral import MOMENTUM as PER_ROOT
-from feasid.identifiability.spectral import ROOT2, cross
+from feasid.identifiability.invariant_subspaces import MOMENTUM as PER_ROOT
+from feasid.identifiability.invariant_subspaces import ROOT2, cross
 from feasid.robot.description import Robot
 from feasid.robot.layout import coordinate_units, random_configurations
 

@@ -15,9 +15,9 @@ from feasid.core.display import Display, Measure, truncate
 from feasid.core.figures import BLUE, CYAN, GREEN, GREY, add_legend, new_figure
 from feasid.errors import InputError, did_you_mean
 from feasid.identifiability.coefficients import Coefficients
+from feasid.identifiability.invariant_subspaces import column_basis
 from feasid.identifiability.rounding import RoundedNumber
 from feasid.identifiability.sampling import SampleCheck
-from feasid.identifiability.spectral import column_basis
 from feasid.robot.description import Robot
 from feasid.robot.inertia import RPNA, SYMBOLS
 from feasid.robot.joint_terms import DRIVE_SYMBOLS, TERMS

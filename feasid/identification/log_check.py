@@ -207,7 +207,7 @@ def _without_advice(finding: Finding, search: AdviceSearch) -> Finding:
     return replace(finding, level=level, message=message, remedy="", options={})
 
 
-def _spelled(options: Mapping[str, Any]) -> str:
+def _format_options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in options.items())
 
 
@@ -235,7 +235,7 @@ class AdviceSearch:
         ways = finding.values.get(WAYS)
         if not ways:
             return finding if self.accept([finding]) else None
-        advised = [replace(finding, options=way, remedy=_spelled(way)) for way in ways]
+        advised = [replace(finding, options=way, remedy=_format_options(way)) for way in ways]
         gains = [self.gain_of(f) for f in advised]
         best = int(np.argmax(gains))
         return advised[best] if self.accept([advised[best]]) else None

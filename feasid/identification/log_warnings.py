@@ -28,7 +28,7 @@ RUN = "run"
 
 
 @dataclass(frozen=True, eq=False)
-class JoinedLog:
+class DiagnosedLog:
     """One of the logs that are diagnosed together."""
 
     name: str
@@ -104,9 +104,9 @@ def _left_out(tasks: Sequence[LogTask], why: str) -> Note:
 
 def _align_logs(
     tasks: Sequence[LogTask], robot: Robot, options: Mapping[str, Any]
-) -> tuple[list[JoinedLog], list[Note]]:
+) -> tuple[list[DiagnosedLog], list[Note]]:
     """Logs with the columns of the first, as far as they are not too long, and what is left."""
-    parts: list[JoinedLog] = []
+    parts: list[DiagnosedLog] = []
     long, other = [], []
     exclude = options.get("exclude", ())
     rows, by_row = 0, not isinstance(exclude, str) and len(exclude) > 0
@@ -122,7 +122,7 @@ def _align_logs(
         elif parts and (by_row or {*table.columns} != {*parts[0].table.columns}):
             other.append(task)
         else:
-            parts.append(JoinedLog(log.name or f"log {number}", log, table, rows))
+            parts.append(DiagnosedLog(log.name or f"log {number}", log, table, rows))
             rows += len(table)
     notes = []
     if long:
@@ -134,7 +134,9 @@ def _align_logs(
     return parts, notes
 
 
-def _stack_logs(parts: Sequence[JoinedLog], options: Mapping[str, Any]) -> Recording | pd.DataFrame:
+def _stack_logs(
+    parts: Sequence[DiagnosedLog], options: Mapping[str, Any]
+) -> Recording | pd.DataFrame:
     """All logs stacked in one table; the runs of each keep names of their own."""
     if len(parts) == 1:
         return parts[0].log

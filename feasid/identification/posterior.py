@@ -113,7 +113,7 @@ class Density:
         return out
 
     @cached_property
-    def reflected(self) -> Mask:
+    def nonnegative(self) -> Mask:
         """Which parameters are reflected at zero, shape (n,)."""
         out = np.zeros(self.feasible.size, dtype=bool)
         for c in self.feasible.linear:
@@ -127,7 +127,7 @@ class Density:
         kept = [
             i
             for i, c in enumerate(self.feasible.linear)
-            if not (len(c.columns) == 1 and self.reflected[c.columns[0]] and c.constant == 0.0)
+            if not (len(c.columns) == 1 and self.nonnegative[c.columns[0]] and c.constant == 0.0)
         ]
         return self.feasible.linear_matrix[kept].T, self.feasible.linear_constant[kept]
 
@@ -182,7 +182,7 @@ class Density:
         What is reflected counts with its slope, too: that may be steep where it is zero.
         """
         slope = np.maximum(self.evaluate(delta[None])[1][0] * self.unit, 0.0)
-        bend = self.bend(delta, share) + np.diag((slope * self.reflected) ** 2)
+        bend = self.bend(delta, share) + np.diag((slope * self.nonnegative) ** 2)
         values, vectors = np.linalg.eigh(bend)
         prior = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         factor = np.linalg.qr(np.vstack([self.A * self.unit, prior]), mode="r")
@@ -190,12 +190,12 @@ class Density:
 
     def value(self, delta: Array) -> float:
         """As `feasid.feasibility.cone.minimise` takes it, mirrored where it must be."""
-        return float(self.evaluate(np.where(self.reflected, np.abs(delta), delta)[None])[0][0])
+        return float(self.evaluate(np.where(self.nonnegative, np.abs(delta), delta)[None])[0][0])
 
     def derivatives(self, delta: Array) -> tuple[Array, Array]:
         """Gradient and an upper bound of the Hessian per unit of the parameters."""
-        gradient = self.evaluate(np.where(self.reflected, np.abs(delta), delta)[None])[1][0]
-        signs = np.where(self.reflected & (delta < 0), -1.0, 1.0)
+        gradient = self.evaluate(np.where(self.nonnegative, np.abs(delta), delta)[None])[1][0]
+        signs = np.where(self.nonnegative & (delta < 0), -1.0, 1.0)
         along = self.A * self.unit
         return signs * gradient * self.unit, along.T @ along + self.bend(delta)
 
@@ -203,7 +203,7 @@ class Density:
         """The most probable model, or one near it: where chains begin."""
         terms = [(1.0, self)]
         found = minimise(terms, self.start, np.diag(self.unit), ENOUGH, steps=MODE_STEPS).delta
-        return np.where(self.reflected, np.abs(found), found)
+        return np.where(self.nonnegative, np.abs(found), found)
 
 
 def sweep(matrices: Array) -> tuple[Array, Array, Mask]:
@@ -244,11 +244,11 @@ class Chains:
     @property
     def models(self) -> Array:
         """Where the chains are, shape (chains, n)."""
-        return np.where(self.density.reflected, np.abs(self.at), self.at)
+        return np.where(self.density.nonnegative, np.abs(self.at), self.at)
 
     def _evaluate(self, at: Array) -> tuple[Array, Array]:
         """Value and gradient along the metric's coordinates, mirrored where they must be."""
-        mirrored = self.density.reflected & (at < 0)
+        mirrored = self.density.nonnegative & (at < 0)
         value, gradient = self.density.evaluate(np.where(mirrored, -at, at))
         return value, np.where(mirrored, -gradient, gradient) @ self.root
 
@@ -309,11 +309,11 @@ class Chains:
         if not len(constants):
             return at, momentum
         along = self.root.T @ normals
-        mirrored = np.where(self.density.reflected, np.abs(at), at)
+        mirrored = np.where(self.density.nonnegative, np.abs(at), at)
         left = (mirrored @ normals + constants) / np.linalg.norm(along, axis=0)
         worst = np.argmin(left, axis=1)
         beyond = np.flatnonzero(left[np.arange(len(at)), worst] <= 0)
-        sides = np.where(self.density.reflected & (at[beyond] < 0), -1.0, 1.0)
+        sides = np.where(self.density.nonnegative & (at[beyond] < 0), -1.0, 1.0)
         normal = (sides * normals[:, worst[beyond]].T) @ self.root
         normal /= np.linalg.norm(normal, axis=1)[:, None]
         momentum = momentum.copy()
@@ -343,7 +343,7 @@ def effective_draws(draws: Array) -> Array:
     return np.asarray(count * chains / np.maximum(time, 1.0))
 
 
-def verified(feasible: FeasibleSet, parameters: Array) -> Array:
+def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
     """The draws, each checked in exact arithmetic.
 
     Raises
@@ -461,6 +461,6 @@ class Posterior:
         drawn = chains.draw(max(LEAST_DRAWS, -(-count // CHAINS)))
         chosen = rng.permutation(drawn.shape[0] * drawn.shape[1])[:count]
         free = drawn.reshape(-1, drawn.shape[2])[chosen]
-        kept = verified(self.feasible, np.array([elimination.expand(z) for z in free]))
+        kept = verify_draws(self.feasible, np.array([elimination.expand(z) for z in free]))
         effective = np.minimum(effective_draws(drawn @ elimination.T.T), count)
         return kept, chains.accepted, effective

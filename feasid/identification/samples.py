@@ -26,7 +26,7 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.constraints.units import usable_inertials
 from feasid.formats.write import format_of, representable_part, write
 from feasid.identification.file_terms import held_friction, joint_values
-from feasid.identification.posterior import Posterior, verified
+from feasid.identification.posterior import Posterior, verify_draws
 from feasid.robot.description import Robot
 from feasid.robot.inertia import from_pseudo_inertia, pseudo_inertia, to_mass_com_inertia
 from feasid.robot.joint_terms import TERMS
@@ -358,7 +358,7 @@ def sample(
             factors[symbol] = factor
             out[:, column] *= factor
     varies = out.std(axis=0) > 0
-    kept = verified(feasible_set(robot), out)
+    kept = verify_draws(feasible_set(robot), out)
     return Samples(robot, kept, 1.0, np.where(varies, float(count), np.nan))
 
 

@@ -339,7 +339,7 @@ def simulate(
             unlike = f"{robot.coordinates}, {other.name} has others: {other.coordinates}"
             raise InputError(f"{name} has joints {unlike}")
     horizons = _check_horizons(horizon)
-    servo = _servo(robot, command, kp, kd, delay)
+    servo = _make_controller(robot, command, kp, kd, delay)
     recording = Recording.from_source(log)
     reading = options if servo is None else {**options, "servo": Servo(robot.coordinates)}
     motion = recording.motion(robot, **reading)
@@ -385,7 +385,7 @@ def _check_horizons(horizon: Sequence[float] | float) -> tuple[float, ...]:
     return found
 
 
-def _servo(
+def _make_controller(
     robot: Robot, command: str | None, kp: Any, kd: Any, delay: float
 ) -> PositionController | None:
     if command is None:

@@ -259,7 +259,7 @@ BLOCK = 2**20
 """Bytes of a file that are hashed at a time."""
 
 
-def content_size(log: Recording) -> Hashable:
+def quick_fingerprint(log: Recording) -> Hashable:
     """Equal for equal logs, and known at once; None where only reading would tell."""
     if log.name:
         if is_folder(log.name):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from feasid.core.arrays import Array
 from feasid.core.files import is_regular
 from feasid.errors import InputError
-from feasid.logs.recording import Recording, content_digest, content_size
+from feasid.logs.recording import Recording, content_digest, quick_fingerprint
 from feasid.options.complete import select_options
 from feasid.options.tables import ReadOptions
 from feasid.reduction.triangle import Reduced
@@ -63,7 +63,7 @@ def _content_size(source: Recording | Reduced) -> Hashable:
     """Size of the content, which equal sources share."""
     if isinstance(source, Reduced):
         return "reduced", source.fingerprint, source.samples
-    return content_size(source)
+    return quick_fingerprint(source)
 
 
 def _content_digest(source: Recording | Reduced) -> str:

@@ -355,7 +355,7 @@ def restrict_terms(reduced: Reduced, wide: Robot, base: BaseParameters) -> Reduc
 def without_rows(reduced: Reduced, rows: Collection[int]) -> Reduced:
     """The same data with 0 = 0 in place of the equations of these coordinates."""
     triangles = tuple(0.0 * t if r in rows else t for r, t in enumerate(reduced.triangles))
-    strata = tuple(s.with_zero_rows() if r in rows else s for r, s in enumerate(reduced.strata))
+    strata = tuple(s.as_zeros() if r in rows else s for r, s in enumerate(reduced.strata))
     return replace(reduced, triangles=triangles, strata=strata)
 
 

@@ -136,7 +136,7 @@ class Strata:
             root * self.raw,
         )
 
-    def with_zero_rows(self) -> Strata:
+    def as_zeros(self) -> Strata:
         """As many rows with regressor and torque zero."""
         names = ("triangles", "products", "raw")
         return replace(self, **{name: 0.0 * getattr(self, name) for name in names})

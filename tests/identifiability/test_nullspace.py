@@ -25,7 +25,7 @@ import feasid
 from feasid.errors import RankError, UnsupportedJointError
 from feasid.identifiability.base import ALONE, COMBINED, NEVER, base_parameters
 from feasid.identifiability.frames import Frames
-from feasid.identifiability.spectral import momentum, rates
+from feasid.identifiability.invariant_subspaces import momentum, rates
 from feasid.identifiability.views import dimensions, symbol_rows
 
 DATA = Path(__file__).parents[1] / "data"

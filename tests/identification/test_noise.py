@@ -210,7 +210,7 @@ def test_the_first_estimate_takes_a_tenth_of_the_torque_for_noise():
 def test_logs_without_torque_have_finite_noise():
     data, *_ = classed(5)
     nothing = tuple(0 * t for t in data.triangles)
-    silent = replace(data, triangles=nothing, strata=tuple(s.with_zero_rows() for s in data.strata))
+    silent = replace(data, triangles=nothing, strata=tuple(s.as_zeros() for s in data.strata))
     found, beta = noise.estimate_noise(silent)
     assert np.isfinite(found.quick).all()
     np.testing.assert_array_equal(beta, 0.0)

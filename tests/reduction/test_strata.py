@@ -102,7 +102,7 @@ def test_a_weight_counts_rows_as_so_many_and_empty_rows_keep_their_number():
     whole = drawn(np.random.default_rng(5), 3, 300)
     own = built([whole], 3)
     same(own.with_weight(3.0), own + own + own)
-    none = own.with_zero_rows()
+    none = own.as_zeros()
     nothing = built([(0 * whole[0], 0 * whole[1], *whole[2:4], 0 * whole[4])], 3)
     same(none, nothing)
     assert none.correlation_time(np.zeros(2)) == 1.0

@@ -147,7 +147,7 @@ def _compare(certificate: Certificate, holding: Holding) -> Binding:
         return Binding(tuple(refused))
     change = _largest_change(file, own)
     if change:
-        again = _transfer(certificate, holding)
+        again = _adapt_proof(certificate, holding)
         if again is None:
             return Binding((f"computed numbers differ by {change:.1e}: not proved for yours",))
         certificate = again
@@ -283,7 +283,7 @@ def _largest_change(file: Statement, own: Statement) -> float:
 # -- the same proof for the reader's own numbers ---------------------------------------------------
 
 
-def _transfer(certificate: Certificate, holding: Holding) -> Certificate | None:
+def _adapt_proof(certificate: Certificate, holding: Holding) -> Certificate | None:
     """A proof of the reader's own statement, from the file's; None when there is none."""
     file, question = certificate.data, holding.question
     if file["claim"] == "feasible":

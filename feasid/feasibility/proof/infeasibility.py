@@ -286,10 +286,10 @@ class Prover:
         free = [j for j in range(self.feasible.size) if j not in taken]
         equations: list[Equation] = [(columns[j], others[j]) for j in free]
         return solve_near(
-            equations, start, lambda unknown: self._size(unknown, faces), ROUNDED_EQUATION
+            equations, start, lambda unknown: self._unit_of(unknown, faces), ROUNDED_EQUATION
         )
 
-    def _size(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
+    def _unit_of(self, unknown: Unknown, faces: Mapping[int, Face]) -> float:
         """What one unit of an unknown is worth, in the problem's units."""
         if unknown[0] == "y":
             return float(self._inverse[1][unknown[1]])

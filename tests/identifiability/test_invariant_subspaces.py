@@ -12,7 +12,7 @@ from feasid.dynamics.spatial import ScrewPose
 from feasid.identifiability import exact
 from feasid.identifiability.base import ALONE, base_parameters
 from feasid.identifiability.frames import motion_transform
-from feasid.identifiability.spectral import (
+from feasid.identifiability.invariant_subspaces import (
     ROOT2,
     cross,
     invariant_subspace,
@@ -123,7 +123,7 @@ def test_exact_matrices_are_those_of_floating_point():
 
 
 @pytest.mark.parametrize(("turns", "pitch"), [(True, 0.0), (True, 0.4), (False, 1.0)])
-def test_spectral_spans_are_those_of_the_controllability_matrix(turns, pitch):
+def test_invariant_subspaces_spans_are_those_of_the_controllability_matrix(turns, pitch):
     rng = np.random.default_rng(3)
     axis = random_rotation(rng)[:, 0]
     screw = np.r_[axis * turns, pitch * axis]
