@@ -19,8 +19,8 @@ RESAMPLED = 2000
 """Draws of the bootstrap of a median; a tenth leaves its ends uncertain by a few percent."""
 
 REASONS = {
-    "A kuka_lwr4 held-out": "the motion to predict is as slow as the fitted one: parameters of "
-    "bodies that cannot exist predict it best, and feasid's prior costs about 6 % (`prior=None`)",
+    "A kuka_lwr4 held-out": "the motion to predict is as slow as the fitted one, where fits with "
+    "fewer constraints are better; feasid's prior costs about 6 % (`prior=None`)",
 }
 """Why feasid is not first, by the beginning of task and figure; what has none says so."""
 

@@ -23,7 +23,7 @@ MAX_CLEAN_RATIO = 2.0
 MIN_COVERAGE = 0.8
 """Mean share of base parameters inside their 95 % intervals on clean logs; 0.94 on 33 worlds."""
 MAX_EFFICIENCY = 6.0
-"""Median error over the Cramer-Rao bound, about twice what was seen on 12 worlds."""
+"""Median error over the Cramer-Rao bound; 1.2 to 3.0 on seven worlds."""
 MAX_FALSE_ALARMS = 1
 """Clean logs, of one for each robot, whose fit may be called useless; none of 18 was."""
 MAX_RATIOS = {
