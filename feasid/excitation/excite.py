@@ -49,7 +49,7 @@ from feasid.robot.description import Robot
 @one_thread()
 def excite(
     robot: Robot,
-    duration: Annotated[float, number(0.0, 86400.0, open=True)] = 10.0,
+    duration: Annotated[float, number(0.1, 86400.0)] = 10.0,
     *,
     harmonics: Natural = 5,
     objective: str | Mapping[str, float] = "logdet",
@@ -90,7 +90,7 @@ def excite(
         All joints of one degree of freedom. When it declares no joint terms, viscous, Coulomb and
         offset friction are added, as `feasid.fit` does.
     duration : float
-        Period [s].
+        Period [s], from 0.1 to 86 400.
     harmonics : int
         Harmonics L of the Fourier series; splines get as many coefficients, 2 L + 1 per joint.
     objective : {"logdet", "condition", "prediction", "gains"} or mapping

@@ -84,7 +84,7 @@ def test_feet_on_the_ground_leave_the_parameters_visible():
 
 def test_bad_contacts_are_named():
     robot, _, _, moved = motion()
-    with pytest.raises(InputError, match="no body 'FL_LOWER_LEK'"):
+    with pytest.raises(InputError, match="no moving body or link 'FL_LOWER_LEK'"):
         frame_jacobian(robot, moved.q, "FL_LOWER_LEK", POINT)
     with pytest.raises(InputError, match="neither force nor moment"):
         contact_torques(robot, moved.q, [Contact(FOOT)])

@@ -118,7 +118,7 @@ def test_the_prompt_takes_it_too(tmp_path, monkeypatch, capsys):
     typed = feasid.fit("log.csv", feasid.load_robot(path, floating=True), **options())
     assert told["errors"]["fitted"]["all"] == typed.relative_error["all"]
     assert main([w for w in words if w != "--floating"]) == 2
-    assert "load_robot(path, --floating)" in capsys.readouterr().err
+    assert "is fixed: --floating" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -93,13 +93,26 @@ def originals():
     turned = feasid.base_parameters(robot)
     truth = random_parameters(rng, robot)
     truth[robot.inertial_columns[1, :6]] -= 1.0
-    found["infeasible, limit"] = feasid.check(turned.K @ truth, turned)
+    found["infeasible, limit"] = limited()
     out = {name: verdict.certificate.data for name, verdict in found.items()}
     R = np.linalg.qr(stacked_regressor(rng, robot)[:, turned.independent], mode="r")
     rho = R @ (turned.K @ truth)
     fit = feasible_least_squares(R, rho, turned, feasid.feasible_set(robot))
     out["bound"] = fit.optimality.data
     return out
+
+
+def limited():
+    """A refutation up to a size: the rounding of turned axes is in the way of one in two."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        robot = random_robot(rng, 2)
+        base, truth = feasid.base_parameters(robot), random_parameters(rng, robot)
+        truth[robot.inertial_columns[1, :6]] -= 1.0
+        verdict = feasid.check(base.K @ truth, base)
+        if verdict.certificate.data["limit"] is not None:
+            return verdict
+    raise AssertionError("no refutation has a limit")
 
 
 def still():
