@@ -25,6 +25,8 @@ from feasid.robot.description import Robot
 KINDS = ("inverse_dynamics", "gravity", "friction", "mass_matrix")
 """Routines that are prepared at once; the regressor is when it is first asked for."""
 
+MOST_COMPILED = 12
+"""Joints up to which "auto" compiles: gcc takes seconds for seven and minutes for twenty."""
 
 GATEWAY = kind_from_annotation(Measured)
 """Of arguments that are not the usual arrays."""
@@ -43,7 +45,8 @@ class Model:
         the literal geometry of its description.
     backend : {"auto", "c", "python"}
         Machine code through the system's C compiler, or a function of Python floats; "auto" takes
-        a compiler that is there and works. ``backend`` tells which it is. Either way one instance
+        a compiler that is there and works for robots of up to twelve joints; larger code takes it
+        minutes. ``backend`` tells which it is. Either way one instance
         belongs to one thread.
 
     Attributes
@@ -93,7 +96,8 @@ class Model:
         else:
             columns = self.base.independent.tolist() if "regressor" in kinds else ()
             source = FoldedModel(self.robot, tuple(columns))
-        if self.backend == "c" or (self.backend == "auto" and find_compiler() is not None):
+        small = self.robot.dof <= MOST_COMPILED
+        if self.backend == "c" or (self.backend == "auto" and small and find_compiler()):
             try:
                 self._code |= compile_routines(source, kinds)
                 self.backend = "c"
