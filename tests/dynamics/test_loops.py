@@ -246,6 +246,7 @@ def three_rrr(angle, active):
     return feasid.Robot(bodies, (0, -9.81, 0)).with_loops(loops, active, start)
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize(("angle", "letter"), [(0.56, "a"), (0.7, "a"), (0.05, "b")])
 def test_motors_are_independent_near_a_singularity_too(angle, letter):
     motors = tuple(f"{letter}{k}" for k in (1, 2, 3))

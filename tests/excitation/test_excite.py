@@ -225,6 +225,7 @@ def test_noise_and_prior_enter_the_deviations(arm, motion):
     assert (known.certificate.deviations <= 1e-3).all()
 
 
+@pytest.mark.slow
 def test_predicted_deviations_are_observed(arm):
     """Two hundred noise draws, fitted by least squares, scatter as the certificate says."""
     draws, each, mean = 200, 0.20, 0.04  # promised; the scatter of 200 draws is 5 % by itself
@@ -376,6 +377,7 @@ def test_no_time_names_what_stands_in_the_way(arm):
         feasid.excite(arm, 6.0, acceleration=12.0, time_limit=1e-6)
 
 
+@pytest.mark.slow
 def test_the_best_motion_within_a_time_limit_keeps_all_limits(arm):
     assert feasid.excite(arm, 6.0, acceleration=12.0, time_limit=3.0).certificate.limits_hold
 

@@ -52,7 +52,7 @@ def test_everything_is_kept(problem):
     assert np.isfinite(problem.bounds.torque).all()
 
 
-@pytest.mark.sampled(0.3)
+@pytest.mark.sampled(0.15)
 @pytest.mark.parametrize("name", ["condition", "logdet", "prediction", "gains", "limits only"])
 def test_gradient_is_that_of_differences(problem, name):
     size, dof = len(problem.scale), len(problem.weights)

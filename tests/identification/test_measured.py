@@ -151,6 +151,7 @@ def test_robots_whose_torques_are_not_those_of_joints_are_refused(arm):
         feasid.fit(log, coupled)
 
 
+@pytest.mark.slow
 def test_it_lasts(arm, fit, tmp_path):
     _, _, _, log = arm
     fit.save(tmp_path / "arm.feasid")

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from closed import MECHANISMS, SOFT, STIFF, from_encoders, simulate
-from thorough import some
 
 import feasid
 
@@ -43,7 +42,8 @@ def tried(name, seed, bonds=STIFF):
     return fit, test
 
 
-@pytest.mark.parametrize("name", some(MECHANISMS, "coupled wrist"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_a_fit_predicts_as_well_as_the_true_parameters_also_when_it_was_saved(name, tmp_path):
     fit, test = tried(name, 0)
     predicted = fit.predict(test)

@@ -56,6 +56,7 @@ def ratios(fit, world):
     return off, off / np.exp(np.mean(np.log(off)))
 
 
+@pytest.mark.slow
 def test_gains_delay_and_motion_of_a_leg(leg):
     world, fit = leg
     assert np.abs(ratios(fit, world)[1] - 1).max() < RATIO_TOLERANCE

@@ -492,6 +492,7 @@ def test_a_line_says_what_was_reduced(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["files"][0]["reduction"] == out[1].strip()
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("name", ["five-bar", "parallel gripper"])
 def test_closed_loops_as_control_sees_them(tmp_path, name):
     path = tmp_path / "loops.xml"

@@ -148,6 +148,7 @@ def test_joints_that_mimic_move_along(tmp_path):
     assert not found.equivalent
 
 
+@pytest.mark.slow
 def test_closed_loops_are_compared():
     robot = load_robot(FIVE_BAR)
     heavier = robot.with_values(robot.values * 1.1)

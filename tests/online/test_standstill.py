@@ -133,6 +133,7 @@ def error(online, delta):
     return np.linalg.norm(feasid.inverse_dynamics(robot, q, dq, ddq) - tau) / np.linalg.norm(tau)
 
 
+@pytest.mark.slow
 def test_an_arm_that_is_held_still_from_the_start_opens_no_gate():
     run = simulate([(10.0, False)])
     assert not any(e.decision.open for e in run.estimates)

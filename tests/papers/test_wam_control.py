@@ -32,6 +32,7 @@ def test_the_experiment(example):
     assert done["tracking"]["feasible"] < done["tracking"]["CAD"] / 2
 
 
+@pytest.mark.slow
 def test_validation_motions_are_about_as_well_conditioned_as_the_published_ones(example):
     base = example.feasid.base_parameters(example.wam.robot())
     motions = example.validation(base)

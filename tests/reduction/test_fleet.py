@@ -109,6 +109,7 @@ def files(case):
     return paths
 
 
+@pytest.mark.slow
 def test_processes_give_what_one_gives(case, files):
     _, robot, _ = case
     alone = feasid.reduce(files, robot)

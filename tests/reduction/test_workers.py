@@ -157,7 +157,7 @@ def test_a_log_given_twice_is_refused(case, monkeypatch):
     assert feasid.reduce([d, e], "arm.urdf", cutoff=False).samples == 600
 
 
-@pytest.mark.sampled(0.25)
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_keeps_finished_logs_and_resuming_gives_the_same_bits(case, tmp_path, workers):
