@@ -134,8 +134,8 @@ def test_what_a_file_lacks_is_listed_in_a_line_each(written):
                 (line,) = [x for x in export.missing if f"({symbol})" in x]
                 assert joints[body] in line
         assert str(path) in str(export)
-    assert any("armature" in line for line in exports[0].missing)
-    assert not any("armature" in line for line in exports[1].missing)
+    assert any("drive inertia (Ia)" in line for line in exports[0].missing)
+    assert not any("drive inertia (Ia)" in line for line in exports[1].missing)
 
 
 def test_joint_terms_in_the_file_are_those_of_the_fit(written):
