@@ -46,8 +46,7 @@ class Model:
     backend : {"auto", "c", "python"}
         Machine code through the system's C compiler, or a function of Python floats; "auto" takes
         a compiler that is there and works for robots of up to twelve joints; larger code takes it
-        minutes. ``backend`` tells which it is. Either way one instance
-        belongs to one thread.
+        minutes. ``backend`` tells which it is. Either way one instance belongs to one thread.
 
     Attributes
     ----------

@@ -171,7 +171,7 @@ class ErrorLaw:
             )
         fastest = np.max([np.abs(run.dq).max(axis=0) for run, _ in runs], axis=0)
         fastest = np.where(fastest > 0, fastest, 1.0)
-        seen = [observed(run, e, gain, delay, fastest) for run, e in runs]
+        seen = [observer_errors(run, e, gain, delay, fastest) for run, e in runs]
         errors, features = (np.concatenate(x) for x in zip(*seen, strict=True))
         columns = zip(errors.T, features.transpose(1, 0, 2), strict=True)
         found = np.array([_fit_variance(f, e**2) for e, f in columns])
@@ -247,7 +247,7 @@ class ErrorLaw:
         return law
 
 
-def observed(
+def observer_errors(
     run: Run, errors: Array, gain: float, delay: float, fastest: Array
 ) -> tuple[Array, Array]:
     """What the observer makes of errors (N, dof), and what their variance follows, (N, dof, 4)."""

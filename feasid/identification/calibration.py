@@ -376,7 +376,7 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     for _ in range(MOST_MISTAKES):
         left = [m for m in mistakes if m not in found.active and m not in refused]
         tests = found.trial.tests(found.active).tests(left)
-        supported = _ranked(found, [t for t in tests if t.supported])
+        supported = _rank_supported(found, [t for t in tests if t.supported])
         better = None
         for group in _groups(supported, left):
             better = _confirm(found, group, supported)
@@ -389,7 +389,7 @@ def search(trial: Trial, mistakes: Sequence[Mistake]) -> Found:
     return found
 
 
-def _ranked(found: Found, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
+def _rank_supported(found: Found, supported: Sequence[ScoreTest]) -> list[ScoreTest]:
     """The supported mistakes, the best first; none where a feature explains more than they do.
 
     A cable would otherwise pass for torque gains, and play for a delay.

@@ -251,16 +251,18 @@ def identify_servo(logs: Sequence[Any], robot: Robot, chosen: Mapping[str, Any])
 def _explain(task: Gains, terms: Sequence[str] | None) -> GainsFound:
     """Gains with these terms, else those that the log asks for, and with limits where they help."""
 
-    def solved(task: Gains) -> GainsFound:
+    def solve_with_terms(task: Gains) -> GainsFound:
         found = replace(task, terms=tuple(terms or ())).solve()
         return found if terms is not None or task.law != "position" else _choose_terms(task, found)
 
-    found = solved(task)
+    found = solve_with_terms(task)
     if task.law != "position" or (found.plausible and found.misfit.max() < LIMITED):
         return found
     limits = find_limits(task.data[0])
     if limits is not None:
-        limited = solved(replace(task, data=tuple(replace(r, limits=limits) for r in task.data)))
+        limited = solve_with_terms(
+            replace(task, data=tuple(replace(r, limits=limits) for r in task.data))
+        )
         found = limited if limited.step.score < found.step.score else found
     refuse_dead_bands(task.data[0], found.delay)
     return found

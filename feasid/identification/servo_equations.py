@@ -144,7 +144,7 @@ class Gains:
         step = _Step.of(self, logs, lags, (beta, none), sigma)
         step = _Step.of(self, logs, lags, step.model, step.sigma)  # in units of the noise
         for _ in range(STEPS):
-            change, later = step.limited(n)
+            change, later = step.limited_step(n)
             for share in SHARES:
                 tried = np.clip(logs + share * change, first - FARTHEST, first + FARTHEST)
                 after = np.clip(lags + share * later, EARLIEST_SOUGHT, LONGEST_DELAY)
@@ -230,7 +230,7 @@ class _Step:
         """Base parameters, and factors of the terms."""
         return self.beta, self.extra
 
-    def limited(self, dof: int) -> tuple[Array, Array]:
+    def limited_step(self, dof: int) -> tuple[Array, Array]:
         """Changes of the logarithms of the gains and of the lags, each within its limit."""
         logs = np.clip(self.change[:dof], -LARGEST_STEP[0], LARGEST_STEP[0])
         lags = np.zeros(2)
@@ -250,9 +250,9 @@ class _Step:
         """One Gauss-Newton step from these values; instruments are formed where none are given."""
         n, size, terms = task.base.robot.dof, task.base.robot.size, len(task.terms)
         signals = _with_slopes(task, lags)
-        A, e = _linearised(task, signals, logs, model, sigma)
+        A, e = _linearise(task, signals, logs, model, sigma)
         if projector is None:
-            through = [_linearised(task, signals, logs, model, sigma, k)[0]
+            through = [_linearise(task, signals, logs, model, sigma, k)[0]
                        for k in range(len(task.data[0].instruments))]  # fmt: skip
             projector = _orthonormal(np.hstack(through))
         Q = projector / np.sqrt(WHITE_CORRELATION)
@@ -271,7 +271,7 @@ class _Step:
         x = _solve(head, b)[0]
         beta, extra = task.combinations @ x[:size], x[size + 1 :].reshape(terms, n)
         # The gains' columns are made of the parameters, those of lags of the terms.
-        A, _ = _linearised(task, signals, logs, (beta, extra), sigma)
+        A, _ = _linearise(task, signals, logs, (beta, extra), sigma)
         M = widened(A)
         step, covariance = _solve(M, b - M[:, :tail] @ x)
         r = e - A[:, : len(beta) + terms * n] @ np.r_[beta, x[size + 1 :]]
@@ -313,7 +313,7 @@ def _with_slopes(task: Gains, lags: Array) -> tuple[list[list[Array]], list[list
     return now, out
 
 
-def _linearised(
+def _linearise(
     task: Gains,
     signals: tuple[list[list[Array]], list[list[list[Array]]]],
     logs: Array,
@@ -376,12 +376,12 @@ class GainsFound:
         """Base parameters."""
         return self.step.beta
 
-    def _linearised(self, task: Gains, sigma: Array) -> tuple[Array, Array]:
+    def _linearise(self, task: Gains, sigma: Array) -> tuple[Array, Array]:
         """Equations of a task with other rows, or with a further term, at these values."""
         more = np.zeros((len(task.terms) - len(self.step.extra), len(sigma)))
         signals = _with_slopes(task, self.lags)
         model = self.beta, np.vstack([self.step.extra, more])
-        return _linearised(task, signals, self.logs, model, sigma)
+        return _linearise(task, signals, self.logs, model, sigma)
 
     @property
     def sigma(self) -> Array:
@@ -392,7 +392,7 @@ class GainsFound:
         """Sum of the logarithms of the joints' squared misfits on the other half of the time."""
         task = replace(self.task, folds=tuple({0, 1} - set(self.task.folds)))
         ones = np.ones(task.base.robot.dof)
-        A, e = self._linearised(task, ones)
+        A, e = self._linearise(task, ones)
         head = np.r_[self.beta, self.step.extra.ravel()]
         return float(np.sum(np.log(_deviations(task, e - A[:, : len(head)] @ head) ** 2)))
 
@@ -403,7 +403,7 @@ class GainsFound:
             r, X = [], []
             for fold in (half, 1 - half):
                 task = replace(self.task, terms=(*self.task.terms, term), folds=(fold,))
-                A, e = self._linearised(task, self.sigma)
+                A, e = self._linearise(task, self.sigma)
                 r.append(e - A[:, : len(self.beta)] @ self.beta)
                 X.append(A)
             old = len(self.beta) + len(self.task.terms) * len(self.sigma)

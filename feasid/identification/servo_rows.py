@@ -92,7 +92,7 @@ class _Stretch:
     window: Window
     centres: npt.NDArray[np.intp]
 
-    def filtered(self, signal: Array) -> Array:
+    def filter_rows(self, signal: Array) -> Array:
         """A signal behind the low-pass, at the rows."""
         first = int(self.centres[0]) - self.window.half_width
         return self._comb.rows(signal[first:].T, len(self.centres)).T
@@ -120,7 +120,7 @@ class _Stretch:
         width = np.ones((2 * round(REVERSAL * rate) + 1, 1))
         return np.asarray(oaconvolve(slow, width, mode="same", axes=0)[self.centres] < 0.5)
 
-    def commanded(self, lag: float) -> Run:
+    def commanded_run(self, lag: float) -> Run:
         """The run as it was commanded, a lag later."""
         rate = self.run.rate
         cutoff = min(INSTRUMENT_CUTOFF, INSTRUMENT_SHARE * rate)
@@ -181,7 +181,7 @@ class ServoRows:
                 "record longer"
             )
         runs = [
-            (s.run, *(s.commanded(lag) for lag in LAGS if law == "position")) for s in stretches
+            (s.run, *(s.commanded_run(lag) for lag in LAGS if law == "position")) for s in stretches
         ]
         formed = [_form_rows(equations, kind, len(columns)) for kind in zip(*runs, strict=True)]
         use = np.concatenate([s.moves() for s in stretches])
@@ -212,9 +212,9 @@ class ServoRows:
     def error(self, delay: float) -> Array:
         """Filtered errors, (rows, dof); currents are samples of rows and not held."""
         if self.law == "current":
-            return np.concatenate([s.filtered(s.commands) for s in self.stretches])
+            return np.concatenate([s.filter_rows(s.commands) for s in self.stretches])
         whole = self.law == "position"
-        made = (s.filtered(s.error(delay, whole, self.limits)) for s in self.stretches)
+        made = (s.filter_rows(s.error(delay, whole, self.limits)) for s in self.stretches)
         return np.concatenate([*made])
 
     def extras(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
@@ -230,7 +230,7 @@ class ServoRows:
         for s in self.stretches:
             period = 1.0 / s.run.rate
             made = servo_terms((term,), self.robot, s.run.q, s.commands, lags, period)
-            parts.append(s.filtered(made[term]))
+            parts.append(s.filter_rows(made[term]))
         return np.concatenate(parts)
 
 
@@ -274,7 +274,7 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
     n = rows.robot.dof
     largest = np.max([np.abs(s.error(0.0, True, None)).max(axis=0) for s in rows.stretches], axis=0)
 
-    def searched(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
+    def search(j: int, delays: Sequence[float], dampings: Array, shares: Array) -> Array:
         """Delay, damping, share and misfit at the best of these points, refined."""
         grid = [(d, k, s) for d in delays for k in dampings for s in shares]
         misfits = [_limited_misfit(rows, j, d, k, s * largest[j]) for d, k, s in grid]
@@ -288,9 +288,9 @@ def find_limits(rows: ServoRows) -> TorqueLimits | None:
         made = minimize(cost, start, method="Nelder-Mead", options=how)
         return np.array([*made.x, np.exp(made.fun)])
 
-    first = [searched(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
+    first = [search(j, LIMIT_DELAYS, *LIMIT_GRIDS[0]) for j in range(n)]
     delay = float(min(first, key=lambda x: float(x[3]))[0])
-    fitted = np.array([searched(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
+    fitted = np.array([search(j, (delay,), *LIMIT_GRIDS[1]) for j in range(n)])
     plain = np.array([_limited_misfit(rows, j, delay, 0.0, np.inf) for j in range(n)])
     after = fitted[:, 3]
     cut = after < plain / LIMIT_GAIN
@@ -309,7 +309,9 @@ def refuse_dead_bands(rows: ServoRows, delay: float) -> None:
         Q, left = rows.spans[j], []
         for width in (0.0, *(size * DEAD_BANDS)):
             parts = (e[:, [j]] - np.clip(e[:, [j]], -width, width) for e in late)
-            e = np.concatenate([s.filtered(x) for s, x in zip(rows.stretches, parts, strict=True)])
+            e = np.concatenate(
+                [s.filter_rows(x) for s, x in zip(rows.stretches, parts, strict=True)]
+            )
             e = e[used, 0]
             left.append(float(np.linalg.norm(e - Q @ (Q.T @ e))))
         best = int(np.argmin(left))
@@ -333,9 +335,9 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
         damped = damping * s.run.dq[:, [j]]
         u = s.late(delay)[:, [j]] - s.run.q[:, [j]] - damped
         cut = np.clip(u, -limit, limit)
-        made.append(s.filtered(cut + damped))
-        within.append(s.filtered(cut))
-        whole.append(s.filtered(u + damped))
+        made.append(s.filter_rows(cut + damped))
+        within.append(s.filter_rows(cut))
+        whole.append(s.filter_rows(u + damped))
         beyond.append(np.abs(u) > limit)
     if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
         return 1.0

@@ -14,7 +14,7 @@ import feasid
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import Routine, python_function
-from feasid.control.external_torque import GAIN, ErrorLaw, alarm_rate, observed
+from feasid.control.external_torque import GAIN, ErrorLaw, alarm_rate, observer_errors
 from feasid.errors import InputError
 from feasid.logs.motion import Run
 
@@ -156,7 +156,7 @@ def test_rates_that_a_log_is_too_short_for_follow_from_its_tail():
     """Gaussian errors; 20 s know rates of five and of one in that time within a factor of 2.5."""
     law = ErrorLaw.from_errors([white_run(20.0, 0)], GAIN, 0.0, ("a", "b"))
     seconds = 600.0
-    errors, features = observed(*white_run(seconds, 1), GAIN, 0.0, law.fastest)
+    errors, features = observer_errors(*white_run(seconds, 1), GAIN, 0.0, law.fastest)
     deviations = np.sqrt(np.sum(features * law.coefficients, axis=2))
     for rate in (0.25, 0.05):
         beyond = np.abs(errors) > law.level(rate) * deviations

@@ -93,7 +93,7 @@ def originals():
     turned = feasid.base_parameters(robot)
     truth = random_parameters(rng, robot)
     truth[robot.inertial_columns[1, :6]] -= 1.0
-    found["infeasible, limit"] = limited()
+    found["infeasible, limit"] = refute_up_to_a_limit()
     out = {name: verdict.certificate.data for name, verdict in found.items()}
     R = np.linalg.qr(stacked_regressor(rng, robot)[:, turned.independent], mode="r")
     rho = R @ (turned.K @ truth)
@@ -102,7 +102,7 @@ def originals():
     return out
 
 
-def limited():
+def refute_up_to_a_limit():
     """A refutation up to a size: the rounding of turned axes is in the way of one in two."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
