@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.control.external_torque import ErrorLaw
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -40,6 +39,7 @@ from feasid.robot.joint_terms import DRIVE_SYMBOLS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from feasid.control.external_torque import ErrorLaw
     from feasid.feasibility.proof.claim import Certificate
 
 UNPROVED = 1e-3
@@ -277,6 +277,8 @@ class Fitted(WritableModel):
         InputError
             Stretches that were not fitted do not show it.
         """
+        from feasid.control.external_torque import ErrorLaw
+
         models = self._cross_validation
         if len(models.folds) < 2 or self.base.experiment.measured_joints is not None:
             raise InputError(
