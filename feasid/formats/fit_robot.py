@@ -114,7 +114,7 @@ def with_fit_terms(
         friction = [word for word, symbols in FRICTION.items() if have.issuperset(symbols)]
     elif friction is None:
         described = bool(np.isfinite(robot.values[robot.inertial_columns]).all())
-        alone = not robot.couplings and not robot.loops
+        alone = not robot.couplings and not robot.loops and robot.dof == len(robot.bodies)
         more = GEAR_FRICTION if described and alone else GEAR_FRICTION[:1]
         friction = [*USUAL_FRICTION, *(more if offer == CandidateTerms() else ())]
         notes.append(

@@ -26,6 +26,7 @@ from feasid.errors import InputError, did_you_mean, missing_extra
 from feasid.logs.motion import Motion, Run
 from feasid.logs.recording import Recording
 from feasid.reduction.equations import Window
+from feasid.reduction.triangle import relative_errors
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ class ClientRows:
 
     Attributes
     ----------
-    joints : tuple of str
+    robot : Robot
     products : ndarray, shape (dof, 7, 7)
     """
 
-    joints: tuple[str, ...]
+    robot: Robot
     products: Array
 
     @classmethod
@@ -73,22 +74,19 @@ class ClientRows:
             for block in filtered(motion, run, rows.transpose(0, 2, 1).reshape(-1, len(run))):
                 part = block.reshape(len(SIGNALS), robot.dof, -1)
                 products += np.einsum("ajn,bjn->jab", part, part)
-        return cls(robot.coordinates, products)
+        return cls(robot, products)
 
     def errors(self, terms: Mapping[str, Array], law: str) -> pd.Series[float]:
         """Relative torque errors with these terms per joint ("Ia", "fv", "fc", "fo")."""
         import pandas as pd
 
-        weights = np.zeros((len(self.joints), len(SIGNALS)))
+        weights = np.zeros((self.robot.dof, len(SIGNALS)))
         weights[:, :2] = -1.0, 1.0
         for symbol, values in terms.items():
             weights[:, SIGNALS.index(LAWS[law] if symbol == "fc" else symbol)] = values
         missed = np.einsum("ja,jab,jb->j", weights, self.products, weights)
-        torque = self.products[:, 0, 0]
-        squares = np.maximum([*missed, missed.sum()], 0.0)
-        whole = np.array([*torque, torque.sum()])
-        relative = np.sqrt(squares / np.where(whole > 0, whole, np.nan))
-        return pd.Series(relative, pd.Index([*self.joints, "all"], name="joint"))
+        relative = relative_errors(self.robot, missed, self.products[:, 0, 0])
+        return pd.Series(relative, pd.Index([*self.robot.coordinates, "all"], name="joint"))
 
 
 REGULARISATION = 1e-3
@@ -179,13 +177,13 @@ def client_errors(
     for motion, run in prepared_runs(fit, logs):
         seen = torques.torques(run.q, run.dq, run.ddq) + (0.0 if sensors is None else sensors)
         ours = inverse_dynamics(fit.robot, run.q, run.dq, run.ddq)
-        missed = np.vstack([run.tau.T, (seen - run.tau).T, (ours - run.tau).T])
+        wanted = run.tau if run.applied is None else run.applied
+        missed = np.vstack([wanted.T, (seen - run.tau).T, (ours - run.tau).T])
         for block in filtered(motion, run, np.nan_to_num(missed)):
             squares += (block**2).sum(axis=1).reshape(3, -1)
-    whole = np.column_stack([squares, squares.sum(axis=1)])
-    relative = np.sqrt(whole[1:] / np.where(whole[0] > 0, whole[0], np.nan))
+    theirs, own = (relative_errors(fit.robot, missed, squares[0]) for missed in squares[1:])
     index = pd.Index([*fit.robot.coordinates, "all"], name="joint")
-    return pd.DataFrame({"fit": relative[1], client: relative[0]}, index=index)
+    return pd.DataFrame({"fit": own, client: theirs}, index=index)
 
 
 class Pinocchio:

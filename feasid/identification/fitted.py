@@ -327,7 +327,7 @@ class Fitted(WritableModel):
         """
         if self.doubting is None:
             return None
-        return self._by_joint(foretell(self.quality.errors, reduced, self.doubting))
+        return self._by_joint(foretell(self.quality.errors, reduced, self.doubting, self.robot))
 
     @property
     def residual(self) -> Residual:

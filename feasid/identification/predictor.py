@@ -21,7 +21,7 @@ from feasid.logs.recording import Recording
 from feasid.options.tables import LogOptions
 from feasid.reduction.overlap import find_leakage, find_shared_rows
 from feasid.reduction.reduce import open_sources, reduce
-from feasid.reduction.triangle import Reduced
+from feasid.reduction.triangle import Reduced, relative_errors
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class Predictor:
         -------
         Series
             ``|tau - tau_hat| / |tau|``, eq. (84) of Sousa and Cortesao (2014), per joint and "all".
+            Of joints of a floating robot tau is what their motors apply, of its base what contacts
+            do. Where units differ "all" is the root of the mean square of those of each unit,
+            weighted with their number of joints.
             Torques and prediction are filtered alike; ``attrs["raw"]`` is the error of all joints
             before any low-pass, None where the log's signals were filtered, ``attrs["foretold"]``
             what was to be expected of this motion before its torques were seen, None where a model
@@ -116,11 +119,8 @@ class Predictor:
             Per joint and "all"; NaN where there is no torque.
         """
         chosen = self.beta if beta is None else beta
-        residual, torque = reduced.residuals(chosen), reduced.torque_norms
-        values = [*residual / np.where(torque > 0, torque, np.nan)]
-        total = np.linalg.norm(torque)
-        values.append(np.linalg.norm(residual) / total if total > 0 else np.nan)
-        return self._by_joint(values)
+        squares = reduced.residuals(chosen) ** 2, reduced.torque_norms**2
+        return self._by_joint(relative_errors(self.robot, *squares))
 
     def _by_joint(self, values: Sequence[float] | Array) -> pd.Series[float]:
         """Relative torque errors of every joint and of all, shape (dof + 1,), with their names."""
@@ -149,7 +149,9 @@ class Predictor:
         return None
 
     def raw_error(self, reduced: Reduced) -> float | None:
-        """Relative error of all joints at the kept rows, unfiltered; None without strata.
+        """Relative error of all joints at the kept rows, unfiltered.
+
+        None without strata, and where contacts push, whose forces no model predicts.
 
         Parameters
         ----------
@@ -160,14 +162,14 @@ class Predictor:
         -------
         float or None
         """
-        if not reduced.strata:
+        if not reduced.strata or reduced.power is not None:
             return None
-        missed = torque = 0.0
-        for strata, support in zip(reduced.strata, reduced.supports, strict=True):
+        missed, torque = np.zeros((2, len(reduced.strata)))
+        for j, (strata, support) in enumerate(zip(reduced.strata, reduced.supports, strict=True)):
             v = np.append(self.beta[list(support)], -1.0)
-            missed += float(np.sum((strata.raw @ v) ** 2))
-            torque += float(np.sum(strata.raw[:, -1] ** 2))
-        return float(np.sqrt(missed / torque)) if torque > 0 else None
+            missed[j] = float(np.sum((strata.raw @ v) ** 2))
+            torque[j] = float(np.sum(strata.raw[:, -1] ** 2))
+        return float(relative_errors(self.robot, missed, torque)[-1]) if torque.any() else None
 
     def predict(self, log: Any, **options: Unpack[LogOptions]) -> pd.DataFrame:
         """Torques that the identified model predicts for the motion of a log.

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import nnls
 
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
@@ -23,6 +24,9 @@ from feasid.identification.noise import TINY, least_squares
 from feasid.identification.structure import Structure
 from feasid.reduction.reduce import measured_rows
 from feasid.reduction.triangle import Reduced
+from feasid.robot.description import Robot
+from feasid.robot.joint_terms import NONNEGATIVE
+from feasid.robot.layout import additive_squares
 
 LEVELS = ("good", "doubtful", "useless")
 
@@ -79,7 +83,8 @@ class HeldOut:
     description : ndarray
         Of the description's inertials with fitted joint terms; NaN where it gives none.
     power : ndarray
-        Sum of squared torques.
+        Sum of squared torques; where units differ, shares of each unit's, which add up
+        (`feasid.robot.layout.additive_squares`).
     unseen : bool
         Whether every stretch was predicted from the others; without strata it was fitted.
     """
@@ -178,8 +183,9 @@ def quality(
         Covariance of the base parameters with which errors are foretold.
     """
     errors = held_out(models, beta)
-    foretold = None if variance is None else foretell(errors, models.reduced, variance)
-    return judge_errors(errors, models.task.base.robot.coordinates, doubts, structure, foretold)
+    robot = models.task.base.robot
+    foretold = None if variance is None else foretell(errors, models.reduced, variance, robot)
+    return judge_errors(errors, robot.coordinates, doubts, structure, foretold)
 
 
 def held_out(models: CrossValidation, beta: Array) -> HeldOut:
@@ -200,10 +206,11 @@ def held_out(models: CrossValidation, beta: Array) -> HeldOut:
     for name, betas in found.items():
         error = relative_to(models.missed(betas).sum(axis=0), norms)
         relative[name] = np.where(measured_rows(reduced), error, np.nan)
-    return HeldOut(**relative, power=norms**2, unseen=unseen)
+    power = additive_squares(base.robot, norms**2)
+    return HeldOut(**relative, power=power, unseen=unseen)
 
 
-def foretell(errors: HeldOut, reduced: Reduced, variance: Array) -> Array:
+def foretell(errors: HeldOut, reduced: Reduced, variance: Array, robot: Robot) -> Array:
     """Errors to expect on a motion, relative to its torques: per joint, then of all, (dof + 1,).
 
     ``hypot(held-out error, rms of Y C Y' / rms torque)``: what the model lacks where it was not
@@ -215,6 +222,7 @@ def foretell(errors: HeldOut, reduced: Reduced, variance: Array) -> Array:
     reduced : Reduced
         Of the motion; its torques only scale the errors.
     variance : ndarray, shape (nb, nb)
+    robot : Robot
     """
     spread = np.array(
         [
@@ -222,15 +230,18 @@ def foretell(errors: HeldOut, reduced: Reduced, variance: Array) -> Array:
             for T, s in zip(reduced.triangles, map(list, reduced.supports), strict=True)
         ]
     )
-    power = reduced.torque_norms**2
     own = relative_to(np.maximum(spread, 0.0), reduced.torque_norms)
-    total = max(float(power.sum()), TINY)
-    every = np.hypot(errors.overall_error(errors.model), np.sqrt(max(spread.sum(), 0.0) / total))
+    power = additive_squares(robot, reduced.torque_norms**2)
+    wide = np.sqrt(float(own**2 @ power) / max(float(power.sum()), TINY))
+    every = np.hypot(errors.overall_error(errors.model), wide)
     return np.append(np.hypot(errors.model, own), every)
 
 
 def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
-    """Base parameters of the description's inertials with joint terms fitted; NaN without them."""
+    """Base parameters of the description's inertials with joint terms fitted; NaN without them.
+
+    The terms are those that can exist: negative friction would predict better than any robot.
+    """
     robot = base.robot
     inertial = robot.inertial_columns.ravel()
     own = np.zeros(robot.size)
@@ -238,11 +249,13 @@ def baseline_parameters(base: BaseParameters, r: Array, rho: Array) -> Array:
     if np.isnan(own).any():
         return np.full(len(base.independent), np.nan)
     K = np.asarray(base.K, dtype=np.float64)
-    terms = K[:, np.setdiff1d(np.arange(robot.size), inertial)]
-    rigid = K @ own
+    columns = np.setdiff1d(np.arange(robot.size), inertial)
+    signed = np.array([robot.parameter_names[c][1] not in NONNEGATIVE for c in columns], bool)
+    terms, rigid = np.hstack([K[:, columns], -K[:, columns[signed]]]), K @ own
     if not terms.shape[1]:
         return rigid
-    return np.asarray(rigid + terms @ least_squares(r @ terms, rho - r @ rigid)[0])
+    size = np.maximum(np.linalg.norm(r @ terms, axis=0), TINY)
+    return np.asarray(rigid + terms @ (nnls(r @ (terms / size), rho - r @ rigid)[0] / size))
 
 
 def judge_errors(

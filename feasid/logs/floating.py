@@ -342,9 +342,13 @@ def floating_runs(
         if part is not None:
             cut = slice(settling(wide, stretch.rate), -settling(wide, stretch.rate))
             rows = stretch.rows[cut]
-            run = Run(stretch.label, stretch.rate, rows, table.t[rows], *part[:4])
+            q, dq, ddq, tau, pushed = part
+            run = Run(stretch.label, stretch.rate, rows, table.t[rows], q, dq, ddq, tau)
             anchor = round(float(run.t[0]) * stretch.rate)
-            runs.append(replace(run, anchor=anchor, free=table.free(rows, run.q)))
+            applied = tau - pushed
+            applied[:, robot.rows[table.base]] = tau[:, robot.rows[table.base]]
+            free = table.free(rows, q)
+            runs.append(replace(run, anchor=anchor, free=free, applied=applied))
     if not runs:
         raise too_short_stretch(wide)
     how = "both sides of the equations through one Gaussian" if whole else "all signals through a"

@@ -40,6 +40,9 @@ class Run:
     band : float or None
         Cut-off [Hz] of the low-pass behind which positions and their derivatives were taken;
         None when there was none.
+    applied : ndarray, shape (N, dof), or None
+        Forces that a model is to predict where `tau` holds more: of joints what their motors
+        apply, without what contacts add. None when `tau` is that.
     """
 
     label: str
@@ -54,6 +57,7 @@ class Run:
     own: tuple[int, int] | None = None
     free: Array | None = None
     band: float | None = None
+    applied: Array | None = None
 
     def __len__(self) -> int:
         return len(self.t)

@@ -212,7 +212,8 @@ def low_passed(motion: Motion) -> Motion:
             continue
         signals: dict[str, Any] = {
             kind: oaconvolve(getattr(run, kind), window.taps[:, None], mode="valid", axes=0)
-            for kind in ("q", "dq", "ddq", "tau")
+            for kind in ("q", "dq", "ddq", "tau", "applied")
+            if getattr(run, kind) is not None
         }
         inside = slice(half, len(run) - half)
         runs.append(replace(run, rows=run.rows[inside], t=run.t[inside], **signals, own=None))
@@ -311,6 +312,17 @@ class Equations:
             own = np.asarray(centres - part.start)
             yield self._group(combs, own, motion, np.asarray(run.t[centres]), free)
 
+    def power(self, run: Run) -> Array:
+        """Sum of squares at the kept rows of what is to be predicted, shape (dof,)."""
+        window = Window(self.cutoff, run.rate)
+        centres = window.centres(len(run), run.anchor, run.own)
+        if run.applied is None or not len(centres):
+            return np.zeros(self.plan.robot.dof)
+        wanted = run.applied if run.free is None else np.einsum("nij,nj->ni", run.free, run.applied)
+        first = int(centres[0]) - window.half_width
+        rows = window.comb().rows(as_samples_last(wanted[first:]), len(centres))
+        return np.asarray(np.sum(rows**2, axis=1))
+
     def _group(
         self, combs: Combs, own: Places, signals: list[Array], t: Array, free: Array | None
     ) -> Rows:
@@ -373,6 +385,7 @@ class EquationReducer:
         self._strata = [StrataBuilder(len(s) + 1) for s in self.equations.support]
         self._samples = self._rows = 0
         self._period = 0.0
+        self._power = np.zeros(self.equations.plan.robot.dof)
 
     @one_thread()
     def add(self, run: Run) -> None:
@@ -380,6 +393,8 @@ class EquationReducer:
         self.restart()
         for rows in self.equations.run_rows(run):
             self.add_rows(rows)
+        if run.applied is not None:
+            self._power += self.equations.power(run)
         self._period = max(self._period, 1.0 / run.rate)
         self._samples += len(run) if run.own is None else run.own[1] - run.own[0]
 
@@ -427,6 +442,7 @@ class EquationReducer:
             rows=self._rows,
             strata=strata,
             period=self._period,
+            power=self._power if self._power.any() else None,
         )
 
 

@@ -220,7 +220,7 @@ def reduce_task(
 def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[int]) -> Reduced:
     """Reduce prepared runs, a whole log or piece after piece."""
     reducer: Reducer | EquationReducer = Reducer(robot, columns)
-    tally = Tally()
+    tally, power = Tally(), np.zeros(robot.dof)
     for motion in motions:
         if motion.filtering == "equations" and motion.cutoff and isinstance(reducer, Reducer):
             free = any(run.free is not None for run in motion.runs)
@@ -230,12 +230,14 @@ def reduce_motions(motions: Iterable[Motion], robot: Robot, columns: Sequence[in
                 reducer.add(run)
             else:
                 reducer.add(run.q, run.dq, run.ddq, run.tau)
+                power += 0.0 if run.applied is None else np.sum(run.applied**2, axis=0)
         tally.add(motion)
     if isinstance(reducer, EquationReducer):
         return reducer.result(tally.notes)
     if not reducer.samples:
         raise NotEnoughDataError(f"no usable samples: {', '.join(tally.notes)}")
-    return reducer.result(tally.notes, tally.cutoff)
+    found = reducer.result(tally.notes, tally.cutoff)
+    return replace(found, power=power) if power.any() else found
 
 
 CHECKPOINT_SUFFIX = ".part"

@@ -43,6 +43,7 @@ from feasid.errors import FeasidError, InputError, LogError, SecurityError
 from feasid.identifiability.base import base_parameters
 from feasid.reduction.strata import Strata, absorb_rows, stack_triangles
 from feasid.robot.description import Robot
+from feasid.robot.layout import additive_squares
 
 
 def fingerprint_of(robot: Robot, columns: Sequence[int]) -> str:
@@ -107,6 +108,9 @@ class Reduced:
         Per row its triangles by slowness and time; empty when the equations were not filtered.
     period : float
         Longest time between two samples of the logs [s]; 0 when it is not known.
+    power : ndarray, shape (dof,), or None
+        Sum of squares of what is to be predicted, where torques hold the forces of contacts, too
+        [(N m)^2 or N^2]; None where torques are that.
     """
 
     fingerprint: str
@@ -122,6 +126,7 @@ class Reduced:
     rows: int = -1
     strata: tuple[Strata, ...] = ()
     period: float = 0.0
+    power: Array | None = None
 
     def __post_init__(self) -> None:
         if self.rows < 0:
@@ -192,7 +197,9 @@ class Reduced:
         total = Reduced(
             *head, tuple(triangles), samples, notes, cutoff, robot, sources, digests, rows, strata
         )
-        return replace(total, period=max(self.period, other.period))
+        power = self.torque_norms**2 + other.torque_norms**2
+        told = self.power is not None or other.power is not None
+        return replace(total, period=max(self.period, other.period), power=power if told else None)
 
     def __radd__(self, other: object) -> Reduced:
         """Let ``sum(parts)`` work."""
@@ -274,8 +281,12 @@ class Reduced:
 
     @property
     def torque_norms(self) -> Array:
-        """Root of the sum of squared torques per row, shape (dof,) [N m or N]."""
-        return np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
+        """Root of the sum of squared torques per row, shape (dof,) [N m or N].
+
+        Where contacts push, those of the motors alone: what a model is asked for.
+        """
+        own = np.array([np.linalg.norm(t[:, -1]) for t in self.triangles])
+        return own if self.power is None else np.sqrt(self.power) * (own > 0)
 
     # -- files -------------------------------------------------------------------------------
 
@@ -422,6 +433,27 @@ class Reducer:
         return Reduced(*head, self._samples, as_notes(notes), cutoff, robot)
 
 
+def relative_errors(robot: Robot, missed: Array, squares: Array) -> Array:
+    """Roots of squared errors over squared torques, of every coordinate and then of all.
+
+    Parameters
+    ----------
+    robot : Robot
+    missed, squares : ndarray, shape (dof,)
+        Sums of squared errors, and of squared torques or forces [(N m)^2 or N^2].
+
+    Returns
+    -------
+    ndarray, shape (dof + 1,)
+        NaN where there is no torque. Units are kept apart: see
+        `feasid.robot.layout.additive_squares`.
+    """
+    share = np.maximum(missed, 0.0) / np.where(squares > 0, squares, np.nan)
+    power = additive_squares(robot, squares)
+    whole = float(np.nan_to_num(share) @ power) / (float(power.sum()) or np.nan)
+    return np.asarray(np.sqrt(np.append(share, whole)))
+
+
 FILE_VERSION = 4
 """Version of the saved file."""
 
@@ -441,6 +473,8 @@ def archive_bytes(reduced: Reduced) -> bytes:
         "digests": np.array(reduced.digests, dtype=np.str_),
         "cutoff": np.array(np.nan if reduced.cutoff is None else reduced.cutoff),
     }
+    if reduced.power is not None:
+        arrays["power"] = reduced.power
     for r, (support, triangle) in enumerate(zip(reduced.supports, reduced.triangles, strict=True)):
         arrays[f"support_{r}"] = np.array(support, dtype=np.int64)
         arrays[f"triangle_{r}"] = triangle
@@ -496,4 +530,5 @@ def values_from_archive(archive: Any, name: str) -> dict[str, Any]:
             if f"counts_{r}" in archive
         ),
         "period": float(archive["period"]),
+        "power": np.asarray(archive["power"], dtype=float) if "power" in archive else None,
     }

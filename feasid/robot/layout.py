@@ -353,6 +353,37 @@ def coordinate_units(robot: RobotLayout, length: float) -> Array:
     return np.where(np.array(turns)[robot.independent], 1.0, length)[:, None]
 
 
+def additive_squares(robot: RobotLayout, squares: Array) -> Array:
+    """Squares of forces of all coordinates, so that they may be added to each other.
+
+    Where all are [(N m)^2], or all [N^2], they are what they were. Otherwise those of one unit are
+    divided by their sum and multiplied by their number; the six of a floating base, which no motor
+    moves, count by themselves.
+
+    Parameters
+    ----------
+    squares : ndarray, shape (dof,)
+
+    Returns
+    -------
+    ndarray, shape (dof,)
+    """
+    kinds = [
+        (body.dof == FREE and body.parent is None, bool(body.motion[:3, k].any()))
+        for body in robot.bodies
+        for k in range(body.dof)
+    ]
+    code = np.array([2 * base + turns for base, turns in kinds])[robot.independent]
+    if len({*code}) < 2:
+        return squares
+    sums = np.bincount(code, squares, 4)
+    return np.asarray(squares / np.where(sums > 0, sums, 1.0)[code] * np.bincount(code)[code])
+
+
+FREE = 6
+"""Degrees of freedom of a base that floats."""
+
+
 def random_configurations(
     robot: RobotLayout,
     rng: np.random.Generator,
