@@ -1,4 +1,4 @@
-"""A quadruped of the example-robot-data wheel that trots in MuJoCo, and its log."""
+"""Robots of the example-robot-data wheel that walk in MuJoCo, a quadruped first, and their logs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from feasid.logs.floating import Imu, Touch, floating_log
 from feasid.robot.inertia import to_mass_com_inertia
 
 STEP = 5e-4  # [s]
+HIGH = 1.5  # of a base that is thrown, which may turn over [m]
 CUTOFF = 30.0  # of the zero-phase low-pass on all signals [Hz]
 FEET = {leg: f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR")}
 FOOT = {"FL": (0, 0.008, -0.16), "FR": (0, -0.008, -0.16)}
@@ -52,8 +53,25 @@ class Gait:
         return np.array(out)
 
 
-def mjcf(robot):
-    """The robot's own numbers as a MuJoCo model with four feet on a floor."""
+@dataclass(frozen=True)
+class Walk:
+    """What a simulation of a floating robot needs beside the robot.
+
+    `target` gives joint positions by time, `gains` stiffness and damping per joint; `feet` are
+    points by name: body, position, and the radius of a sphere around it.
+    """
+
+    feet: dict
+    target: object
+    gains: tuple
+    height: float
+    friction: float = 0.9
+    velocity: tuple = (0.0,) * 6
+    settle: float = 0.6
+
+
+def mjcf(robot, feet, friction=0.9):
+    """The robot's own numbers as a MuJoCo model with feet on a floor."""
     children = {}
     for i, p in enumerate(robot.parents):
         children.setdefault(p, []).append(i)
@@ -66,9 +84,10 @@ def mjcf(robot):
         full = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         joint = f'<joint name="{body.joint}" axis="{row(body.motion[:3, 0])}"/>'
         joint = f'<freejoint name="{body.joint}"/>' if body.dof == 6 else joint
-        leg = next((k for k, name in FEET.items() if name == body.name), None)
-        foot = (
-            f'<geom name="{leg}" type="sphere" size="0.012" pos="{row(FOOT[leg])}"/>' if leg else ""
+        foot = "".join(
+            f'<geom name="{k}" type="sphere" size="{radius}" pos="{row(at)}"/>'
+            for k, (on, at, radius) in feet.items()
+            if on == body.name
         )
         inner = "".join(element(k) for k in children.get(i, ()))
         return (
@@ -79,7 +98,8 @@ def mjcf(robot):
 
     return (
         f'<mujoco><option timestep="{STEP}" gravity="{row(robot.gravity)}"/>'
-        '<default><geom friction="0.9" solref="0.02 1" contype="1" conaffinity="2"/></default>'
+        f'<default><geom friction="{friction}" solref="0.02 1" contype="1" conaffinity="2"/>'
+        "</default>"
         '<worldbody><geom name="floor" type="plane" size="9 9 1" contype="2" conaffinity="1"/>'
         f"{element(0)}</worldbody></mujoco>"
     )
@@ -89,38 +109,51 @@ def row(values):
     return " ".join(repr(float(v)) for v in np.ravel(values))
 
 
+BALLS = {leg: (body, FOOT[leg], 0.012) for leg, body in FEET.items()}
+
+
 @cache
-def trot(robot, gait, seconds, seed):
+def trot(robot, gait, seconds, seed, friction=0.9):
     """What sensors show while the robot trots: a dict of arrays, noisy, one row per step."""
-    model = mujoco.MjModel.from_xml_string(mjcf(robot))
+    return walk(robot, Walk(BALLS, gait.target, (6.0, 0.15), 0.27, friction), seconds, seed)
+
+
+def walk(robot, way, seconds, seed):
+    """What sensors show of a floating robot: a dict of arrays, noisy, one row per step."""
+    model = mujoco.MjModel.from_xml_string(mjcf(robot, way.feet, way.friction))
     data, rng = mujoco.MjData(model), np.random.default_rng(seed)
-    data.qpos[2], data.qpos[7:] = 0.27, gait.target(0.0)
-    feet = [model.geom(leg).id for leg in FEET]
-    count, settle = int(seconds / STEP), int(0.6 / STEP)
-    log = {k: np.zeros((count, n)) for k, n in (("q", 12), ("tau", 12), ("gyro", 3), ("acc", 3))}
-    log["place"] = np.zeros((count, 3))
-    log |= {"turn": np.zeros((count, 3, 3)), "force": np.zeros((count, 4, 3))}
-    wrench = np.zeros(6)
+    data.qpos[2], data.qpos[7:], data.qvel[:6] = way.height, way.target(0.0), way.velocity
+    model.dof_damping[6:] = way.gains[1]
+    feet, n = [model.geom(leg).id for leg in way.feet], robot.dof - 6
+    count, settle = int(seconds / STEP), int(way.settle / STEP)
+    log = {k: np.zeros((count, m)) for k, m in (("q", n), ("tau", n), ("gyro", 3), ("acc", 3))}
+    log["place"], log["slip"] = np.zeros((count, 3)), np.zeros((count, len(feet)))
+    log |= {"turn": np.zeros((count, 3, 3)), "force": np.zeros((count, len(feet), 3))}
+    wrench, before = np.zeros(6), data.geom_xpos[feet].copy()
     for k in range(-settle, count):
-        torque = 6.0 * (gait.target(k * STEP) - data.qpos[7:]) - 0.15 * data.qvel[6:]
+        torque = way.gains[0] * (way.target(k * STEP) - data.qpos[7:])
         data.qfrc_applied[6:] = torque
         turn = np.empty(9)
         mujoco.mju_quat2Mat(turn, data.qpos[3:7])
         q, spin, place = (x.copy() for x in (data.qpos[7:], data.qvel[3:6], data.qpos[:3]))
+        speed = data.qvel[:3].copy()
         mujoco.mj_step(model, data)
+        torque = torque - way.gains[1] * data.qvel[6:]  # what damps is implicit
+        moved, before = data.geom_xpos[feet] - before, data.geom_xpos[feet].copy()
         if k < 0:
             continue
         turn = turn.reshape(3, 3)
         log["q"][k], log["tau"][k], log["gyro"][k], log["turn"][k] = q, torque, spin, turn
         log["place"][k] = place
-        log["acc"][k] = turn.T @ (data.qacc[:3] - robot.gravity)
+        log["acc"][k] = turn.T @ ((data.qvel[:3] - speed) / STEP - robot.gravity)
         for c in range(data.ncon):
             contact = data.contact[c]
             mujoco.mj_contactForce(model, data, c, wrench)
             on = next((feet.index(g) for g in contact.geom if g in feet), None)
             sign = 1.0 if contact.geom[1] in feet else -1.0
             log["force"][k, on] += sign * contact.frame.reshape(3, 3).T @ wrench[:3]
-    if turn[2, 2] < 0.7:
+            log["slip"][k, on] = np.linalg.norm(moved[on, :2]) / STEP
+    if turn[2, 2] < 0.7 and way.height < HIGH:
         raise RuntimeError("the robot fell")
     return noisy(log, rng)
 
@@ -136,11 +169,12 @@ def noisy(log, rng):
     wrong[:, 0, 1], wrong[:, 0, 2], wrong[:, 1, 2] = -w[:, 2], w[:, 1], -w[:, 0]
     out["turn"] = log["turn"] @ (np.eye(3) + wrong - np.swapaxes(wrong, 1, 2))
     out["place"] = log["place"] + NOISE["place"] * rng.normal(size=log["place"].shape)
+    out["slip"] = log["slip"]
     out["force"] = log["force"] + NOISE["force"] * rng.normal(size=log["force"].shape)
     return out
 
 
-def frame(robot, log):
+def frame(robot, log, feet=FEET):
     """The log as a DataFrame with the columns of `feasid.logs.floating`."""
     joints = robot.joints[1:]
     columns = {"t": STEP * np.arange(len(log["q"]))}
@@ -149,7 +183,7 @@ def frame(robot, log):
     for k, axis in enumerate("xyz"):
         columns |= {f"gyro_{axis}": log["gyro"][:, k], f"acc_{axis}": log["acc"][:, k]}
         columns[f"base_{axis}"] = log["place"][:, k]
-        columns |= {f"force_{leg}_{axis}": log["force"][:, f, k] for f, leg in enumerate(FEET)}
+        columns |= {f"force_{leg}_{axis}": log["force"][:, f, k] for f, leg in enumerate(feet)}
     quaternions = Rotation.from_matrix(log["turn"]).as_quat()
     columns |= {f"base_q{a}": quaternions[:, k] for k, a in enumerate("xyzw")}
     return pd.DataFrame(columns)

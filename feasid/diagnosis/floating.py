@@ -1,10 +1,10 @@
 """Mistakes in the logs of floating robots: of the IMU's axes, and of the forces at the feet.
 
 Two equations hold whatever the robot weighs. The mean specific force of a base that stays near
-where it is, turned into world axes, is opposite to gravity. And what the joints of a limb push
-beyond the limb's own motion is the contact's force, ``J' f = Y delta - tau`` in the joints' rows:
-the measured force of every contact is tried in the place of every other, with lags and with the
-sign turned.
+where it is, turned into world axes, is opposite to gravity; of one that flies it is not. And what
+the joints of a limb push beyond the limb's own motion is the contact's force,
+``J' f = Y delta - tau`` in the joints' rows: the measured force of every contact is tried in
+the place of every other, with lags and with the sign turned.
 """
 
 from __future__ import annotations
@@ -72,6 +72,12 @@ DISAGREE = 0.2
 SPIN_TIME = 0.02
 """Orientations this long [s] before and after are compared for the angular velocity."""
 
+WEIGHT = 0.05
+"""Share of the described weight that a contact's force must exceed to bear the robot."""
+
+ALOFT = 0.5
+"""Share of a log in flight from which its mean specific force says nothing."""
+
 ROWS = 4000
 """Rows of a log that are looked at, at most, evenly drawn."""
 
@@ -94,6 +100,8 @@ class LimbEquations:
         Coordinates without the base's; places of the N rows among the M.
     rate : float
         Of the M rows [Hz].
+    aloft : float
+        Share of the stretch in which no contact bears the robot.
     turn, spin, gyro, acc : ndarray or None
         The base's orientation (N, 3, 3) and its rate of change in the base's axes [rad/s]; what
         the IMU shows in its own.
@@ -108,6 +116,7 @@ class LimbEquations:
     joints: Rows
     rows: Rows
     rate: float
+    aloft: float
     turn: Array | None = None
     spin: Array | None = None
     gyro: Array | None = None
@@ -152,6 +161,7 @@ class LimbEquations:
             np.setdiff1d(np.arange(robot.dof), np.arange(robot.dof)[robot.rows[base]]),
             rows,
             rate,
+            _share_aloft(robot, whole, [part[f"contact_{n}"][cut] for n in table.unknown]),
         )
         if imu is None or "turn" not in part:
             return out
@@ -161,6 +171,15 @@ class LimbEquations:
         gyro, acc = (low_pass(part[kind], cutoff, rate) for kind in ("gyro", "acc"))
         turn, spin, gyro, acc = (x[cut][rows] for x in (turn, spin, gyro, acc))
         return replace(out, turn=turn, spin=spin, gyro=gyro, acc=acc)
+
+
+def _share_aloft(robot: Robot, forces: Mapping[str, Array], flags: Sequence[Array]) -> float:
+    """Share of rows in which no force of a contact, (M, 3), is notable, and no flag, (M, 1), up."""
+    mass = float(np.nan_to_num(robot.values[robot.inertial_columns.ravel()][9::10]).sum())
+    least = WEIGHT * mass * float(np.linalg.norm(robot.gravity))
+    touching = [np.linalg.norm(force, axis=1) > least for force in forces.values()]
+    touching += [flag[:, 0] > TOUCHES for flag in flags]
+    return 1.0 - float(np.mean(np.any(touching, axis=0))) if touching else 1.0
 
 
 def find_floating_mistakes(
@@ -192,7 +211,7 @@ def _imu_mistakes(limbs: LimbEquations, robot: Robot, imu: Imu) -> list[Finding]
     def misfit(turn: Array, sign: float) -> tuple[float, float]:
         mean = np.einsum("nij,nj->i", turns, sign * acc @ turn.T) / len(acc)
         return (
-            float(np.linalg.norm(mean - up)) / size,
+            float(np.linalg.norm(mean - up)) / size if limbs.aloft < ALOFT else 0.0,
             float(np.linalg.norm(gyro @ turn.T - spin)) / whole,
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from floating import loaded
 
+import feasid
 from feasid.diagnosis.diagnose import check_columns
 from feasid.logs.floating import Imu
 from feasid.logs.recording import Recording
@@ -112,3 +113,52 @@ def test_a_right_floating_log_is_right():
     _, log = logged()
     assert diagnosed(log) == []
     assert diagnosed(flagged(log, {leg: leg for leg in FEET})) == []
+
+
+def fitted(log):
+    robot, _ = logged()
+    return feasid.fit(log, robot, imu=Imu(robot.bodies[0].name), contacts=TOUCHED)
+
+
+@pytest.mark.slow
+def test_a_right_floating_log_makes_a_good_fit():
+    """Joints are judged by their motors' torques, not by these and contacts together."""
+    log = logged()[1]
+    fit = fitted(log)
+    assert fit.quality.level == "good"
+    assert feasid.diagnose(log, logged()[0], imu=Imu("base_link"), contacts=TOUCHED).ok
+    motors = log.filter(regex="^tau_").to_numpy()
+    torques = np.linalg.norm(motors, axis=0) / np.sqrt(len(log))
+    own = fit.reduced.torque_norms[6:] / np.sqrt(fit.reduced.rows)
+    np.testing.assert_allclose(own, torques, rtol=FILTERED)
+
+
+FILTERED = 0.15  # share of a trot's torques beyond the low-pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_no_fault_of_a_floating_log_makes_a_good_fit(name):
+    change, code, _ = FAULTS[name]
+    fit = fitted(change(logged()[1]))
+    assert fit.quality.level != "good"
+    assert code in [n.code for n in fit.notes]
+
+
+SLIPPING = 0.1  # [m/s], and the share of touching rows in which a foot is faster
+MASS = 0.01  # relative
+
+
+@pytest.mark.slow
+def test_feet_may_slip_where_their_forces_are_measured():
+    robot, _ = loaded("solo12")
+    raw = trot(robot, Gait(1.6, 0.25, 0.5, 0.15), 6.0, 0, friction=0.25)
+    touching = raw["slip"] > 0
+    assert np.mean(raw["slip"][touching] > SLIPPING) > SLIPPING
+    log = frame(robot, raw).iloc[::2].reset_index(drop=True)
+    assert diagnosed(log) == []
+    fit = fitted(log)
+    assert fit.quality.level == "good"
+    inertial = robot.inertial_columns[:, 9]
+    total = fit.robot.values[fit.robot.inertial_columns[:, 9]].sum()
+    assert abs(total / robot.values[inertial].sum() - 1) < MASS

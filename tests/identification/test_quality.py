@@ -16,10 +16,17 @@ from feasid.feasibility.constraints.sets import feasible_set
 from feasid.identifiability.base import base_parameters
 from feasid.identification.estimate import CrossValidation, EstimationProblem
 from feasid.identification.noise import estimate_noise
-from feasid.identification.quality import STRUCTURED, HeldOut, judge_errors, quality
+from feasid.identification.quality import (
+    STRUCTURED,
+    HeldOut,
+    baseline_parameters,
+    judge_errors,
+    quality,
+)
 from feasid.identification.structure import Structure, unexplained_structure
 from feasid.logs.frame import prepare
 from feasid.reduction.equations import EquationReducer
+from feasid.reduction.triangle import relative_errors
 
 
 def verdict(model, least_squares, description, *more):
@@ -181,3 +188,32 @@ def test_stretches_are_predicted_from_the_others():
     noise, _ = by_stretches(GARBAGE["random torques"][1])
     assert noise.level == "useless"
     assert noise.errors.least_squares.min() > 1.0
+
+
+def test_forces_and_torques_never_make_one_percentage():
+    """An arm on a rail in other units of length: N and N m change by other factors, errors not."""
+    bodies = [
+        feasid.Body("cart", None, motion=[0, 0, 0, 1, 0, 0]),
+        feasid.Body("pole", "cart", motion=[0, 1, 0, 0, 0, 0]),
+    ]
+    robot = feasid.Robot(bodies)
+    missed, squares = np.array([0.04, 9.0]), np.array([1.0, 100.0])
+    errors = relative_errors(robot, missed, squares)
+    assert errors == pytest.approx([0.2, 0.3, np.sqrt((0.2**2 + 0.3**2) / 2)])
+    shorter = np.array([1e4, 1e8])
+    assert relative_errors(robot, missed * shorter, squares * shorter) == pytest.approx(errors)
+    arm = feasid.Robot.from_dh([(0, 1, 0, 0), (0, 1, 0, 0)])
+    assert relative_errors(arm, missed, squares)[-1] == pytest.approx(np.sqrt(9.04 / 101))
+
+
+def test_the_description_is_judged_with_joint_terms_that_can_exist(tmp_path):
+    """A log whose friction would be negative: the description's error is that without any."""
+    robot, log = arm_and_log(tmp_path, 2000, 0.0)
+    robot = robot.with_values(np.nan_to_num(robot.values))
+    for joint in robot.joints:
+        log[f"tau_{joint}"] -= 9.0 * np.gradient(log[f"q_{joint}"], log["t"])
+    base = base_parameters(robot.with_joint_terms(("viscous",)))
+    reduced = feasid.reduce(log, base=base)
+    beta = baseline_parameters(base, *reduced.triangle()[:2])
+    viscous = [n == "fv" for _, n in base.robot.parameter_names]
+    assert beta == pytest.approx(base.K @ np.where(viscous, 0.0, np.nan_to_num(base.robot.values)))
