@@ -17,7 +17,6 @@ import argparse
 import ast
 import fcntl
 import importlib
-import json
 import os
 import random
 import shutil
@@ -34,7 +33,7 @@ from typing import NamedTuple
 
 import pytest
 from mutants import changes, difference, nth
-from reached import marked, reaching
+from reached import Known, kept, marked, reaching
 from tried import Tried, apart, put
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -161,10 +160,6 @@ HARMLESS: dict[tuple[str, str, str], str] = {
 """Changes by file, line before and after, that no test can notice, and why."""
 
 
-Known = dict[str, tuple[float, set[str]]]
-"""By test its processor time [s] and the statements that it reaches."""
-
-
 class Site(NamedTuple):
     """Where a change is: of a module, the node of its tree, and which of the node's changes.
 
@@ -206,18 +201,18 @@ def copied(where: Path) -> None:
         (where / part).symlink_to(ROOT / part)
 
 
-def known_of(where: Path, sources: dict[str, str], kept: Path | None) -> Known:
-    """What each test costs and reaches, from a file if there is one."""
-    if kept is None or not kept.exists():
-        kept = kept or where / "told.json"
-        for name, source in sources.items():
-            (where / "feasid" / f"{name}.py").write_text(marked(name, source))
-        script = Path(__file__).with_name("reached.py")
-        subprocess.run([sys.executable, script, kept.resolve(), *TESTS], cwd=where, check=True)
-        for name, source in sources.items():
-            (where / "feasid" / f"{name}.py").write_text(source)
-    told = json.loads(kept.read_text())
-    return {name: (cost, set(lines)) for name, (cost, lines) in told.items()}
+def known_of(where: Path, sources: dict[str, str], file: Path) -> Known:
+    """What each test costs and reaches: from a file, to which tests that it does not know are added.
+
+    What a test of the file reached is not asked again, whatever has changed since.
+    """
+    for name, source in sources.items():
+        (where / "feasid" / f"{name}.py").write_text(marked(name, source))
+    script = Path(__file__).with_name("reached.py")
+    subprocess.run([sys.executable, script, file, *TESTS], cwd=where, check=True)
+    for name, source in sources.items():
+        (where / "feasid" / f"{name}.py").write_text(source)
+    return kept(file)
 
 
 class Trial:
@@ -325,7 +320,7 @@ def plain(source: str) -> str:
 
 
 def draw(packages: list[str], count: int, seed: int) -> tuple[dict[str, str], list[Site]]:
-    """The text of every module in which a change was drawn, and so many changes per package."""
+    """The text of every module, and so many changes per package."""
     folder, rng = ROOT / "feasid", random.Random(seed)
     files = [f.relative_to(folder).with_suffix("").as_posix() for f in folder.rglob("*.py")]
     sources, drawn = {f: (folder / f"{f}.py").read_text() for f in sorted(files)}, []
@@ -335,7 +330,7 @@ def draw(packages: list[str], count: int, seed: int) -> tuple[dict[str, str], li
         if not every:
             raise SystemExit(f"nothing can be changed in {package!r}")
         drawn += rng.sample(every, min(count, len(every)))
-    return {m: sources[m] for m in {site.module: None for site in drawn}}, drawn
+    return sources, drawn
 
 
 def packages_of() -> list[str]:
@@ -351,7 +346,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--packages", default=",".join(packages_of()))
     parser.add_argument("--mutants", type=int, default=20, help="per package")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6)
-    parser.add_argument("--known", type=Path, help="keep here what the unchanged tests call")
+    parser.add_argument("--known", type=Path, help="keep here what the unchanged tests reach")
     parser.add_argument("--jobs", type=int, default=2, help="changes tried at a time")
     given = parser.parse_args(argv)
     packages = given.packages.split(",")
@@ -369,7 +364,7 @@ def main(argv: list[str] | None = None) -> int:
         where = Path(folder).resolve()
         copied(where)
         os.environ |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(where)}
-        known = known_of(where, sources, given.known)
+        known = known_of(where, sources, (given.known or where / "known.json").resolve())
         trial = Trial(where, sources, known)
         os.chdir(where)
         sys.path[:0] = [str(where), str(where / "tests")]

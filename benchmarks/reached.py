@@ -17,6 +17,10 @@ from zlib import crc32
 import pytest
 
 
+Known = dict[str, tuple[float, set[str]]]
+"""By test its processor time [s] and the statements that it reaches."""
+
+
 def statements(tree: ast.AST) -> Iterator[tuple[ast.stmt, ast.FunctionDef]]:
     """Every statement inside a function, docstrings left out, with the innermost function."""
     for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
@@ -82,12 +86,17 @@ def names_in(node: ast.AST) -> set[str]:
 class Reached:
     """A plugin of Pytest that notes what each test costs and reaches."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: set[str]) -> None:
+        self.known = known
         self.seconds: dict[str, float] = {}
         self.reached: dict[str, set[str]] = {}
         self.made: dict[Any, set[str]] = {}
         self.failed: set[str] = set()
         vars(sys)["reached"] = set()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Run only tests of which nothing is known yet."""
+        items[:] = [item for item in items if item.nodeid not in self.known]
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -114,17 +123,42 @@ class Reached:
         if report.failed:
             self.failed.add(report.nodeid)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Known:
         """Seconds and statements by test."""
         return {
-            name: (self.seconds[name], sorted(self.reached[name]))
+            name: (self.seconds[name], self.reached[name])
             for name in self.seconds
             if name not in self.failed
         }
 
 
+def kept(file: Path) -> Known:
+    """What a file tells of tests."""
+    if not file.exists():
+        return {}
+    told = json.loads(file.read_text())
+    out: Known = {name: (cost, set()) for name, cost in told["tests"]}
+    sets = [lines for _, lines in out.values()]
+    for statement, numbers in told["reached"].items():
+        for k in numbers:
+            sets[k].add(statement)
+    return out
+
+
+def keep(known: Known, file: Path) -> None:
+    """Write a file for `kept`: each statement once, with the numbers of the tests."""
+    reached: dict[str, list[int]] = {}
+    for k, (_, lines) in enumerate(known.values()):
+        for statement in lines:
+            reached.setdefault(statement, []).append(k)
+    tests = [(name, cost) for name, (cost, _) in known.items()]
+    file.write_text(json.dumps({"tests": tests, "reached": reached}))
+
+
 if __name__ == "__main__":
-    plugin = Reached()
+    file = Path(sys.argv[1])
+    known = kept(file)
+    plugin = Reached(set(known))
     order = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
     pytest.main([*order, *sys.argv[2:]], [plugin])
-    Path(sys.argv[1]).write_text(json.dumps(plugin.told()))
+    keep(known | plugin.told(), file)

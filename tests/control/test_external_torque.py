@@ -21,6 +21,9 @@ from feasid.logs.motion import Run
 RATE = 500.0
 """Of the observer [Hz]."""
 
+BETWEEN_SAMPLES = 1e-3
+"""Relative: torques between samples are taken to be straight lines."""
+
 
 @pytest.fixture(scope="module")
 def fit(tmp_path_factory):
@@ -236,3 +239,44 @@ def test_motion_beyond_the_fitted_speeds_is_said_and_widens_thresholds(fit):
     assert fast.extrapolated
     assert not slow.extrapolated
     assert np.all(fast.threshold > 2.0 * slow.threshold)
+
+
+@pytest.mark.parametrize("late", [0.0, 1.5e-3])
+def test_the_running_observer_has_the_errors_and_deviations_of_its_law(fit, late):
+    """Torques with noise, behind the motion: what comes out is what was counted on the log."""
+    observer = feasid.ExternalTorque(fit, RATE, backend="python", delay=late)
+    t = np.arange(500) / RATE
+    q, dq, ddq = motion(fit.robot, t)
+    tau = feasid.inverse_dynamics(fit.robot, *motion(fit.robot, t - late))
+    tau += 0.1 * np.random.default_rng(0).standard_normal(q.shape)
+    found = [observer.update(*row) for row in zip(t, q, dq, tau, strict=True)]
+    run = Run("", RATE, np.arange(len(t)), t, q, dq, ddq, tau)
+    law = observer.model.law
+    off = tau - feasid.inverse_dynamics(fit.robot, q, dq, ddq)
+    errors, features = (x[-250:] for x in observer_errors(run, off, GAIN, late, law.fastest))
+    torque, threshold = (
+        np.array([getattr(f, name) for f in found])[-250:] for name in ("torque", "threshold")
+    )
+    assert np.abs(torque + errors).max() < BETWEEN_SAMPLES * np.abs(torque).max()
+    deviations = np.sqrt(np.einsum("nkf,kf->nk", features, law.coefficients))
+    widened = np.maximum(1.0, features[:, 0, 3] ** 0.5 / law.most)
+    expected = observer.model.levels * deviations * widened[:, None]
+    np.testing.assert_allclose(threshold, expected, rtol=1e-9)
+
+
+def test_an_observer_that_starts_in_motion_feels_no_push(fit):
+    observer = feasid.ExternalTorque(fit, RATE, backend="python", delay=0.0)
+    for _ in range(2):
+        _, found = replay(observer, fit.robot, np.zeros(3), 0.3)
+        torque = np.array([f.torque for f in found])
+        assert np.abs(torque).max() < BETWEEN_SAMPLES * observer.least_push.min()
+    assert observer.restarts == 1
+
+
+@pytest.mark.parametrize(("seconds", "moves", "match"), [
+    (0.15, 1.0, "runs of more than 0.17 s"), (0.2, 0.0, "joint a .*crosses every level less"),
+])  # fmt: skip
+def test_logs_too_short_to_count_are_refused(seconds, moves, match):
+    run, errors = white_run(seconds, 0)
+    with pytest.raises(InputError, match=match):
+        ErrorLaw.from_errors([(run, moves * errors)], GAIN, 0.0, ("a", "b"))
