@@ -368,17 +368,7 @@ def main(argv: list[str] | None = None) -> int:
         trial = Trial(where, sources, known)
         os.chdir(where)
         sys.path[:0] = [str(where), str(where / "tests")]
-        order = [
-            "-qq",
-            "-s",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "-p",
-            "no:randomly",
-            *TESTS,
-        ]
+        order = ["-qq", "-s", *(f"-pno:{name}" for name in UNUSED), *TESTS]
         pytest.main(order, plugins=[Tried(work)])
     shares = []
     for package in packages:
