@@ -16,7 +16,6 @@ from zlib import crc32
 
 import pytest
 
-
 Known = dict[str, tuple[float, set[str]]]
 """By test its processor time [s] and the statements that it reaches."""
 
