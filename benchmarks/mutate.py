@@ -202,7 +202,7 @@ def copied(where: Path) -> None:
 
 
 def known_of(where: Path, sources: dict[str, str], file: Path) -> Known:
-    """What each test costs and reaches: from a file, which tests that it does not know are added to.
+    """What each test costs and reaches: a file tells, and tests unknown to it are added there.
 
     What a test of the file reached is not asked again, whatever has changed since.
     """
