@@ -222,12 +222,16 @@ class Trial:
         self.where, self.sources, self.known = where, sources, known
         self.kills = Counter[str]()
 
-    def tests(self, site: Site) -> tuple[list[str], ...]:
-        """Which tests may notice a change: those to try first, and those after them."""
+    def tests(self, site: Site) -> tuple[bool, tuple[list[str], ...]]:
+        """Which tests may notice a change: those to try first, and those after them.
+
+        Before them whether they reach it; what none reaches runs while modules are imported.
+        """
         tree = ast.parse(self.sources[site.module])
         node = nth(tree, site.node)
         wanted = reaching(site.module, tree, node, site.what == "never raised")
         users = [name for name, (_, lines) in self.known.items() if lines & wanted]
+        reached = bool(users) or not wanted
         users = users or [
             name for name, (_, lines) in self.known.items()
             if name.startswith(STRUCTURE) or any(x.startswith(f"{site.module}:") for x in lines)
@@ -247,7 +251,7 @@ class Trial:
             sorted(names, key=lambda name: (not name.startswith(folder), name))
             for names in (quick, dear)
         ]
-        return first, *by_file
+        return reached, (first, *by_file)
 
     def affordable(self, names: list[str], budget: float) -> list[str]:
         """As many tests as take so long, from the front."""
@@ -261,9 +265,10 @@ class Trial:
         file = Path("feasid") / f"{site.module}.py"
         parts = file.with_suffix("").parts
         module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-        for names in filter(None, self.tests(site)):
+        reached, tests = self.tests(site)
+        for names in filter(None, tests):
             try:
-                found = tried.failing(names, lambda: put(module, plain(before), after))
+                found = tried.failing(names, lambda: reached and put(module, plain(before), after))
             except LookupError:
                 with (self.where / "lock").open("w") as lock:
                     fcntl.flock(lock, fcntl.LOCK_EX)
