@@ -107,6 +107,17 @@ LEG = mjcf(
     "0 0 -9.81",
 )
 
+SLIDER_CRANK = mjcf(
+    f"""
+    <body name="crank"><joint name="m1"/>{link(0.05, 0.01, 0.7)}
+      <body name="rod" pos="0.1 0.02 0"><joint name="p1"/>{link(0.12, 0.02, 0.5)}</body></body>
+    <body name="slider" pos="0.3 0.05 0"><joint name="s1" type="slide" axis="1 0.2 0"/>
+      {link(0.02, 0.01, 0.9)}</body>
+    """,
+    '<connect body1="rod" body2="slider" anchor="0.22 0.04 0"/>',
+    ("m1",),
+)
+
 MECHANISMS = {
     "parallel gripper": GRIPPER,
     "coupled wrist": WRIST,

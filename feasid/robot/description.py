@@ -415,7 +415,7 @@ def hold(
         if body is held:
             continue
         if body.name == held.parent:
-            body = _merge_bodies(body, held, joined)
+            body = _merge_bodies(body, held, joined, q)
         elif body.parent == held.name:
             body = _reattach(body, held.parent, rotation, position)
         left.append(body)
@@ -451,7 +451,7 @@ def _links(body: Body) -> tuple[Member, ...]:
     return body.members or (Member(body.name, inertial=body.inertial),)
 
 
-def _merge_bodies(parent: Body, held: Body, joined: list[Member]) -> Body:
+def _merge_bodies(parent: Body, held: Body, joined: list[Member], q: Array) -> Body:
     """The parent with the held body's links, inertia and rotor added to its own."""
     whole = Member(
         held.name,
@@ -460,20 +460,17 @@ def _merge_bodies(parent: Body, held: Body, joined: list[Member]) -> Body:
         inertial=held.inertial,
     )
     parts = [Member(parent.name, inertial=parent.inertial), whole]
-    if held.rotor is not None and held.rotor.values is not None:
-        parts.append(
-            Member(
-                f"{held.name} rotor",
-                rotation=held.rotor.rotation,
-                position=held.rotor.position,
-                inertial=_rotor_parameters(held.rotor.values),
-            )
-        )
+    rotor = held.rotor
+    if rotor is not None and rotor.values is not None:
+        angle = 0.0 if rotor.symmetric else rotor.gear * float(q[0])
+        turned = rotor.rotation @ exponential(np.array([0, 0, angle, 0, 0, 0]))[0]
+        ten = _rotor_parameters(rotor.values)
+        parts.append(Member(f"{held.name} rotor", turned, rotor.position, ten))
     return replace(
         parent,
         inertial=lumped_parameters(parts),
         members=(*_links(parent), *joined),
-        massless=parent.massless and held.massless and held.rotor is None,
+        massless=parent.massless and held.massless and rotor is None,
     )
 
 

@@ -9,6 +9,7 @@ from closed import (
     FIVE_BAR,
     LEG,
     MECHANISMS,
+    SLIDER_CRANK,
     constraint_jacobian,
     directions,
     link,
@@ -44,9 +45,12 @@ def motions(robot, seed=0, reach=1.0, count=SAMPLES):
     return s, *rng.standard_normal((2, *s.shape))
 
 
-@pytest.fixture(params=some(MECHANISMS, *(set(MECHANISMS) - {"palletising arm"})), ids=str)
+ALL = {**MECHANISMS, "slider crank": SLIDER_CRANK}
+
+
+@pytest.fixture(params=some(ALL, *(set(ALL) - {"palletising arm"})), ids=str)
 def mechanism(request):
-    text = MECHANISMS[request.param]
+    text = ALL[request.param]
     return text, feasid.load_robot(text).without_joint_terms()
 
 

@@ -11,7 +11,7 @@ from robots import random_robot
 
 import feasid
 from feasid.errors import InputError, LimitError, LogError, OutputError, SecurityError
-from feasid.reduction.triangle import Reduced, Reducer
+from feasid.reduction.triangle import Reduced, Reducer, fingerprint_of
 
 # Householder reductions of a few thousand rows: each is within a small multiple of rounding of
 # the exact R'R; 1e-13 leaves room for 60 columns and several stackings.
@@ -146,6 +146,32 @@ def test_data_of_another_robot_do_not_add(case):
     with pytest.raises(TypeError):
         1 + a
     assert sum([a]) is a
+
+
+def test_whatever_decides_what_data_mean_is_in_the_fingerprint():
+    """Another number anywhere in the kinematics, and it is another robot."""
+    rng = np.random.default_rng(0)
+    robot = random_robot(rng, 3, rotors=True).with_joint_terms().with_transition(0.1)
+    body = next(b for b in robot.bodies if b.rotor is not None)
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+    def changed(body, **more):
+        return replace(robot, bodies=[replace(b, **more) if b is body else b for b in robot.bodies])
+
+    rotors = ({"gear": -7.6}, {"position": body.rotor.position + 0.1}, {"rotation": turn})
+    others = [
+        *(changed(body, rotor=replace(body.rotor, **new)) for new in rotors),
+        changed(body, rotor=None),
+        changed(body, rotation=turn),
+        changed(body, position=body.position + 0.1),
+        changed(body, motion=-body.motion),
+        robot.with_gravity((0, 0, -1.6)),
+        robot.with_transition(0.2),
+        robot.without_joint_terms(),
+    ]
+    marks = {fingerprint_of(r, (0, 1)) for r in (robot, *others)}
+    assert len(marks | {fingerprint_of(robot, (0, 2))}) == len(others) + 2
+    assert fingerprint_of(replace(robot, name="another"), (0, 1)) in marks
 
 
 def test_what_a_filter_left_nothing_of_stays_nothing(case):

@@ -1,7 +1,10 @@
 """Robots, their parts, their parameter names, and what is said when they are wrong."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from robots import random_robot, random_rotation, relative
 
 import feasid
 from feasid.errors import DescriptionError, InputError
@@ -198,3 +201,42 @@ def test_features_that_a_drive_has_not():
     assert drive.feature("p1") is drive.features[0]
     with pytest.raises(InputError, match="drive 'j' has no feature 'p2'; it has p1"):
         drive.feature("p2")
+
+
+def with_values(robot, rng):
+    """The robot with possible parameters of bodies and rotors."""
+
+    def ten():
+        points = np.c_[rng.normal(size=(5, 3)), np.ones(5)]
+        return inertia.from_pseudo_inertia(points.T @ points)
+
+    def turning(symmetric):
+        values = np.abs(rng.normal(size=4)) if symmetric else ten()
+        pose = random_rotation(rng), rng.normal(size=3)
+        return Rotor(5.0 * rng.normal(), *pose, symmetric, values)
+
+    bodies = [
+        replace(b, inertial=ten(), rotor=turning(k % 2 == 0)) for k, b in enumerate(robot.bodies)
+    ]
+    return replace(robot, bodies=tuple(bodies))
+
+
+@pytest.mark.parametrize("joint", range(5))
+def test_a_held_joint_leaves_the_others_their_torques(joint):
+    """With its rotor, which has turned by the gear and is no longer where the description has it
+    unless it is balanced."""
+    rng = np.random.default_rng(joint)
+    robot = with_values(random_robot(rng, 5), rng)
+    q, dq, ddq = rng.normal(size=(3, 4, 5))
+    q[:, joint] = at = rng.normal()
+    dq[:, joint] = ddq[:, joint] = 0.0
+    held = robot.locked({robot.joints[joint]: at})
+    rest = [robot.joints.index(name) for name in held.joints]
+    expected = feasid.inverse_dynamics(robot, q, dq, ddq)[:, rest]
+    motion = (x[:, rest] for x in (q, dq, ddq))
+    assert relative(feasid.inverse_dynamics(held, *motion), expected) < TOLERANCE
+
+
+def test_not_all_joints_can_be_held():
+    with pytest.raises(InputError, match="locking joint '3' leaves no moving body"):
+        arm().locked(dict.fromkeys(("1", "2", "3"), 0.0))

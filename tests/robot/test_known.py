@@ -1,6 +1,7 @@
 """Parameters that are no unknowns: virtual links, several joints per body, known and tied ones."""
 
 import re
+from fractions import Fraction
 
 import mujoco
 import numpy as np
@@ -13,7 +14,7 @@ from feasid.errors import DescriptionError, InputError
 from feasid.formats.load import load_robot
 from feasid.identifiability.base import base_parameters
 from feasid.robot.bodies import Body
-from feasid.robot.known import Unknowns, equalities
+from feasid.robot.known import Unknowns, eliminate, equalities
 
 
 def rank_of(robot, columns, seed=0):
@@ -118,6 +119,25 @@ def test_known_parameters_leave_the_problem(known, lost):
     rank, gap = rank_of(robot, free)
     assert gap > 1e6
     assert base.size == rank
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_eliminated_parameters_satisfy_every_equation_whatever_the_others_are(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-2, 3, (6, 8)) * (rng.random((6, 8)) < 0.4)
+    rows[5] = rows[0] - 2 * rows[1]  # says nothing new
+    right = rows @ rng.integers(-3, 4, 8)
+    given = [
+        (str(k), {j: Fraction(int(c)) for j, c in enumerate(row) if c}, Fraction(int(value)))
+        for k, (row, value) in enumerate(zip(rows, right, strict=True))
+    ]
+    solved = eliminate(given)
+    assert len(solved) == np.linalg.matrix_rank(rows)
+    point = [Fraction(int(x)) for x in rng.integers(-9, 10, 8)]
+    assert not {i for row, _ in solved.values() for i in row} & set(solved)
+    for j, (row, constant) in solved.items():
+        point[j] = constant + sum(c * point[i] for i, c in row.items())
+    assert all(sum(c * point[j] for j, c in row.items()) == value for _, row, value in given)
 
 
 def test_tied_parameters_count_once():

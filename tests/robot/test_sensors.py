@@ -1,5 +1,7 @@
 """Force-torque sensors: what they show, and the torques of the rest as before."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from floating import loaded
@@ -9,6 +11,7 @@ from scipy.spatial.transform import Rotation
 import feasid
 from feasid.errors import InputError
 from feasid.identifiability.base import base_parameters
+from feasid.robot.bodies import Rotor
 from feasid.robot.variants import with_force_sensor
 
 RANK = 1e-9  # singular values of a random regressor, relative: rounding is 1e-15
@@ -18,9 +21,14 @@ def columns_of_others(robot, sensor):
     return [k for k, (body, _) in enumerate(robot.parameter_names) if body != sensor]
 
 
+@pytest.mark.parametrize("rotors", [False, True])
 @pytest.mark.parametrize("carries", [None, "1", "4", "7"])
-def test_joints_feel_the_same_as_without_a_sensor(carries):
+def test_joints_feel_the_same_as_without_a_sensor(carries, rotors):
     plain, rng = wam(), np.random.default_rng(0)
+    if rotors:
+        pose = Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3)
+        geared = [replace(b, rotor=Rotor(-7.5, *pose, symmetric=False)) for b in plain.bodies]
+        plain = replace(plain, bodies=tuple(geared))
     turn, place = Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3)
     robot = with_force_sensor(plain, carries, rotation=turn, position=place)
     own = robot.rows[robot.joint_index("force_sensor")]
