@@ -118,6 +118,19 @@ SLIDER_CRANK = mjcf(
     ("m1",),
 )
 
+WELDED = mjcf(
+    f"""
+    <body name="a1"><joint name="m1"/>{link(0.12, 0.01, 0.8)}
+      <body name="a2" pos="0.1 0.25 0"><joint name="p1"/>{link(0.1, 0.02, 0.5)}
+        <body name="a3" pos="0.12 0.18 0"><joint name="p2"/>{link(0.03, 0.01, 0.3)}</body></body>
+    </body>
+    <body name="b1" pos="0.3 0 0"><joint name="p3"/>{link(-0.02, 0.11, 0.9)}</body>
+    """,
+    '<weld body1="b1" body2="a3" relpose="-0.06 0.45 0 0.9800666 0 0 0.1986693" '
+    'anchor="0.05 0.02 0"/>',
+    ("m1",),
+)
+
 MECHANISMS = {
     "parallel gripper": GRIPPER,
     "coupled wrist": WRIST,

@@ -53,6 +53,45 @@ def test_capsule_contains_its_shape(kind):
         assert distance.min() >= radius - ROUNDING
 
 
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_bounding_box_touches_the_shape_on_every_side(kind):
+    rotation, position = from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3])
+    reach = primitive(kind, SIZES[kind], rotation, position).reach()
+    points = surface(kind, SIZES[kind], np.random.default_rng(0)) @ rotation.T
+    assert (points.max(axis=0) <= reach + ROUNDING).all()
+    assert (points.max(axis=0) > 0.95 * reach).all()  # the next of 4000 points is that near
+
+
+def test_an_sdf_file_has_its_shapes_where_a_urdf_has_them(tmp_path):
+    sdf = {
+        "box": "<size>0.3 0.1 0.2</size>", "sphere": "<radius>0.2</radius>",
+        "cylinder": "<radius>0.1</radius><length>0.5</length>",
+        "capsule": "<radius>0.1</radius><length>0.5</length>",
+        "ellipsoid": "<radii>0.1 0.3 0.2</radii>", "mesh": "<uri>a.stl</uri>", "plane": "",
+    }  # fmt: skip
+    pose = "<pose>0.1 0.2 -0.3 0.3 -0.7 1.1</pose>"
+    inertia = "<mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia>"
+    solid = "".join(
+        f"<collision name='{k}'>{pose}<geometry><{k}>{v}</{k}></geometry></collision>"
+        for k, v in sdf.items()
+    )
+    bad = "<collision name='bad'><geometry><box><size>1 2</size></box></geometry></collision>"
+    path = tmp_path / "one.sdf"
+    path.write_text(
+        f"<sdf version='1.9'><model name='one'><link name='a'><inertial>{inertia}</inertial>"
+        f"{solid}{bad}</link><joint name='j' type='revolute'><parent>world</parent>"
+        f"<child>a</child><axis><xyz>0 0 1</xyz></axis></joint></model></sdf>"
+    )
+    *known, mesh, plane, wrong = collision_shapes(feasid.load_robot(path))["a"]
+    assert mesh is plane is wrong is None
+    for (kind, size), shape in zip(SIZES.items(), known, strict=True):
+        wanted = primitive(kind, size, from_rpy([0.3, -0.7, 1.1]), np.array([0.1, 0.2, -0.3]))
+        assert shape.kind == kind
+        np.testing.assert_allclose(shape.reach(), wanted.reach(), rtol=ROUNDING)
+        np.testing.assert_allclose(shape.capsule()[0], wanted.capsule()[0], rtol=ROUNDING)
+        assert shape.volume == pytest.approx(wanted.volume)
+
+
 def test_panda_is_made_of_capsules():
     path = next(p for p in example_urdfs() if p.stem == "panda_collision")
     fingers = {f"panda_finger_joint{k}": 0.0 for k in (1, 2)}

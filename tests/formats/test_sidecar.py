@@ -10,6 +10,8 @@ from robots import ARM
 import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.formats.sidecar import sidecar_bytes, sidecar_path
+from feasid.robot.bodies import Rotor
+from feasid.robot.rotations import from_rpy
 
 
 @pytest.fixture
@@ -52,6 +54,21 @@ def test_a_robot_with_a_held_joint_is_read_back_with_it_held(arm, load, tmp_path
     again = feasid.load_robot(path, lock=held)
     q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, 2))
     ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (robot, again))
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_rotors_are_in_the_sidecar(arm, symmetric, tmp_path):
+    ten = np.array([0.2, 0.01, 0.02, 0.3, 0.01, 0.25, 0.1, 0.05, 0.2, 1.5])
+    bodies = feasid.load_robot(arm).bodies
+    robot = replace(feasid.load_robot(arm), bodies=[replace(b, inertial=ten) for b in bodies])
+    values = ten[[0, 5, 8, 9]] if symmetric else ten
+    rotor = Rotor(-7.5, from_rpy([0.3, -0.7, 1.1]), (0.1, 0.2, 0.3), symmetric, values)
+    geared = replace(robot, bodies=tuple(replace(b, rotor=rotor) for b in robot.bodies))
+    feasid.write(robot, tmp_path / "written.urdf", complete=geared)
+    again = feasid.load_robot(tmp_path / "written.urdf")
+    q, dq, ddq = np.random.default_rng(0).uniform(-1, 1, (3, 20, robot.dof))
+    ours, theirs = (feasid.inverse_dynamics(r, q, dq, ddq) for r in (geared, again))
     np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-9)
 
 

@@ -52,6 +52,26 @@ def test_a_pinocchio_model_has_pinocchios_inverse_dynamics(path, floating):
         assert np.abs(ours - theirs[swap]).max() < RTOL * np.abs(theirs).max()
 
 
+@pytest.mark.parametrize("kind", ["Planar", "Spherical", "SphericalZYX", "Translation"])
+def test_a_pinocchio_joint_of_several_degrees_has_pinocchios_mass_matrix(kind):
+    """Where it starts, in the order in which its motion subspace has its columns."""
+    pin = pytest.importorskip("pinocchio")
+    joint, model = getattr(pin, f"JointModel{kind}")(), pin.Model()
+    if kind == "SphericalZYX":  # its subspace depends on the angles
+        model.addJoint(0, joint, pin.SE3.Identity(), "odd")
+        with pytest.raises(UnsupportedJointError, match="'odd' is a JointModelSphericalZYX"):
+            load_robot(model)
+        return
+    pin.seed(0)
+    here = model.addJoint(0, joint, pin.SE3.Random(), "odd")
+    model.appendBodyToJoint(here, pin.Inertia.Random(), pin.SE3.Random())
+    robot, data, zero = load_robot(model), model.createData(), np.zeros(model.nv)
+    here, ours = pin.neutral(model), np.zeros(robot.dof)
+    theirs = [pin.rnea(model, data, here, zero, a) for a in (zero, *np.eye(model.nv))]
+    found = [inverse_dynamics(robot, ours, zero, a)[0] for a in (zero, *np.eye(model.nv))]
+    np.testing.assert_allclose(found, theirs, atol=RTOL * np.abs(theirs).max())
+
+
 def test_a_pinocchio_models_terms_are_drives(tmp_path):
     pin = pytest.importorskip("pinocchio")
     (tmp_path / "arm.urdf").write_text(ARM)

@@ -503,8 +503,7 @@ def _bond(
     pose = numbers(element, "relpose", 7, values)
     if len(pose) == 0 or not any(pose[3:]):
         return Bond("weld", name, *bodies, second_point=second)
-    turn = from_quaternion(np.array(pose[3:]))
-    first = np.array(pose[:3]) + turn @ second
+    turn, first = from_quaternion(np.array(pose[3:])), np.array(pose[:3])  # the anchor's place
     return Bond("weld", name, *bodies, first_point=first, second_point=second, turn=turn)
 
 
