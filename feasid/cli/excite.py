@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--clearance", type=float, default=0.01, metavar="M", help="between links (default 0.01)")
     add("--ignore", action="append", metavar="LINK,LINK", help="links that may touch")
     add("--workspace", metavar="JSON", help="boxes that links stay in: {link: [low, high]} [m]")
+    add("--meshes", metavar="FOLDER", help="folder of the collision meshes (STL, OBJ)")
     add("--capsules", metavar="JSON", help="shapes: {link: [[start, end, radius], ...]} [m]")
     add("--given", nargs="+", default=[], metavar="REDUCED", help="logs there are already")
     add("--noise", type=float, default=1.0, help="torque noise [N m] (default 1)")
@@ -81,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         ignore=[tuple(pair.split(",")) for pair in arguments.ignore or ()],
         workspace=_json(arguments.workspace, "--workspace"),
         capsules=_json(arguments.capsules, "--capsules"),
+        meshes=arguments.meshes,
         given=[Reduced.load(path) for path in arguments.given],
         noise=arguments.noise,
         friction=arguments.friction,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +11,17 @@ import numpy.typing as npt
 from feasid.core.arguments import checked_methods
 from feasid.core.arrays import Array
 from feasid.errors import InputError
+from feasid.excitation.bounds import Bounds
 from feasid.excitation.objectives import LimitBarrier, Objective
 from feasid.excitation.problem import (
     FINAL_REFINEMENT,
     LIMIT_GRID_REFINEMENT,
+    PostureConstraint,
     Problem,
     limit_margins,
     repeat_limits,
 )
+from feasid.excitation.regressor_gradient import MotionRegressor
 
 CHECK_REFINEMENT = 20
 """Motions are checked at this many times between any two at which they were designed."""
@@ -58,14 +61,34 @@ def check_times(problem: Problem) -> Array:
 def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Margin]:
     """The least margin of every limit over these times."""
     motion = [np.ascontiguousarray(m.T) for m in problem.basis.matrices(t) @ coefficients]
-    joints = problem.dynamics.robot.joints
+    return motion_margins(problem.exact, problem.bounds, problem.constraints, motion)
+
+
+def motion_margins(
+    dynamics: MotionRegressor,
+    bounds: Bounds,
+    constraints: Sequence[PostureConstraint],
+    motion: Sequence[Array],
+) -> list[Margin]:
+    """The least margin of every limit over a motion.
+
+    Parameters
+    ----------
+    dynamics : MotionRegressor
+        With friction as it is.
+    bounds : Bounds
+    constraints : sequence of PostureConstraint
+    motion : four ndarray, shape (dof, N)
+        Position and its first three derivatives.
+    """
+    joints = dynamics.robot.joints
     out: list[Margin] = []
-    kinds = problem.bounds.items()
+    kinds = bounds.items()
     values = dict(zip([k for k, _ in kinds], motion, strict=False))
-    torque = bool(np.isfinite(problem.bounds.torque).any())
+    torque = bool(np.isfinite(bounds.torque).any())
     evaluation = None
-    if torque or problem.constraints:
-        evaluation = problem.exact.forward(*motion[:3], torque=torque)
+    if torque or constraints:
+        evaluation = dynamics.forward(*motion[:3], torque=torque)
         values["torque"] = evaluation.torques
     for kind, limit in kinds:
         if np.isfinite(limit).any():
@@ -75,7 +98,7 @@ def smallest_margins(problem: Problem, coefficients: Array, t: Array) -> list[Ma
                 j = int(row) % len(joints)
                 name = f"{kind} limit of joint {joints[j]!r}"
                 out.append(Margin(name, joints[j], kind, float(low)))
-    for part in problem.constraints:
+    for part in constraints:
         assert evaluation is not None
         lows = part(evaluation)[0].min(axis=1)
         out += [Margin(n, None, "space", float(m)) for n, m in zip(part.names, lows, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -62,6 +63,7 @@ def excite(
     workspace: Mapping[str, Any] | None = None,
     floor: float | None = None,
     capsules: Mapping[str, Sequence[Any]] | None = None,
+    meshes: str | Path | None = None,
     collision: bool = True,
     clearance: NonNegative = 0.01,
     ignore: Sequence[tuple[str, str]] = (),
@@ -114,6 +116,10 @@ def excite(
         Height [m] in the base frame above which all capsules stay.
     capsules : mapping of link to sequence of (start, end, radius), optional
         Shapes of links, in their frames [m]. Default around the description's primitives.
+    meshes : path, optional
+        Folder below which the description's collision meshes (STL, OBJ) lie; each counts by its
+        convex hull. ``package://arm/a.stl`` is ``arm/a.stl`` there, or ``a.stl``. Without it no
+        mesh is opened, and a note names the links.
     collision : bool
         Keep links from each other. Links of bodies that a joint connects may touch.
     clearance : float
@@ -176,8 +182,8 @@ def excite(
         robot, friction, drive_inertia,
         {"position": position, "velocity": velocity, "acceleration": acceleration, "jerk": jerk,
          "torque": torque},
-        {"workspace": workspace, "floor": floor, "capsules": capsules, "collision": collision,
-         "clearance": clearance, "ignore": ignore},
+        {"workspace": workspace, "floor": floor, "capsules": capsules, "meshes": meshes,
+         "collision": collision, "clearance": clearance, "ignore": ignore},
         seed,
     )  # fmt: skip
     deviation = value_per_joint(noise, setting.robot, "noise")
@@ -294,5 +300,12 @@ def _make_trajectory(
         expected=problem.expected,
     )
     return Trajectory(
-        setting.robot, basis, coefficients, rate, setting.bounds, certificate, tuple(notes)
+        setting.robot,
+        basis,
+        coefficients,
+        rate,
+        setting.bounds,
+        certificate,
+        tuple(notes),
+        setting.constraints,
     )

@@ -7,9 +7,10 @@ points increase their margins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from feasid.excitation.bounds import Bounds
 from feasid.excitation.drives import Gradient, Places
 from feasid.excitation.problem import MarginPullback, PostureConstraint, limit_margins
 from feasid.excitation.regressor_gradient import MotionRegressor, RegressorEvaluation, cross, dot
-from feasid.formats.registry import collision_shapes
+from feasid.formats.meshes import Polytope, enclosing_capsule, enclosing_polytope, hull_corners
+from feasid.formats.registry import collision_meshes, collision_shapes
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot
 
@@ -40,13 +42,17 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Capsule:
-    """All points within `radius` of a segment, on a body (-1: the ground), in its frame [m]."""
+    """All points within `radius` of a segment, on a body (-1: the ground), in its frame [m].
+
+    What is inside may be known closer, by a polytope.
+    """
 
     link: str
     body: int
     start: Array
     end: Array
     radius: float
+    polytope: Polytope | None = None
 
     def contains(self, other: Capsule) -> bool:
         """Whether the other is inside."""
@@ -88,16 +94,21 @@ def find_frame(robot: Robot, name: str) -> Frame:
 
 
 def link_capsules(
-    robot: Robot, given: Mapping[str, Sequence[Any]] | None, notes: list[str]
+    robot: Robot,
+    given: Mapping[str, Sequence[Any]] | None,
+    notes: list[str],
+    meshes: str | Path | None = None,
 ) -> tuple[Capsule, ...]:
-    """Capsules around all links: the caller's, and elsewhere the description's primitives.
+    """Capsules around all links: the caller's, and elsewhere the description's shapes.
 
     ``given`` maps a link to its capsules (start, end, radius) in the link's frame; spheres have
-    start and end alike. Links whose shapes are meshes only are left out and noted.
+    start and end alike. Meshes below the folder ``meshes`` count by their convex hulls; without
+    it, and where a format does not tell their names, they are left out and noted.
     """
     known = link_frames(robot)
     out: list[Capsule] = []
     unknown = []
+    files = {} if meshes is None else collision_meshes(robot)
     for name, entries in (given or {}).items():
         out += [
             _on_body(find_frame(robot, name), *_parse_capsule(name, entry)) for entry in entries
@@ -107,11 +118,17 @@ def link_capsules(
             out += [
                 _on_body(known[name], *shape.capsule()) for shape in shapes if shape is not None
             ]
-            if any(shape is None for shape in shapes):
+            own = [mesh for mesh in files.get(name, ()) if mesh.name]
+            for mesh in own:
+                hull, at = hull_corners(mesh, str(meshes)), known[name]
+                inside = enclosing_polytope(hull).placed(at.rotation, at.position)
+                out.append(replace(_on_body(at, *enclosing_capsule(hull)), polytope=inside))
+            if sum(shape is None for shape in shapes) > len(own):
                 unknown.append(name)
     if unknown:
         notes.append(
-            f"meshes are not looked at: {', '.join(unknown)}; give their capsules in capsules="
+            f"meshes are not looked at: {', '.join(unknown)}; give their folder in meshes=, or "
+            "their capsules in capsules="
         )
     return _outermost(out)
 
@@ -142,7 +159,8 @@ def _outermost(found: list[Capsule]) -> tuple[Capsule, ...]:
     """Those that are not inside another of the same body."""
     kept: list[Capsule] = []
     for capsule in sorted(found, key=lambda c: -c.radius):
-        if not any(k.body == capsule.body and k.contains(capsule) for k in kept):
+        whole = (k for k in kept if k.body == capsule.body and k.polytope is None)
+        if not any(k.contains(capsule) for k in whole):
             kept.append(capsule)
     return tuple(kept)
 
@@ -152,6 +170,12 @@ DISTANCE_UNIT = 0.05
 
 OVERLAP_POSTURES = 300
 """Random postures in which links are checked for overlaps that no motion changes."""
+
+NEAR = 0.05
+"""Distance between capsules [m] below which the polytopes inside are looked at."""
+
+TOGETHER = 512
+"""Postures whose polytopes are compared at once."""
 
 MIN_AXIS_DISTANCE = 1e-9
 """Shortest distance [m] between the axes of two capsules whose direction is used."""
@@ -269,9 +293,16 @@ class LinkDistance:
         radii = np.array([c.radius for c in self.capsules])[self.pairs].sum(axis=1)
         between = near - far
         length = np.sqrt(dot(between, between))
+        apart = between / np.maximum(length, MIN_AXIS_DISTANCE)
+        gap = length - radii[:, None]
+        for k, (first, second) in enumerate(self.pairs):
+            closer = _polytope_gaps(evaluation, self.capsules[first], self.capsules[second], gap[k])
+            for at, found, direction, point in closer:
+                gap[k, at], apart[:, k, at] = found, direction
+                near[:, k, at] = far[:, k, at] = point
 
         def pull_back(bar: Array, out: Gradient) -> None:
-            force = between * (bar / (DISTANCE_UNIT * np.maximum(length, MIN_AXIS_DISTANCE)))
+            force = apart * (bar / DISTANCE_UNIT)
             bodies = np.array([c.body for c in self.capsules])[self.pairs]
             for body in np.unique(bodies):
                 first, second = (bodies == body).T
@@ -279,7 +310,49 @@ class LinkDistance:
                 forces = np.concatenate([force[:, first], -force[:, second]], axis=1)
                 _add_force_gradient(evaluation, int(body), points, forces, out)
 
-        return (length - radii[:, None] - self.clearance) / DISTANCE_UNIT, pull_back
+        return (gap - self.clearance) / DISTANCE_UNIT, pull_back
+
+
+def _polytope_gaps(
+    evaluation: RegressorEvaluation, first: Capsule, second: Capsule, gap: Array
+) -> Iterator[tuple[Places, Array, Array, Array]]:
+    """Where polytopes tell a larger distance than capsules, whose gaps (N,) are raised by it.
+
+    A face of one has all corners of the other (and its radius) at least so far beyond it: a lower
+    bound of the distance, and of what is lacking where they overlap. Yields samples, gaps,
+    directions from the second to the first body (3, n), and points (3, n) in the world.
+    """
+    for one, other, sign in ((first, second, -1.0), (second, first, 1.0)):
+        all_near = np.flatnonzero(gap < NEAR)
+        if one.polytope is None or not len(all_near):
+            continue
+        ends = np.stack([other.start, other.end])
+        corners, radius = (
+            (ends, other.radius) if other.polytope is None else (other.polytope.corners, 0.0)
+        )
+        for near in np.array_split(all_near, -(-len(all_near) // TOGETHER)):
+            own_turn, own_place = _pose(evaluation, other.body, near)
+            points = np.einsum("ijn,mj->imn", own_turn, corners) + own_place[:, None]
+            turn, place = _pose(evaluation, one.body, near)
+            own = np.einsum("jin,jmn->imn", turn, points - place[:, None])
+            height = (one.polytope.normals @ own.reshape(3, -1)).reshape(-1, *own.shape[1:])
+            corner = height.argmin(axis=1)
+            room = np.take_along_axis(height, corner[:, None], axis=1)[:, 0]
+            room -= one.polytope.offsets[:, None] + radius
+            face, n = room.argmax(axis=0), np.arange(len(near))
+            better = room[face, n] > gap[near]
+            at, face, n = near[better], face[better], n[better]
+            direction = np.einsum("ijn,nj->in", turn[:, :, n], one.polytope.normals[face])
+            reach = points[:, corner[face, n], n] - radius * direction
+            yield at, room[face, n], sign * direction, reach
+
+
+def _pose(evaluation: RegressorEvaluation, body: int, samples: Places) -> tuple[Array, Array]:
+    """Rotation (3, 3, n) and origin (3, n) of a body in the base frame at these samples."""
+    if body < 0:
+        return np.repeat(np.eye(3)[:, :, None], len(samples), axis=2), np.zeros((3, len(samples)))
+    flow = evaluation.flow
+    return flow.turn[..., samples, body], flow.place[..., samples, body]
 
 
 def closest_points(p0: Array, p1: Array, r0: Array, r1: Array) -> tuple[Array, Array]:
@@ -323,6 +396,7 @@ def posture_constraints(
     workspace: Mapping[str, Any] | None,
     floor: float | None,
     capsules: Mapping[str, Sequence[Any]] | None,
+    meshes: str | Path | None,
     collision: bool,
     clearance: float,
     ignore: Sequence[tuple[str, str]],
@@ -342,10 +416,11 @@ def posture_constraints(
             find_frame(robot, name)
     if not collision and floor is None:
         return tuple(out)
-    found = link_capsules(robot, capsules, notes)
+    found = link_capsules(robot, capsules, notes, meshes)
     if floor is not None and not found:
         raise InputError(
-            "floor needs shapes: the description has no collision primitives; pass capsules="
+            "floor needs shapes: the description has no collision primitives; pass meshes= or "
+            "capsules="
         )
     still = draw_postures(bounds, np.random.default_rng(0), OVERLAP_POSTURES)
     evaluation = dynamics.forward(still, np.zeros_like(still), np.zeros_like(still))

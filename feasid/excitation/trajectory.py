@@ -12,15 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import Positive, Rate, checked_methods
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, require_finite
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
-from feasid.core.text import escape_controls
+from feasid.core.text import escape_controls, quote
 from feasid.dynamics.regressor import inverse_dynamics
 from feasid.errors import InputError, missing_extra
 from feasid.excitation.basis import Basis
 from feasid.excitation.bounds import Bounds
 from feasid.excitation.certificate import ExcitationCertificate
+from feasid.excitation.constraint_check import motion_margins
+from feasid.excitation.interpolation import approach_motion, approach_times, smallest_room
+from feasid.excitation.problem import PostureConstraint
+from feasid.excitation.regressor_gradient import MotionRegressor
 from feasid.robot.description import Robot
 
 if TYPE_CHECKING:
@@ -45,8 +49,15 @@ REST_SPEED = 1e-7
 """Velocity [rad/s or m/s] below which a joint is at rest: ros2_control compares that of the last
 point with the rounding of single precision, 1.2e-7."""
 
-FILE_DECIMALS = 9
-"""Decimals of positions, velocities and accelerations in files."""
+FILE_DECIMALS = 12
+"""Decimals of positions, velocities and accelerations in files: polynomials between points 10 ms
+apart multiply what is rounded by up to 60 000 in accelerations."""
+
+TOUCHING = 1e-9
+"""Rounding of an approach that reaches a limit, in units of half its range."""
+
+APPROACH_POINTS = 400
+"""Times of an approach at which torques and distances are checked."""
 
 
 def _quote(text: str) -> str:
@@ -79,6 +90,8 @@ class Trajectory(Displayed):
     certificate : ExcitationCertificate
     notes : tuple of str
         Assumptions, and how the search ended.
+    constraints : tuple of PostureConstraint
+        Distances and workspaces that it keeps.
     """
 
     robot: Robot
@@ -88,6 +101,7 @@ class Trajectory(Displayed):
     bounds: Bounds
     certificate: ExcitationCertificate
     notes: tuple[str, ...] = ()
+    constraints: tuple[PostureConstraint, ...] = ()
 
     @property
     def period(self) -> float:
@@ -218,15 +232,52 @@ class Trajectory(Displayed):
     def approach_time(self) -> float:
         """Time in which any posture within the limits reaches the start of the motion [s].
 
-        Polynomials of degree five between standstills, as ROS's controllers interpolate, have peak
-        velocities of 1.875 and peak accelerations of 5.7735 times distance over time and its
-        square.
+        By polynomials of degree five between standstills, as ROS's controllers interpolate; see
+        `feasid.excitation.interpolation`.
         """
         far = np.abs(self.bounds.position - self.q[0]).max(axis=0)
-        speed, push = (
-            np.abs(x).min(axis=0) for x in (self.bounds.velocity, self.bounds.acceleration)
-        )
-        return float(np.maximum(1.875 * far / speed, np.sqrt(5.7735 * far / push)).max())
+        return float(approach_times(far, self.bounds).max())
+
+    def check_approach(self, start: npt.ArrayLike, seconds: Positive | None = None) -> float:
+        """Verify the way from a posture at rest to the start of the motion.
+
+        By a polynomial of degree five, as ROS's controllers interpolate; at `APPROACH_POINTS` times
+        for torques, with all friction and without, for distances between links and for workspaces.
+
+        Parameters
+        ----------
+        start : array_like, shape (dof,)
+            Where the robot stands [rad or m].
+        seconds : float, optional
+            [s]; default the least that velocities and accelerations allow.
+
+        Returns
+        -------
+        float
+            Its duration [s].
+
+        Raises
+        ------
+        InputError
+            Names the limits that are broken on the way.
+        """
+        here = require_finite(start, (self.robot.dof,), "start")
+        least = float(approach_times(np.abs(here - self.q[0]), self.bounds).max())
+        duration = max(least, 1e-3) if seconds is None else seconds
+        way = approach_motion(here, self.q[0], duration, APPROACH_POINTS)
+        dynamics = MotionRegressor(self.robot, ())
+        margins = motion_margins(dynamics, self.bounds, self.constraints, way)
+        worst = sorted(margins, key=lambda m: m.slack)
+        broken = [*dict.fromkeys(m.name for m in worst if m.slack < -TOUCHING)]
+        if broken:
+            raise InputError(
+                f"the way from the posture {quote(here.tolist())} to the start of the motion in "
+                f"{duration:.3g} s breaks: {'; '.join(broken[:3])}; start nearer to "
+                f"{quote(np.round(self.q[0], 3).tolist())}"
+                + ("" if seconds is None else f", or take {least:.3g} s or more"),
+                broken=broken,
+            )
+        return duration
 
     def to_ros(
         self,
@@ -234,13 +285,15 @@ class Trajectory(Displayed):
         *,
         rate: Rate | None = None,
         approach: Positive | None = None,
+        start: npt.ArrayLike | None = None,
         overwrite: bool = False,
     ) -> None:
         """Write a ROS 2 ``trajectory_msgs/msg/JointTrajectory`` as YAML: an approach and a period.
 
         The first point is the start of the motion, at rest, `approach` seconds after the message is
-        received: ros2_control's joint_trajectory_controller interpolates from where the robot is.
-        The way there is checked neither for collisions nor for torques.
+        received: ros2_control's joint_trajectory_controller interpolates from where the robot is,
+        and between points, by polynomials of degree five, whose extremes keep the limits.
+        The way to the first point is checked from `start` only; see `check_approach`.
 
         Parameters
         ----------
@@ -248,7 +301,10 @@ class Trajectory(Displayed):
         rate : float, optional
             Points per second [Hz]; default the motion's.
         approach : float, optional
-            [s]; default `approach_time`, enough for any posture within the position limits.
+            [s]; default what the way from `start` takes, or `approach_time`, enough for any posture
+            within the position limits.
+        start : array_like, shape (dof,), optional
+            Where the robot will stand, at rest [rad or m].
         overwrite : bool
             Whether a file that exists is replaced.
 
@@ -256,7 +312,8 @@ class Trajectory(Displayed):
         ------
         InputError
             `rate` or `approach` is not positive, or the motion does not start and end at rest,
-            which the controller would refuse or follow with a jerk.
+            which the controller would refuse or follow with a jerk; so few points that the
+            controller would break a limit between them; an approach from `start` that breaks one.
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.
         """
@@ -271,7 +328,17 @@ class Trajectory(Displayed):
                 "and ends: a joint_trajectory_controller refuses it; design it with rest=True",
                 joint=joint,
             )
+        room, kind, j = smallest_room(np.array(values), np.diff(t), self.bounds)
+        if room < 0:
+            raise InputError(
+                f"{chosen:g} points a second are too few: between them a controller would pass the "
+                f"{kind} limit of joint {self.robot.joints[j]!r} by {-room:.1g} of half its range; "
+                "give a higher rate",
+                joint=self.robot.joints[j],
+            )
         delay = self.approach_time if approach is None else approach
+        if start is not None:
+            delay = self.check_approach(start, approach)
         out = io.StringIO()
         out.write("header:\n  stamp: {sec: 0, nanosec: 0}\n  frame_id: ''\njoint_names:\n")
         out.writelines(f"  - {_quote(joint)}\n" for joint in self.robot.joints)

@@ -23,7 +23,7 @@ from feasid.core.arrays import Array
 from feasid.exact import poses
 from feasid.exact.decimals import Number
 from feasid.exact.poses import PrecisePose, can_exist
-from feasid.formats.shapes import Shape
+from feasid.formats.shapes import Mesh, Shape
 from feasid.formats.terms import NO_TERMS, Effect, JointTerms, LeftOut
 from feasid.formats.xml import Element, ReadLimits, XmlText, shortest_decimal
 from feasid.robot import inertia
@@ -143,6 +143,10 @@ def _no_shapes() -> Sequence[Shape | None]:
     return ()
 
 
+def _no_meshes() -> Sequence[Mesh]:
+    return ()
+
+
 @dataclass(frozen=True, eq=False)
 class Link:
     """One link of a description.
@@ -167,6 +171,8 @@ class Link:
     collisions, visuals : callable
         Shapes in the link's frame that collide and that are drawn; None stands for one that is no
         known primitive, such as a mesh.
+    meshes : callable
+        Meshes that collide, by name, in the link's frame; empty where a format does not tell.
     has_geometry : bool
         Whether it has any shape, known or not.
     solid_visuals : bool
@@ -190,6 +196,7 @@ class Link:
     place: ExactPose | None = None
     collisions: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
     visuals: Callable[[], Sequence[Shape | None]] = field(default=_no_shapes, repr=False)
+    meshes: Callable[[], Sequence[Mesh]] = field(default=_no_meshes, repr=False)
     has_geometry: bool = False
     solid_visuals: bool = False
     by_geometry: bool = False

@@ -19,7 +19,7 @@ import feasid.formats
 from feasid.core.arrays import Array
 from feasid.errors import FeasidError, InputError
 from feasid.formats.description import Description, Format
-from feasid.formats.shapes import Shape
+from feasid.formats.shapes import Mesh, Shape
 from feasid.formats.xml import LIMITS, ReadLimits, XmlText, parse_xml
 from feasid.robot.bodies import Member
 from feasid.robot.description import Robot, Source
@@ -142,6 +142,13 @@ def collision_shapes(robot: Robot) -> dict[str, list[Shape | None]]:
     links = () if description is None else description.links
     shapes = ((link.name, [*link.collisions()]) for link in links)
     return {name: found for name, found in shapes if found}
+
+
+def collision_meshes(robot: Robot) -> dict[str, list[Mesh]]:
+    """Meshes per link that collide, as far as the format of the robot's file tells them."""
+    description = reread_description(robot)
+    links = () if description is None else description.links
+    return {link.name: found for link in links if (found := [*link.meshes()])}
 
 
 def shape_boxes(robot: Robot) -> dict[int, tuple[Array, Array, float]]:

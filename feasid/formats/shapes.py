@@ -12,6 +12,16 @@ from feasid.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
+class Mesh:
+    """A mesh that a description names, in its link's frame: ``rotation (scale p) + position``."""
+
+    name: str
+    scale: Array
+    rotation: Array
+    position: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Shape:
     """A primitive in its link's frame.
 

@@ -8,9 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from robots import ARM
+from scipy.interpolate import BPoly
 
 import feasid
 from feasid.cli import main
+from feasid.excitation.bounds import resolve_bounds
+from feasid.excitation.interpolation import largest_values
+from feasid.robot.bodies import Limits
 
 LIMITS = ["--position", "wheel_joint=-1,2", "--velocity", "wheel_joint=3", "--acceleration", "12"]
 QUICK = ["--harmonics", "2", "--time-limit", "2", "--duration", "4", *LIMITS]
@@ -149,3 +153,70 @@ def test_command_names_mistakes(tmp_path, monkeypatch, capsys, arguments, messag
     assert main(["excite", "arm.urdf", *QUICK, *arguments, "--out", "m.csv"]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "m.csv").exists()
+
+
+def between_points(path, joints):
+    """The controller's polynomials of degree five between a message's points, by SciPy."""
+    yaml = pytest.importorskip("yaml")
+    points = yaml.safe_load(path.read_text())["points"]
+    t = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
+    kinds = ("positions", "velocities", "accelerations")
+    values = np.array([[p[kind] for kind in kinds] for p in points])
+    return t, BPoly.from_derivatives(t, values)
+
+
+ROUNDING = 1e-6  # of times in nanoseconds and numbers in twelve decimals, per s^2
+
+
+def test_limits_hold_between_the_points_of_a_message(motion, tmp_path):
+    path = tmp_path / "motion.yaml"
+    motion.to_ros(path, rate=60.0)
+    t, curves = between_points(path, motion.robot.joints)
+    dense = np.linspace(t[0], t[-1], 20_011)
+    for order, (low, high) in enumerate(motion.bounds.linear[:3]):
+        values = curves(dense, nu=order)
+        assert (values >= low - ROUNDING).all()
+        assert (values <= high + ROUNDING).all()
+    with pytest.raises(feasid.FeasidError, match=r"too few.* limit of joint .* a higher rate"):
+        motion.to_ros(tmp_path / "few.yaml", rate=0.5)
+    assert not (tmp_path / "few.yaml").exists()
+
+
+def test_extremes_of_polynomials_are_exact():
+    rng = np.random.default_rng(0)
+    coefficients = rng.standard_normal((6, 40, 3))
+    found = largest_values(coefficients, np.full(3, -np.inf))
+    s = np.linspace(0, 1, 4001)
+    dense = np.einsum("kn,ksj->nsj", s ** np.arange(6)[:, None], coefficients).max(axis=0)
+    assert (found >= dense - 1e-12).all()
+    assert np.abs(found - dense).max() < 1e-5  # of the grid
+    bound = largest_values(coefficients, np.full(3, np.inf))
+    assert (bound >= found - 1e-12).all()
+
+
+def test_the_way_to_the_start_of_a_motion_is_checked():
+    """An arm in a plane: in the straight way from one side to the other its tip meets the base."""
+    bodies = [
+        feasid.Body("arm", None, motion=[0, 0, 1, 0, 0, 0],
+                    limits=Limits(lower=-3, upper=3, velocity=1.0)),
+        feasid.Body("fore", "arm", position=[0.5, 0, 0], motion=[0, 0, 1, 0, 0, 0],
+                    limits=Limits(lower=-3.1, upper=3.1, velocity=1.0)),
+        feasid.Body("tip", "fore", position=[0.4, 0, 0], motion=[0, 0, 1, 0, 0, 0],
+                    limits=Limits(lower=-1, upper=1, velocity=1.0)),
+    ]  # fmt: skip
+    robot = feasid.Robot(bodies)
+    shapes = {"arm": [([-0.2, 0, 0], [0.4, 0, 0], 0.05)], "tip": [([0, 0, 0], [0.1, 0, 0], 0.05)]}
+    motion = feasid.excite(
+        robot, 4.0, harmonics=1, starts=1, rounds=0, acceleration=4.0, capsules=shapes,
+        friction=(), position={"fore": (1.0, 2.0)},
+    )  # fmt: skip
+    wide = replace(motion, bounds=resolve_bounds(robot, acceleration=4.0)[0])
+    here = np.r_[motion.q[0, 0], -2.0, motion.q[0, 2]]
+    assert wide.check_approach(np.r_[here[0] + 0.3, 1.2, here[2]]) > 0.0
+    far = np.r_[motion.q[0, 0], 3.0, motion.q[0, 2]]
+    with pytest.raises(feasid.FeasidError, match=r"breaks: distance between 'tip' and 'arm'"):
+        wide.check_approach(far)
+    with pytest.raises(feasid.FeasidError, match=r"breaks: .*acceleration limit.*or take .* s"):
+        wide.check_approach(np.r_[here[0] + 0.3, 1.2, here[2]], 0.01)
+    with pytest.raises(feasid.FeasidError, match="start"):
+        wide.check_approach([0.0])

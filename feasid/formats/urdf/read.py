@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from feasid.core.arrays import Array
 from feasid.errors import UnsupportedJointError, did_you_mean
 from feasid.exact.decimals import Number, quote
 from feasid.formats.description import (
@@ -25,7 +26,7 @@ from feasid.formats.description import (
     NamedElements,
     pose_of_numbers,
 )
-from feasid.formats.shapes import Shape, primitive
+from feasid.formats.shapes import Mesh, Shape, primitive
 from feasid.formats.terms import JointTerms, LeftOut
 from feasid.formats.xml import LIMITS, Element, ReadLimits, XmlText
 from feasid.robot.bodies import Limits
@@ -237,6 +238,7 @@ class _UrdfReader:
             partial(self.text.place, stated),
             collisions=partial(_shapes, element, "collision"),
             visuals=partial(_shapes, element, "visual"),
+            meshes=partial(_meshes, element),
             has_geometry=any(c.tag in ("visual", "collision") for c in element.children),
         )
         if inertial is None:
@@ -448,20 +450,44 @@ def _shapes(link: Element, tag: str) -> list[Shape | None]:
 
 
 def _shape(collision: Element) -> Shape | None:
-    geometry = collision.find("geometry")
-    if geometry is None or len(geometry.children) != 1:
-        return None
-    element = geometry.children[0]
+    element, place = _placed(collision)
     try:
-        size = _size(element)
-        origin = collision.find("origin")
+        size = None if element is None else _size(element)
+    except ValueError:
+        return None
+    if element is None or size is None or place is None:
+        return None
+    return primitive(element.tag, size, *place)
+
+
+def _placed(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
+    """What a geometry is, and its rotation and position; None for what cannot be read."""
+    geometry, origin = collision.find("geometry"), collision.find("origin")
+    one = geometry is not None and len(geometry.children) == 1
+    element = geometry.children[0] if geometry is not None and one else None
+    try:
         xyz = _floats(origin, "xyz") if origin is not None else [0.0, 0.0, 0.0]
         rpy = _floats(origin, "rpy") if origin is not None else [0.0, 0.0, 0.0]
     except ValueError:
-        return None
-    if size is None or len(xyz) != 3 or len(rpy) != 3:
-        return None
-    return primitive(element.tag, size, from_rpy(rpy), np.array(xyz))
+        return element, None
+    return element, None if len(xyz) != 3 or len(rpy) != 3 else (from_rpy(rpy), np.array(xyz))
+
+
+def _meshes(link: Element) -> list[Mesh]:
+    """The meshes that collide of a link; those whose place or scale cannot be read have no name."""
+    out = []
+    for element, place in map(_placed, link.all("collision")):
+        if element is None or element.tag != "mesh":
+            continue
+        try:
+            scale = _floats(element, "scale", "1 1 1")
+        except ValueError:
+            scale = []
+        rotation, position = place or (np.eye(3), np.zeros(3))
+        known = place is not None and len(scale) == 3
+        name = element.attributes.get("filename", "") if known else ""
+        out.append(Mesh(name, np.array(scale if known else [1.0] * 3), rotation, position))
+    return out
 
 
 def _size(element: Element) -> list[float] | None:
