@@ -242,7 +242,7 @@ def design(stem):
     return (
         robot,
         folder,
-        feasid.excite(robot, 8.0, acceleration=6.0, harmonics=2, starts=1, rounds=0, meshes=folder),
+        feasid.excite(robot, 8.0, acceleration=6.0, harmonics=2, starts=3, rounds=0, meshes=folder),
     )
 
 
