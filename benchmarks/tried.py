@@ -6,6 +6,7 @@ changes a class needs a process of its own, which reads the changed file.
 
 from __future__ import annotations
 
+import ast
 import gc
 import inspect
 import os
@@ -23,8 +24,8 @@ import pytest
 HANGS = 60
 """Processor time beyond which a change counts as noticed [s]: without it tests take far less."""
 
-PLAIN = (int, float, str, tuple, dict, type(None))
-"""Types of the constants that a change is looked for in."""
+PLAIN = (int, float, str, type(None))
+"""Types of the constants that may follow from a changed one."""
 
 
 def functions(code: CodeType) -> Iterator[CodeType]:
@@ -56,11 +57,23 @@ def put(module: ModuleType, before: str, after: str) -> bool:
         for function in here.get(a.co_qualname, ()) if a != b else ():
             function.__code__ = b
             done = True
-    return done or renewed(module, old, new, here)
+    return done or renewed(module, old, new, here, assigned(before, after))
+
+
+def assigned(before: str, after: str) -> set[str]:
+    """Constants of a module whose own statement differs."""
+    pairs = zip(ast.parse(before).body, ast.parse(after).body, strict=True)
+    differ = [b for a, b in pairs if ast.dump(a) != ast.dump(b)]
+    inside = (n for s in differ if isinstance(s, ast.Assign | ast.AnnAssign) for n in ast.walk(s))
+    return {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def renewed(
-    module: ModuleType, old: CodeType, new: CodeType, here: dict[str, list[FunctionType]]
+    module: ModuleType,
+    old: CodeType,
+    new: CodeType,
+    here: dict[str, list[FunctionType]],
+    changed: set[str],
 ) -> bool:
     """Put changed constants and defaults where they are, and where they were imported to."""
     first, second = ({"__name__": module.__name__, "__file__": module.__file__} for _ in range(2))
@@ -68,7 +81,8 @@ def renewed(
     done = False
     for name, value in second.items():
         before = first.get(name)
-        if isinstance(value, PLAIN) and not name.startswith("__") and value != before:
+        own = name in changed and isinstance(value, (*PLAIN, tuple, dict))
+        if (own or isinstance(value, PLAIN)) and not name.startswith("__") and value != before:
             for other in [m for m in sys.modules.values() if vars(m).get(name) == before]:
                 setattr(other, name, value)
             done = True
