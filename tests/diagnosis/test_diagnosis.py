@@ -303,6 +303,19 @@ def test_velocities_in_degrees_per_second_get_their_unit():
     assert "'deg/s'" in found.remedy
 
 
+def test_a_velocity_that_is_a_multiple_gets_its_unit():
+    df, _ = faults.clean("simulated")
+    found = serious(columns(df.assign(dq_4=1.5 * df.dq_4), df.attrs["robot"]))[0]
+    assert (found.code, found.joints) == ("velocity", ("4",))
+    assert "is 1.5 times the position's derivative" in found.message
+    assert found.remedy == "units={'dq_4': 0.667}"
+    backwards = serious(columns(df.assign(dq_4=-df.dq_4), df.attrs["robot"]))[0]
+    assert "has the opposite sign" in backwards.message
+    noise = np.random.default_rng(0).normal(size=len(df))
+    other = serious(columns(df.assign(dq_4=noise), df.attrs["robot"]))[0]
+    assert "is not the derivative of the position" in other.message
+
+
 def test_a_joint_that_comes_to_rest_is_not_called_stuck():
     df, _ = faults.clean("simulated")
     slow = 1 / (1 + np.exp((df.t - 8) / 0.5))

@@ -1,0 +1,109 @@
+"""What is taken out of a log is what a log with that mistake has too much."""
+
+import numpy as np
+import pytest
+from robots import random_robot
+
+import feasid
+from feasid.diagnosis.diagnose import in_log_columns
+from feasid.diagnosis.findings import Finding
+from feasid.diagnosis.mistakes import (
+    KINDS,
+    LogCorrection,
+    Mistake,
+    corrected_options,
+    features,
+    horizontal,
+)
+from feasid.logs.motion import Run
+
+RNG = np.random.default_rng(0)
+ROBOT = random_robot(RNG, 4)
+Q, DQ, DDQ = RNG.normal(size=(3, 5, 4))
+ROUNDING = 1e-12
+
+
+def correction(**values):
+    """Of mistakes by kind: values by joint, or of the robot."""
+    return LogCorrection(
+        {
+            Mistake(kind.replace("_", "-"), joint): np.atleast_1d(value)
+            for kind, given in values.items()
+            for joint, value in (given.items() if isinstance(given, dict) else [(-1, given)])
+        }
+    )
+
+
+def test_a_robot_with_corrected_zeros_has_the_torques_of_the_true_positions():
+    zeros = {1: 0.2, 3: -0.1}
+    true = Q.copy()
+    for joint, zero in zeros.items():
+        true[:, joint] += zero
+    found = feasid.regressor(correction(zero=zeros).robot(ROBOT), Q, DQ, DDQ)
+    np.testing.assert_allclose(found, feasid.regressor(ROBOT, true, DQ, DDQ), atol=1e-10)
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, -9.81, 0), (1.0, -2.0, 3.0)])
+def test_a_tilt_turns_gravity_about_horizontal_axes(gravity):
+    axes = horizontal(gravity)
+    np.testing.assert_allclose(axes @ axes.T, np.eye(2), atol=ROUNDING)
+    np.testing.assert_allclose(axes @ gravity, 0.0, atol=ROUNDING)
+    found = correction(tilt=[0.3, -0.4]).robot(ROBOT.with_gravity(gravity)).gravity
+    size = np.linalg.norm(gravity)
+    assert found @ gravity == pytest.approx(np.cos(0.5) * size**2)
+    moved = np.cross([0.3, -0.4] @ axes, gravity) * np.sin(0.5) / 0.5
+    np.testing.assert_allclose(found - found @ gravity / size**2 * np.array(gravity), moved)
+
+
+def test_torques_are_put_on_time_and_in_their_unit():
+    t = np.arange(200) / 100.0
+    phase = np.outer(t, [1.0, 2.0])
+    run = Run("", 100.0, np.arange(200), t, *np.zeros((3, 200, 2)), np.sin(phase))
+    found = correction(delay=0.02, joint_delay={1: 0.03}, gain={0: np.log(1.5)})
+    assert found.aligns
+    mended = found.run(run).tau
+    late = np.sin(phase + np.array([0.02, 2 * 0.05]))  # what stands there was so much later
+    np.testing.assert_allclose(mended[:-6], (late / [1.5, 1.0])[:-6], atol=1e-3)  # straight lines
+    assert not correction(zero={0: 0.1}).aligns
+    assert correction(zero={0: 0.1}).run(run) is run
+
+
+def test_other_logs_are_read_with_the_gains_and_the_delay_that_were_found():
+    options = {"units": {"tau_b1": 2.0, "q": "deg"}, "delay": 0.01, "cutoff": 5.0}
+    found = correction(gain={1: 0.3, 2: -0.2}, delay=0.004, zero={0: 0.1})
+    out = corrected_options(options, found, ROBOT)
+    assert out["units"]["tau_b1"] == pytest.approx(2.0 * np.exp(-0.3))
+    assert out["units"]["tau_b2"] == pytest.approx(np.exp(0.2))
+    assert out["delay"] == pytest.approx(0.006)
+    assert (out["units"]["q"], out["cutoff"]) == ("deg", 5.0)
+    assert options["units"] == {"tau_b1": 2.0, "q": "deg"}
+    assert corrected_options({}, correction(zero={0: 0.1}), ROBOT) == {}
+
+
+def test_steps_are_limited_and_stay_with_their_mistakes():
+    tilt, zero = Mistake("tilt"), Mistake("zero", 2)
+    start = LogCorrection({zero: np.array([0.1])})
+    found = start.stepped([tilt, zero], np.array([0.01, -9.0, 0.05]))
+    np.testing.assert_allclose(found.get([zero, tilt]), [0.15, 0.01, -KINDS["tilt"].limit])
+    assert found.get([]).shape == (0,)
+    assert found.of("zero") == {2: pytest.approx(0.15)}
+    assert start.get([tilt, zero]).tolist() == [0.0, 0.0, 0.1]
+
+
+def test_every_joint_may_lack_every_feature_but_those_with_a_number():
+    found = features((0, 2))
+    assert {m.joint for m in found} == {0, 2}
+    kinds = {m.kind for m in found}
+    assert {"ripple", "coupling", "tilt"}.isdisjoint(kinds)
+    assert len(found) == 2 * len(kinds)
+    assert Mistake("position").size == 5
+
+
+def test_remedies_are_on_top_of_what_was_given():
+    way = {"units": {"tau_1": -1.0}, "offsets": {"1": 0.5, "2": 0.25}}
+    finding = Finding("sign", "error", "", options=way, values={"ways": (way,)})
+    given = {"units": {"tau_1": 1e-3, "q_1": "deg"}, "offsets": {"1": 0.125}}
+    found = in_log_columns(finding, None, given)
+    expected = {"units": {"tau_1": -1e-3}, "offsets": {"1": 0.625, "2": 0.25}}
+    assert found.options == found.values["ways"][0] == expected
+    assert in_log_columns(finding, None, {}).options == way
