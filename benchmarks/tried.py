@@ -11,6 +11,7 @@ import gc
 import inspect
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,9 @@ import pytest
 
 HANGS = 60
 """Processor time beyond which a change counts as noticed [s]: without it tests take far less."""
+
+WAITS = 240
+"""Time after which a test that waits for what never comes counts as one that notices [s]."""
 
 PLAIN = (int, float, str, type(None))
 """Types of the constants that may follow from a changed one."""
@@ -150,6 +154,7 @@ class Tried:
             os.dup2(null, 1), os.dup2(null, 2)
             limit = int(time.process_time()) + HANGS
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            signal.alarm(WAITS)
             status = IMPOSSIBLE if not change() else self.status(names)
             os.write(write, "".join(self.failed[:1]).encode())
         finally:

@@ -1,6 +1,7 @@
 """The controller's torques are the library's, finite and within limits whatever comes in."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,16 @@ def test_torques_stay_within_the_limits_of_the_description(control):
     wild = control.torque(q, dq, np.full(7, 1e9))
     effort = [b.limits.effort for b in panda().bodies]
     assert np.abs(wild).tolist() == effort
+
+
+def test_joints_without_a_limit_are_not_limited():
+    bodies = [replace(b, limits=replace(b.limits, effort=None)) for b in panda().bodies[:3]]
+    robot = replace(panda(), bodies=(*bodies, *panda().bodies[3:]))
+    push = np.full(7, 1e9)
+    torque = feasid.ComputedTorque(robot, backend="python").torque(*motion(2)[:2], push)
+    free = feasid.inverse_dynamics(panda(), *motion(2)[:2], push)[0]
+    np.testing.assert_allclose(torque[:3], free[:3])
+    assert np.abs(torque[3:]).tolist() == [b.limits.effort for b in panda().bodies[3:]]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
@@ -128,7 +139,8 @@ def test_a_compiler_that_fails_is_done_without_unless_it_was_asked_for(monkeypat
 def test_options_are_checked():
     with pytest.raises(feasid.FeasidError, match=r"backend must.*mean 'python'"):
         feasid.ComputedTorque(ur5(), backend="pyton")
-    with pytest.raises(feasid.FeasidError, match="effort must be 6 positive numbers"):
-        feasid.ComputedTorque(ur5(), effort=[1, 2], backend="python")
+    for wrong in ([1, 2], [1.0] * 5 + [0.0], [-1.0] * 6):
+        with pytest.raises(feasid.FeasidError, match="effort must be 6 positive numbers"):
+            feasid.ComputedTorque(ur5(), effort=wrong, backend="python")
     own = feasid.ComputedTorque(ur5(), effort=[1.0] * 6, backend="python")
     assert np.abs(own.torque([0.3] * 6, [0] * 6, [9.0] * 6)).max() == 1.0
