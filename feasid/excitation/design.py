@@ -50,15 +50,10 @@ def given_equations(
             own = _in_base_parameters(item, base)
             r, _, _ = own.triangle(1 / noise)
             parts.append(r * np.sqrt(own.samples / own.rows))
-        elif isinstance(item, Trajectory):
+        else:
             if fingerprint_of(item.robot, columns) != fingerprint_of(robot, columns):
                 raise InputError("given holds a motion of another robot or other joint terms")
             parts.append(weighted_regressor(robot, columns, (item.q, item.dq, item.ddq), 1 / noise))
-        else:
-            raise InputError(
-                f"given must be reduced data (feasid.reduce) or motions (feasid.excite), not "
-                f"{type(item).__name__}"
-            )
     if prior is None:
         return np.vstack(parts), None
     deviations = np.asarray(prior, dtype=np.float64)

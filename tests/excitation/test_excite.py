@@ -74,6 +74,83 @@ def test_limits_of_the_description_are_kept(arm, motion):
     assert any("velocity" in kinds for kinds in motion.certificate.active.values())
 
 
+def test_jerk_is_the_slope_of_the_acceleration(motion):
+    t, h = np.linspace(0.3, 5.0, 7), 1e-5
+    slope = (motion.at(t + h)[2] - motion.at(t - h)[2]) / (2 * h)
+    np.testing.assert_allclose(motion.jerk(t), slope, atol=1e-6 * np.abs(slope).max())
+
+
+def unsearched(arm, **options):
+    """A random motion with its certificate: what is predicted of it needs no search."""
+    options |= {"acceleration": 12.0, **FAST, "optimiser": lambda problem: problem.start}
+    return feasid.excite(arm, 3.0, **options)
+
+
+def equations(motion, noise=1.0):
+    """Rows of base parameters with unit noise, (samples, dof, nb)."""
+    columns = feasid.base_parameters(motion.robot).independent
+    rows = feasid.regressor(motion.robot, motion.q, motion.dq, motion.ddq, columns=columns)
+    return rows / np.broadcast_to(noise, motion.robot.dof)[:, None]
+
+
+def spread(*rows):
+    """Standard deviations of what equations determine."""
+    stacked = np.vstack([r.reshape(-1, r.shape[-1]) for r in rows])
+    return np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
+
+
+def test_predicted_deviations_are_those_of_all_equations(arm):
+    noise = np.array([0.5, 1.0, 0.2])
+    first = unsearched(arm, noise=noise)
+    own = equations(first, noise)
+    np.testing.assert_allclose(first.certificate.deviations, spread(own), rtol=1e-6)
+    second = unsearched(arm, given=first, seed=1)
+    both = spread(equations(first), equations(second))
+    np.testing.assert_allclose(second.certificate.deviations, both, rtol=1e-6)
+    log = feasid.Reduced.from_samples(first.robot, first.q, first.dq, first.ddq, 0 * first.q)
+    third = unsearched(arm, given=[log], seed=1)
+    np.testing.assert_allclose(third.certificate.deviations, both, rtol=1e-6)
+    prior = np.full(len(both), 1e-3)
+    known = unsearched(arm, prior=prior, noise={"slide": 3.0})
+    assert known.certificate.noise.tolist() == [1.0, 3.0, 1.0]
+    expected = spread(equations(known, [1.0, 3.0, 1.0]), np.diag(1 / prior))
+    np.testing.assert_allclose(known.certificate.deviations, expected, rtol=1e-6)
+    with pytest.raises(feasid.FeasidError, match="another robot or other joint terms"):
+        unsearched(arm.with_joint_terms(), given=first)
+
+
+def test_predicted_torque_errors_are_those_on_the_task(arm):
+    rng = np.random.default_rng(0)
+    tasks = [tuple(rng.normal(size=(3, n, 3))) for n in (20, 30)]
+    aimed = unsearched(arm, objective="prediction", task=tasks)
+    robot, columns = aimed.robot, feasid.base_parameters(aimed.robot).independent
+    y = np.concatenate([feasid.regressor(robot, *task, columns=columns) for task in tasks])
+    rows = equations(aimed).reshape(-1, y.shape[2])
+    covariance = np.linalg.inv(rows.T @ rows)
+    expected = np.sqrt(np.einsum("njk,kl,njl->j", y, covariance, y) / len(y))
+    np.testing.assert_allclose(aimed.certificate.torque_deviations, expected, rtol=1e-6)
+
+
+def gain_ratios(motion):
+    """Deviations of gains over their mean, of equations e_j = Y_j beta / kp_j."""
+    base, dof = feasid.base_parameters(motion.robot), motion.robot.dof
+    torque = equations(motion) @ (np.asarray(base.K, float) @ np.nan_to_num(motion.robot.values))
+    wide = np.concatenate([equations(motion), torque[:, :, None] * np.eye(dof)], axis=2)
+    wide = wide.reshape(-1, wide.shape[2])
+    covariance = np.linalg.pinv(wide.T @ wide, rcond=1e-13)[base.size :, base.size :]
+    centred = np.eye(dof) - 1 / dof
+    return np.sqrt(np.diag(centred @ covariance @ centred))
+
+
+def test_predicted_deviations_of_gain_ratios(arm):
+    found = unsearched(arm, objective="gains")
+    np.testing.assert_allclose(found.certificate.gain_deviations, gain_ratios(found), rtol=1e-3)
+    assert "deviation of gain ratios" in found.summary()
+    unknown = feasid.Body("lonely", None, limits=arm.bodies[0].limits)
+    with pytest.raises(InputError, match="needs the description's inertials"):
+        unsearched(feasid.Robot((unknown,)), objective="gains")
+
+
 @pytest.mark.slow
 def test_every_limit_matters(arm, motion):
     """Each limit that is halved is kept, and would not have been."""
@@ -152,19 +229,7 @@ def test_objectives_differ(arm, motion):
     rms = np.sqrt((aimed.certificate.torque_deviations**2).mean())
     assert np.isclose(rms, deviation(aimed))
     gains = feasid.excite(arm, 6.0, objective="gains", **options)
-
-    def ratios(m):
-        w = feasid.regressor(m.robot, m.q, m.dq, m.ddq, columns=base.independent)
-        torque = w @ (np.asarray(base.K, float) @ np.nan_to_num(m.robot.values))
-        wide = np.concatenate([w, torque[:, :, None] * np.eye(m.robot.dof)], axis=2)
-        wide = wide.reshape(-1, wide.shape[2])
-        covariance = np.linalg.pinv(wide.T @ wide, rcond=1e-13)[base.size :, base.size :]
-        spread = np.eye(m.robot.dof) - 1 / m.robot.dof
-        return np.sqrt(np.diag(spread @ covariance @ spread))
-
-    np.testing.assert_allclose(gains.certificate.gain_deviations, ratios(gains), rtol=1e-3)
-    assert np.linalg.norm(ratios(gains)) < np.linalg.norm(ratios(motion))
-    assert "deviation of gain ratios" in gains.summary()
+    assert np.linalg.norm(gain_ratios(gains)) < np.linalg.norm(gain_ratios(motion))
 
 
 @pytest.mark.slow
