@@ -6,12 +6,12 @@ import io
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from feasid.core.arguments import Positive, Rate, checked_methods
+from feasid.core.arguments import Rate, checked_methods, number
 from feasid.core.arrays import Array, require_finite
 from feasid.core.display import Display, Displayed, Measure
 from feasid.core.files import write_atomically
@@ -36,6 +36,9 @@ LINE_COLOR, LIMIT_COLOR = "#4477aa", "#ee6677"
 
 PLOT_POINTS = 600
 """Points drawn per line."""
+
+Seconds: TypeAlias = Annotated[float, number(0.0, 2.0e9, open=True)]
+"""Time of an approach [s]: ROS counts seconds in 32 bits."""
 
 UNITS = {
     "position": ("rad", "m"),
@@ -238,7 +241,7 @@ class Trajectory(Displayed):
         far = np.abs(self.bounds.position - self.q[0]).max(axis=0)
         return float(approach_times(far, self.bounds).max())
 
-    def check_approach(self, start: npt.ArrayLike, seconds: Positive | None = None) -> float:
+    def check_approach(self, start: npt.ArrayLike, seconds: Seconds | None = None) -> float:
         """Verify the way from a posture at rest to the start of the motion.
 
         By a polynomial of degree five, as ROS's controllers interpolate; at `APPROACH_POINTS` times
@@ -284,7 +287,7 @@ class Trajectory(Displayed):
         path: str | Path,
         *,
         rate: Rate | None = None,
-        approach: Positive | None = None,
+        approach: Seconds | None = None,
         start: npt.ArrayLike | None = None,
         overwrite: bool = False,
     ) -> None:
@@ -311,8 +314,8 @@ class Trajectory(Displayed):
         Raises
         ------
         InputError
-            `rate` or `approach` is not positive, or the motion does not start and end at rest,
-            which the controller would refuse or follow with a jerk; so few points that the
+            `rate` or `approach` is not positive or too large; the motion does not start and end at
+            rest, which the controller would refuse or follow with a jerk; so few points that the
             controller would break a limit between them; an approach from `start` that breaks one.
         OutputError
             `path` exists and `overwrite` is False, or cannot be written; nothing is lost.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from feasid.core.arguments import checked_methods
+from feasid.core.arguments import Positive, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.notes import Note
 from feasid.errors import CertificateError, InputError
@@ -264,7 +264,7 @@ class Fitted(WritableModel):
         task = EstimationProblem.from_reduced(self.reduced, self.base, self.feasible)
         return CrossValidation(task, self.reduced, noise)
 
-    def error_law(self, gain: float) -> ErrorLaw:
+    def error_law(self, gain: Positive) -> ErrorLaw:
         """How far an observer of external torques is off without contact; see `ErrorLaw`.
 
         Parameters

@@ -109,3 +109,40 @@ def test_signs_of_products(box, seed):
     found, status = hints(mass, com, flipped, place, rpy, shape)
     if status == "infeasible":
         assert "product-sign" in found
+
+
+@pytest.mark.parametrize(("density", "found"), [(21_500, set()), (30_000, {"density"})])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_the_ellipsoid_that_mass_and_moments_ask_for_has_its_density(density, found, data):
+    """An ellipsoid of that density, of which a mesh hides the shape."""
+    axes = np.array([data.draw(st.integers(40, 300)) / 1000 for _ in range(3)])
+    assume(np.diff(np.sort(axes)).min() > 0.005)  # equal moments are placeholders
+    mass = density * 4 / 3 * np.pi * float(np.prod(axes))
+    moments = np.diag(mass / 5 * (np.sum(axes**2) - axes**2))
+    nowhere = np.zeros(3)
+    hint, _ = hints(mass, nowhere, moments, nowhere, nowhere, 'mesh filename="x"')
+    assert set(hint) == found
+    if found:
+        said = float(hint["density"].split(" m^3, ")[1].split(" kg/m^3")[0])
+        assert said == pytest.approx(density, rel=0.05)  # two digits
+
+
+def test_a_sphere_that_is_as_dense_as_lead_in_grams_is_told():
+    """Eleven tons in a litre: eleven kilograms."""
+    shape, nowhere = 'sphere radius="0.062"', np.zeros(3)
+    for mass, told in ((11_340.0, True), (1e9, False)):
+        hint, _ = hints(mass, nowhere, np.eye(3) * mass * 1e-3, nowhere, nowhere, shape)
+        assert ("g instead of kg?" in hint["density"]) == told
+
+
+@pytest.mark.parametrize(("factor", "told"), [(10, False), (1000, True)])
+def test_a_centre_of_mass_in_millimetres_is_told(factor, told):
+    size = np.array([0.1, 0.2, 0.3])
+    moments = np.diag(6.0 / 12 * (np.sum(size**2) - size**2))
+    place = np.array([0.04, 0.05, 0.06])
+    shape = f'box size="{numbers(size)}"'
+    hint, _ = hints(6.0, place * factor, moments, place, np.zeros(3), shape)
+    assert ("mm instead of m?" in hint["com-outside"]) == told
+    outside = np.maximum(place * factor - place - size / 2, 0)
+    assert f"{np.linalg.norm(outside):.3g} m outside" in hint["com-outside"]

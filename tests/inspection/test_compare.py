@@ -204,3 +204,24 @@ def test_joint_terms_of_two_formats_are_equal(tmp_path):
     terms = ('name="j"', 'name="j" damping="0.2" frictionloss="0.3"')
     b = write(tmp_path, "p.xml", terms, text=text)
     assert compare_files(a, b).equivalent
+
+
+def test_a_load_model_that_either_has_is_taken_for_both(tmp_path):
+    """Friction that grows with the load needs one; of two that differ each keeps its own."""
+    robot = load_robot(write(tmp_path, "a.urdf"))
+    load = np.array([b.inertial for b in robot.bodies])
+    terms = robot.with_joint_terms(("load",))
+    values = np.where(np.isfinite(terms.values), terms.values, 0.1)
+    plain = terms.with_values(values)
+    loaded, heavier = (replace(plain, load_model=k * load) for k in (1.0, 2.0))
+    for one, other in ((loaded, plain), (plain, loaded), (loaded, loaded)):
+        found = compare_robots(one, other)
+        assert found.equivalent
+        assert max(found.torques.values()) < 1e-9
+    found = compare_robots(loaded, heavier)
+    ours, theirs = (
+        feasid.inverse_dynamics(r, *np.random.default_rng(0).normal(size=(3, 9, robot.dof)))
+        for r in (loaded, heavier)
+    )
+    assert np.abs(ours - theirs).max() > 0.01
+    assert max(found.torques.values()) > 1e-3

@@ -15,7 +15,7 @@ from feasid.cli import main
 from feasid.errors import FeasidError, InputError
 from feasid.exact.poses import can_exist
 from feasid.inspection.judge import MARGIN, METRICS, closest_inertia
-from feasid.inspection.repair import repair_file
+from feasid.inspection.repair import FILL_MASS, FILL_RADIUS, repair_file
 from feasid.inspection.report import inspect
 from feasid.robot import inertia
 
@@ -209,3 +209,9 @@ def test_bodies_without_mass_are_filled_when_asked(tmp_path):
     with pytest.raises(ValueError, match="mjMINVAL"):
         mujoco.MjModel.from_xml_string(ARM)
     mujoco.MjModel.from_xml_string(repair.data.decode())
+    filled = repair.after.links[-1].link
+    assert filled.name == "wheel"
+    assert float(filled.mass) == FILL_MASS
+    principal = np.array([float(filled.moments[k]) for k in (0, 3, 5)])
+    second = principal.sum() / 2 - principal
+    assert second.min() >= FILL_MASS * FILL_RADIUS**2 * (1 - 1e-9)
