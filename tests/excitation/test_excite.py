@@ -181,7 +181,7 @@ def test_better_than_random(arm, motion):
 
     kinds = ("position", "velocity", "acceleration", "jerk", "torque")
     limits = {**dict.fromkeys(kinds), "acceleration": 12.0}
-    space = {"workspace": None, "floor": None, "capsules": None, "collision": False,
+    space = {"workspace": None, "floor": None, "capsules": None, "meshes": None, "collision": False,
              "clearance": 0.0, "ignore": ()}  # fmt: skip
     setting = design_setting(arm, None, None, limits, space, 0)
     basis = make_basis("fourier", 6.0, 2, 0.0)
