@@ -559,7 +559,9 @@ def allow(found: Found) -> Allowance:
     scaled = isinstance(asked, Mapping) and bool(asked.get("gain"))
     counted = [scaled or m.kind != "gain" for m in mistakes for _ in range(m.size)]
     pull = pull[:, counted]
-    values, vectors = np.linalg.eigh(covariance[np.ix_(counted, counted)])
+    # The model stands where nothing more is taken out, as far from the mean as the mean is.
+    second = covariance + np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(second[np.ix_(counted, counted)])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     K = np.asarray(trial.base.K, dtype=np.float64)
     spread = trial.followed @ K.T @ (pull @ root)
