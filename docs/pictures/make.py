@@ -1,17 +1,26 @@
-"""Make the pictures of the report: ``python docs/pictures/make.py``; needs the extra "browser".
+"""Make pictures of the documentation: ``python docs/pictures/make.py [report] [loads] [leader]``.
 
-A fit of the packaged Z1 log, its report photographed in headless Chromium.
+"report": a fit of the packaged Z1 log, its report photographed in headless Chromium; needs the
+extra "browser". "loads": loads of arms in MuJoCo as they are found, beside the true ones. "leader":
+the leader arm of docs/codegen.md without a hand, with the description's weight and with the fit's.
 """
 
+import contextlib
 import io
 import shutil
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
+import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import feasid
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "tests"), str(Path(__file__).parents[1])]
 
 HERE = Path(__file__).parent
 
@@ -28,7 +37,7 @@ def keep(name: str, png: bytes) -> None:
     image.quantize(COLOURS, dither=Image.Dither.NONE).save(HERE / f"{name}.png", optimize=True)
 
 
-def main() -> None:
+def report() -> None:
     """Fit, write the report, photograph."""
     log = feasid.datasets.load("unitree_z1")
     train, test = log[log["t"] % 4 < 2], log[log["t"] % 4 >= 2]
@@ -44,5 +53,63 @@ def main() -> None:
         browser.close()
 
 
+
+def loads() -> None:
+    """Masses with 95 % intervals and centres of loads, found from logs with and without them."""
+    from identification.test_payload import arm, load_logs
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for k, (name, masses) in enumerate({"ur5": (0.5, 1, 2, 4), "panda": (0.3, 0.6, 1, 2)}.items()):
+        for seed, mass in enumerate(masses):
+            centre = np.random.default_rng([seed, k]).uniform((-0.05, -0.05, 0.03), (0.05, 0.05, 0.1))
+            without, loaded = load_logs(name, mass, tuple(centre), seed)
+            found = feasid.payload(loaded, without, arm(name))
+            width = 196 * found.mass_std / mass
+            left.errorbar(mass, 100 * (found.mass / mass - 1), width, fmt="o", color=f"C{k}")
+            (true,) = right.plot(*1e3 * centre[[0, 2]], "x", color=f"C{k}", ms=9)
+            (seen,) = right.plot(*1e3 * found.centre[[0, 2]], "o", color=f"C{k}", mfc="none")
+        left.plot([], [], "o", color=f"C{k}", label=name)
+    left.axhline(0, color="gray", lw=0.8)
+    left.set(xlabel="mass of the load [kg]", ylabel="error with 95 % interval [%]", xscale="log")
+    left.set_xticks([0.3, 0.5, 1, 2, 4], ["0.3", "0.5", "1", "2", "4"])
+    left.minorticks_off()
+    left.legend()
+    right.legend([true, seen], ["true", "found"])
+    right.set(xlabel="centre of mass, x in the flange [mm]", ylabel="z [mm]")
+    figure.savefig(HERE / "loads.png", dpi=90)
+
+
+def leader() -> None:
+    """The leader arm of docs/codegen.md without a hand, by the description's weight and the fit's.
+
+    The page's own example is run up to the moment when the arm is left alone.
+    """
+    import mujoco
+    import workshop
+
+    page = (HERE.parent / "codegen.md").read_text()
+    code = page.split("## A leader arm")[1].split("```python\n")[1].split("mujoco.mj_resetData")[0]
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        workshop.set_up()
+        exec(code, names)
+        described = feasid.load_robot("arm.urdf")
+    real, fit = names["real"], names["fit"]
+    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+    start = np.array([0.5, 0.1, 0.3])
+    for known, label in ((described, "weight by the description"), (fit.robot, "weight by the fit")):
+        data, drift, model = mujoco.MjData(real), [], feasid.Model(known)
+        data.qpos[:] = start
+        for _ in range(1000):
+            data.qfrc_applied[:] = model.gravity(data.qpos)
+            mujoco.mj_step(real, data)
+            drift.append(np.degrees(np.abs(data.qpos - start).max()))
+        axes.plot(real.opt.timestep * np.arange(len(drift)), drift, label=label)
+    axes.set(xlabel="time without a hand [s]", ylabel="largest drift of a joint [degrees]")
+    axes.legend()
+    figure.savefig(HERE / "leader.png", dpi=90)
+
+
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:] or ("report", "loads", "leader"):
+        {"report": report, "loads": loads, "leader": leader}[name]()

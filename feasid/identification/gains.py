@@ -34,7 +34,14 @@ from feasid.identification.servo import FACTOR_SHARE, INERTIAL_SHARE
 from feasid.logs.columns import unit_factor
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
-from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
+from feasid.reduction.reduce import (
+    Log,
+    assign_cutoff,
+    base_with_terms,
+    complete_filtering,
+    open_sources,
+    reduce_tasks,
+)
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -135,7 +142,8 @@ def torque_constants(
     if (loaded is None) != (load is None):
         raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
     chosen = check_options(LoadOptions, options, "torque_constants")
-    terms, reading = select_options(TermOptions, chosen), select_options(LogOptions, chosen)
+    terms = select_options(TermOptions, chosen)
+    reading = select_options(LogOptions, complete_filtering(chosen, "torque_constants"))
     sources = [open_sources(log), [] if loaded is None else open_sources(loaded)]
     base, _ = base_with_terms(
         with_motors(resolve_robot(log, robot), terms.get("couplings")),

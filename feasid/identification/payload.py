@@ -50,7 +50,14 @@ from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import LoadOptions, LogOptions, TermOptions
-from feasid.reduction.reduce import Log, assign_cutoff, base_with_terms, open_sources, reduce_tasks
+from feasid.reduction.reduce import (
+    Log,
+    assign_cutoff,
+    base_with_terms,
+    complete_filtering,
+    open_sources,
+    reduce_tasks,
+)
 from feasid.reduction.triangle import Reduced
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, carrying_link
@@ -234,7 +241,8 @@ def payload(
         When no answer passed verification.
     """
     chosen = check_options(LoadOptions, options, "payload")
-    terms, reading = select_options(TermOptions, chosen), select_options(LogOptions, chosen)
+    terms = select_options(TermOptions, chosen)
+    reading = select_options(LogOptions, complete_filtering(chosen, "payload"))
     with_it, without = open_sources(loaded), open_sources(unloaded)
     base, said = base_with_terms(
         with_motors(resolve_robot(loaded, robot), terms.get("couplings")),
