@@ -260,9 +260,7 @@ def _explain(task: Gains, terms: Sequence[str] | None) -> GainsFound:
         return found
     limits = find_limits(task.data[0])
     if limits is not None:
-        limited = solve_with_terms(
-            replace(task, data=tuple(replace(r, limits=limits) for r in task.data))
-        )
+        limited = solve_with_terms(replace(task, limits=limits))
         found = limited if limited.step.score < found.step.score else found
     refuse_dead_bands(task.data[0], found.delay)
     return found
@@ -447,12 +445,12 @@ def _servo_fit(found: GainsFound) -> ServoFit:
     """Gains, deviations and what fixed them."""
     task, robot = found.task, found.task.base.robot
     n, covariance = robot.dof, found.step.covariance
-    tail = len(covariance) - n - task.sought
+    tail = len(covariance) - n - task.rest
     cov = covariance[tail : tail + n, tail : tail + n]
     spread = np.eye(n) - 1.0 / n
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)
-    gains, limits = np.exp(found.logs), task.data[0].limits
+    gains, limits = np.exp(found.place.logs), found.place.limits
     groups, described = gain_factors(robot), task.prior.fixed_by == DESCRIPTION
     ends = (np.zeros(0),) * 2 if limits is None else (gains * limits.error, gains * limits.damping)
     return ServoFit(
@@ -464,7 +462,7 @@ def _servo_fit(found: GainsFound) -> ServoFit:
             {t: tuple(x.tolist()) for t, x in terms},
             tuple(ends[0].tolist()),
             tuple(ends[1].tolist()),
-            float(found.lags[1]) if "rate" in task.terms else 0.0,
+            float(found.place.lags[1]) if "rate" in task.terms else 0.0,
         ),
         np.sqrt(np.diag(cov)),
         np.sqrt(np.diag(spread @ cov @ spread)),

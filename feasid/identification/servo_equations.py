@@ -18,6 +18,7 @@ from feasid.core.arrays import Array
 from feasid.errors import LogError
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.servo_rows import ServoRows
+from feasid.logs.servo import TorqueLimits
 from feasid.reduction.equations import WHITE_CORRELATION
 
 LONGEST_DELAY = 0.1
@@ -51,8 +52,9 @@ CONVERGED = 1e-4
 EARLIEST_SOUGHT = np.array([-LONGEST_DELAY / 4, 1e-4])
 """Least delay and time constant [s] on the way of the steps."""
 
-LARGEST_STEP = 0.7, 0.005
-"""Largest change of the logarithm of a gain, and of a delay or time constant [s], in one step."""
+LARGEST_STEP = 0.7, 0.005, 0.2
+"""Largest change in one step of the logarithm of a gain, of a delay or time constant [s], and of
+the logarithms of a limit and of the damping within."""
 
 FARTHEST = 4.0
 """Change of the logarithm of a gain from where the steps start that is not exceeded."""
@@ -80,11 +82,11 @@ class GainPrior:
     gains: Mapping[int, tuple[float, float]]
     fixed_by: str
 
-    def equations(self, logs: Array, terms: int, lags: int) -> tuple[Array, Array]:
-        """Rows [delta | factor | terms | changes of log kp | lags] and values at these gains."""
+    def equations(self, logs: Array, terms: int, rest: int) -> tuple[Array, Array]:
+        """Rows [delta | factor | terms | changes of log kp | rest] and values at these gains."""
         known = len(self.rows)
         tail = self.rows.shape[1] + terms
-        held = np.zeros((known + len(self.gains), tail + len(logs) + lags))
+        held = np.zeros((known + len(self.gains), tail + len(logs) + rest))
         held[:known, : self.rows.shape[1]] = self.rows
         value = np.r_[self.values, np.zeros(len(self.gains))]
         for k, (j, (kp, deviation)) in enumerate(self.gains.items()):
@@ -94,12 +96,40 @@ class GainPrior:
 
 
 @dataclass(frozen=True, eq=False)
+class Place:
+    """Where equations are linearised: logarithms of the gains (dof,), lags [s], and limits.
+
+    Lags are the delay and the time constant of the rate's low-pass.
+    """
+
+    logs: Array
+    lags: Array
+    limits: TorqueLimits | None = None
+
+    def moved(self, change: Array, share: float, first: Array) -> Place:
+        """After a share of this change of [logs | sought lags | limits], each within its bounds."""
+        n, far = len(self.logs), 2 * len(self.logs) * (self.limits is not None)
+        logs, later, ends = np.split(change, [n, len(change) - far])
+        most = [share * np.clip(x, -m, m) for x, m in zip((logs, later, ends), LARGEST_STEP)]
+        lags = self.lags + np.r_[most[1], np.zeros(2 - len(later))]
+        return Place(
+            np.clip(self.logs + most[0], first - FARTHEST, first + FARTHEST),
+            np.clip(lags, EARLIEST_SOUGHT, LONGEST_DELAY),
+            self.limits and self.limits.times(*np.exp(most[2]).reshape(2, n)),
+        )
+
+    def distance(self, other: Place) -> float:
+        """Largest change from another place, over that at which steps end."""
+        lags = np.abs(self.lags - other.lags).max() / (DELAY_STEP * 10)
+        return float(max(np.abs(self.logs - other.logs).max(), lags) / CONVERGED)
+
+
+@dataclass(frozen=True, eq=False)
 class Gains:
-    """Gauss-Newton for gains, delay, parameters and further terms of the servos.
+    """Gauss-Newton for gains, delay, parameters, further terms and torque limits of the servos.
 
     `data` are rows without and with a known load, `delayed` says whether a delay is sought, `folds`
-    are the halves of the time whose rows are used. Lags are the delay and the time constant of the
-    rate's low-pass [s].
+    are the halves of the time whose rows are used, `limits` those from which limits are sought.
     """
 
     base: BaseParameters
@@ -109,11 +139,17 @@ class Gains:
     delayed: bool = True
     terms: tuple[str, ...] = ()
     folds: tuple[int, ...] = (0, 1)
+    limits: TorqueLimits | None = None
 
     @property
     def sought(self) -> int:
         """How many of the lags are unknown."""
         return self.delayed * (2 if "rate" in self.terms else 1)
+
+    @property
+    def rest(self) -> int:
+        """How many unknowns follow those of the gains: lags, limits and dampings within."""
+        return self.sought + 2 * self.base.robot.dof * (self.limits is not None)
 
     @cached_property
     def combinations(self) -> Array:
@@ -132,8 +168,8 @@ class Gains:
     def solve(self, start: GainsFound | None = None) -> GainsFound:
         """Gains where Gauss-Newton ends; from those of other rows, or from none."""
         n = self.base.robot.dof
-        lags = self._first_lags() if start is None else start.lags
-        first = logs = self._first_gains(lags) if start is None else start.logs
+        lags = self._first_lags() if start is None else start.place.lags
+        first = self._first_gains(lags) if start is None else start.place.logs
         beta = (
             self.combinations @ np.nan_to_num(self.base.robot.values)
             if start is None
@@ -141,22 +177,20 @@ class Gains:
         )
         none = np.zeros((len(self.terms), n))
         sigma = np.ones(n) if start is None else start.sigma
-        step = _Step.of(self, logs, lags, (beta, none), sigma)
-        step = _Step.of(self, logs, lags, step.model, step.sigma)  # in units of the noise
+        place = Place(first, lags, self.limits)
+        step = _Step.of(self, place, (beta, none), sigma)
+        step = _Step.of(self, place, step.model, step.sigma)  # in units of the noise
         for _ in range(STEPS):
-            change, later = step.limited_step(n)
             for share in SHARES:
-                tried = np.clip(logs + share * change, first - FARTHEST, first + FARTHEST)
-                after = np.clip(lags + share * later, EARLIEST_SOUGHT, LONGEST_DELAY)
-                trial = _Step.of(self, tried, after, step.model, step.sigma, step.projector)
+                after = place.moved(step.change, share, first)
+                trial = _Step.of(self, after, step.model, step.sigma, step.projector)
                 if trial.score < step.score + WORSE:
                     break
-            done = np.abs(tried - logs).max() < CONVERGED
-            done &= np.abs(after - lags).max() < DELAY_STEP * CONVERGED * 10
-            logs, lags, step = tried, after, trial
+            done = after.distance(place) < 1.0
+            place, step = after, trial
             if done:
                 break
-        return GainsFound(self, logs, lags, step)
+        return GainsFound(self, place, step)
 
     def _first_lags(self) -> Array:
         """Where free base parameters per joint explain the error best, on a coarse grid."""
@@ -172,7 +206,7 @@ class Gains:
 
     def _free_residuals(self, lags: Array) -> Iterable[Array]:
         """Errors that neither free base parameters of each joint nor the terms explain."""
-        signals = _signals(self, lags)
+        signals = _signals(self, Place(np.zeros(0), lags, self.limits))
         for k, j, used in self.rows:
             e, *extra = (x[used, j] for x in signals[k])
             A = np.column_stack([self.data[k].regressors[j][used], *extra])
@@ -188,7 +222,7 @@ class Gains:
         own[inertial] = np.nan_to_num(robot.values[inertial])
         others = np.setdiff1d(np.arange(robot.size), inertial)
         out = np.full(n, np.nan)
-        signals = _signals(self, lags)
+        signals = _signals(self, Place(np.zeros(0), lags, self.limits))
         for k, j, used in self.rows[:n]:
             A, (e, *extra) = self.data[k].regressors[j][used], (x[used, j] for x in signals[k])
             columns = np.c_[A @ (self.combinations @ own), A @ self.combinations[:, others]]
@@ -208,8 +242,8 @@ class _Step:
     """Equations linearised in everything, and their solution.
 
     ``projector`` (rows, k) are orthonormal instruments, ``extra`` (terms, dof) the terms' factors,
-    ``change`` that of the logarithms of the gains and of the lags, ``covariance`` that of [delta |
-    factor | terms | logs | lags].
+    ``change`` that of the logarithms of the gains, of lags and limits, ``covariance`` that of [delta |
+    factor | terms | logs | lags | limits].
     """
 
     projector: Array
@@ -230,33 +264,25 @@ class _Step:
         """Base parameters, and factors of the terms."""
         return self.beta, self.extra
 
-    def limited_step(self, dof: int) -> tuple[Array, Array]:
-        """Changes of the logarithms of the gains and of the lags, each within its limit."""
-        logs = np.clip(self.change[:dof], -LARGEST_STEP[0], LARGEST_STEP[0])
-        lags = np.zeros(2)
-        lags[: len(self.change) - dof] = self.change[dof:]
-        return logs, np.clip(lags, -LARGEST_STEP[1], LARGEST_STEP[1])
-
     @classmethod
     def of(
         cls,
         task: Gains,
-        logs: Array,
-        lags: Array,
+        place: Place,
         model: tuple[Array, Array],
         sigma: Array,
         projector: Array | None = None,
     ) -> _Step:
         """One Gauss-Newton step from these values; instruments are formed where none are given."""
         n, size, terms = task.base.robot.dof, task.base.robot.size, len(task.terms)
-        signals = _with_slopes(task, lags)
+        signals, logs = _with_slopes(task, place), place.logs
         A, e = _linearise(task, signals, logs, model, sigma)
         if projector is None:
             through = [_linearise(task, signals, logs, model, sigma, k)[0]
                        for k in range(len(task.data[0].instruments))]  # fmt: skip
             projector = _orthonormal(np.hstack(through))
         Q = projector / np.sqrt(WHITE_CORRELATION)
-        held, value = task.prior.equations(logs, terms * n, task.sought)
+        held, value = task.prior.equations(logs, terms * n, task.rest)
         tail = size + 1 + terms * n
 
         def widened(A: Array) -> Array:
@@ -299,16 +325,24 @@ def _orthonormal(Z: Array) -> Array:
     return np.asarray(np.linalg.qr(Z @ (V[:, kept] / np.sqrt(squares[kept])))[0])
 
 
-def _signals(task: Gains, lags: Array) -> list[list[Array]]:
-    """Per data of a task its errors and further terms at these lags, (rows, dof) each."""
-    return [[rows.error(lags[0]), *rows.extras(task.terms, lags)] for rows in task.data]
+def _signals(task: Gains, place: Place) -> list[list[Array]]:
+    """Per data of a task its errors and further terms at this place, (rows, dof) each."""
+    lags = place.lags
+    return [
+        [rows.error(lags[0], place.limits), *rows.extras(task.terms, lags)] for rows in task.data
+    ]
 
 
-def _with_slopes(task: Gains, lags: Array) -> tuple[list[list[Array]], list[list[list[Array]]]]:
-    """`_signals` at these lags, and per lag that is sought their derivatives by it."""
-    now, step, out = _signals(task, lags), DELAY_STEP / 100, []
-    for k in range(task.sought):
-        later = zip(now, _signals(task, lags + step * np.eye(2)[k]), strict=True)
+def _with_slopes(task: Gains, place: Place) -> tuple[list[list[Array]], list[list[list[Array]]]]:
+    """`_signals` at this place, and their derivatives by each lag that is sought, and by the
+    logarithms of each joint's limit and of its damping."""
+    now, step, out = _signals(task, place), DELAY_STEP / 100, []
+    near = [replace(place, lags=place.lags + step * x) for x in np.eye(2)[: task.sought]]
+    if place.limits is not None:
+        more = np.exp(step), 1.0
+        near += [replace(place, limits=place.limits.times(*x)) for x in (more, more[::-1])]
+    for other in near:
+        later = zip(now, _signals(task, other), strict=True)
         out.append([[(b - a) / step for a, b in zip(*x, strict=True)] for x in later])
     return now, out
 
@@ -321,12 +355,13 @@ def _linearise(
     sigma: Array,
     lag: int | None = None,
 ) -> tuple[Array, Array]:
-    """Equations [beta | terms | log kp | lags] and errors; with a lag, of its instruments."""
+    """Equations [beta | terms | log kp | lags | limits | dampings] and errors; with a lag, of its
+    instruments."""
     (beta, extra), (now, slopes) = model, signals
     n, terms, nb = task.base.robot.dof, len(task.terms), len(beta)
     tail = nb + terms * n
     counts = [len(used) for _, _, used in task.rows]
-    A, e = np.zeros((sum(counts), tail + n + task.sought)), np.zeros(sum(counts))
+    A, e = np.zeros((sum(counts), tail + n + task.rest)), np.zeros(sum(counts))
     ends = np.cumsum(counts)
     for (k, j, used), end in zip(task.rows, ends, strict=True):
         rows = task.data[k]
@@ -337,10 +372,9 @@ def _linearise(
             A[part, nb + i * n + j] = -x[used, j] / sigma[j]
         A[part, tail + j] = -own @ (beta + rows.shift)
         weights = np.r_[1.0, extra[:, j]]
-        for i, slope in enumerate(slopes):
-            A[part, tail + n + i] = (
-                -(np.stack([x[used, j] for x in slope[k]], 1) @ weights) / sigma[j]
-            )
+        own_limits = range(tail + n + task.sought + j, A.shape[1], n)
+        for i, slope in zip((*range(tail + n, tail + n + task.sought), *own_limits), slopes):
+            A[part, i] = -(np.stack([x[used, j] for x in slope[k]], 1) @ weights) / sigma[j]
         e[part] = now[k][0][used, j] / sigma[j] - own @ rows.shift
     return A, e
 
@@ -359,17 +393,16 @@ def _deviations(task: Gains, residual: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class GainsFound:
-    """Where Gauss-Newton ended: logarithms of the gains (dof,), lags [s], and the last step."""
+    """Where Gauss-Newton ended, and its last step."""
 
     task: Gains
-    logs: Array
-    lags: Array
+    place: Place
     step: _Step
 
     @property
     def delay(self) -> float:
         """From a command to its effect [s]."""
-        return float(self.lags[0])
+        return float(self.place.lags[0])
 
     @property
     def beta(self) -> Array:
@@ -379,9 +412,9 @@ class GainsFound:
     def _linearise(self, task: Gains, sigma: Array) -> tuple[Array, Array]:
         """Equations of a task with other rows, or with a further term, at these values."""
         more = np.zeros((len(task.terms) - len(self.step.extra), len(sigma)))
-        signals = _with_slopes(task, self.lags)
+        signals = _with_slopes(task, self.place)
         model = self.beta, np.vstack([self.step.extra, more])
-        return _linearise(task, signals, self.logs, model, sigma)
+        return _linearise(task, signals, self.place.logs, model, sigma)
 
     @property
     def sigma(self) -> Array:
@@ -419,7 +452,7 @@ class GainsFound:
     def misfit(self) -> Array:
         """Unexplained share of each joint's error."""
         rows = self.task.data[0]
-        e = rows.error(self.delay)
+        e = rows.error(self.delay, self.place.limits)
         size = [np.sqrt(np.mean(e[use, j] ** 2)) for j, use in enumerate(rows.use.T)]
         return np.asarray(self.sigma / np.maximum(size, 1e-300))
 

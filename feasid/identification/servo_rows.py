@@ -108,7 +108,10 @@ class _Stretch:
     def error(self, delay: float, position: bool, limits: TorqueLimits | None) -> Array:
         """What the gain multiplies, at all samples: commands, less positions, within limits."""
         error = self.late(delay) - position * self.run.q
-        return error if limits is None else limits.apply(error, self.run.dq)
+        if limits is None:
+            return error
+        motion = self.run.q, self.run.dq
+        return limits.apply(error, motion, self.commands, delay, 1.0 / self.run.rate)
 
     def moves(self) -> Mask:
         """Rows away from the joints' own reversals, (rows, dof)."""
@@ -143,8 +146,6 @@ class ServoRows:
         Which of two halves of the time a row belongs to.
     shift : ndarray, shape (nb,)
         What a known load adds to the base parameters.
-    limits : TorqueLimits or None
-        At which the servos' torques are cut off.
     """
 
     stretches: tuple[_Stretch, ...]
@@ -155,7 +156,6 @@ class ServoRows:
     use: Mask
     fold: npt.NDArray[np.intp]
     shift: Array
-    limits: TorqueLimits | None = None
 
     @classmethod
     def from_logs(
@@ -209,12 +209,12 @@ class ServoRows:
             made.append(np.linalg.qr(A[:, norms > 0] / norms[norms > 0])[0])
         return made
 
-    def error(self, delay: float) -> Array:
-        """Filtered errors, (rows, dof); currents are samples of rows and not held."""
+    def error(self, delay: float, limits: TorqueLimits | None) -> Array:
+        """Filtered errors within limits, (rows, dof); currents are samples and not held."""
         if self.law == "current":
             return np.concatenate([s.filter_rows(s.commands) for s in self.stretches])
         whole = self.law == "position"
-        made = (s.filter_rows(s.error(delay, whole, self.limits)) for s in self.stretches)
+        made = (s.filter_rows(s.error(delay, whole, limits)) for s in self.stretches)
         return np.concatenate([*made])
 
     def extras(self, terms: Sequence[str], lags: Array | tuple[float, float]) -> list[Array]:
@@ -330,18 +330,20 @@ def _limited_misfit(rows: ServoRows, j: int, delay: float, damping: float, limit
 
     Of the errors less damping: with a limit of zero, damping alone would explain everything.
     """
-    made, within, beyond, whole = [], [], [], []
+    made, damped, beyond, whole = [], [], [], []
+    limits = TorqueLimits(np.array([limit]), np.array([damping]))
     for s in rows.stretches:
-        damped = damping * s.run.dq[:, [j]]
-        u = s.late(delay)[:, [j]] - s.run.q[:, [j]] - damped
-        cut = np.clip(u, -limit, limit)
-        made.append(s.filter_rows(cut + damped))
-        within.append(s.filter_rows(cut))
-        whole.append(s.filter_rows(u + damped))
-        beyond.append(np.abs(u) > limit)
+        q, dq, commands = s.run.q[:, [j]], s.run.dq[:, [j]], s.commands[:, [j]]
+        e = s.late(delay)[:, [j]] - q
+        cut = limits.apply(e, (q, dq), commands, delay, 1.0 / s.run.rate)
+        made.append(s.filter_rows(cut))
+        damped.append(s.filter_rows(damping * dq))
+        whole.append(s.filter_rows(e))
+        beyond.append(np.abs(e - damping * dq) > limit)
     if limit <= 0 or damping < 0 or np.mean(np.concatenate(beyond)) > MOST_LIMITED:
         return 1.0
     used, Q = rows.use[:, j], rows.spans[j]
     e = np.concatenate(made)[used, 0]
-    size = min(np.linalg.norm(np.concatenate(x)[used, 0]) for x in (within, whole))
+    within = e - np.concatenate(damped)[used, 0]
+    size = min(np.linalg.norm(within), np.linalg.norm(np.concatenate(whole)[used, 0]))
     return float(np.linalg.norm(e - Q @ (Q.T @ e)) / size)

@@ -21,7 +21,7 @@ from feasid.errors import InputError, did_you_mean
 from feasid.logs.filters import smooth
 from feasid.robot.description import Robot
 
-SPEED_CUTOFF, SPEED_SHARE = 40.0, 0.4
+SPEED_CUTOFF, SPEED_SHARE = 60.0, 0.4
 """Low-pass [Hz] of speeds of which limits are a matter, and its share of the sampling rate."""
 
 LAWS = ("position", "velocity", "current")
@@ -48,11 +48,17 @@ def delay_commands(commands: Array, delay: float, period: float) -> Array:
     -------
     ndarray, shape (N, k)
     """
+    now, before, part = _held_commands(commands, delay, period)
+    return np.asarray((1 - part) * now + part * before)
+
+
+def _held_commands(commands: Array, delay: float, period: float) -> tuple[Array, Array, float]:
+    """Commands at the ends of the periods around rows and at their begins, and these' share."""
     whole, part = divmod(delay / period + 0.5, 1.0)
     rows = np.arange(len(commands)) - int(whole)
     last = len(commands) - 1
     now, before = (commands[np.clip(k, 0, last)] for k in (rows, rows - 1))
-    return np.asarray((1 - part) * now + part * before)
+    return now, before, part
 
 
 def command_rates(commands: Array, lags: Array | tuple[float, float], period: float) -> Array:
@@ -116,10 +122,32 @@ class TorqueLimits:
     error: Array
     damping: Array
 
-    def apply(self, error: Array, speed: Array) -> Array:
-        """Errors within the limits, with damping outside of them: (N, dof)."""
-        damped = self.damping * speed
-        return np.asarray(np.clip(error - damped, -self.error, self.error) + damped)
+    def times(self, error: Array | float, damping: Array | float) -> TorqueLimits:
+        """Limits with their attributes times these factors."""
+        return TorqueLimits(self.error * error, self.damping * damping)
+
+    def apply(
+        self, error: Array, motion: tuple[Array, Array], commands: Array, delay: float, period: float
+    ) -> Array:
+        """Errors (N, dof) without what is beyond the limits, of positions and speeds `motion`.
+
+        A command that changes within a sampling period may be cut off before it or after: either
+        part counts by itself, with the motion of its middle.
+        """
+        now, before, part = _held_commands(commands, delay, period)
+        out = error
+        for held, share, later in ((before, part, (part - 1) / 2), (now, 1 - part, part / 2)):
+            q, dq = (_between_rows(x, later) for x in motion)
+            damped = held - q - self.damping * dq
+            out = out - share * (damped - np.clip(damped, -self.error, self.error))
+        return out
+
+
+def _between_rows(signal: Array, later: float) -> Array:
+    """A signal by linear interpolation this share of a period after its rows."""
+    ends = np.vstack([signal[:1], signal, signal[-1:]])
+    other = ends[2:] if later > 0 else ends[:-2]
+    return np.asarray(signal + abs(later) * (other - signal))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +251,8 @@ class Servo:
         if self.limit:
             limits = TorqueLimits(*(np.asarray(x)[order] / gains for x in (self.limit, self.kd)))
             cutoff = min(SPEED_CUTOFF, SPEED_SHARE / period)
-            error = limits.apply(error, smooth(q, 1, cutoff, 1.0 / period)[1])
+            motion = smooth(q, 1, cutoff, 1.0 / period)
+            error = limits.apply(error, motion, commands, self.delay, period)
         extra, lags = self.terms or {}, (self.delay, self.rate_time)
         for name, signal in servo_terms(extra, robot, q, commands, lags, period).items():
             error = error + np.asarray(extra[name])[order] * signal
