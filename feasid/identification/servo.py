@@ -444,10 +444,16 @@ def _moment_row(
 def _servo_fit(found: GainsFound) -> ServoFit:
     """Gains, deviations and what fixed them."""
     task, robot = found.task, found.task.base.robot
-    n, covariance = robot.dof, found.step.covariance
-    tail = len(covariance) - n - task.rest
-    cov = covariance[tail : tail + n, tail : tail + n]
-    spread = np.eye(n) - 1.0 / n
+    n = robot.dof
+    tail = len(found.step.covariance) - n - task.rest
+    mean, spread = np.full((1, n), 1.0 / n), np.eye(n) - 1.0 / n
+
+    def deviations(forms: Array, first: int) -> Array:
+        """Of linear forms of unknowns, by white residuals or by stretches, whichever is larger."""
+        own = slice(first, first + forms.shape[1])
+        both = (forms @ C[own, own] @ forms.T for C in (found.step.covariance, found.scatter))
+        return np.sqrt(np.max([np.diag(C) for C in both], axis=0))
+
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)
     gains, limits = np.exp(found.place.logs), found.place.limits
@@ -464,14 +470,14 @@ def _servo_fit(found: GainsFound) -> ServoFit:
             tuple(ends[1].tolist()),
             float(found.place.lags[1]) if "rate" in task.terms else 0.0,
         ),
-        np.sqrt(np.diag(cov)),
-        np.sqrt(np.diag(spread @ cov @ spread)),
+        deviations(np.eye(n), tail),
+        deviations(spread, tail),
         found.step.delta[place],
-        np.sqrt(np.diag(covariance)[place]),
-        float(np.sqrt(np.ones(n) @ cov @ np.ones(n)) / n),
+        deviations(np.eye(robot.size), 0)[place],
+        float(deviations(mean, tail)[0]),
         task.prior.fixed_by,
         groups,
-        float(np.sqrt(covariance[tail + n, tail + n])) if task.delayed else 0.0,
+        float(deviations(np.eye(1), tail + n)[0]) if task.delayed else 0.0,
         found.misfit,
         task.data[0].use.mean(axis=0),
         " ".join(s for group in groups for s in _weighing(robot, group)) if described else "",

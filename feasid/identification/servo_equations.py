@@ -242,6 +242,7 @@ class _Step:
     """Equations linearised in everything, and their solution.
 
     ``projector`` (rows, k) are orthonormal instruments, ``extra`` (terms, dof) the terms' factors,
+    ``equations`` (k, unknowns) are what they are multiplied with, ``residual`` (rows,) what is left,
     ``change`` that of the logarithms of the gains, of lags and limits, ``covariance`` that of [delta |
     factor | terms | logs | lags | limits].
     """
@@ -253,6 +254,8 @@ class _Step:
     change: Array
     sigma: Array
     covariance: Array
+    equations: Array
+    residual: Array
 
     @property
     def score(self) -> float:
@@ -305,7 +308,8 @@ class _Step:
         if not (np.isfinite(left).all() and np.isfinite(step).all()):
             raise LogError("gains of the servos do not follow from the log: the steps towards them "
                            "do not end; check the columns cmd_<joint> and their unit")  # fmt: skip
-        return cls(projector, x[:size], beta, extra, step[tail:], left, covariance)
+        own = M[: Q.shape[1]]
+        return cls(projector, x[:size], beta, extra, step[tail:], left, covariance, own, r)
 
 
 def _solve(M: Array, b: Array) -> tuple[Array, Array]:
@@ -447,6 +451,22 @@ class GainsFound:
             left = r[1] - X[1] @ with_it, r[1] - np.delete(X[1], np.r_[new], axis=1) @ plain
             out += float(np.sum(np.log(_deviations(task, left[0]) / _deviations(task, left[1]))))
         return out
+
+    @cached_property
+    def scatter(self) -> Array:
+        """Covariance of the unknowns by what each stretch alone would change.
+
+        ``H (sum_s g_s g_s') H`` with the covariance H of white residuals and the gradients g_s of
+        stretches (White 1980, "A heteroskedasticity-consistent covariance matrix estimator",
+        Econometrica 48(4), clustered): what the model lacks is no white noise.
+        """
+        data, blocks = self.task.data, self.task.rows
+        number = np.concatenate([2 * data[k].stretch[used] + k for k, _, used in blocks])
+        Q = self.step.projector / np.sqrt(WHITE_CORRELATION)
+        own = (number == s for s in np.unique(number))
+        pulls = np.stack([Q[rows].T @ self.step.residual[rows] for rows in own], axis=1)
+        moved = self.step.covariance @ (self.step.equations.T @ pulls)
+        return np.asarray(moved @ moved.T)
 
     @cached_property
     def misfit(self) -> Array:

@@ -142,8 +142,8 @@ class ServoRows:
     instruments : tuple of tuple of ndarray, shape (rows, nb)
         Of the commanded motion at each lag; those of a law without one are the regressors.
     use : ndarray, shape (rows, dof)
-    fold : ndarray, shape (rows,)
-        Which of two halves of the time a row belongs to.
+    stretch : ndarray, shape (rows,)
+        Numbers of stretches of `FOLD` seconds.
     shift : ndarray, shape (nb,)
         What a known load adds to the base parameters.
     """
@@ -154,7 +154,7 @@ class ServoRows:
     regressors: tuple[Array, ...]
     instruments: tuple[tuple[Array, ...], ...]
     use: Mask
-    fold: npt.NDArray[np.intp]
+    stretch: npt.NDArray[np.intp]
     shift: Array
 
     @classmethod
@@ -195,9 +195,14 @@ class ServoRows:
             formed[0],
             tuple(formed[1:] or formed),
             use,
-            (time // FOLD).astype(np.intp) % 2,
+            (time // FOLD).astype(np.intp),
             none,
         )
+
+    @property
+    def fold(self) -> npt.NDArray[np.intp]:
+        """Which of two halves of the time a row belongs to, (rows,)."""
+        return self.stretch % 2
 
     @cached_property
     def spans(self) -> list[Array]:

@@ -127,7 +127,12 @@ class TorqueLimits:
         return TorqueLimits(self.error * error, self.damping * damping)
 
     def apply(
-        self, error: Array, motion: tuple[Array, Array], commands: Array, delay: float, period: float
+        self,
+        error: Array,
+        motion: tuple[Array, Array],
+        commands: Array,
+        delay: float,
+        period: float,
     ) -> Array:
         """Errors (N, dof) without what is beyond the limits, of positions and speeds `motion`.
 
