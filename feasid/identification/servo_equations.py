@@ -110,7 +110,8 @@ class Place:
         """After a share of this change of [logs | sought lags | limits], each within its bounds."""
         n, far = len(self.logs), 2 * len(self.logs) * (self.limits is not None)
         logs, later, ends = np.split(change, [n, len(change) - far])
-        most = [share * np.clip(x, -m, m) for x, m in zip((logs, later, ends), LARGEST_STEP)]
+        parts = zip((logs, later, ends), LARGEST_STEP, strict=True)
+        most = [share * np.clip(x, -m, m) for x, m in parts]
         lags = self.lags + np.r_[most[1], np.zeros(2 - len(later))]
         return Place(
             np.clip(self.logs + most[0], first - FARTHEST, first + FARTHEST),
@@ -242,9 +243,9 @@ class _Step:
     """Equations linearised in everything, and their solution.
 
     ``projector`` (rows, k) are orthonormal instruments, ``extra`` (terms, dof) the terms' factors,
-    ``equations`` (k, unknowns) are what they are multiplied with, ``residual`` (rows,) what is left,
-    ``change`` that of the logarithms of the gains, of lags and limits, ``covariance`` that of [delta |
-    factor | terms | logs | lags | limits].
+    ``change`` that of the logarithms of the gains, of lags and limits, ``covariance`` that of
+    [delta | factor | terms | logs | lags | limits], ``equations`` (k, unknowns) the projected ones,
+    ``residual`` (rows,) what is left.
     """
 
     projector: Array
@@ -338,8 +339,10 @@ def _signals(task: Gains, place: Place) -> list[list[Array]]:
 
 
 def _with_slopes(task: Gains, place: Place) -> tuple[list[list[Array]], list[list[list[Array]]]]:
-    """`_signals` at this place, and their derivatives by each lag that is sought, and by the
-    logarithms of each joint's limit and of its damping."""
+    """`_signals` at this place, and their derivatives by each lag that is sought, then by limits.
+
+    Those are by the logarithms of each joint's own limit, and of its damping.
+    """
     now, step, out = _signals(task, place), DELAY_STEP / 100, []
     near = [replace(place, lags=place.lags + step * x) for x in np.eye(2)[: task.sought]]
     if place.limits is not None:
@@ -359,8 +362,10 @@ def _linearise(
     sigma: Array,
     lag: int | None = None,
 ) -> tuple[Array, Array]:
-    """Equations [beta | terms | log kp | lags | limits | dampings] and errors; with a lag, of its
-    instruments."""
+    """Equations [beta | terms | log kp | lags | limits | dampings] and errors.
+
+    With a lag, those of its instruments.
+    """
     (beta, extra), (now, slopes) = model, signals
     n, terms, nb = task.base.robot.dof, len(task.terms), len(beta)
     tail = nb + terms * n
@@ -376,8 +381,9 @@ def _linearise(
             A[part, nb + i * n + j] = -x[used, j] / sigma[j]
         A[part, tail + j] = -own @ (beta + rows.shift)
         weights = np.r_[1.0, extra[:, j]]
-        own_limits = range(tail + n + task.sought + j, A.shape[1], n)
-        for i, slope in zip((*range(tail + n, tail + n + task.sought), *own_limits), slopes):
+        first = tail + n + task.sought
+        places = (*range(tail + n, first), *range(first + j, A.shape[1], n))
+        for i, slope in zip(places, slopes, strict=True):
             A[part, i] = -(np.stack([x[used, j] for x in slope[k]], 1) @ weights) / sigma[j]
         e[part] = now[k][0][used, j] / sigma[j] - own @ rows.shift
     return A, e
