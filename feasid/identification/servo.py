@@ -199,8 +199,9 @@ class ServoFit:
             said.append(
                 Note(
                     f"torque limits that the log shows: {told}; closed-loop motion at a limit is "
-                    "hard to predict",
+                    "hard to predict: record a slower motion that stays within them",
                     "servo-limit",
+                    confirmed=True,
                 )
             )
         lost = [
@@ -452,7 +453,7 @@ def _servo_fit(found: GainsFound) -> ServoFit:
         """Of linear forms of unknowns, by white residuals or by stretches, whichever is larger."""
         own = slice(first, first + forms.shape[1])
         both = (forms @ C[own, own] @ forms.T for C in (found.step.covariance, found.scatter))
-        return np.sqrt(np.max([np.diag(C) for C in both], axis=0))
+        return np.asarray(np.sqrt(np.max([np.diag(C) for C in both], axis=0)))
 
     place = [robot.drive_columns(k)["fv"] for k in range(n)]
     terms = zip(task.terms, found.step.extra, strict=True)

@@ -8,7 +8,7 @@ is ``kp (c(t - d) - q)`` and what candidates add to the bracket. A servo of velo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +129,7 @@ class TorqueLimits:
     def apply(
         self,
         error: Array,
-        motion: tuple[Array, Array],
+        motion: Sequence[Array],
         commands: Array,
         delay: float,
         period: float,

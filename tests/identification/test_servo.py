@@ -229,6 +229,8 @@ def test_servos_that_do_more_are_named_or_refused(name, tmp_path):
         factor = np.exp(np.mean(np.log(ratios(fit, world)[0])))
         assert kept.any()
         assert np.abs(found[kept] / true[kept] / factor - 1).max() < 0.02
+        assert fit.quality.level == "doubtful"
+        assert "torque limits" in fit.quality.reasons[0]
     assert tuple(fit.servo.servo.terms) == ((named[name],) if name in named else ())
     if name == "rate":
         assert abs(fit.servo.servo.rate_time - RATE_TIME) < 1e-3
