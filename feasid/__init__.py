@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from feasid.robot.description import Robot as Robot
     from feasid.robot.drives import Drive as Drive
     from feasid.robot.drives import Feature as Feature
+    from feasid.robot.parallelogram import parallelogram as parallelogram
 
 __version__ = "0.1.0"
 
@@ -168,6 +169,7 @@ _HOME = {
     "regressor": "dynamics.regressor",
     "Coupling": "robot.couplings",
     "Loop": "robot.couplings",
+    "parallelogram": "robot.parallelogram",
     "Robot": "robot.description",
     "Rotor": "robot.bodies",
     "load_robot": "formats.load",

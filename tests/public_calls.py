@@ -356,6 +356,15 @@ def calls(s):
         "payload": lambda: (f.payload, {"loaded": s.log, "unloaded": s.reduced, "robot": r}),
         "payload_from_wrench": lambda: (f.payload_from_wrench, {"log": s.log, "robot": r}),
         "read_log": lambda: (f.read_log, {"source": s.folder / "log.csv"}),
+        "parallelogram": lambda: (
+            f.parallelogram,
+            {
+                "robot": f.Robot.from_dh([(0, 1, 0, 0), (0, 1, 0, 0)]),
+                "shoulder": "1",
+                "elbow": "2",
+                "reach": three,
+            },
+        ),
         "reduce": lambda: (f.reduce, {"data": s.log, "robot": r}),
         "regressor": lambda: (f.regressor, {"robot": r, "q": q, "dq": q, "ddq": q}),
         "repair": lambda: (f.repair, {"path": s.path, "out": s.new(".urdf")}),
@@ -526,6 +535,7 @@ def calls(s):
     methods("Robot.with_transition", lambda: r, lambda: {"speed": 0.1})
     methods("Robot.with_values", lambda: r, lambda: {"parameters": np.zeros(r.size)})
     methods("Trajectory.at", lambda: s.motion, lambda: {"t": [0.1]})
+    methods("Trajectory.check_approach", lambda: s.motion, lambda: {"start": s.motion.q[0]})
     methods("Trajectory.jerk", lambda: s.motion, lambda: {"t": [0.1]})
     methods("Trajectory.to_csv", lambda: s.motion, lambda: {"path": s.new(".csv")})
     methods("Trajectory.to_frame", lambda: s.motion, lambda: {})

@@ -4,7 +4,8 @@
 inertial parameters where the file had to be given others), and the hash of the file that it
 belongs to. `load_robot` reads it together with the file; other programs do not see it.
 
-Loops and couplings have a table of their own, written by hand or by `feasid.write`.
+Loops and couplings have a table of their own, written by hand or by `feasid.write`;
+parallelograms may stand in it, with the arguments of `feasid.parallelogram`.
 URDF has trees and joints that mimic one other. ``arm.urdf.loops.json`` adds what closes or couples
 them, in the names of the file's links and joints::
 
@@ -36,6 +37,7 @@ from feasid.robot.bodies import Body, Member, Rotor, read_only_array
 from feasid.robot.couplings import Coupling, Loop
 from feasid.robot.description import Robot
 from feasid.robot.drives import Drive
+from feasid.robot.parallelogram import parallelogram
 from feasid.robot.rotations import compose
 
 SUFFIX = ".feasid.json"
@@ -251,7 +253,9 @@ TABLE_VERSION = 1
 MAX_TABLE_BYTES = 1024 * 1024
 """Bytes of a table beyond which it is not one."""
 
-ENTRIES = ("format", "version", "loops", "couplings", "active", "configuration")
+ENTRIES = ("format", "version", "parallelograms", "loops", "couplings", "active", "configuration")
+
+PARALLELOGRAM = ("shoulder", "elbow", "reach", "motor", "crank", "rod")
 
 LOOP = ("name", "kind", "first", "second", "first_position", "second_position",
         "first_rotation", "second_rotation")  # fmt: skip
@@ -333,6 +337,9 @@ def _read_table(file: Path) -> dict[str, Any]:
 def _add_couplings_and_loops(robot: Robot, data: Mapping[str, Any]) -> Robot:
     _check_names(data, ENTRIES, "the table")
     couplings, loops = [], []
+    for entry in data.get("parallelograms", ()):
+        _check_names(entry, PARALLELOGRAM, f"parallelogram of {entry.get('elbow')!r}")
+        robot = parallelogram(robot, **entry)
     for entry in data.get("couplings", ()):
         _check_names(entry, COUPLING, f"coupling of {entry.get('joint')!r}")
         factors = {j: float(a) for j, a in entry["factors"].items()}
