@@ -1,5 +1,7 @@
 """Closed mechanisms as MJCF, and what MuJoCo says of their constrained dynamics."""
 
+import re
+
 import mujoco
 import numpy as np
 
@@ -129,6 +131,13 @@ WELDED = mjcf(
     '<weld body1="b1" body2="a3" relpose="-0.06 0.45 0 0.9800666 0 0 0.1986693" '
     'anchor="0.05 0.02 0"/>',
     ("m1",),
+)
+
+GEARED = re.sub(
+    "<weld .*?/>",
+    '<connect body1="a3" body2="b1" anchor="0.05 0.02 0"/>'
+    '<joint joint1="p2" joint2="p1" polycoef="0.3 0.5 0 0 0"/>',
+    WELDED,
 )
 
 MECHANISMS = {

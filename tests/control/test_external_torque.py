@@ -14,7 +14,7 @@ import feasid
 from feasid.codegen.algorithms import Algorithms
 from feasid.codegen.expression import Graph
 from feasid.codegen.routine import Routine, python_function
-from feasid.control.external_torque import GAIN, ErrorLaw, alarm_rate, observer_errors
+from feasid.control.external_torque import GAIN, ErrorLaw, _peaks, alarm_rate, observer_errors
 from feasid.errors import InputError
 from feasid.logs.motion import Run
 
@@ -280,3 +280,17 @@ def test_logs_too_short_to_count_are_refused(seconds, moves, match):
     run, errors = white_run(seconds, 0)
     with pytest.raises(InputError, match=match):
         ErrorLaw.from_errors([(run, moves * errors)], GAIN, 0.0, ("a", "b"))
+
+
+def test_the_least_push_is_the_threshold_where_nothing_depends_on_the_motion(fit):
+    law = fit.error_law(GAIN)
+    steady = replace(law, coefficients=law.coefficients * [1.0, 0.0, 0.0, 0.0])
+    observer = feasid.ExternalTorque(Known(fit, error_law=lambda _: steady), RATE, backend="python")
+    found = observer.update(0.0, *np.zeros((3, fit.robot.dof)))
+    np.testing.assert_allclose(observer.least_push, found.threshold, rtol=1e-12)
+
+
+def test_a_crossing_is_as_high_as_its_peak():
+    sizes = np.array([5.0, 1.0, 2.0, 4.0, 3.0, 0.5, 2.5, 0.0, 3.5])
+    assert _peaks(sizes, 1.5).tolist() == [4.0, 2.5, 3.5]  # the first began before the log
+    assert _peaks(sizes, 9.0).tolist() == []

@@ -145,3 +145,9 @@ def test_what_is_not_simulated_is_named():
     hollow = plain.with_values(np.zeros(plain.size))
     with pytest.raises(InputError, match=r"joint 'b0' has no inertia"):
         ForwardModel(hollow).roll_out(*np.zeros((2, 1, 2)), np.zeros((1, 3, 2)), 0.01)
+    chain = feasid.Robot.from_dh([(0, 0.3, 0, 0), (np.pi / 2, 0.2, 0, 0)])
+    light = chain.with_values(
+        np.r_[inertia.from_mass_com_inertia(1, [0.1, 0, 0], np.eye(3)), np.zeros(10)]
+    )
+    with pytest.raises(InputError, match=r"joint '2' has no inertia"):
+        ForwardModel(light).roll_out(*np.zeros((2, 1, 2)), np.zeros((1, 3, 2)), 0.01)

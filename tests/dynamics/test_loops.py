@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from closed import (
     FIVE_BAR,
+    GEARED,
     LEG,
     MECHANISMS,
     SLIDER_CRANK,
@@ -46,7 +47,7 @@ def motions(robot, seed=0, reach=1.0, count=SAMPLES):
     return s, *rng.standard_normal((2, *s.shape))
 
 
-ALL = {**MECHANISMS, "slider crank": SLIDER_CRANK, "welded": WELDED}
+ALL = {**MECHANISMS, "slider crank": SLIDER_CRANK, "welded": WELDED, "geared": GEARED}
 
 
 @pytest.fixture(params=some(ALL, *(set(ALL) - {"palletising arm"})), ids=str)

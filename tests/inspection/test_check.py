@@ -25,6 +25,7 @@ from feasid.inspection.report import inspect, inspect_description
 from feasid.inspection.whole_robot import check_whole_robot_of_file
 from feasid.robot import inertia
 
+PLATE = '<inertia ixx="0.0002" ixy="0" ixz="0" iyy="0.0002" iyz="0" izz="0.0003"/>'
 ROD = '<inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.0001"/>'
 
 
@@ -125,13 +126,12 @@ def test_verdicts_agree_with_eigenvalues_away_from_the_boundary(values, mass):
 
 def test_links_that_move_together_are_judged_together(check):
     """An impossible plate on a heavy upper arm: the sum that moves is possible."""
-    plate = '<inertia ixx="0.0002" ixy="0" ixz="0" iyy="0.0002" iyz="0" izz="0.0003"/>'
-    report = check((plate, moments(0.0002, 0, 0, 0.0002, 0, 0.0009)))
+    report = check((PLATE, moments(0.0002, 0, 0, 0.0002, 0, 0.0009)))
     assert link(report, "plate").verdict.status == "infeasible"
     body = next(b for b in report.bodies if b.body.name == "upper")
     assert [x.name for x in body.body.links] == ["upper", "plate"]
     assert body.verdict.status == "feasible"
-    report = check((plate, moments(0.0002, 0, 0, 0.0002, 0, 0.9)))
+    report = check((PLATE, moments(0.0002, 0, 0, 0.0002, 0, 0.9)))
     body = next(b for b in report.bodies if b.body.name == "upper")
     assert (body.verdict.status, body.verdict.code) == ("infeasible", "lumped")
     assert report.status == "infeasible"
@@ -349,6 +349,12 @@ def test_text_names_file_line_link_and_hint(tmp_path, capsys):
     assert f"bad.urdf:{line}: link 'rod': triangle inequality violated by 60 %" in out
     assert "bad.urdf: infeasible (1 of 5 links are infeasible, 1 of 3 moving bodies)" in out
     assert "feasid correct" in out
+    assert "other link" not in out
+    plate = PLATE, moments(0.0002, 0, 0, 0.0002, 0, 0.0009)
+    main(["check", write(tmp_path, "plate.urdf", plate)])
+    out = capsys.readouterr().out
+    assert "it moves with 1 other link as 'upper', which is possible" in out
+    assert "the closest physically consistent inertia differs by 30.6 %" in out
 
 
 def test_json_says_the_same(tmp_path, capsys):

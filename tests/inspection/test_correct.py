@@ -86,6 +86,22 @@ def test_entropy_stays_further_inside():
     assert inside.distance > near.distance
 
 
+def test_the_barrier_pushes_every_second_moment_with_one_weight():
+    """The minimum of |r - s|^2 / 2 - w sum log r has (r - s) r = w for each of the three."""
+    for values in ([0.001, 0.001, 0.005], [0.02, 0.03, 0.04]):
+        given = np.array(values)
+        found = closest_inertia(*_exact({"mass": 1.0, "moments": [*diagonal(values)]}), "barrier")
+        new = np.array(found.moments)[[0, 3, 5]]
+        s, r = (x.sum() / 2 - x for x in (given, new))
+        push = (r - s) * r
+        assert push.min() > 0
+        np.testing.assert_allclose(push, push[0], rtol=1e-3)  # moments have nine digits
+
+
+def diagonal(values):
+    return values[0], 0.0, 0.0, values[1], 0.0, values[2]
+
+
 def test_a_negative_mass_is_turned_and_said():
     new = closest_inertia(Fraction(-2), fractions([1, 0, 0, 1, 0, 1]))
     assert new.mass == 2.0

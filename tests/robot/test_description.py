@@ -9,7 +9,7 @@ from robots import random_robot, random_rotation, relative
 import feasid
 from feasid.errors import DescriptionError, InputError
 from feasid.robot import inertia
-from feasid.robot.bodies import Body, Rotor
+from feasid.robot.bodies import Body, Limits, Rotor
 from feasid.robot.drives import Drive
 
 TOLERANCE = 1e-12  # a few operations on numbers of order one
@@ -240,3 +240,14 @@ def test_a_held_joint_leaves_the_others_their_torques(joint):
 def test_not_all_joints_can_be_held():
     with pytest.raises(InputError, match="locking joint '3' leaves no moving body"):
         arm().locked(dict.fromkeys(("1", "2", "3"), 0.0))
+
+
+def test_limits_in_either_order_and_of_one_side():
+    given = [(2.0, -1.0), (None, 0.5), (-0.5, None), (None, None)]
+    bodies = [
+        Body(f"b{k}", None, limits=Limits(lower=low, upper=high))
+        for k, (low, high) in enumerate(given)
+    ]
+    found = feasid.Robot(tuple(bodies)).position_limits[:, :, 0]
+    inf = np.inf
+    np.testing.assert_array_equal(found, [[-1.0, -inf, -0.5, -inf], [2.0, 0.5, inf, inf]])
