@@ -53,7 +53,12 @@ def test_blocks_are_the_log(case):
     columns = [int(c) for c in feasid.base_parameters(robot).independent]
     from feasid.logs.frame import prepare
 
-    blocks = robust.reduce_blocks([prepare(clean, robot)], robot, columns, 0.7)
+    motion = prepare(clean, robot)
+    blocks = robust.reduce_blocks([motion], robot, columns, 0.7)
+    (run,) = motion.runs
+    assert (blocks[0].start, blocks[-1].end) == (run.t[0], run.t[-1])
+    gaps = [b.start - a.end for a, b in zip(blocks[:-1], blocks[1:], strict=True)]
+    np.testing.assert_allclose(gaps, 1.0 / run.rate, atol=1e-9)
     total = robust.weighted_sum(blocks, np.ones((len(blocks), robot.dof)))
     whole = feasid.reduce(clean, robot, filtering="signals")
     assert total.samples == whole.samples
