@@ -62,11 +62,17 @@ WEIGHED = 33
 SMALLEST_MOMENT = 1e-9
 """Gravity moment [N m] below which there is nothing to weigh; a vertical axis gives 1e-17."""
 
+LARGE_MOMENT = 5.0
+"""Gravity moment [N m] from which the scale is proposed half a metre from the axis."""
+
 LIMITED = 0.01
 """Misfit above which torque limits are looked for."""
 
 UNTOLD = 0.5
 """A gain with a larger relative deviation is not told by the log."""
+
+LARGEST_ERROR = 1.0
+"""RMS error [rad] of a turning joint from which a command is not followed at all."""
 
 BETTER = 0.8
 """Share of the held-out squared misfit below which a candidate term is kept."""
@@ -396,14 +402,14 @@ def _weighing(robot: Robot, group: Sequence[str]) -> list[str]:
     posture = {n: round(float(x), 4) for n, x in zip(robot.joints, rest, strict=True) if x}
     posture[joint] = round(position, 4)
     shown = ", ".join(f"{name} at {x:g}" for name, x in posture.items())
-    entry = json.dumps([joint, posture])[1:-1]
+    entry, arm = json.dumps([joint, posture])[1:-1], 0.1 if moment < LARGE_MOMENT else 0.5
     return [
         "to fix the factor by a scale:",
         f"(1) bring the robot to {shown} [rad or m], all other joints to 0;",
         f"(2) switch off the servo of {joint!r} and hold it by a scale that pushes at right "
         "angles, r metres from the joint's axis;",
         "(3) read it while lifting and while lowering slowly: the mean is free of friction, about "
-        f"{moment / 9.81 / 0.1:.2g} kg at r = 0.1;",
+        f"{moment / 9.81 / arm:.2g} kg at r = {arm:g};",
         f"(4) fit with moments= [[{entry}, M, D]]: M = 9.81 * kg * r [N m], positive where the "
         "scale pushes towards larger positions, D its standard deviation",
     ]
@@ -535,6 +541,14 @@ def _refuse_silent(rows: ServoRows, law: str) -> None:
                 joint=joint,
                 column=f"cmd_{joint}",
             )
+        if rms > LARGEST_ERROR and rows.robot.bodies[j].motion[:3].any():
+            raise LogError(
+                f"joint {joint!r} does not follow its commands (cmd_{joint}): they differ by "
+                f"{rms:.2g} rad RMS, whole turns aside; correct the unit (units={{'cmd': 'deg'}}), "
+                "or the column (columns=)",
+                joint=joint,
+                column=f"cmd_{joint}",
+            )
         if np.isfinite(count) and rms < LEAST_COUNTS * count:
             raise LogError(
                 f"the error cmd - q of joint {joint!r} is {rms:.2g} rad or m RMS, "
@@ -560,7 +574,8 @@ def _refuse_unexplained(found: GainsFound, law: str) -> None:
         raise LogError(
             f"{100 * found.misfit[worst]:.0f} % of the error of joint {joints[worst]!r} are not "
             f"explained by tau = kp (cmd - q) - kd dq with terms {[*found.task.terms]}: a dead "
-            "band, a torque limit, elasticity, contacts, or a profile of speeds inside the servo; "
-            "log the interpolated command, or measure torques",
+            "band, a torque limit, elasticity, contacts, a profile of speeds inside the servo, or "
+            "columns in degrees, with the other sign, or of another joint; correct units= and "
+            "columns=, log the interpolated command, or measure torques",
             joint=joints[worst],
         )

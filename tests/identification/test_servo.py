@@ -147,6 +147,7 @@ def test_rates_of_held_commands_pass_a_low_pass():
         (lambda f: f.assign(cmd_FL_HFE=f.q_FL_HFE + 1e-4), "below 2 counts"),
         (lambda f: f.drop(columns="cmd_FL_HFE"), "has no command column 'cmd_FL_HFE'"),
         (lambda f: f[:1600], "record longer"),
+        (lambda f: f.assign(cmd_FL_HFE=np.degrees(f.cmd_FL_HFE)), "correct the unit"),
     ],
 )
 def test_logs_that_say_nothing_of_gains_are_refused(leg, change, said):
