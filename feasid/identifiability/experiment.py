@@ -311,6 +311,11 @@ RANK_TOLERANCE = 1e-10
 """Singular values of combinations of unit size below this are zero; `singular_value_gap` says how
 clearly."""
 
+LOOP_NOISE = 1e-8
+"""Singular values of mechanisms with loops between this and `RANK_TOLERANCE` count where the widest
+gap among them is below them: passive joints follow by iterations from rounded geometry, which left
+1e-10 to 2.3e-10 of what is zero in five of 500 random loops."""
+
 CLEAR_GAP = 1e4
 """A rank whose neighbouring singular values differ by less is doubtful."""
 
@@ -380,7 +385,13 @@ class RestrictedCoefficients(Coefficients):
         pad = max(0, rows.shape[1] - len(rows))
         rows = np.vstack([rows, np.zeros((pad, rows.shape[1]))])
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
-        rank = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
+        largest = s.max(initial=0.0)
+        rank = int((s > RANK_TOLERANCE * largest).sum())
+        if not self.echelon.run.robot.is_tree:
+            known = np.maximum(s, RANK_TOLERANCE * largest)
+            least = max(1, int((s > LOOP_NOISE * largest).sum()))
+            ranks = range(least, max(least, min(rank, len(s) - 1)) + 1)
+            rank = max(ranks, key=lambda r: known[r - 1] / known[r]) if least < len(s) else least
         if rank in (0, len(s)):
             return vt, rank, float("inf")
         return vt, rank, float(s[rank - 1] / max(s[rank], MIN_SINGULAR_VALUE))
