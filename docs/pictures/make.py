@@ -53,7 +53,6 @@ def report() -> None:
         browser.close()
 
 
-
 def loads() -> None:
     """Masses with 95 % intervals and centres of loads, found from logs with and without them."""
     from identification.test_payload import arm, load_logs
@@ -61,7 +60,9 @@ def loads() -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for k, (name, masses) in enumerate({"ur5": (0.5, 1, 2, 4), "panda": (0.3, 0.6, 1, 2)}.items()):
         for seed, mass in enumerate(masses):
-            centre = np.random.default_rng([seed, k]).uniform((-0.05, -0.05, 0.03), (0.05, 0.05, 0.1))
+            centre = np.random.default_rng([seed, k]).uniform(
+                (-0.05, -0.05, 0.03), (0.05, 0.05, 0.1)
+            )
             without, loaded = load_logs(name, mass, tuple(centre), seed)
             found = feasid.payload(loaded, without, arm(name))
             width = 196 * found.mass_std / mass
@@ -97,7 +98,10 @@ def leader() -> None:
     real, fit = names["real"], names["fit"]
     figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
     start = np.array([0.5, 0.1, 0.3])
-    for known, label in ((described, "weight by the description"), (fit.robot, "weight by the fit")):
+    for known, label in (
+        (described, "weight by the description"),
+        (fit.robot, "weight by the fit"),
+    ):
         data, drift, model = mujoco.MjData(real), [], feasid.Model(known)
         data.qpos[:] = start
         for _ in range(1000):

@@ -95,7 +95,10 @@ def test_the_intervals_of_mass_and_centre_hold_the_truth():
     for name in LOADS:
         for seed in range(6):
             rng = np.random.default_rng([seed, 77])
-            mass, centre = rng.uniform(0.3, 3.0), rng.uniform((-0.05, -0.05, 0.03), (0.05, 0.05, 0.1))
+            mass, centre = (
+                rng.uniform(0.3, 3.0),
+                rng.uniform((-0.05, -0.05, 0.03), (0.05, 0.05, 0.1)),
+            )
             without, loaded = load_logs(name, mass, centre, seed)
             found = feasid.payload(loaded, without, arm(name))
             held.append(abs(found.mass - mass) < 1.96 * found.mass_std)

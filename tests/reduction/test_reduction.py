@@ -11,6 +11,7 @@ from robots import random_robot
 
 import feasid
 from feasid.errors import InputError, LimitError, LogError, OutputError, SecurityError
+from feasid.reduction.reduce import restrict_terms
 from feasid.reduction.triangle import Reduced, Reducer, fingerprint_of
 
 # Householder reductions of a few thousand rows: each is within a small multiple of rounding of
@@ -225,3 +226,12 @@ def test_weights_and_parameters_of_another_size_are_named(case):
         reduced.triangle("wls")
     with pytest.raises(InputError, match=rf"beta has shape .1,., expected .{len(columns)},"):
         reduced.residuals([1.0])
+
+
+def test_joint_terms_that_data_lack_are_named():
+    rng = np.random.default_rng(0)
+    plain = random_robot(rng, 2)
+    data = Reduced.from_samples(plain, *rng.normal(size=(4, 50, 2)))
+    more = feasid.base_parameters(plain.with_joint_terms(("viscous",), drive_inertia=False))
+    with pytest.raises(InputError, match=r"the reduced data have no column b0\.fv"):
+        restrict_terms(data, plain, more)

@@ -1,5 +1,6 @@
 """Robust weights: a spoilt stretch is found, named and does not move the estimate."""
 
+import itertools
 import re
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_blocks_are_the_log(case):
     blocks = robust.reduce_blocks([motion], robot, columns, 0.7)
     (run,) = motion.runs
     assert (blocks[0].start, blocks[-1].end) == (run.t[0], run.t[-1])
-    gaps = [b.start - a.end for a, b in zip(blocks[:-1], blocks[1:], strict=True)]
+    gaps = [b.start - a.end for a, b in itertools.pairwise(blocks)]
     np.testing.assert_allclose(gaps, 1.0 / run.rate, atol=1e-9)
     total = robust.weighted_sum(blocks, np.ones((len(blocks), robot.dof)))
     whole = feasid.reduce(clean, robot, filtering="signals")

@@ -205,3 +205,13 @@ def test_damaged_strata_are_refused_by_name(archive, name):
     for damaged in (arrays[f"{name}_0"][1:], np.nan * arrays[f"{name}_0"]):
         with pytest.raises(feasid.FeasidError, match=f"{name} of row 0 are damaged"):
             read({**arrays, f"{name}_0": damaged})
+
+
+def test_damaged_triangles_are_refused_by_name(archive):
+    arrays, _ = archive
+    for damaged in (arrays["triangle_0"][1:], np.nan * arrays["triangle_0"]):
+        with pytest.raises(feasid.FeasidError, match="triangle 0 is damaged"):
+            read({**arrays, "triangle_0": damaged})
+    for damaged in (arrays["support_0"] - 1, arrays["support_0"] + 1):
+        with pytest.raises(feasid.FeasidError, match="support 0 is damaged"):
+            read({**arrays, "support_0": damaged})
