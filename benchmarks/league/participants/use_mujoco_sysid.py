@@ -14,6 +14,8 @@ STEP, WINDOW, MOST_WINDOWS, MOST_ITERATIONS = 0.002, 0.25, 40, 25
 """Time step and length of a window [s]; windows; iterations, which bound the processor time."""
 MOST_MODELS = 400
 """Compiled models that are kept: a few Jacobians' worth."""
+LEAST = 1e-3, 1e-6
+"""Mass [kg] and moments [kg m^2] that bodies get at least."""
 TERMS = ("armature", "damping", "frictionloss")
 
 
@@ -22,6 +24,8 @@ def make_spec(task, linear):
     bodies = dict(zip(task.joints, linear.described().reshape(len(task.joints), -1), strict=True))
     text = urdf_with(task.urdf.read_text(), {j: x[:10] for j, x in bodies.items()})
     spec = mujoco.MjSpec.from_string(text)
+    spec.compiler.balanceinertia = True  # its remedies for descriptions of no solid bodies
+    spec.compiler.boundmass, spec.compiler.boundinertia = LEAST
     spec.option.timestep = STEP
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     for flag in (mujoco.mjtDisableBit.mjDSBL_CONTACT, mujoco.mjtDisableBit.mjDSBL_LIMIT):
