@@ -396,7 +396,7 @@ def posture_constraints(
     workspace: Mapping[str, Any] | None,
     floor: float | None,
     capsules: Mapping[str, Sequence[Any]] | None,
-    meshes: str | Path | None,
+    meshes: str | Path | None = None,
     collision: bool,
     clearance: float,
     ignore: Sequence[tuple[str, str]],
