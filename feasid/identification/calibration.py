@@ -310,12 +310,18 @@ class Calibration(Displayed):
             )
             if kind == "zero":
                 text += "; fit.robot takes positions as they are logged, files take true ones"
+            if kind == "gain":
+                text += (
+                    "; the log tells ratios of torques, not the factor that all of them share: "
+                    "compare a joint with a known load (feasid.torque_constants)"
+                )
             numbers = {
                 "joints": [e.joint for e in own],
                 "sizes": [e.value.tolist() for e in own],
                 "deviations": [e.deviation.tolist() for e in own],
             }
-            out.append(Note(text, "calibrated", kind=kind, gain=own[0].gain, **numbers))
+            doubt = {"confirmed": True} if kind == "gain" else {}
+            out.append(Note(text, "calibrated", kind=kind, gain=own[0].gain, **numbers, **doubt))
         return out
 
     def frame(self) -> pd.DataFrame:

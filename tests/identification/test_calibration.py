@@ -62,6 +62,16 @@ def test_a_tilted_base_is_found_and_taken_out(tilted):
 
 
 @pytest.mark.slow
+def test_torque_gains_that_are_taken_out_leave_a_doubt():
+    """The factor that all joints share is in no log: the model may be wrong as a whole."""
+    world = make_world("ur5", "gain", 7)
+    fit = feasid.fit(world.log, world.robot)
+    assert fit.calibration.correction.of("gain")
+    assert fit.quality.level == "doubtful"
+    assert any("all of them share" in str(reason) for reason in fit.quality.reasons)
+
+
+@pytest.mark.slow
 def test_without_calibration_the_log_is_left_as_it_is(tilted):
     _, plain, _ = tilted
     assert plain.calibration.entries == ()
