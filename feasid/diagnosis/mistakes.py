@@ -47,6 +47,8 @@ class MistakeKind:
         Whether its first parameter cannot be below zero.
     ways : (str, str)
         What is said behind its size where that is positive, and where it is negative.
+    remark : str
+        What a fit adds that took it out.
     """
 
     name: str
@@ -59,9 +61,16 @@ class MistakeKind:
     terms: tuple[str, ...] = ()
     positive: bool = False
     ways: tuple[str, str] = ("", "")
+    remark: str = ""
 
 
 DEGREES = 180.0 / np.pi
+
+AS_LOGGED = "; fit.robot takes positions as they are logged, files take true ones"
+SHARED = (
+    "; the log tells ratios of torques, not the factor that all of them share: compare a joint "
+    "with a known load (feasid.torque_constants)"
+)
 
 ZERO = "the true position less the logged one is"
 BEHIND = ("behind the motion", "ahead of the motion")
@@ -70,8 +79,19 @@ SCALED = ("too large", "too small")
 CALIBRATIONS = (
     MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
     MistakeKind("delay", "torques are {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND),
-    MistakeKind("zero", f"joint zeros are off, {ZERO} {{sizes}}", 1, "degrees", DEGREES, 0.3, 0.1),
-    MistakeKind("gain", "torques are wrong: {sizes}", 1, "%", 100.0, 0.7, 0.1, ways=SCALED),
+    MistakeKind(
+        "zero",
+        f"joint zeros are off, {ZERO} {{sizes}}",
+        1,
+        "degrees",
+        DEGREES,
+        0.3,
+        0.1,
+        remark=AS_LOGGED,
+    ),
+    MistakeKind(
+        "gain", "torques are wrong: {sizes}", 1, "%", 100.0, 0.7, 0.1, ways=SCALED, remark=SHARED
+    ),
     MistakeKind(
         "joint-delay", "torques of single joints: {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND
     ),

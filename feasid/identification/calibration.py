@@ -308,13 +308,7 @@ class Calibration(Displayed):
                 f"{KINDS[kind].text.format(sizes=sizes)}; the fit takes this out, which lowers the "
                 f"cross-validation error by {own[0].gain:.0%}"
             )
-            if kind == "zero":
-                text += "; fit.robot takes positions as they are logged, files take true ones"
-            if kind == "gain":
-                text += (
-                    "; the log tells ratios of torques, not the factor that all of them share: "
-                    "compare a joint with a known load (feasid.torque_constants)"
-                )
+            text += KINDS[kind].remark
             numbers = {
                 "joints": [e.joint for e in own],
                 "sizes": [e.value.tolist() for e in own],
