@@ -330,7 +330,8 @@ def kind_from_annotation(hint: Any) -> Kind:
         return _one_of(inner)
     if origin in (Union, types.UnionType):
         return _union(inner)
-    if hint is _ArrayLike or origin is np.ndarray or hint is np.ndarray:
+    arrays = (np.ndarray, npt.NDArray)  # an alias of its own since NumPy 2.5
+    if hint is _ArrayLike or hint is np.ndarray or origin in arrays:
         if "bool" in str(inner):
             return ANYTHING
         return array(whole="int" in str(inner))
