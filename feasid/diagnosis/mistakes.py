@@ -49,6 +49,8 @@ class MistakeKind:
         What is said behind its size where that is positive, and where it is negative.
     remark : str
         What a fit adds that took it out.
+    doubtful : bool
+        Whether a fit that took it out is still in doubt.
     """
 
     name: str
@@ -62,6 +64,7 @@ class MistakeKind:
     positive: bool = False
     ways: tuple[str, str] = ("", "")
     remark: str = ""
+    doubtful: bool = False
 
 
 DEGREES = 180.0 / np.pi
@@ -72,26 +75,16 @@ SHARED = (
     "with a known load (feasid.torque_constants)"
 )
 
-ZERO = "the true position less the logged one is"
+ZEROS = "joint zeros are off, the true position less the logged one is {sizes}"
+GAINS = "torques are wrong: {sizes}"
 BEHIND = ("behind the motion", "ahead of the motion")
 SCALED = ("too large", "too small")
 
 CALIBRATIONS = (
     MistakeKind("tilt", "the base is tilted by {sizes}", 2, "degrees", DEGREES, 0.3, 0.1),
     MistakeKind("delay", "torques are {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND),
-    MistakeKind(
-        "zero",
-        f"joint zeros are off, {ZERO} {{sizes}}",
-        1,
-        "degrees",
-        DEGREES,
-        0.3,
-        0.1,
-        remark=AS_LOGGED,
-    ),
-    MistakeKind(
-        "gain", "torques are wrong: {sizes}", 1, "%", 100.0, 0.7, 0.1, ways=SCALED, remark=SHARED
-    ),
+    MistakeKind("zero", ZEROS, 1, "degrees", DEGREES, 0.3, 0.1, remark=AS_LOGGED),
+    MistakeKind("gain", GAINS, 1, "%", 100.0, 0.7, 0.1, ways=SCALED, remark=SHARED, doubtful=True),
     MistakeKind(
         "joint-delay", "torques of single joints: {sizes}", 1, "ms", 1e3, 0.02, 0.05, ways=BEHIND
     ),

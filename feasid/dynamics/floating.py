@@ -239,7 +239,7 @@ def base_rows(robot: Robot) -> slice:
 
 def base_index(robot: Robot) -> int:
     """Index of the body that floats; `InputError` if none does."""
-    found = [i for i, b in enumerate(robot.bodies) if b.parent is None and b.dof == 6]
+    found = [i for i, b in enumerate(robot.bodies) if b.floats]
     if len(found) != 1:
         raise InputError(
             f"the base of robot {robot.name!r} is fixed: a motion of its base needs "

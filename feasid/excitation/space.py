@@ -121,7 +121,7 @@ def link_capsules(
             own = [mesh for mesh in files.get(name, ()) if mesh.name]
             for mesh in own:
                 hull, at = hull_corners(mesh, str(meshes)), known[name]
-                inside = enclosing_polytope(hull).placed(at.rotation, at.position)
+                inside = enclosing_polytope(hull).transform(at.rotation, at.position)
                 out.append(replace(_on_body(at, *enclosing_capsule(hull)), polytope=inside))
             if sum(shape is None for shape in shapes) > len(own):
                 unknown.append(name)

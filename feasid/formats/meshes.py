@@ -125,7 +125,7 @@ class Polytope:
     offsets: Array
     corners: Array
 
-    def placed(self, rotation: Array, position: Array) -> Polytope:
+    def transform(self, rotation: Array, position: Array) -> Polytope:
         """The same body in another frame, ``rotation p + position``."""
         normals = self.normals @ rotation.T
         return Polytope(

@@ -356,7 +356,7 @@ def joint_shape(body: Body, title: str) -> tuple[str, Array | None, Array]:
         The joint is helical, planar, or floats on a moving body.
     """
     angular, linear = body.motion[:3], body.motion[3:]
-    if body.dof == 6 and body.parent is None and (body.motion == np.eye(6)).all():
+    if body.floats and (body.motion == np.eye(6)).all():
         return "floating", None, np.zeros(3)
     if body.dof == 3 and (angular == np.eye(3)).all() and np.allclose(linear, -linear.T, atol=0):
         return "spherical", None, np.array([linear[2, 1], linear[0, 2], linear[1, 0]])

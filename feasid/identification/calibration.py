@@ -314,7 +314,7 @@ class Calibration(Displayed):
                 "sizes": [e.value.tolist() for e in own],
                 "deviations": [e.deviation.tolist() for e in own],
             }
-            doubt = {"confirmed": True} if kind == "gain" else {}
+            doubt = {"confirmed": True} if KINDS[kind].doubtful else {}
             out.append(Note(text, "calibrated", kind=kind, gain=own[0].gain, **numbers, **doubt))
         return out
 

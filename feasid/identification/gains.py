@@ -26,22 +26,14 @@ from feasid.core.arguments import checked, checked_methods
 from feasid.core.arrays import Array
 from feasid.core.threads import one_thread
 from feasid.errors import InputError
-from feasid.formats.fit_robot import resolve_robot, with_motors
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.payload import Payload, load_parameters
 from feasid.identification.servo import FACTOR_SHARE, INERTIAL_SHARE
 from feasid.logs.columns import unit_factor
-from feasid.options.complete import check_options, document_options, select_options
-from feasid.options.tables import LoadOptions, LogOptions, TermOptions
-from feasid.reduction.reduce import (
-    Log,
-    assign_cutoff,
-    base_with_terms,
-    complete_filtering,
-    open_sources,
-    reduce_tasks,
-)
+from feasid.options.complete import document_options
+from feasid.options.tables import LoadOptions
+from feasid.reduction.reduce import Log, reduce_groups
 from feasid.reduction.triangle import Reduced
 from feasid.robot.description import Robot
 
@@ -141,25 +133,14 @@ def torque_constants(
     """
     if (loaded is None) != (load is None):
         raise InputError("a known load needs both: the log with it (loaded) and what it is (load)")
-    chosen = check_options(LoadOptions, options, "torque_constants")
-    terms = select_options(TermOptions, chosen)
-    reading = select_options(LogOptions, complete_filtering(chosen, "torque_constants"))
-    sources = [open_sources(log), [] if loaded is None else open_sources(loaded)]
-    base, _ = base_with_terms(
-        with_motors(resolve_robot(log, robot), terms.get("couplings")),
-        [*sources[0], *sources[1]],
-        terms.get("friction"),
-        terms.get("drive_inertia"),
-    )
-    tasks = assign_cutoff([*sources[0], *sources[1]], base.robot, reading)
-    first = reduce_tasks(tasks[: len(sources[0])], base)
-    units = reading.get("units")
+    groups = [log] if loaded is None else [log, loaded]
+    base, parts, _ = reduce_groups(groups, robot, options, "torque_constants")
+    units = options.get("units")
     ampere = tuple(unit_factor(units, "tau", j) for j in base.robot.coordinates)
     if load is None:
-        return replace(constants_of_description(first, base), ampere=ampere)
-    second = reduce_tasks(tasks[len(sources[0]) :], base)
+        return replace(constants_of_description(parts[0], base), ampere=ampere)
     ten = load.parameters if isinstance(load, Payload) else np.asarray(load, dtype=np.float64)
-    return replace(constants_of_load(first, second, ten, base, body), ampere=ampere)
+    return replace(constants_of_load(parts[0], parts[1], ten, base, body), ampere=ampere)
 
 
 def constants_of_load(

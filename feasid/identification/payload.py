@@ -40,7 +40,7 @@ from feasid.dynamics.newton_euler import WrenchRegressor
 from feasid.errors import InputError, LogError
 from feasid.feasibility.constraints.sets import feasible_set
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
-from feasid.formats.fit_robot import resolve_robot, with_motors
+from feasid.formats.fit_robot import resolve_robot
 from feasid.identifiability.base import BaseParameters
 from feasid.identification import noise
 from feasid.identification.load_cards import Load, LoadCard, load_card
@@ -48,16 +48,9 @@ from feasid.logs.columns import numbers
 from feasid.logs.filters import low_pass
 from feasid.logs.motion import Run
 from feasid.logs.recording import Recording
-from feasid.options.complete import check_options, document_options, select_options
-from feasid.options.tables import LoadOptions, LogOptions, TermOptions
-from feasid.reduction.reduce import (
-    Log,
-    assign_cutoff,
-    base_with_terms,
-    complete_filtering,
-    open_sources,
-    reduce_tasks,
-)
+from feasid.options.complete import document_options
+from feasid.options.tables import LoadOptions, LogOptions
+from feasid.reduction.reduce import Log, reduce_groups
 from feasid.reduction.triangle import Reduced
 from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, carrying_link
@@ -240,18 +233,7 @@ def payload(
     SolverError
         When no answer passed verification.
     """
-    chosen = check_options(LoadOptions, options, "payload")
-    terms = select_options(TermOptions, chosen)
-    reading = select_options(LogOptions, complete_filtering(chosen, "payload"))
-    with_it, without = open_sources(loaded), open_sources(unloaded)
-    base, said = base_with_terms(
-        with_motors(resolve_robot(loaded, robot), terms.get("couplings")),
-        [*with_it, *without],
-        terms.get("friction"),
-        terms.get("drive_inertia"),
-    )
-    tasks = assign_cutoff([*with_it, *without], base.robot, reading)
-    parts = [reduce_tasks(t, base) for t in (tasks[: len(with_it)], tasks[len(with_it) :])]
+    base, parts, said = reduce_groups([loaded, unloaded], robot, options, "payload")
     found = load_of(parts[0], parts[1], base, body)
     return replace(found, notes=(*said, *parts[0].notes))
 

@@ -106,7 +106,7 @@ class Place:
     lags: Array
     limits: TorqueLimits | None = None
 
-    def moved(self, change: Array, share: float, first: Array) -> Place:
+    def advance(self, change: Array, share: float, first: Array) -> Place:
         """After a share of this change of [logs | sought lags | limits], each within its bounds."""
         n, far = len(self.logs), 2 * len(self.logs) * (self.limits is not None)
         logs, later, ends = np.split(change, [n, len(change) - far])
@@ -183,7 +183,7 @@ class Gains:
         step = _Step.of(self, place, step.model, step.sigma)  # in units of the noise
         for _ in range(STEPS):
             for share in SHARES:
-                after = place.moved(step.change, share, first)
+                after = place.advance(step.change, share, first)
                 trial = _Step.of(self, after, step.model, step.sigma, step.projector)
                 if trial.score < step.score + WORSE:
                     break

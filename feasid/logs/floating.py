@@ -42,7 +42,6 @@ from feasid.logs.filters import (
     settling,
 )
 from feasid.logs.motion import Motion, Rows, Run, blocks
-from feasid.robot.bodies import Body
 from feasid.robot.description import Robot, carrying_link
 
 if TYPE_CHECKING:
@@ -286,11 +285,7 @@ def floating_log(
 
 def robot_floats(robot: Robot) -> bool:
     """Whether a root body has six degrees of freedom."""
-    return any(map(_is_floating, robot.bodies))
-
-
-def _is_floating(body: Body) -> bool:
-    return body.parent is None and body.dof == 6
+    return any(body.floats for body in robot.bodies)
 
 
 def floats(df: pd.DataFrame, robot: Robot) -> bool:
@@ -301,7 +296,7 @@ def floats(df: pd.DataFrame, robot: Robot) -> bool:
     LogError
         The log says how a base moves, and the robot's base is fixed.
     """
-    base = next((b for b in robot.bodies if _is_floating(b)), None)
+    base = next((b for b in robot.bodies if b.floats), None)
     names = {str(c) for c in df.columns}
     told = [c for c in (*POSE, *IMU) if c in names]
     if base is None and (names >= {*POSE} or names >= {*IMU}):

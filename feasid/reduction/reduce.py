@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -32,6 +33,7 @@ from feasid.logs.recording import Recording, find_missing_torques
 from feasid.options.complete import check_options, document_options, select_options
 from feasid.options.tables import (
     FitOptions,
+    LoadOptions,
     LogOptions,
     MeasuredOptions,
     ReduceOptions,
@@ -134,6 +136,35 @@ def reduce(
         checkpoints=checkpoints,
     )
     return total.with_notes(*notes)
+
+
+def reduce_groups(
+    groups: Sequence[Any],
+    robot: Robot | str | Path | None,
+    options: Mapping[str, Any],
+    function: str,
+) -> tuple[BaseParameters, list[Reduced], list[Note]]:
+    """Logs of one robot in several states, such as without and with a load, reduced alike.
+
+    Parameters
+    ----------
+    groups : sequence of logs, or of sequences of logs
+    robot : Robot or path, optional
+        Default what travels with the first group.
+    options : mapping
+        `feasid.options.tables.LoadOptions`.
+    function : str
+        Whose options they are.
+    """
+    chosen = complete_filtering(check_options(LoadOptions, options, function), function)
+    terms = select_options(TermOptions, chosen)
+    sources = [open_sources(data) for data in groups]
+    logs = [log for own in sources for log in own]
+    described = with_motors(resolve_robot(groups[0], robot), terms.get("couplings"))
+    asked = terms.get("friction"), terms.get("drive_inertia")
+    base, notes = base_with_terms(described, logs, *asked)
+    tasks = iter(assign_cutoff(logs, base.robot, select_options(LogOptions, chosen)))
+    return base, [reduce_tasks([*islice(tasks, len(own))], base) for own in sources], notes
 
 
 def open_sources(data: Any) -> list[Source]:

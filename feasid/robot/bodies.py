@@ -194,6 +194,11 @@ class Body:
         """Degrees of freedom of the joint."""
         return int(self.motion.shape[1])
 
+    @property
+    def floats(self) -> bool:
+        """Whether it is a base that floats: six degrees of freedom on the world."""
+        return self.parent is None and self.dof == 6
+
 
 def place_member(member: Member, rotation: Array, position: Array) -> Member:
     """The same link seen from another frame, in which the present one has this pose."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from feasid.core.arguments import Measured, checked_methods
-from feasid.core.arrays import Array
+from feasid.core.arrays import Array, Mask
 from feasid.errors import InputError
 from feasid.robot import inertia
 from feasid.robot.bodies import Body
@@ -349,8 +349,13 @@ def coordinate_units(robot: RobotLayout, length: float) -> Array:
     -------
     ndarray, shape (dof, 1)
     """
+    return np.where(_turning(robot)[robot.independent], 1.0, length)[:, None]
+
+
+def _turning(robot: RobotLayout) -> Mask:
+    """Which joint coordinates are angles, shape (axes,)."""
     turns = [body.motion[:3, k].any() for body in robot.bodies for k in range(body.dof)]
-    return np.where(np.array(turns)[robot.independent], 1.0, length)[:, None]
+    return np.array(turns, dtype=bool)
 
 
 def additive_squares(robot: RobotLayout, squares: Array) -> Array:
@@ -368,20 +373,13 @@ def additive_squares(robot: RobotLayout, squares: Array) -> Array:
     -------
     ndarray, shape (dof,)
     """
-    kinds = [
-        (body.dof == FREE and body.parent is None, bool(body.motion[:3, k].any()))
-        for body in robot.bodies
-        for k in range(body.dof)
-    ]
-    code = np.array([2 * base + turns for base, turns in kinds])[robot.independent]
+    bodies = robot.bodies
+    base = np.repeat([body.floats for body in bodies], [body.dof for body in bodies])
+    code = (2 * base + _turning(robot))[robot.independent]
     if len({*code}) < 2:
         return squares
     sums = np.bincount(code, squares, 4)
     return np.asarray(squares / np.where(sums > 0, sums, 1.0)[code] * np.bincount(code)[code])
-
-
-FREE = 6
-"""Degrees of freedom of a base that floats."""
 
 
 def random_configurations(

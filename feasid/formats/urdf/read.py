@@ -450,7 +450,7 @@ def _shapes(link: Element, tag: str) -> list[Shape | None]:
 
 
 def _shape(collision: Element) -> Shape | None:
-    element, place = _placed(collision)
+    element, place = _read_geometry(collision)
     try:
         size = None if element is None else _size(element)
     except ValueError:
@@ -460,7 +460,7 @@ def _shape(collision: Element) -> Shape | None:
     return primitive(element.tag, size, *place)
 
 
-def _placed(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
+def _read_geometry(collision: Element) -> tuple[Element | None, tuple[Array, Array] | None]:
     """What a geometry is, and its rotation and position; None for what cannot be read."""
     geometry, origin = collision.find("geometry"), collision.find("origin")
     one = geometry is not None and len(geometry.children) == 1
@@ -476,7 +476,7 @@ def _placed(collision: Element) -> tuple[Element | None, tuple[Array, Array] | N
 def _meshes(link: Element) -> list[Mesh]:
     """The meshes that collide of a link; those whose place or scale cannot be read have no name."""
     out = []
-    for element, place in map(_placed, link.all("collision")):
+    for element, place in map(_read_geometry, link.all("collision")):
         if element is None or element.tag != "mesh":
             continue
         try:
