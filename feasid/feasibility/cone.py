@@ -246,8 +246,8 @@ class Cone:
     ) -> Cone:
         blocks = []
         for group in feasible.groups:
-            kinds = [feasible.blocks[k].kind for k in group.members]
-            weights = np.array([1.0 if k != "matrix" else other for k in kinds])
+            inertial = [feasible.blocks[k].inertial for k in group.members]
+            weights = np.where(inertial, 1.0, other)
             blocks.append(LogDets.from_group(group, weights, reference, directions))
         rows = feasible.linear_matrix @ directions
         size = np.abs(feasible.linear_matrix) @ np.abs(directions).max(axis=1, initial=0.0)

@@ -326,7 +326,7 @@ def entropic(A: Array, b: Array, weight: float, reference: Array, p: ScaledParam
     matrices, numbers = p.exist(0.0)
     divergence = []
     for block, unit, rule in zip(p.feasible.blocks, p.scale.blocks, matrices, strict=True):
-        if block.kind != "matrix":
+        if block.inertial:
             inverse = np.linalg.inv(block.matrix(reference) / np.outer(unit, unit))
             offset = float(np.linalg.slogdet(inverse)[1]) + block.size
             M = rule.args[0]

@@ -96,14 +96,12 @@ class EntropicProblem:
     @cached_property
     def _bodies(self) -> Cone:
         """The divergence of the inertia blocks."""
-        blocks = tuple(b for b in self.feasible.blocks if b.kind != "matrix")
-        only = replace(self.feasible, blocks=blocks, linear=())
-        return Cone.divergence(only, self.reference, self._directions)
+        return Cone.divergence(self.feasible.inertial, self.reference, self._directions)
 
     @cached_property
     def _others(self) -> Cone:
         """Logarithms of everything else."""
-        blocks = tuple(b for b in self.feasible.blocks if b.kind == "matrix")
+        blocks = tuple(b for b in self.feasible.blocks if not b.inertial)
         only = replace(self.feasible, blocks=blocks)
         return Cone.divergence(only, self.reference, self._directions)
 
@@ -160,7 +158,7 @@ class EntropicProblem:
 
     @property
     def _has_others(self) -> bool:
-        return bool(self.feasible.linear) or any(b.kind == "matrix" for b in self.feasible.blocks)
+        return bool(self.feasible.linear) or any(not b.inertial for b in self.feasible.blocks)
 
     def path(
         self, start: Array, weight: float, barriers: tuple[float, ...] = BARRIERS
@@ -262,7 +260,7 @@ class EntropicProblem:
                 replace(self.feasible, blocks=(b,), linear=()), self.reference, self._directions
             )
             for b in self.feasible.blocks
-            if b.kind != "matrix"
+            if b.inertial
         }
 
     def _sandwich(self, H: Array, middle: Array) -> Array:
@@ -299,7 +297,7 @@ class EntropicProblem:
             + weight * self.hessian(delta)
             + 1e-14 * np.diag(np.diag(self._curvature))
         )
-        sizes = [b.size for b in self.feasible.blocks if b.kind != "matrix"]
+        sizes = [b.size for b in self.feasible.blocks if b.inertial]
         normaliser = 0.0
         for p in sizes:
             a = weight + 0.5 * (p + 1)

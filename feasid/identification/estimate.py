@@ -22,13 +22,14 @@ from scipy.stats import chi2
 from feasid.core.arrays import Array
 from feasid.errors import InputError
 from feasid.feasibility import problems
+from feasid.feasibility.cone import project
 from feasid.feasibility.constraints.elimination import Elimination
 from feasid.feasibility.constraints.sets import FeasibleSet
 from feasid.feasibility.constraints.units import Units, assemble, units
 from feasid.feasibility.least_squares import FeasibleFit, feasible_least_squares
 from feasid.feasibility.problems import Program
 from feasid.feasibility.program import solve
-from feasid.feasibility.program.reference import reference_model
+from feasid.feasibility.program.reference import interior_point, reference_model
 from feasid.identifiability.base import BaseParameters
 from feasid.identification.entropic import BARRIERS, EntropicProblem
 from feasid.identification.noise import Noise, estimate_noise, squared_residuals
@@ -145,7 +146,7 @@ class EstimationProblem:
         if towards is not None:
             inertial = base.robot.inertial_columns.ravel()
             reference[inertial] = towards[inertial]
-        blocks = [b for b in feasible.blocks if b.kind != "matrix"]
+        blocks = feasible.inertial.blocks
         broken = [b.name for b in blocks if np.linalg.eigvalsh(b.matrix(reference))[0] <= 0]
         if broken:
             raise InputError(
@@ -165,6 +166,29 @@ class EstimationProblem:
         """Known and tied parameters, out of the problem and back into the answer."""
         return Elimination.from_equalities(self.feasible).require_consistent()
 
+    @cached_property
+    def free_reference(self) -> Array:
+        """The reference of the free parameters, which known and tied ones allow.
+
+        It has the least divergence from the reference. The divergences of all allowed models from
+        the two differ by one constant (Bregman 1967), so that the estimate is the same.
+        """
+        elimination = self.elimination
+        free = self.reference[elimination.roots].copy()
+        bodies = elimination.inside.inertial
+        if not self.feasible.equalities or not bodies.blocks:
+            return free
+        unit = self.scale.parameters[elimination.roots]
+        start = free
+        if not bodies.strictly_inside(free):
+            scale = assemble(bodies, self.scale.mass, self.scale.length, unit)
+            start = interior_point(bodies, scale, free)
+        moving = np.unique(np.concatenate([b.columns for b in bodies.blocks]))
+        directions = (elimination.T * unit)[:, moving]
+        nearest = project(self.feasible.inertial, self.whole(start), directions, self.reference)
+        free[moving] = nearest[elimination.roots][moving]
+        return free
+
     def problem(self, r: Array, rho: Array, weight: float) -> tuple[EntropicProblem, float]:
         """The problem for these whitened equations, ties substituted, and the divergence's weight.
 
@@ -181,7 +205,7 @@ class EstimationProblem:
             whole @ elimination.T,
             right - whole @ elimination.fixed,
             elimination.inside,
-            self.reference[elimination.roots],
+            self.free_reference,
             self.scale.parameters[elimination.roots],
         ), self.prior.divergence(weight)
 

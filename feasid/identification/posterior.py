@@ -358,11 +358,6 @@ def verify_draws(feasible: FeasibleSet, parameters: Array) -> Array:
     return parameters
 
 
-def inertia_blocks(feasible: FeasibleSet) -> list[Block]:
-    """The blocks that have a prior: bodies and rotors, of which parameters may be known."""
-    return [b for b in feasible.blocks if b.role in ("body", "rotor")]
-
-
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What a log and a prior leave open; see the module.
@@ -378,7 +373,7 @@ class Posterior:
     reference : ndarray, shape (all parameters,)
         The prior's.
     weights : ndarray, shape (k,)
-        Of the prior, per inertia block of `inertia_blocks`.
+        Of the prior, per inertia block.
     centred : bool
         See `Density`.
     """
@@ -419,7 +414,7 @@ class Posterior:
         both[:count] = np.linalg.solve(factor, both[:count])
         entropic = task.prior.divergence(1.0) == 1.0
         held = problem.believable(free, estimate.weight) if entropic and given is None else {}
-        blocks = inertia_blocks(task.elimination.inside)
+        blocks = task.elimination.inside.inertial.blocks
         weights = np.array([min(held.get(b.name, own), own) for b in blocks])
         triangle = np.asarray(np.linalg.qr(both, mode="r"))
         numbers = triangle[:, :-1], triangle[:, -1], unit, free, task.reference, weights
@@ -448,7 +443,7 @@ class Posterior:
         """Standard parameters (count, n), acceptance, and effective draws per parameter (n,)."""
         elimination = Elimination.from_equalities(self.feasible).require_consistent()
         inside = elimination.inside
-        names = [b.name for b in inertia_blocks(inside)]
+        names = [b.name for b in inside.inertial.blocks]
         whole = {b.name: b.matrix(self.reference) for b in self.feasible.blocks}
         weights = dict(zip(names, self.weights.tolist(), strict=True))
         rows = self.A / scale, self.b / scale

@@ -19,6 +19,10 @@ DEVIATIONS = 4.0
 """Standard errors of a mean within which it counts as right; 1 in 16 000 by chance."""
 
 
+SAME_NOISE = 0.05
+"""In deviations: the noise by which rows are weighted is estimated with the known values, too."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def short_chains():
     """Warming up takes most of the time of few draws."""
@@ -132,8 +136,18 @@ def test_a_saved_fit_draws_the_same(folder, fit, drawn):
                                drawn.parameters, rtol=1e-12)  # fmt: skip
 
 
+def test_what_the_fit_found_may_be_given_as_known(folder):
+    """The prior stays with a body of which something is known: its estimate does not move."""
+    options = {"diagnose": False, "calibration": None, "prior_weight": 1.0}
+    free = feasid.fit(folder / "log.csv", folder / "arm.urdf", **options)
+    values = dict(zip(free.robot.parameter_names, free.delta.tolist(), strict=True))
+    known = {name: values[name] for name in (("wheel", "m"), ("upper", "m"))}
+    held = feasid.fit(folder / "log.csv", folder / "arm.urdf", known=known, **options)
+    moved = np.abs(held.beta - free.beta) / free.base_table["std"].to_numpy()
+    assert moved.max() < SAME_NOISE
+
+
 @pytest.mark.slow
-@pytest.mark.xfail(reason="estimates of a body with a known mass end beside the boundary: refused")
 def test_known_and_tied_parameters_stay_what_they_are(folder):
     known = {("wheel", "m"): 0.4, ("upper", "m"): 2.0}
     fit = feasid.fit(folder / "log.csv", folder / "arm.urdf", known=known, diagnose=False)

@@ -62,6 +62,11 @@ class Block:
     role: str = "asked"
 
     @property
+    def inertial(self) -> bool:
+        """Whether it is the inertia of a body or of a rotor, and not a further limit on one."""
+        return self.role in ("body", "rotor")
+
+    @property
     def size(self) -> int:
         """Rows of the matrix."""
         return int(self.constant.shape[0])

@@ -84,6 +84,12 @@ class FeasibleSet:
         return len(self.names)
 
     @property
+    def inertial(self) -> FeasibleSet:
+        """The inertia blocks alone."""
+        blocks = tuple(b for b in self.blocks if b.inertial)
+        return replace(self, blocks=blocks, linear=(), equalities=(), convex=())
+
+    @property
     def constraints(self) -> tuple[Block | Linear, ...]:
         """Blocks, then linear constraints: the order of margins and certificates."""
         return (*self.blocks, *self.linear)
